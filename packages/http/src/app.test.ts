@@ -8,21 +8,21 @@ import { createClientAddress, createFaultLog, createRequestDurations, type Route
 import { corsHeaders } from './exchange.ts';
 import { expectEnvelope, json, open, post, sendRaw, serve } from './test/open-server.ts';
 
-it('an answer names no software', async () => {
+it('response headers do not name the server software', async () => {
   const { url } = await open();
-  for (const answer of [await post(url, '{}'), await fetch(`${url}/v1/items/7`), await fetch(`${url}/none`)]) {
-    expect(answer.headers.get('x-powered-by')).toBeNull();
-    expect(answer.headers.get('server')).toBeNull();
-    expect(answer.headers.get('etag')).toBeNull();
+  for (const response of [await post(url, '{}'), await fetch(`${url}/v1/items/7`), await fetch(`${url}/none`)]) {
+    expect(response.headers.get('x-powered-by')).toBeNull();
+    expect(response.headers.get('server')).toBeNull();
+    expect(response.headers.get('etag')).toBeNull();
   }
 });
 
 it.each(['/v1/echo/', '//v1/echo', '/v1//echo//', '/v1/echo/?a=//'])(
-  'a path of an operation with a publishable key is served with slashes too many: %s',
+  'the path of an operation with a publishable key may contain extra slashes: %s',
   async (path) => {
     const { url } = await open();
-    const answer = await fetch(url + path, { method: 'POST', body: '{}', headers: json });
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+    const response = await fetch(url + path, { method: 'POST', body: '{}', headers: json });
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
   },
 );
 
@@ -35,52 +35,52 @@ it.each([
   ['OPTIONS', '/v1/broken'],
   ['OPTIONS', '/v1/nowhere'],
   ['POST', '/v1/items/7'],
-])('an envelope 404 answers %s %s', async (method, path) => {
+])('%s %s gets a 404 envelope', async (method, path) => {
   const { url } = await open();
   await expectEnvelope(await fetch(url + path, { method }), 'RESOURCE_NOT_FOUND');
 });
 
-it('an envelope 404 answers HEAD with the headers alone', async () => {
+it('HEAD gets the headers of a 404 envelope without a body', async () => {
   const { url } = await open();
-  const answer = await fetch(`${url}/v1/echo`, { method: 'HEAD' });
-  expect([answer.status, await answer.text()]).toEqual([404, '']);
+  const response = await fetch(`${url}/v1/echo`, { method: 'HEAD' });
+  expect([response.status, await response.text()]).toEqual([404, '']);
 });
 
-it('an envelope 500 answers a handler that throws, leaks nothing and reports the fault once', async () => {
+it('a handler that throws gets a 500 envelope that leaks nothing, and the fault is reported once', async () => {
   const { url, faults } = await open();
-  const answer = await fetch(`${url}/v1/broken`, { method: 'DELETE' });
-  expect(await answer.clone().text()).not.toContain('hunter2');
-  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
+  const response = await fetch(`${url}/v1/broken`, { method: 'DELETE' });
+  expect(await response.clone().text()).not.toContain('hunter2');
+  await expectEnvelope(response, 'INTERNAL_SERVER_ERROR');
   expect(faults).toEqual([new Error('password hunter2')]);
 });
 
-it('an envelope 400 answers a path that is not percent-encoding', async () => {
+it('a path with invalid percent-encoding gets a 400 envelope', async () => {
   const { url } = await open();
   await expectEnvelope(await fetch(`${url}/v1/items/%zz`), 'VALIDATION_ERROR');
 });
 
 it.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'application/json; charset=latin1', ''])(
-  'an envelope 400 answers content type %j',
+  'content type %j gets a 400 envelope',
   async (type) => {
     const { url } = await open();
     const body = new Blob(['{}']);
-    const answer = await post(url, body, type === '' ? {} : { 'content-type': type });
-    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-type' });
+    const response = await post(url, body, type === '' ? {} : { 'content-type': type });
+    await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-type' });
   },
 );
 
 it.each(['application/json', 'application/json;charset=UTF-8', 'Application/JSON ; charset="utf-8"; v=1'])(
-  'an envelope is not given for content type %j',
+  'content type %j is accepted',
   async (type) => {
     const { url } = await open();
     expect((await post(url, '{}', { 'content-type': type })).status).toBe(200);
   },
 );
 
-it.each(['compress', 'gzip, gzip', 'constructor'])('an envelope 400 answers content encoding %j', async (encoding) => {
+it.each(['compress', 'gzip, gzip', 'constructor'])('content encoding %j gets a 400 envelope', async (encoding) => {
   const { url } = await open();
-  const answer = await post(url, '{}', { ...json, 'content-encoding': encoding });
-  await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+  const response = await post(url, '{}', { ...json, 'content-encoding': encoding });
+  await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
 });
 
 it.each([
@@ -90,14 +90,14 @@ it.each([
     'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
   ],
   ['two lengths', 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
-])('an envelope 400 answers %s and ends the connection', async (_name, bytes) => {
+])('%s gets a 400 envelope and ends the connection', async (_name, bytes) => {
   const { port } = await open();
   const text = await sendRaw(port, bytes);
   expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
   expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toMatchObject({ code: 'VALIDATION_ERROR', details: null });
 });
 
-it('an envelope for a body that breaks off belongs to its request: same trace, same CORS headers', async () => {
+it('the envelope for an incomplete body has the trace id and the CORS headers of its request', async () => {
   const { port } = await open();
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const lines = ['POST /v1/echo HTTP/1.1', 'host: a', 'content-type: application/json', 'transfer-encoding: chunked'];
@@ -110,12 +110,12 @@ it('an envelope for a body that breaks off belongs to its request: same trace, s
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
 });
 
-it('an envelope 404 answers CONNECT', async () => {
+it('CONNECT gets a 404 envelope', async () => {
   const { port } = await open();
   expect(await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n')).toContain('"code":"RESOURCE_NOT_FOUND"');
 });
 
-it('an envelope 400 answers a request without a host, which HTTP/1.0 alone allows', async () => {
+it('an HTTP/1.1 request without a host gets a 400 envelope, and an HTTP/1.0 request is served', async () => {
   const { port } = await open();
   const text = await sendRaw(port, 'GET /v1/items/7 HTTP/1.1\r\nconnection: close\r\n\r\n');
   expect(text).toMatch(/^HTTP\/1\.1 400 /);
@@ -123,21 +123,21 @@ it('an envelope 400 answers a request without a host, which HTTP/1.0 alone allow
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('ignores an unknown expectation, on hot and other paths alike', async () => {
+it('an unknown expectation is ignored on hot and other routes', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('an answer without a body has no length in a 304, where it would be that of the body that was not sent', async () => {
-  const answer = await fetch(`${(await open()).url}/v1/same`);
-  expect(answer.status).toBe(304);
-  expect(answer.headers.get('etag')).toBe('"1"');
-  expect(answer.headers.get('content-length')).toBeNull();
+it('a 304 response has no content length, which would be the length of the omitted body', async () => {
+  const response = await fetch(`${(await open()).url}/v1/same`);
+  expect(response.status).toBe(304);
+  expect(response.headers.get('etag')).toBe('"1"');
+  expect(response.headers.get('content-length')).toBeNull();
 });
 
-it('the count of answers has each answer once, those to what was no request too', async () => {
+it('each response is counted once, including responses to bytes that are not a request', async () => {
   const { port, url, statuses } = await open();
   await fetch(`${url}/v1/items/7`);
   await sendRaw(port, 'nonsense\r\n\r\n');
@@ -146,7 +146,7 @@ it('the count of answers has each answer once, those to what was no request too'
   expect(statuses).toEqual([200, 400, 404, 400]);
 });
 
-it('CORS allows no key header where no operation takes a publishable key', () => {
+it('CORS allows no key header in a service without publishable keys', () => {
   expect(corsHeaders(undefined).preflight).toContain('content-type, content-encoding, traceparent');
 });
 
@@ -155,24 +155,24 @@ it.each([
   ['PUT', '/nowhere'],
   ['DELETE', '/v1/echo'],
   ['GET', '/v1/%zz'],
-])('CORS lets a page read that there is no %s %s, and preflight it', async (method, path) => {
+])('CORS lets a page read the 4xx for %s %s and its preflight', async (method, path) => {
   const { url } = await open();
   const headers = { origin: 'https://game.test', 'access-control-request-method': method };
   const preflight = await fetch(url + path, { method: 'OPTIONS', headers });
-  const answer = await fetch(url + path, { method });
-  expect([preflight.status, Math.floor(answer.status / 100)]).toEqual([204, 4]);
+  const response = await fetch(url + path, { method });
+  expect([preflight.status, Math.floor(response.status / 100)]).toEqual([204, 4]);
   expect(preflight.headers.get('access-control-allow-methods')).toBe('POST, GET, PUT');
-  for (const each of [preflight, answer]) expect(each.headers.get('access-control-allow-origin')).toBe('*');
+  for (const each of [preflight, response]) expect(each.headers.get('access-control-allow-origin')).toBe('*');
 });
 
-it('CORS has no headers for an unknown path of a service that pages may not call', async () => {
+it('CORS headers are absent for unknown paths in a service that pages may not call', async () => {
   const { url } = await serve({});
   const headers = { origin: 'https://game.test', 'access-control-request-method': 'GET' };
-  const answer = await fetch(`${url}/none`, { method: 'OPTIONS', headers });
-  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([404, null]);
+  const response = await fetch(`${url}/none`, { method: 'OPTIONS', headers });
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([404, null]);
 });
 
-/** A server whose routes answer with their parameters. */
+/** A server whose routes return their parameters. */
 async function openRoutes(hot: boolean): Promise<string> {
   const toRoute = (path: string): Route => ({
     method: 'GET',
@@ -196,12 +196,12 @@ const PATHS = [
   ],
 ];
 
-it.each(PATHS)('a hot route answers GET and HEAD of %s as it would behind express', async (path) => {
+it.each(PATHS)('a hot route responds to GET and HEAD of %s as Express does', async (path) => {
   const [hot, cold] = [await openRoutes(true), await openRoutes(false)];
   for (const method of ['GET', 'HEAD']) {
     const [left, right] = [await fetch(hot + path, { method }), await fetch(cold + path, { method })];
     expect(left.status).toBe(right.status);
-    const withoutTrace = async (answer: Response) => (await answer.text()).replace(/"trace_id":"\w+"/, '');
+    const withoutTrace = async (response: Response) => (await response.text()).replace(/"trace_id":"\w+"/, '');
     expect(await withoutTrace(left)).toBe(await withoutTrace(right));
   }
 });
@@ -211,18 +211,18 @@ function addressOf(trustedProxies: number, remoteAddress: string | undefined, fo
   return createClientAddress(trustedProxies)(request as unknown as IncomingMessage);
 }
 
-it('the client address is that of the connection when no proxy is trusted, whatever the header has', () => {
+it("the client address is the connection's when no proxy is trusted, whatever the header contains", () => {
   expect(addressOf(0, '192.0.2.9', '198.51.100.1')).toBe('192.0.2.9');
   expect(addressOf(0, '::ffff:192.0.2.9')).toBe('192.0.2.9');
 });
 
-it('the client address is what the outermost trusted proxy was called from', () => {
+it('the client address is the address that called the outermost trusted proxy', () => {
   const forwarded = '203.0.113.66, 198.51.100.1, 192.0.2.1';
   expect(addressOf(1, '127.0.0.1', forwarded)).toBe('192.0.2.1');
   expect(addressOf(2, '127.0.0.1', forwarded)).toBe('198.51.100.1');
 });
 
-it('the client address is never an entry of the header that a client can choose by sending more entries', () => {
+it('a client cannot choose its address by sending additional header entries', () => {
   const ipv4 = fc.ipV4();
   fc.assert(
     fc.property(
@@ -238,7 +238,7 @@ it('the client address is never an entry of the header that a client can choose 
 });
 
 it.each([undefined, '', 'unknown', '_hidden', '300.1.1.1', 'a,', '1.2.3.4:x'])(
-  'the client address is that of the connection when the entry is %j',
+  "the client address is the connection's when the entry is %j",
   (forwarded) => expect(addressOf(1, '192.0.2.9', forwarded)).toBe('192.0.2.9'),
 );
 
@@ -249,9 +249,9 @@ it.each([
   ['2001:db8::1', '2001:db8:0:0::/64'],
 ])('the client address is read from %s', (entry, address) => expect(addressOf(1, '127.0.0.1', entry)).toBe(address));
 
-it('the client address is empty when the connection is gone', () => expect(addressOf(0, undefined)).toBe(''));
+it('the client address is empty when the connection is closed', () => expect(addressOf(0, undefined)).toBe(''));
 
-it('toNetwork gives all addresses of one IPv6 network one name, which is that network', () => {
+it('toNetwork maps all addresses in an IPv6 network to that network', () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       const network = toNetwork(address) ?? '';
@@ -266,17 +266,17 @@ it('toNetwork gives all addresses of one IPv6 network one name, which is that ne
   );
 });
 
-it('toNetwork knows scoped and mixed spellings', () => {
+it('toNetwork parses scoped and mixed IPv6 notations', () => {
   expect(toNetwork('fe80::1%eth0')).toBe('fe80:0:0:0::/64');
   expect(toNetwork('64:ff9b::192.0.2.1')).toBe('64:ff9b:0:0::/64');
   expect(toNetwork('2001:0db8:0000:0000:0000:0000:0000:0001')).toBe(toNetwork('2001:DB8::1'));
 });
 
-it('toNetwork knows what is no address', () => {
+it('toNetwork returns null for strings that are not addresses', () => {
   for (const text of ['', 'localhost', '1.2.3', '::1::', '12345::']) expect(toNetwork(text)).toBeNull();
 });
 
-it('requests are timed by declared route, method and status, never by the values in their path', async () => {
+it('request durations are labelled with the declared route, method and status, never with path values', async () => {
   const metrics = createMetrics('test');
   const route: Route = {
     method: 'GET',
@@ -296,7 +296,7 @@ it('requests are timed by declared route, method and status, never by the values
 
 const key = 'pk_svcapik-0123456789abcdefghijABCDEFGHIJ012345';
 
-/** A log with its lines, and a clock that the test moves itself. */
+/** A log with its lines, and intervals that the test ends. */
 function openLog() {
   const lines: string[] = [];
   let due: (() => void)[] = [];
@@ -312,14 +312,14 @@ function openLog() {
   return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
-it('the log of failed requests has the first fault of a kind immediately, with trace id and stack', () => {
+it('the request log has the first fault of a kind immediately, with trace id and stack', () => {
   const { fail, reported } = openLog();
-  fail('broker is away');
+  fail('broker is down');
   expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
   expect(reported()[0].error.stack).toContain('app.test.ts');
 });
 
-it('the log of failed requests has a flood of one kind in one line an interval, with the number and the latest trace id', () => {
+it('the request log has further faults of a kind in one line per interval, with their number and the latest trace id', () => {
   const { fail, reported, passInterval } = openLog();
   for (let turn = 0; turn < 1000; turn++) fail(`not acknowledged within ${turn} ms`, String(turn).padStart(32, '0'));
   expect(reported()).toHaveLength(1);
@@ -333,22 +333,22 @@ it('the log of failed requests has a flood of one kind in one line an interval, 
   ]);
 });
 
-it('the log of failed requests has the next fault immediately again when an interval has passed without one', () => {
+it('the request log has the next fault immediately after an interval without faults', () => {
   const { fail, reported, passInterval } = openLog();
-  fail('broker is away');
+  fail('broker is down');
   passInterval();
-  fail('broker is away');
+  fail('broker is down');
   expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
 
-it('the log of failed requests has faults of two kinds separately', () => {
+it('the request log has faults of two kinds separately', () => {
   const { fail, reported } = openLog();
-  fail('broker is away');
-  fail('the key store is away');
+  fail('broker is down');
+  fail('the key store is down');
   expect(reported()).toHaveLength(2);
 });
 
-it('the log of failed requests stays small when every fault has another text', () => {
+it('the request log is bounded when every fault has a different message', () => {
   const { fail, reported, passInterval } = openLog();
   const word = (turn: number) => turn.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
   for (let turn = 0; turn < 1000; turn++) fail(`no leader of topic ${word(turn)}`);
@@ -358,7 +358,7 @@ it('the log of failed requests stays small when every fault has another text', (
   expect(reported()[51]).toMatchObject({ failures: 949 });
 });
 
-it('the log of failed requests shows no key and no password, in first lines or later', () => {
+it('the request log contains no key and no password, in first or later lines', () => {
   const { lines, fail, passInterval } = openLog();
   for (let turn = 0; turn < 3; turn++) fail(`redis://:hunter2@store:1 refused ${key}`);
   passInterval();
@@ -367,7 +367,7 @@ it('the log of failed requests shows no key and no password, in first lines or l
   expect(lines.join()).not.toContain(key);
 });
 
-it('the log of failed requests has what was thrown without being an error', () => {
+it('the request log contains thrown values that are not errors', () => {
   const { log, reported } = openLog();
   log({ traceId: 'b' }, 'text');
   log({ traceId: 'b' }, undefined);

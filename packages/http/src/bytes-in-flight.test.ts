@@ -5,7 +5,7 @@ import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 const MAX = 100;
 const REFUSED = 'TOO_MANY_REQUESTS_ERROR';
 
-/** Receives a body of `bytes`, and remembers whether it was evicted. */
+/** Receives a body of `bytes`, and records whether it was evicted. */
 function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: string, bytes: number) {
   const reservation = bytesInFlight.admit(owner, bytes);
   const body = { reservation, isEvicted: false };
@@ -16,7 +16,7 @@ function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: s
   return body;
 }
 
-it('bytes in flight never exceed their bound except for a lone request, and end at zero', () => {
+it('bytes in flight never exceed their bound, except for a single request, and end at zero', () => {
   const step = fc.record({
     what: fc.constantFrom('admit', 'grow', 'receive', 'release'),
     owner: fc.constantFrom('a', 'b', 'c'),
@@ -57,7 +57,7 @@ it('bytes in flight never exceed their bound except for a lone request, and end 
   );
 });
 
-it('one owner is refused growth without capacity, keeps what was counted before, and may grow once there is capacity', () => {
+it('a single owner cannot grow without capacity, keeps its counted bytes, and can grow once there is capacity', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit('a', 60);
   first.grow(60);
@@ -71,7 +71,7 @@ it('one owner is refused growth without capacity, keeps what was counted before,
   expect(bytesInFlight.held).toBe(100);
 });
 
-it('one owner has those bytes counted that are really in memory even when they exceed the bound', () => {
+it('a single owner has all its bytes in memory counted, even when they exceed the bound', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   bytesInFlight.admit('a', 60).grow(60);
   bytesInFlight.admit('a', 40).resize(50);
@@ -79,14 +79,14 @@ it('one owner has those bytes counted that are really in memory even when they e
   expect(() => bytesInFlight.admit('a', 1)).toThrow();
 });
 
-it('one owner takes nothing by requests that announce many bytes and send none', () => {
+it('a single owner reserves nothing with requests that announce bytes without sending them', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   for (let caller = 0; caller < 50; caller++) bytesInFlight.admit('a', MAX / 2).grow(1);
   expect(bytesInFlight.held).toBe(50);
   expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
 });
 
-it('one owner has at most 1,024 bodies at a time, however short, and others are admitted beside them', () => {
+it('a single owner has at most 1,024 concurrent bodies, however short, and other owners are admitted', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = Array.from({ length: 1024 }, () => bytesInFlight.admit('a', 0));
   expect(() => bytesInFlight.admit('a', 0)).toThrow('1024 requests in progress');
@@ -95,14 +95,14 @@ it('one owner has at most 1,024 bodies at a time, however short, and others are 
   bytesInFlight.admit('a', 0);
 });
 
-it('one owner never has its own bodies evicted', () => {
+it('a single owner never has its bodies evicted by its own requests', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = [receive(bytesInFlight, 'a', 50), receive(bytesInFlight, 'a', 50)];
   expect(() => bytesInFlight.admit('a', 1)).toThrow();
   expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([false, false]);
 });
 
-it('an owner beyond its share loses its oldest unfinished bodies to one within its share, and no more of them than are needed', () => {
+it('an owner within its share evicts as few as necessary of the oldest arriving bodies of an owner beyond its share', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
   const other = receive(bytesInFlight, 'b', 20);
@@ -110,7 +110,7 @@ it('an owner beyond its share loses its oldest unfinished bodies to one within i
   expect([other.isEvicted, bytesInFlight.held]).toEqual([false, 100]);
 });
 
-it('an owner beyond its share keeps bodies that are received whole, and is refused until it is within its share', () => {
+it('an owner beyond its share keeps fully received bodies, and is refused until it is within its share', () => {
   let now = 0;
   const bytesInFlight = createBytesInFlight(MAX, () => now);
   const whole = Array.from({ length: 10 }, () => {
@@ -120,7 +120,7 @@ it('an owner beyond its share keeps bodies that are received whole, and is refus
   });
   expect(() => bytesInFlight.admit('b', 10)).toThrow();
   for (const reservation of whole.splice(0, 4)) reservation.release();
-  // There is capacity, which the other owner may have first.
+  // The free capacity is reserved for the other owner.
   expect(() => bytesInFlight.admit('a', 10)).toThrow();
   bytesInFlight.admit('b', 10).grow(10);
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
@@ -128,7 +128,7 @@ it('an owner beyond its share keeps bodies that are received whole, and is refus
   expect(bytesInFlight.held).toBe(70);
 });
 
-it('an owner beyond its share may use everything again some seconds after the other was refused', () => {
+it('an owner may exceed its share again some seconds after another owner was refused', () => {
   let now = 0;
   const bytesInFlight = createBytesInFlight(MAX, () => now);
   const first = bytesInFlight.admit('a', 100);
@@ -140,7 +140,7 @@ it('an owner beyond its share may use everything again some seconds after the ot
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
 });
 
-it('an owner beyond its share evicts no other body itself', () => {
+it('an owner beyond its share cannot evict bodies of other owners', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const other = receive(bytesInFlight, 'b', 40);
   receive(bytesInFlight, 'a', 60);
@@ -148,7 +148,7 @@ it('an owner beyond its share evicts no other body itself', () => {
   expect(other.isEvicted).toBe(false);
 });
 
-it('however many bodies one owner is sending, another has its requests admitted one after the other', () => {
+it("an owner's sequential requests are admitted, however many bodies another owner is sending", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: MAX }), { maxLength: 40 }), fc.nat(MAX / 2), (sizes, wanted) => {
       const bytesInFlight = createBytesInFlight(MAX);

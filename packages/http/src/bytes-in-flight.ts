@@ -3,20 +3,20 @@ import { PublicError } from '@playline/errors';
 export interface Reservation {
   /** @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left */
   grow(bytes: number): void;
-  /** Sets the count to bytes that are in memory already, even beyond the bound. */
+  /** Sets the count to bytes that are already in memory, even beyond the bound. */
   resize(bytes: number): void;
   /** Idempotent. */
   release(): void;
-  /** Called after the bytes were released to other owners. Null except while the body is received. */
+  /** Called when the bytes were released for other owners. Null except while the body is being received. */
   onEvicted: ((fault: PublicError) => void) | null;
 }
 
 export interface BytesInFlight {
   readonly held: number;
   /**
-   * Admits a request. Only bytes that have arrived count. Owners that compete for memory get equal shares: an owner
-   * beyond its share is refused, and its bodies that are still arriving are evicted, oldest first. One request of an
-   * owner is always within its share.
+   * Admits a request. Only received bytes count. Owners that compete for memory get equal shares: an owner beyond its
+   * share is refused, and its bodies that are still arriving are evicted, oldest first. An owner's only request is
+   * always within its share.
    * @param owner such as the project of the key
    * @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left, or the owner has too many requests
    */
@@ -27,10 +27,10 @@ export function createBytesInFlight(bytesMax: number, now: () => number = () => 
   return new Shares(bytesMax, now);
 }
 
-/** An owner that was refused within its share competes for this long; `Retry-After` is 1 s. */
+/** An owner refused within its share competes for this long; `Retry-After` is 1 s. */
 const WANTS_MS = 3000;
 
-/** A quarter of a listener's connections: each request takes memory besides its body. */
+/** A quarter of a listener's connections: each request uses memory in addition to its body. */
 const OWNER_REQUESTS_MAX = 1024;
 
 interface Owner {
@@ -45,7 +45,7 @@ class Shares implements BytesInFlight {
   readonly #bytesMax: number;
   readonly #now: () => number;
   readonly #owners = new Map<string, Owner>();
-  /** Owners refused within their share, and until when they compete. */
+  /** Owners refused within their share, with the time until which they compete. */
   readonly #wants = new Map<string, number>();
 
   constructor(bytesMax: number, now: () => number) {
@@ -68,14 +68,14 @@ class Shares implements BytesInFlight {
     return reservation;
   }
 
-  /** `own`: bytes of the `wanted` that the request has already. */
-  assertCapacity(name: string, own: number, wanted: number): void {
-    if (this.held === own) return;
-    const missing = this.held - own + wanted - this.#bytesMax;
+  /** @param reserved the part of `wanted` that the request has reserved already */
+  assertCapacity(name: string, reserved: number, wanted: number): void {
+    if (this.held === reserved) return;
+    const missing = this.held - reserved + wanted - this.#bytesMax;
     if (missing <= 0 && !this.#doOthersWant(name)) return;
-    const others = (this.#owners.get(name)?.held ?? 0) - own;
+    const otherBytes = (this.#owners.get(name)?.held ?? 0) - reserved;
     const share = this.#shareBeside(name);
-    if (others === 0 || others + wanted <= share) {
+    if (otherBytes === 0 || otherBytes + wanted <= share) {
       if (missing <= 0 || this.#evict(name, missing, share)) return;
       this.#wants.set(name, this.#now() + WANTS_MS);
     }
@@ -99,7 +99,7 @@ class Shares implements BytesInFlight {
     return this.#bytesMax / names.size;
   }
 
-  /** Frees bytes of arriving bodies of owners beyond the share. False if those are too few. */
+  /** Evicts arriving bodies of owners beyond the share. False if they do not free enough bytes. */
   #evict(name: string, bytes: number, share: number): boolean {
     const evicted: ActiveReservation[] = [];
     let freed = 0;

@@ -4,7 +4,7 @@ import { DEADLINE_STEP_MS, Deadlines } from './deadlines.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('a deadline expires once, not before it is due, and at most a step after it', () => {
+it('a deadline expires once, not before it is due, and at most one step later', () => {
   const reported = vi.fn();
   new Deadlines().add(1_000, reported);
   vi.advanceTimersByTime(999);
@@ -15,7 +15,7 @@ it('a deadline expires once, not before it is due, and at most a step after it',
   expect(reported).toHaveBeenCalledTimes(1);
 });
 
-it('a deadline never expires once it is cancelled, also by another that expires in the same step', () => {
+it('a cancelled deadline never expires, even if a deadline that expires in the same step cancels it', () => {
   const deadlines = new Deadlines();
   const reported = vi.fn();
   const first = deadlines.add(100, reported);
@@ -26,7 +26,7 @@ it('a deadline never expires once it is cancelled, also by another that expires 
   expect(reported).not.toHaveBeenCalled();
 });
 
-it('a deadline expires when it was added while others expired, and whatever the order of their lengths', () => {
+it('a deadline expires even if it was added by an expiring deadline, in any order of durations', () => {
   const deadlines = new Deadlines();
   const reported: string[] = [];
   deadlines.add(500, () => reported.push('long'));
@@ -38,7 +38,7 @@ it('a deadline expires when it was added while others expired, and whatever the 
   expect(reported).toEqual(['short', 'later', 'long']);
 });
 
-it('a deadline leaves no timer behind, so that a process can end, once none is open', () => {
+it('no timer remains without open deadlines, so that a process can exit', () => {
   const deadlines = new Deadlines();
   deadlines.add(60_000, () => {}).cancel();
   expect(vi.getTimerCount()).toBe(1);

@@ -1,9 +1,9 @@
-/** Most milliseconds that a deadline fires late. */
+/** The maximum delay of a deadline, in milliseconds. */
 export const DEADLINE_STEP_MS = 50;
 
 export class Deadline {
   readonly dueAt: number;
-  /** Null once cancelled, so that it does not keep a request in memory. */
+  /** Null once cancelled, so that the deadline does not keep a request in memory. */
   onExpired: (() => void) | null;
 
   constructor(dueAt: number, onExpired: () => void) {
@@ -16,7 +16,7 @@ export class Deadline {
   }
 }
 
-/** Many short deadlines on one timer: 1.04 times the throughput of a timer for each at batches of one. */
+/** Many short deadlines on one timer: 1.04 times the throughput of a timer per deadline at batches of one. */
 export class Deadlines {
   #open: Deadline[] = [];
   #timer: NodeJS.Timeout | null = null;

@@ -6,11 +6,11 @@ import { expect, it } from 'vitest';
 import { corsHeaders, type Exchange, parseQuery, restrictOrigin, singleValueOf } from './exchange.ts';
 import { serve } from './test/open-server.ts';
 
-/** More than the kernel keeps for a connection on both of its ends. */
+/** More than the kernel buffers at both ends of a connection. */
 const LARGE_BYTES = 24 << 20;
 const large = JSON.stringify('x'.repeat(LARGE_BYTES));
 
-/** A server with one request in flight, its answers counted. */
+/** A server with one request in flight. Counts its responses. */
 async function openWithCaller(answerMaxMs?: number) {
   const inFlight: Exchange[] = [];
   const statuses: number[] = [];
@@ -32,12 +32,12 @@ async function readAll(caller: Socket, bytes: number): Promise<void> {
   caller.on('data', (chunk) => {
     read += chunk.length;
   });
-  await until('the answer is read', () => read > bytes);
+  await until('the response is read', () => read > bytes);
 }
 
-it('an answer counts no answer for a caller that has cut its connection', async () => {
+it('no response is counted for a caller that has closed its connection', async () => {
   const { caller, exchange, statuses } = await openWithCaller();
-  // An orderly end would only mean that it sends nothing else.
+  // A half-close would only mean that the caller sends nothing else.
   caller.resetAndDestroy();
   await new Promise((resolve) => exchange.request.socket.once('close', resolve));
   exchange.answer(200, '{}');
@@ -46,14 +46,14 @@ it('an answer counts no answer for a caller that has cut its connection', async 
   expect(exchange.answered).toBe(true);
 });
 
-it('an answer that is not read ends its connection after a bound', async () => {
+it('an unread response ends its connection after a bound', async () => {
   const { exchange, statuses } = await openWithCaller(50);
   exchange.answer(200, large);
   await until('the connection is cut', () => exchange.request.socket.destroyed);
   expect(statuses).toEqual([200]);
 });
 
-it('an answer behind one that is not read ends with its connection', async () => {
+it('a response behind an unread response ends with its connection', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(50);
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('both are in flight', () => inFlight.length === 2);
@@ -61,7 +61,7 @@ it('an answer behind one that is not read ends with its connection', async () =>
   await until('the connection is cut', () => exchange.request.socket.destroyed);
 });
 
-it('an answer that is read whole leaves its connection as it is', async () => {
+it('a fully read response leaves its connection open', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(20_000);
   exchange.answer(200, large);
   await readAll(caller, LARGE_BYTES);
@@ -74,7 +74,7 @@ it('an answer that is read whole leaves its connection as it is', async () => {
 
 const text = fc.string({ unit: codePoint });
 
-it('reads back every parameter that URLSearchParams or encodeURIComponent writes, in order', () => {
+it('parseQuery returns every parameter that URLSearchParams or encodeURIComponent encodes, in order', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(text, text)), (pairs) => {
       const expected = new Map<string, string[]>();
@@ -86,7 +86,7 @@ it('reads back every parameter that URLSearchParams or encodeURIComponent writes
   );
 });
 
-it('answers any text after the mark with parameters or with a fault for the caller, never with another', () => {
+it('parseQuery returns parameters or throws a VALIDATION_ERROR for any query string', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('%', 'f', '8', 'c', '=', '&', '+', 'é', '?', ' ') }), (query) => {
       try {
@@ -101,14 +101,14 @@ it('answers any text after the mark with parameters or with a fault for the call
   );
 });
 
-it('takes names such as __proto__ for parameters and nothing else', () => {
+it('parseQuery treats names such as __proto__ as ordinary parameters', () => {
   expect(singleValueOf(parseQuery('?__proto__=a&constructor=b'), 'anonymousId')).toBeUndefined();
   expect(singleValueOf(parseQuery('?__proto__=a'), '__proto__')).toBe('a');
 });
 
-it('headers that are limited to an origin twice, before a body and after it, are those of the second time', () => {
-  const { answer } = corsHeaders('x-key');
-  const once = restrictOrigin(answer, 'https://game.example');
+it('restricting headers to an origin twice, before and after the body, applies the second origin', () => {
+  const { response } = corsHeaders('x-key');
+  const once = restrictOrigin(response, 'https://game.example');
   expect(restrictOrigin(once, 'https://game.example')).toEqual(once);
-  expect(restrictOrigin(once, null)).toEqual(restrictOrigin(answer, null));
+  expect(restrictOrigin(once, null)).toEqual(restrictOrigin(response, null));
 });

@@ -5,40 +5,40 @@ import { type Trace, traceOf } from './trace.ts';
 
 export interface ServerContext {
   readonly link: (code: ErrorCode) => string;
-  /** During a graceful close each answer ends its connection. */
+  /** True during a graceful close, when each response ends its connection. */
   draining: boolean;
-  /** Open streams, which a graceful close ends. */
+  /** Open streams, ended by a graceful close. */
   readonly streams: Set<Writable>;
-  /** Milliseconds for a caller to read an answer. */
+  /** Milliseconds for a caller to read a response. */
   readonly answerMaxMs: number;
-  /** Called for each answer; without an exchange for bytes that are no request. */
+  /** Called for each response; without an exchange for bytes that are not a request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
   /** Called once for each 5xx. */
   readonly onFault: (exchange: Exchange, error: unknown) => void;
 }
 
-/** Names and values in turn, as `writeHead` takes them fastest. */
+/** Alternating names and values, the fastest form for `writeHead`. */
 export type HeaderList = readonly (string | number)[];
 
 const NO_HEADERS: HeaderList = [];
 const noHeaders = () => NO_HEADERS;
 
-/** The caller disconnected before the answer. */
+/** The caller disconnected before the response. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected';
 }
 
 type Body = Buffer | { text: string; encoding: BufferEncoding };
 
-/** One request and its answer. Only the first answer is sent, so a deadline and a result may race. */
+/** A request and its response. Only the first response is sent, so a deadline and a result may race. */
 export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
-  /** Path of the matched route as it is declared, without values. */
+  /** The declared path of the matched route, without values. */
   route = 'unmatched';
   readonly startedMs = performance.now();
-  /** Headers of every answer, read when it is sent. A route sets this function. */
+  /** Headers for every response, read when it is sent. Set by the route. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: ServerContext;
@@ -62,15 +62,15 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the answer has ended. For pages
-   * only: other clients half-close after their last request.
+   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the response has ended. Only
+   * for pages: other clients half-close after their last request.
    */
   get gone(): AbortSignal {
     this.#gone ??= watchDisconnect(this.request, this.#response);
     return this.#gone;
   }
 
-  /** Lets only pages of one origin read the answer, or no page (null). */
+  /** Lets only pages of one origin read the response, or no page (null). */
   allowOrigin(origin: string | null): void {
     this.#headers = restrictOrigin(this.#headers, origin);
   }
@@ -83,21 +83,22 @@ export class Exchange implements Trace {
     this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
   }
 
-  /** Sends other text, such as a page; only headers for HEAD. */
+  /** Sends another content type, such as HTML; only headers for HEAD. */
   answerText(status: number, content: { type: string; text: string }, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', content.type, ...headers], content.text);
   }
 
   /** For 202, 204, 304 and preflights. */
   answerEmpty(status: number, headers: HeaderList = []): void {
-    // The length in a 304 is that of the 200: RFC 9110, 8.6.
+    // The length in a 304 would be that of the 200: RFC 9110, 8.6.
     const hasLength = status !== 204 && status !== 304;
     this.#send(status, hasLength ? ['content-length', 0, ...headers] : headers);
   }
 
   /**
-   * Starts a stream, which the caller writes and ends. Null when the exchange is answered or the client disconnected.
-   * @param options.isFile a file must not appear complete before its end: a shutdown waits for it instead of ending it
+   * Starts a response stream, which the caller writes and ends. Null after a response or when the client disconnected.
+   * @param options.isFile true when a truncated body must not appear complete: a shutdown waits instead of ending the
+   * stream
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
@@ -111,7 +112,7 @@ export class Exchange implements Trace {
     if (options.isFile === true) return response;
     if (this.#frame.draining) response.end();
     this.#frame.streams.add(response);
-    // Otherwise only the second write would fail.
+    // Otherwise only the second write after a disconnect would fail.
     const { socket } = this.request;
     const leave = () => void response.destroy();
     if (socket.readableEnded) leave();
@@ -125,35 +126,35 @@ export class Exchange implements Trace {
 
   /**
    * Sends the error envelope. Errors that are not public go to `onFault` only.
-   * @param own status other than that of the code
+   * @param statusOverride replaces the status of the error code
    */
-  fail(error: unknown, headers: HeaderList = [], own?: number): void {
+  fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
-    const { body, ...of } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
-    const status = own ?? of.status;
+    const { body, status: defaultStatus } = toEnvelope(error, { traceId: this.traceId, link: this.#frame.link });
+    const status = statusOverride ?? defaultStatus;
     if (status >= 500) this.#frame.onFault(this, error);
     const retryAfterS = error instanceof PublicError ? error.retryAfterS : null;
     const wait = retryAfterS === null ? [] : ['retry-after', retryAfterS];
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
   }
 
-  /** Also closes the connection, on which no further request can be read. */
+  /** Fails and closes the connection, because no further request can be read from it. */
   failAndClose(error: unknown, status?: number): void {
     this.fail(error, ['connection', 'close'], status);
   }
 
-  /** Calls back once this answer and earlier ones are written; never if the client disconnected. */
+  /** Calls back once this response and all earlier responses are written; never if the client disconnected. */
   whenSent(then: () => void): void {
     if (this.#response.writableFinished) then();
     else this.#response.once('finish', then);
   }
 
-  /** The bytes after this request are no request. */
+  /** Closes the connection after the response, because the following bytes are not a request. */
   closeAfterAnswer(): void {
     this.#isLast = true;
   }
 
-  /** ASCII is written in one piece with the headers, which saves 3 % of a small request. */
+  /** Sends ASCII in one write with the headers, which saves 3 % of the time of a small request. */
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
@@ -201,23 +202,23 @@ export function notFound(): PublicError {
 /** Chromium's maximum. Contract, "CORS". */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-/** Restricts the headers to pages of one origin, or of none. */
-export function restrictOrigin(answer: HeaderList, origin: string | null): HeaderList {
-  if (answer.length === 0) return answer;
+/** Restricts the CORS headers to pages of one origin, or to none. */
+export function restrictOrigin(headers: HeaderList, origin: string | null): HeaderList {
+  if (headers.length === 0) return headers;
   const vary = ['vary', 'Origin'];
   if (origin === null) return vary;
-  const rest = answer.slice(2);
-  // Called again when the key is checked again.
-  return [answer[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
+  const rest = headers.slice(2);
+  // Idempotent, because the key may be checked twice.
+  return [headers[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
 }
 
 /** Any origin, no credentials: contract, "CORS". */
-export function corsHeaders(publishableKeyHeader: string | undefined): Record<'answer' | 'preflight', HeaderList> {
+export function corsHeaders(publishableKeyHeader: string | undefined): Record<'response' | 'preflight', HeaderList> {
   const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
   const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');
   const origin = ['access-control-allow-origin', '*'];
   return {
-    answer: [...origin, 'access-control-expose-headers', 'Retry-After, RateLimit, RateLimit-Policy, x-trace-id'],
+    response: [...origin, 'access-control-expose-headers', 'Retry-After, RateLimit, RateLimit-Policy, x-trace-id'],
     preflight: [
       'access-control-allow-headers',
       allowed,
@@ -232,22 +233,22 @@ export function corsHeaders(publishableKeyHeader: string | undefined): Record<'a
 export const ANSWER_MAX_MS = 30_000;
 
 /**
- * Closes the connection of a caller that does not read its answer: Node's time-outs end with the request or restart
- * with each byte. Most answers are written already and need no timer.
+ * Closes the connection of a caller that does not read its response: Node's timeouts end with the request or restart
+ * with each byte. Most responses are already written and need no timer.
  */
 function limitReadTime(response: ServerResponse, boundMs: number): void {
   const { socket } = response.req;
-  // Without a socket it waits behind earlier answers.
+  // Without a socket, the response waits behind earlier responses.
   if (response.socket !== null && socket.writableLength === 0) return;
   const timer = setTimeout(() => socket.destroy(), boundMs).unref();
   response.once('close', () => clearTimeout(timer));
 }
 
-/** Closing a connection with unread bytes resets it, which can discard the answer. */
+/** Closing a connection with unread bytes resets it, which can discard the response. */
 const DISCARD_BYTES_MAX = 8 * 1024 * 1024;
 const DISCARD_MAX_MS = 10_000;
 
-/** Reads and discards the rest of an answered body; beyond the bounds the connection is closed. */
+/** Reads and discards the rest of a body after the response; beyond the bounds the connection is closed. */
 function discardBody(request: IncomingMessage): void {
   let bytes = 0;
   const cut = () => request.socket.destroy();
@@ -268,8 +269,8 @@ export type Query = ReadonlyMap<string, readonly string[]>;
 const ASCII = /^[\x21-\x7e]*$/;
 
 /**
- * Strict, unlike `URLSearchParams`, which replaces invalid bytes by U+FFFD so that different ids become equal.
- * @throws PublicError VALIDATION_ERROR when it is not percent-encoded UTF-8
+ * Parses a query strictly. `URLSearchParams` replaces invalid bytes with U+FFFD, which makes different ids equal.
+ * @throws PublicError VALIDATION_ERROR when the query is not percent-encoded UTF-8
  */
 export function parseQuery(target: string): Query {
   const mark = target.indexOf('?');
@@ -286,14 +287,14 @@ export function parseQuery(target: string): Query {
   return query;
 }
 
-/** @throws PublicError VALIDATION_ERROR when it is repeated */
+/** @throws PublicError VALIDATION_ERROR when the parameter is repeated */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];
   if (values.length > 1) throw invalidField(name, `${name} is given more than once`);
   return values[0];
 }
 
-/** As in HTML forms, a plus is a space. */
+/** Decodes a plus as a space, as in HTML forms. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

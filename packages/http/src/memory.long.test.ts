@@ -21,7 +21,7 @@ function memory(): number {
   return heapUsed + external;
 }
 
-/** A server that counts the bytes of bodies as it reads them, and one route that reads none and never answers. */
+/** A server that counts the body bytes that it reads. One route reads no body and never responds. */
 async function open(connectionsMax?: number) {
   const received = { bytes: 0, requests: [] as Exchange[] };
   const read = (name: string, reader: (exchange: Exchange, onBytes: (bytes: number) => void) => Promise<unknown>) => {
@@ -42,7 +42,7 @@ async function open(connectionsMax?: number) {
   ];
   const { port } = await serve({ routes }, connectionsMax === undefined ? {} : { connectionsMax });
   const closed: string[] = [];
-  /** Notes the name when the connection is closed. */
+  /** Records the name when the connection is closed. */
   const connectAs = async (name: string, request: string) => {
     const socket = dial(port).on('close', () => closed.push(name));
     await once(socket, 'connect');
@@ -52,7 +52,9 @@ async function open(connectionsMax?: number) {
   return { port, received, closed, connectAs };
 }
 
-/** Connects, and resets the connection after the test: the server would wait for the answers of a half-closed one. */
+/**
+ * Connects, and resets the connection after the test: the server would wait for responses on a half-closed connection.
+ */
 function dial(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.resetAndDestroy());
@@ -63,7 +65,7 @@ const head = (path: string) =>
   `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`;
 const chunk = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
-/** Sends the same chunks again and again, one after the other, so that the caller keeps none of them. */
+/** Sends the same chunks repeatedly, one after the other, so that the sender buffers nothing. */
 async function send(socket: Socket, chunks: Buffer, times: number): Promise<void> {
   for (let time = 0; time < times; time++) await new Promise<void>((resolve) => socket.write(chunks, () => resolve()));
 }
@@ -74,7 +76,7 @@ it.each([
   ['use', '100 bytes', chunk(100).repeat(10), 1000],
   ['use', '1024 bytes and one byte in turn', (chunk(1024) + chunk(1)).repeat(10), 10_250],
 ])(
-  'a body that is received by %s in chunks of %s takes at most twice its bytes',
+  'a body received by %s in chunks of %s uses at most twice its size',
   async (path, _name, text, size) => {
     const { port, received } = await open();
     const chunks = Buffer.from(text);
@@ -84,21 +86,21 @@ it.each([
     await Promise.all(sockets.map((socket) => send(socket, chunks, 1)));
     const before = memory() - received.bytes;
     await Promise.all(sockets.map((socket) => send(socket, chunks, times)));
-    await until('all is received', () => received.bytes === 3 * size * (times + 1), 20_000);
-    // What the process itself gains during the test is far less than the 200 bytes a Buffer of one byte would take.
+    await until('all chunks are received', () => received.bytes === 3 * size * (times + 1), 20_000);
+    // The process itself allocates far less during the test than the 200 bytes per one-byte Buffer.
     expect(memory() - before).toBeLessThan(2 * received.bytes + 256 * 1024);
   },
   30_000,
 );
 
-it('a body that no handler reads takes little more than what Node reads, also in chunks of one byte', async () => {
+it('a body that no handler reads uses little more memory than Node buffers, even in chunks of one byte', async () => {
   const { port, received } = await open();
   const chunks = Buffer.from(chunk(1).repeat(1000));
   const before = memory();
   for (let caller = 0; caller < 3; caller++) {
     const socket = dial(port);
     socket.write(head('/none'));
-    // More than is read: the rest waits in the kernel.
+    // More than Node reads: the rest waits in the kernel.
     for (let time = 0; time < 200; time++) socket.write(chunks);
   }
   const isFull = ({ request }: Exchange) => request.readableLength >= 60_000;
@@ -106,48 +108,48 @@ it('a body that no handler reads takes little more than what Node reads, also in
   expect((memory() - before) / 3).toBeLessThan(1024 * 1024);
 }, 30_000);
 
-it('beyond the bound a new connection replaces an idle one, and never one with a request in progress', async () => {
+it('at the maximum, a new connection replaces an idle connection, never a connection with a request in progress', async () => {
   const { received, closed, connectAs } = await open(10);
   const busy = 'POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';
   for (let at = 0; at < 5; at++) await connectAs('busy', busy);
-  await until('they are served', () => received.requests.length === 5);
+  await until('the requests are served', () => received.requests.length === 5);
   for (let at = 0; at < 5; at++) await connectAs(`idle ${at}`, '');
   await connectAs('busy', busy);
-  await until('the new one is served', () => received.requests.length === 6);
-  await until('an idle one is closed', () => closed.length > 0);
+  await until('the new request is served', () => received.requests.length === 6);
+  await until('an idle connection is closed', () => closed.length > 0);
   expect(closed).toEqual(['idle 0']);
   for (let at = 1; at < 5; at++) {
     await connectAs('busy', busy);
-    await until('the new one is served', () => received.requests.length === 6 + at);
+    await until('the new request is served', () => received.requests.length === 6 + at);
   }
   await connectAs('too many', busy);
-  await until('it is closed', () => closed.includes('too many'));
+  await until('the connection is closed', () => closed.includes('too many'));
   expect(closed.sort()).toEqual(['idle 0', 'idle 1', 'idle 2', 'idle 3', 'idle 4', 'too many']);
 }, 30_000);
 
-it('beyond the bound a new connection replaces one whose body is still arriving, if none is idle', async () => {
+it('at the maximum without idle connections, a new connection replaces one whose body is still arriving', async () => {
   const { received, closed, connectAs } = await open(4);
   const post = (path: string, bytes: number) =>
     `POST /${path} HTTP/1.1\r\nhost: a\r\n${TYPE}content-length: ${bytes}\r\n\r\n`;
   await connectAs('whole', post('none', 0));
-  await until('it is served', () => received.requests.length === 1);
+  await until('the request is served', () => received.requests.length === 1);
   for (let at = 1; at < 4; at++) {
     await connectAs(`slow ${at}`, `${post('read', 10)}1`);
-    await until('its body arrives', () => received.bytes === at);
+    await until('the body arrives', () => received.bytes === at);
   }
   await connectAs('new', post('none', 0));
-  await until('it is served', () => received.requests.length === 2);
-  await until('one is closed', () => closed.length > 0);
+  await until('the request is served', () => received.requests.length === 2);
+  await until('a connection is closed', () => closed.length > 0);
   expect(closed).toEqual(['slow 1']);
 }, 30_000);
 
-it('beyond the bound a connection that has just come is not replaced before older ones that began a request', async () => {
+it('at the maximum, older connections with an incomplete request are replaced before a new connection', async () => {
   const { received, closed, connectAs } = await open(4);
   for (let at = 0; at < 4; at++) await connectAs(`unfinished ${at}`, 'POST /none HTTP/1.1\r\n');
   const last = await connectAs('new', '');
   await connectAs('unfinished 4', 'POST /none HTTP/1.1\r\n');
-  await until('two are closed', () => closed.length === 2);
+  await until('two connections are closed', () => closed.length === 2);
   expect(closed.sort()).toEqual(['unfinished 0', 'unfinished 1']);
   last.write('POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n');
-  await until('it is served', () => received.requests.length === 1);
+  await until('the request is served', () => received.requests.length === 1);
 }, 30_000);

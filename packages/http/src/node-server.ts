@@ -14,7 +14,7 @@ export interface NodeServerOptions extends ServerOptions {
   readonly onBroken: (error: Error & { code?: string }, socket: Socket) => void;
 }
 
-/** Creates Node's server with bounded connections, pipelining and memory of unread body bytes. */
+/** Creates a Node server that bounds connections, pipelining and the memory for unread body bytes. */
 export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions) {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
   const onPaused = limitPipelining(server);
@@ -35,8 +35,9 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * The connection that a new one replaces: the oldest idle one, else the oldest whose body is still arriving, of which
- * nothing is stored. One that has sent nothing yet is not preferred, or a caller that opens many could keep others out.
+ * The connection to replace with a new connection: the oldest idle one, else the oldest whose body is still arriving,
+ * so nothing is stored. Connections without a request get no preference, or a caller that opens many could block
+ * others.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
@@ -49,11 +50,11 @@ function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined
   return receiving;
 }
 
-/** A Buffer costs some 200 bytes besides its content, so smaller chunks are copied together. */
+/** A Buffer has some 200 bytes of overhead, so chunks below this size are combined. */
 export const SMALL_BYTES = 1024;
 const PAGE_BYTES = 4096;
 
-/** Keeps small chunks of its body in pages until it is read. */
+/** A request that collects small body chunks in pages until they are read. */
 class PackedRequest extends IncomingMessage {
   #page: Buffer | null = null;
   #pageBytes = 0;
@@ -84,27 +85,27 @@ class PackedRequest extends IncomingMessage {
   }
 }
 
-/** Further pipelined requests are parsed when an earlier answer was sent. */
+/** Maximum unanswered requests per connection. Further pipelined requests are parsed after a response was sent. */
 const UNANSWERED_MAX = 4;
-/** Received bytes of all paused connections, each of which holds at most one read of 64 KiB. */
+/** Maximum received bytes of all paused connections, each of which holds at most one read of 64 KiB. */
 const PAUSED_BYTES_MAX = 16 * 1024 * 1024;
-/** Paused connections that resume in one turn of the event loop, so that others are not delayed. */
+/** Paused connections that resume per turn of the event loop, so that other connections are not delayed. */
 const RESUMED_PER_TURN = 8;
 
-/** A callback's result that pauses llhttp. */
+/** The callback result that pauses llhttp. */
 const HPE_PAUSED = 21;
 const PAUSED = 'HPE_PAUSED';
 const NOTHING = Buffer.alloc(0);
 
 interface NodeParser {
-  /** Called for each request with parsed headers; its result goes to llhttp. */
+  /** Called for each request with parsed headers; the result is returned to llhttp. */
   onIncoming(request: IncomingMessage, keepAlive: boolean): number;
   resume(): void;
 }
 type PipelinedSocket = Socket & {
   parser: NodeParser | null;
   _httpMessage?: ServerResponse | null;
-  /** Node paused the connection, because answers are not read. */
+  /** True when Node paused the connection because responses are not read. */
   _paused: boolean;
   [PIPELINE]?: Pipeline;
 };
@@ -113,7 +114,7 @@ const PIPELINE = Symbol('pipeline');
 
 /**
  * Bounds the unanswered requests of each connection: Node parses all of a read, up to 64 KiB with thousands of
- * requests, before it checks whether answers are read. Call it before the server listens.
+ * requests, before it checks whether responses are read. Must be called before the server listens.
  * @returns the handler of each `clientError` with code `PAUSED`
  */
 function limitPipelining(server: Server): (error: Error, socket: Socket) => void {
@@ -128,7 +129,7 @@ function limitPipelining(server: Server): (error: Error, socket: Socket) => void
 }
 
 class Paused {
-  /** Received and not parsed. */
+  /** Received and unparsed bytes. */
   bytes = 0;
   #ready: (() => void)[] = [];
 
@@ -145,19 +146,19 @@ class Paused {
   }
 }
 
-/** The requests of one connection. Costs one comparison per request while the caller waits for each answer. */
+/** The requests on one connection. Costs one comparison per request while the caller waits for each response. */
 class Pipeline {
   readonly #socket: PipelinedSocket;
   readonly #paused: Paused;
   readonly #serve: NodeParser['onIncoming'];
-  /** Unanswered requests; 0 also while a single one is unanswered. */
+  /** Number of unanswered requests; also 0 while only one is unanswered. */
   #unanswered = 0;
   /** The request at which the parser is paused. */
   #waiting: { readonly request: IncomingMessage; readonly keepAlive: boolean } | null = null;
   #isResuming = false;
-  /** Received and not parsed. */
+  /** Received and unparsed bytes. */
   #restBytes = 0;
-  /** Node's own data listener, once this class calls it. */
+  /** Node's data listener, once this class has replaced it. */
   #parse: ((data: Buffer) => void) | null = null;
 
   constructor(socket: PipelinedSocket, paused: Paused) {
@@ -180,7 +181,7 @@ class Pipeline {
     return this.#serve(request, keepAlive);
   }
 
-  /** Answers are sent in order, so watching the current one is enough. */
+  /** Responses are sent in order, so it is enough to watch the current response. */
   #watch(response: ServerResponse): void {
     if (this.#unanswered === 0) this.#unanswered = 1;
     response.once('finish', () => {
@@ -195,7 +196,7 @@ class Pipeline {
     if (this.#waiting === null || this.#isResuming) return;
     this.#isResuming = true;
     this.#paused.resume(() => {
-      // Node pauses the connection while its answers are not read.
+      // Node pauses the connection while its responses are not read.
       if (this.#socket._paused) this.#socket.once('drain', () => this.#resume());
       else this.#resume();
     });
@@ -242,7 +243,7 @@ class Pipeline {
     if (waiting === null || this.#unanswered >= UNANSWERED_MAX || socket.destroyed || socket.parser === null) return;
     this.#waiting = null;
     socket.parser.resume();
-    // Without a body the request ends here.
+    // A request without a body ends here.
     this.#parse?.(NOTHING);
     if (socket._httpMessage != null) this.#unanswered++;
     this.#serve(waiting.request, waiting.keepAlive);

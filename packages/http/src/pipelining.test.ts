@@ -10,7 +10,7 @@ import { serve } from './test/open-server.ts';
 
 const GET = 'GET /held HTTP/1.1\r\nhost: a\r\n\r\n';
 
-/** A server whose requests wait until the test answers them, and one route that answers immediately. */
+/** A server whose requests wait until the test responds, with routes that respond immediately. */
 async function open() {
   const waiting: Exchange[] = [];
   const routes: Route[] = [
@@ -23,14 +23,14 @@ async function open() {
       hot: true,
       handle: async (exchange) => {
         const body = await readBody(exchange.request, planJsonBody(exchange.request, 1024 * 1024));
-        // So that answers are not ready in the order of their requests.
+        // So that responses are not ready in request order.
         for (let turns = body.length % 4; turns > 0; turns--) await new Promise(setImmediate);
         exchange.answer(200, JSON.stringify(body.toString()));
       },
     },
   ];
-  const count = { answers: 0 };
-  return { ...(await serve({ routes, onAnswer: () => count.answers++ })), waiting, count };
+  const count = { responses: 0 };
+  return { ...(await serve({ routes, onAnswer: () => count.responses++ })), waiting, count };
 }
 
 const LARGE = JSON.stringify('x'.repeat(64 * 1024));
@@ -42,12 +42,12 @@ function dial(port: number): Socket {
   return socket;
 }
 
-/** Waits for a few turns, in which everything that has arrived is parsed. */
+/** Waits for some turns of the event loop, in which all received bytes are parsed. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
 
-it('a connection has at most four unanswered requests, and gets the next one served for each that is answered', async () => {
+it('a connection has at most four unanswered requests, and each response admits the next request', async () => {
   const { port, waiting } = await open();
   const socket = dial(port);
   let text = '';
@@ -62,29 +62,29 @@ it('a connection has at most four unanswered requests, and gets the next one ser
     expect(waiting.length - answered).toBeLessThanOrEqual(4);
     waiting[answered]?.answer(200, String(answered));
   }
-  await until('all are answered', () => text.match(/HTTP/g)?.length === 200);
+  await until('all requests are answered', () => text.match(/HTTP/g)?.length === 200);
   expect([...text.matchAll(/\r\n\r\n(\d+)/g)].map(([, body]) => Number(body))).toEqual([...Array(200).keys()]);
 }, 60_000);
 
-it('a connection whose answers are not read has few requests served, and they are served when it reads', async () => {
+it('a connection with unread responses has few requests served, and the rest when it reads', async () => {
   const { port } = await open();
   const socket = dial(port);
   socket.pause();
   socket.write(GET.replace('/held', '/large').repeat(200));
   const other = dial(port);
-  let answers = 0;
-  other.on('data', () => other.write(GET.replace('/held', '/small'), () => answers++));
+  let responses = 0;
+  other.on('data', () => other.write(GET.replace('/held', '/small'), () => responses++));
   other.write(GET.replace('/held', '/small'));
-  await until('another caller is served', () => answers > 20);
+  await until('another caller is served', () => responses > 20);
   let bytes = 0;
   socket.on('data', (chunk) => {
     bytes += chunk.length;
   });
   socket.resume();
-  await until('all answers are read', () => bytes > 200 * LARGE.length);
+  await until('all responses are read', () => bytes > 200 * LARGE.length);
 }, 60_000);
 
-it('another caller waits for few requests of forty connections that send thousands of requests and read nothing', async () => {
+it('forty connections that pipeline thousands of requests without reading do not delay another caller', async () => {
   const { port, count } = await open();
   for (let attackers = 0; attackers < 40; attackers++) {
     const attacker = dial(port);
@@ -94,17 +94,17 @@ it('another caller waits for few requests of forty connections that send thousan
   const other = dial(port);
   const waits: number[] = [];
   for (let request = 0; request < 50; request++) {
-    const before = count.answers;
+    const before = count.responses;
     const answered = new Promise((resolve) => other.once('data', resolve));
     other.write(GET.replace('/held', '/small'));
     await answered;
-    waits.push(count.answers - before);
+    waits.push(count.responses - before);
   }
-  // During the first ones the others connect.
+  // During the first requests the attackers connect.
   expect(Math.max(...waits.slice(5))).toBeLessThan(300);
 }, 60_000);
 
-it('the listener of operators has the same bound', async () => {
+it('the admin listener has at most four unanswered requests per connection', async () => {
   let probes = 0;
   const ready = () => {
     probes++;
@@ -119,7 +119,7 @@ it('the listener of operators has the same bound', async () => {
   expect(probes).toBe(4);
 });
 
-it('pipelined requests are all answered in order, whatever their bodies and wherever their bytes are cut', async () => {
+it('pipelined requests are all answered in order, whatever their bodies and packet boundaries', async () => {
   const { port } = await open();
   const body = fc.string({ unit: fc.constantFrom('a', '\r\n', '\r\n\r\n', '0', '{}'), maxLength: 40 });
   const request = fc.record({ body, chunked: fc.boolean() });
@@ -146,11 +146,11 @@ it('pipelined requests are all answered in order, whatever their bodies and wher
         at += cut;
         await new Promise(setImmediate);
       }
-      // Its half of the connection ends with the last request.
+      // The client half-closes the connection after the last request.
       socket.end(bytes.slice(at));
       await ended;
-      const answers = [...text.matchAll(/HTTP\/1\.1 200 [^"]*("(?:[^"\\]|\\.)*")/g)];
-      expect(answers.map(([, json]) => JSON.parse(json as string))).toEqual(
+      const responses = [...text.matchAll(/HTTP\/1\.1 200 [^"]*("(?:[^"\\]|\\.)*")/g)];
+      expect(responses.map(([, json]) => JSON.parse(json as string))).toEqual(
         sent.map(({ body: text }, index) => `${index} ${text}`),
       );
     }),

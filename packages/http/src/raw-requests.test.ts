@@ -10,9 +10,9 @@ const CHUNKED = `POST /v1/echo ${HEAD}transfer-encoding: chunked\r\n\r\n`;
 const SIZED = `POST /v1/echo ${HEAD}content-length: 2\r\n\r\n{}`;
 const GET = 'GET /v1/items/7 HTTP/1.1\r\nhost: a\r\n';
 
-/** Statuses of the answers in a text, in order. */
+/** The response statuses in a string, in order. */
 const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
-/** The envelope that is the last thing in a text. */
+/** The envelope at the end of a string. */
 const envelopeOf = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
 
 it.each([
@@ -21,11 +21,11 @@ it.each([
   ['no body', `${GET}\r\n`, [200]],
   ['two requests', `${SIZED}${GET}\r\n`, [200, 200]],
   ['a request that is refused before its body is read', `POST /none ${HEAD}content-length: 9\r\n\r\n{}`, [404]],
-  ['a body that breaks off', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
-  ['headers that break off', `POST /v1/echo ${HEAD}`, [400]],
+  ['an incomplete body', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
+  ['incomplete headers', `POST /v1/echo ${HEAD}`, [400]],
   ['nothing', '', []],
 ])(
-  'a caller that ends its half of the connection behind %s gets one answer for each request',
+  'a caller that half-closes the connection after %s gets one response per request',
   async (_name, bytes, statuses) => {
     const { port, statuses: counted } = await open();
     expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
@@ -33,13 +33,13 @@ it.each([
   },
 );
 
-it('a connection on which nothing was ever sent is ended without an answer, and none is counted', async () => {
+it('a connection without any bytes is closed without a response, and no response is counted', async () => {
   const { port, statuses } = await open(10_000, 100);
   expect(await sendRaw(port)).toBe('');
   expect(statuses).toEqual([]);
 }, 15_000);
 
-it('a connection whose headers do not come to an end gets 500: it may be the network, and clients drop a batch on a 4xx', async () => {
+it('a connection with incomplete headers gets 500: the cause may be the network, and clients drop a batch on a 4xx', async () => {
   const { port, statuses } = await open(10_000, 100);
   expect(envelopeOf(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
     code: 'INTERNAL_SERVER_ERROR',
@@ -47,7 +47,7 @@ it('a connection whose headers do not come to an end gets 500: it may be the net
   expect(statuses).toEqual([500]);
 }, 15_000);
 
-it('a connection gives answers in the order of its requests, although broken bytes follow a later one that is answered first', async () => {
+it('responses are sent in request order, even if malformed bytes follow a later request that is answered first', async () => {
   const { port, reading } = await open();
   const socket = connect(port, '127.0.0.1', () => socket.write(SIZED.slice(0, -1)));
   await until('the first body is read', () => reading() === 1);
@@ -59,13 +59,13 @@ it('a connection gives answers in the order of its requests, although broken byt
 it.each([
   ['one long header', `${GET}x: ${'a'.repeat(17_000)}\r\n\r\n`],
   ['a long path', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nhost: a\r\n\r\n`],
-  ['a thousand and one headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
+  ['1,001 headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
 ])('headers over the limit are refused with 431 and the limit in the message: %s', async (_name, bytes) => {
   const { port } = await open();
-  const answer = await sendRaw(port, bytes);
-  expect(answer).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
-  expect(envelopeOf(answer)).toEqual({
+  const response = await sendRaw(port, bytes);
+  expect(response).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
+  expect(envelopeOf(response)).toEqual({
     message: 'Path and headers are larger than 16384 bytes, or there are more than 1000 headers.',
     link: 'https://docs.test/errors/VALIDATION_ERROR',
     trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -74,25 +74,25 @@ it.each([
   });
 });
 
-it('headers over the limit are served when they have nearly the limit', async () => {
+it('headers just below the limit are accepted', async () => {
   const { port } = await open();
   const many = 'a:b\r\n'.repeat(990);
   expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
 });
 
-/** What comes in, and what the one answer to it is. */
+/** Received bytes and the single response to them. */
 const REQUESTS: readonly [name: string, bytes: string, status: number, details?: object | null][] = [
   ['two hosts', `${GET}host: b\r\n\r\n`, 400, { header: 'host' }],
   ['the same host twice', `${GET}Host: a\r\n\r\n`, 400, { header: 'host' }],
   ['two hosts in one header', 'GET /v1/items/7 HTTP/1.1\r\nhost: a, b\r\n\r\n', 400, { header: 'host' }],
   ['a host with a path', 'GET /v1/items/7 HTTP/1.1\r\nhost: a/b\r\n\r\n', 400, { header: 'host' }],
   ['an empty host', 'GET /v1/items/7 HTTP/1.1\r\nhost:\r\n\r\n', 200],
-  ['a host of numbers and a port', 'GET /v1/items/7 HTTP/1.1\r\nhost: [2001:db8::1]:80\r\n\r\n', 200],
-  ['two lengths that are the same', `POST /v1/echo ${HEAD}content-length: 2\r\ncontent-length: 2\r\n\r\n{}`, 400],
+  ['an IPv6 host with a port', 'GET /v1/items/7 HTTP/1.1\r\nhost: [2001:db8::1]:80\r\n\r\n', 200],
+  ['two equal lengths', `POST /v1/echo ${HEAD}content-length: 2\r\ncontent-length: 2\r\n\r\n{}`, 400],
   ['a list of lengths', `POST /v1/echo ${HEAD}content-length: 2, 2\r\n\r\n{}`, 400],
   ['a length with a sign', `POST /v1/echo ${HEAD}content-length: +2\r\n\r\n{}`, 400],
-  ['a length beyond all numbers', `POST /v1/echo ${HEAD}content-length: ${'9'.repeat(30)}\r\n\r\n{}`, 400],
-  ['a length beside chunks', `${CHUNKED.slice(0, -2)}content-length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n`, 400],
+  ['a length beyond the integer range', `POST /v1/echo ${HEAD}content-length: ${'9'.repeat(30)}\r\n\r\n{}`, 400],
+  ['a length with chunks', `${CHUNKED.slice(0, -2)}content-length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n`, 400],
   [
     'a transfer coding that is not chunked',
     `POST /v1/echo ${HEAD}transfer-encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`,
@@ -104,20 +104,20 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['a lone CR in a header', `${GET}x: a\rb\r\n\r\n`, 400],
   ['lines without CR', `${GET.replaceAll('\r', '')}\n`, 400],
   ['a NUL in a header', `${GET}x: a\0b\r\n\r\n`, 400],
-  ['a space in front of a colon', `${GET}x : b\r\n\r\n`, 400],
+  ['a space before a colon', `${GET}x : b\r\n\r\n`, 400],
   ['a header without a colon', `${GET}x\r\n\r\n`, 400],
-  ['a header of Latin-1', `${GET}x: \xe4\r\n\r\n`, 200],
+  ['a header in Latin-1', `${GET}x: \xe4\r\n\r\n`, 200],
   ['an absolute target', `POST http://a:80/v1/echo ${HEAD}content-length: 2\r\n\r\n{}`, 200],
   ['an absolute target without a path', 'GET http://a HTTP/1.1\r\nhost: a\r\n\r\n', 404],
-  ['the target of CONNECT', 'GET a:80 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
-  ['the target of the whole server', 'OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n', 404],
+  ['a target in authority form', 'GET a:80 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
+  ['a target in asterisk form', 'OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n', 404],
   ['a target with a fragment', `POST /v1/echo#x ${HEAD}content-length: 2\r\n\r\n{}`, 400, null],
   ['a target in UTF-8', 'GET /v1/items/\xc3\xa4 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
   ['HTTP/1.0', 'GET /v1/items/7 HTTP/1.0\r\n\r\n', 200],
   ['HTTP/0.9', 'GET /v1/items/7\r\n\r\n', 400, null],
   ['HTTP/2.0 as text', 'GET /v1/items/7 HTTP/2.0\r\nhost: a\r\n\r\n', 400, null],
-  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-  ['the hello of TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
+  ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+  ['a TLS ClientHello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ['a method that does not exist', 'FOO /v1/items/7 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
   ['TRACE', 'TRACE /v1/items/7 HTTP/1.1\r\nhost: a\r\n\r\n', 404],
   ['an upgrade to another protocol', `${GET}connection: upgrade\r\nupgrade: websocket\r\n\r\n`, 200],
@@ -126,30 +126,27 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['chunk extensions with a lone CR', `${CHUNKED}2;a\rb\r\n{}\r\n0\r\n\r\n`, 400],
   ['chunks without CR', `${CHUNKED}2\n{}\n0\n\n`, 400],
   ['a chunk of more bytes than its length', `${CHUNKED}1\r\n{}\r\n0\r\n\r\n`, 400],
-  ['a chunk beyond all numbers', `${CHUNKED}${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`, 400],
+  ['a chunk size beyond the integer range', `${CHUNKED}${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`, 400],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: 1\r\n\r\n`, 200],
-  ['empty lines in front', `\r\n\r\n${GET}\r\n`, 200],
+  ['leading empty lines', `\r\n\r\n${GET}\r\n`, 200],
 ];
 
-it.each(REQUESTS)(
-  'a request has one answer: that is served or a clear 4xx: %s',
-  async (_name, bytes, status, details) => {
-    const { port } = await open();
-    const answer = await sendRawAndEnd(port, bytes);
-    expect(statusesOf(answer)).toEqual([status]);
-    if (status === 400)
-      expect(envelopeOf(answer)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
-    if (details !== undefined) expect(envelopeOf(answer)).toMatchObject({ details });
-  },
-);
-
-it('a request has one answer: after 100 Continue, when it expects that', async () => {
+it.each(REQUESTS)('a request with %s gets exactly one response', async (_name, bytes, status, details) => {
   const { port } = await open();
-  const answer = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
-  expect(statusesOf(answer)).toEqual([100, 200]);
+  const response = await sendRawAndEnd(port, bytes);
+  expect(statusesOf(response)).toEqual([status]);
+  if (status === 400)
+    expect(envelopeOf(response)).toMatchObject({ code: 'VALIDATION_ERROR', trace_id: expect.any(String) });
+  if (details !== undefined) expect(envelopeOf(response)).toMatchObject({ details });
 });
 
-it('an absolute target is what its path is, to pages of other origins too', async () => {
+it('a request that expects 100 Continue gets it before the response', async () => {
+  const { port } = await open();
+  const response = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
+  expect(statusesOf(response)).toEqual([100, 200]);
+});
+
+it('an absolute target is treated like its path, with CORS headers', async () => {
   const { port } = await open();
   expect(await sendRawAndEnd(port, SIZED.replace('/v1', 'HTTP://a/v1'))).toContain('access-control-allow-origin: *');
 });

@@ -14,7 +14,7 @@ import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-se
 const HEAD = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 const NEXT = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
 
-/** Sends the head and the beginning of a body, then more every `everyMs`. @returns the beginning of the answer */
+/** Sends the head and the beginning of a body, then more every `everyMs`. @returns the first chunk of the response */
 async function answerTo(port: number, sent: string, more = '', everyMs = 60_000): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.write(HEAD + sent);
@@ -25,7 +25,7 @@ async function answerTo(port: number, sent: string, more = '', everyMs = 60_000)
   return String(chunk);
 }
 
-/** A bomb is as small by this, and made in a tenth of the time. */
+/** At this quality a bomb is as small, and created in a tenth of the time. */
 const quickBrotliSync = (bytes: Buffer) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 
@@ -36,10 +36,10 @@ it.each([
   ['deflate', deflateRawSync],
   ['BR', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body is read as %s', async (encoding, compress) => {
+])('a body is decoded from %s', async (encoding, compress) => {
   const { url } = await open();
-  const answer = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
-  expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+  const response = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
+  expect(await response.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
 });
 
 it('a body is read in chunks of unknown length', async () => {
@@ -50,18 +50,18 @@ it('a body is read in chunks of unknown length', async () => {
       controller.close();
     },
   });
-  const answer = await fetch(`${url}/v1/echo`, { method: 'POST', body: stream, headers: json, duplex: 'half' });
-  expect(await answer.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
+  const response = await fetch(`${url}/v1/echo`, { method: 'POST', body: stream, headers: json, duplex: 'half' });
+  expect(await response.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
 });
 
-it('a body may be as long as the limit, compressed or not, and no byte longer', async () => {
+it('a body may be as long as the limit, compressed or not, but not longer', async () => {
   const { url } = await open();
   // Random, so that its compressed form is longer than the body itself.
   const full = randomBytes(LIMIT);
-  const over = Buffer.concat([full, Buffer.alloc(1)]);
+  const tooLong = Buffer.concat([full, Buffer.alloc(1)]);
   for (const [body, status] of [
     [full, 200],
-    [over, 400],
+    [tooLong, 400],
   ] as const) {
     expect((await post(url, body)).status).toBe(status);
     expect((await post(url, gzipSync(body), { ...json, 'content-encoding': 'gzip' })).status).toBe(status);
@@ -73,12 +73,12 @@ it.each([
   ['deflate', deflateSync],
   ['br', quickBrotliSync],
   ['zstd', zstdCompressSync],
-])('a body that is a %s bomb is refused with the limit named and never inflated', async (encoding, compress) => {
+])('a %s bomb is refused with the limit in the response, and never inflated', async (encoding, compress) => {
   const { url } = await open();
   const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
   const before = process.memoryUsage.rss();
-  const answer = await post(url, bomb, { ...json, 'content-encoding': encoding });
-  await expectEnvelope(answer, 'VALIDATION_ERROR', { limitBytes: LIMIT });
+  const response = await post(url, bomb, { ...json, 'content-encoding': encoding });
+  await expectEnvelope(response, 'VALIDATION_ERROR', { limitBytes: LIMIT });
   expect(process.memoryUsage.rss() - before).toBeLessThan(32 * 1024 * 1024);
 });
 
@@ -87,12 +87,12 @@ it.each([
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body that is broken %s is refused', async (encoding, compress) => {
+])('a body of invalid %s is refused', async (encoding, compress) => {
   const { url } = await open();
   const whole = compress(randomBytes(1000));
   for (const body of [whole.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
-    const answer = await post(url, body, { ...json, 'content-encoding': encoding });
-    await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+    const response = await post(url, body, { ...json, 'content-encoding': encoding });
+    await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
   }
 });
 
@@ -103,10 +103,10 @@ it.each([
   ['br', quickBrotliSync],
   ['zstd', zstdCompressSync],
 ])(
-  'a body that continues after the end of its %s is refused, since nothing would read the rest',
+  'a body with bytes after the end of its %s is refused, since the rest would be ignored',
   async (encoding, compress) => {
     const { url } = await open();
-    // Of one block and of many.
+    // With one compressed block and with many.
     for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
       const whole = compress(body);
       const headers = { ...json, 'content-encoding': encoding };
@@ -116,28 +116,28 @@ it.each([
         Buffer.from('[4]'),
         ...(encoding === 'gzip' ? [] : [compress(Buffer.from('[4]'))]),
       ]) {
-        const answer = await post(url, Buffer.concat([whole, rest]), headers);
-        await expectEnvelope(answer, 'VALIDATION_ERROR', { header: 'content-encoding' });
+        const response = await post(url, Buffer.concat([whole, rest]), headers);
+        await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
       }
     }
   },
 );
 
-it('a body of several gzip members is read whole', async () => {
+it('a body of several gzip members is read completely', async () => {
   const { url } = await open();
   const members = Buffer.concat([gzipSync('[1,'), gzipSync('2]')]);
-  const answer = await post(url, members, { ...json, 'content-encoding': 'gzip' });
-  expect(await answer.json()).toEqual({ bytes: 5, text: '[1,2]' });
+  const response = await post(url, members, { ...json, 'content-encoding': 'gzip' });
+  expect(await response.json()).toEqual({ bytes: 5, text: '[1,2]' });
 });
 
-it('a body with a declared length above the limit gets its answer although the caller sends all its bytes first', async () => {
+it('a body with a declared length above the limit gets its response even if the caller sends all bytes first', async () => {
   const { port } = await open();
   const text = await sendRaw(port, `${HEAD}content-length: ${4 * LIMIT}\r\n\r\n`, Buffer.alloc(4 * LIMIT), NEXT);
   expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
   expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
 });
 
-it('a body in chunks that exceed the limit gets its answer, and the connection lives on', async () => {
+it('a chunked body above the limit gets its response, and the connection stays open', async () => {
   const { port } = await open();
   const head = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
   const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
@@ -146,7 +146,7 @@ it('a body in chunks that exceed the limit gets its answer, and the connection l
   expect(text).toContain('{"id":"9"}');
 });
 
-it('a body refused before it is read does not end the connection', async () => {
+it('a body refused before it is read does not close the connection', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
   const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), NEXT);
@@ -155,7 +155,7 @@ it('a body refused before it is read does not end the connection', async () => {
   expect(text).toContain('{"id":"9"}');
 });
 
-it('a body that continues for ever after its refusal is cut off', async () => {
+it('an endless body is cut off after its refusal', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
   const sent = await new Promise<number>((resolve) => {
@@ -170,14 +170,14 @@ it('a body that continues for ever after its refusal is cut off', async () => {
   expect(sent).toBeLessThan(64 * LIMIT);
 });
 
-it('a body that comes too slowly is answered 500, since a resend may succeed', async () => {
+it('a body that arrives too slowly gets a 500, since a retry may succeed', async () => {
   const { port, faults } = await open(50);
   const text = await answerTo(port, 'content-length: 10\r\n\r\n{');
   expect(text).toMatch(/^HTTP\/1\.1 500 /);
   expect(String((faults[0] as Error).cause)).toContain('body too slow');
 });
 
-it('a body that stops after its beginning is given up long before the most time for a body', async () => {
+it('a body that stalls is abandoned long before the maximum time for a body', async () => {
   const { port } = await open(4000);
   const startAt = performance.now();
   const text = await answerTo(port, `content-length: 100000\r\n\r\n${' '.repeat(99_000)}`, ' ', 20);
@@ -185,21 +185,21 @@ it('a body that stops after its beginning is given up long before the most time 
   expect(performance.now() - startAt).toBeLessThan(3000);
 });
 
-it('a body that comes slowly at a steady pace is read to its end', async () => {
+it('a body that arrives slowly at a steady pace is read completely', async () => {
   const { port } = await open(4000);
   const text = await answerTo(port, 'content-length: 2800\r\n\r\n', ' '.repeat(100), 100);
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('a body whose caller ends its side half-way is given up immediately', async () => {
+it('an incomplete body is abandoned immediately when its caller half-closes', async () => {
   const { port, reading } = await open(60_000);
   const socket = connect(port, '127.0.0.1', () => socket.write(`${HEAD}content-length: 10\r\n\r\n{`));
   await until('the body is being read', () => reading() === 1);
   socket.end();
-  await until('it is given up', () => reading() === 0, 5_000);
+  await until('the body is abandoned', () => reading() === 0, 5_000);
 });
 
-it('a body whose caller hangs up is no fault', async () => {
+it('a body whose caller disconnects is not reported as a fault', async () => {
   const { port, url, faults } = await open();
   const socket = connect(port, '127.0.0.1');
   socket.write(`${HEAD}content-length: 10\r\n\r\n{`, () => socket.destroy());
@@ -211,7 +211,7 @@ it('a body whose caller hangs up is no fault', async () => {
 it.each([
   [16 * 1024, 18 * 1024 + 1],
   [LIMIT, 1.07 * LIMIT],
-])('a compressed body of %i bytes may be sent in little more, which is enough for every coding', (limit, most) => {
+])('a body limit of %i bytes allows slightly longer compressed bodies, enough for every coding', (limit, most) => {
   const planOf = (length: number) => {
     const headers = { ...json, 'content-encoding': 'gzip', 'content-length': String(length) };
     return planJsonBody({ headers } as unknown as IncomingMessage, limit);
@@ -222,7 +222,7 @@ it.each([
   expect(() => planOf(most)).toThrow(PublicError);
 });
 
-it('the body of a form is taken as forms are sent, and as nothing else', () => {
+it('a form body is accepted only as application/x-www-form-urlencoded', () => {
   const planOf = (type: string) =>
     planFormBody({ headers: { 'content-type': type } } as unknown as IncomingMessage, LIMIT);
   expect(planOf('application/x-www-form-urlencoded; charset=UTF-8').bytesMax).toBe(LIMIT);
@@ -230,12 +230,12 @@ it('the body of a form is taken as forms are sent, and as nothing else', () => {
     expect(() => planOf(type)).toThrow('The body must be application/x-www-form-urlencoded.');
 });
 
-it('bytes that are good until a function returns are given to no async one: the compiler refuses it', () => {
+it('the compiler refuses an async function as `use`, because the bytes are valid only until it returns', () => {
   expectTypeOf<UseBodyOptions<Promise<number>>['use']>().returns.toBeNever();
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });
 
-/** What happens, in its order, when three requests come in one write. */
+/** The order of events when three requests arrive in one write. */
 async function orderOf(body: Buffer, headers: string): Promise<string[]> {
   const order: string[] = [];
   const app = createHttpApp({
@@ -247,7 +247,7 @@ async function orderOf(body: Buffer, headers: string): Promise<string[]> {
         path: '/use',
         hot: true,
         handle: async (exchange) => {
-          order.push('let in');
+          order.push('admitted');
           const plan = planJsonBody(exchange.request, LIMIT);
           await useBody(exchange.request, plan, { use: (bytes) => void order.push(`used ${bytes.length}`) });
           exchange.answerEmpty(204);
@@ -263,26 +263,26 @@ async function orderOf(body: Buffer, headers: string): Promise<string[]> {
   return order;
 }
 
-it('bodies of one packet are used together, when all of them are let in', async () => {
+it('bodies that arrive in one packet are used together, after all requests are admitted', async () => {
   const order = await orderOf(Buffer.from('[1]'), '');
-  expect(order).toEqual(['let in', 'let in', 'let in', 'used 3', 'used 3', 'used 3']);
+  expect(order).toEqual(['admitted', 'admitted', 'admitted', 'used 3', 'used 3', 'used 3']);
 });
 
-it('bodies of one packet are used, where they are compressed, before the next but one is let in: what they become must be charged', async () => {
+it('compressed bodies in one packet are used before the next but one is admitted, so that their decompressed size is charged', async () => {
   const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
   expect(order).toHaveLength(6);
   const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
   expect(Math.max(...unread)).toBeLessThanOrEqual(2);
 });
 
-it('bodies of one packet warn of no listeners, however many they are', async () => {
+it('any number of bodies in one packet causes no listener warning', async () => {
   const warned = vi.fn();
   process.on('warning', warned);
   const { port } = await open();
   const one = `${HEAD}content-length: 2\r\n`;
-  const answers = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
+  const responses = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
   await new Promise(setImmediate);
   process.off('warning', warned);
-  expect(answers.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
+  expect(responses.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
   expect(warned).not.toHaveBeenCalled();
 });

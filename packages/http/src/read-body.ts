@@ -22,7 +22,7 @@ export interface BodyPlan {
   readonly coding: Coding | null;
 }
 
-/** What zlib returns with `info`. */
+/** The zlib result with the option `info`. */
 interface Decoded {
   readonly buffer: Buffer;
   readonly engine: { readonly bytesWritten: number };
@@ -32,37 +32,37 @@ type Decode = (bytes: Uint8Array, options: DecodeOptions) => unknown;
 export interface Coding {
   readonly name: string;
   readonly decode: Decode;
-  /** Whether the bytes can be of this coding; others fail before memory is used. */
+  /** Whether the bytes can have this coding. Other bytes are refused before memory is used. */
   readonly hasSignature: (raw: Buffer) => boolean;
-  /** Most bytes that one compressed byte can become. */
+  /** Maximum decompressed bytes per compressed byte. */
   readonly expansionMax: number;
 }
 
-/** Incompressible bodies grow by less than a sixteenth and the frame. */
+/** Incompressible bodies grow by less than a sixteenth plus the frame. */
 const CODING_SLACK_SHARE = 1 / 16;
 const CODING_FRAME_BYTES = 1024;
 /** RFC 9659 lets a decoder refuse windows above 8 MiB; a small frame could request 128 MiB. */
 const ZSTD_WINDOW_LOG_MAX = 23;
-/** Level of "deflate" in the first byte of a zlib stream (RFC 1950). */
+/** The compression method "deflate" in the first byte of a zlib stream (RFC 1950). */
 const ZLIB_METHOD = 8;
 
 const zstdOptions = { params: { [constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX } };
 
-/** The name means the zlib format (RFC 9110, 8.4.1.2), but some callers send the bare deflate stream. */
+/** "deflate" means the zlib format (RFC 9110, 8.4.1.2), but some callers send a raw deflate stream. */
 function decodeDeflate(bytes: Uint8Array, options: ZlibOptions): Buffer {
   const [first = 0, second = 0] = bytes;
   const zlib = (first & 15) === ZLIB_METHOD && ((first << 8) | second) % 31 === 0;
   return zlib ? inflateSync(bytes, options) : inflateRawSync(bytes, options);
 }
 
-/** Deflate codes at most 258 bytes in two bits: RFC 1951, 3.2.5. */
+/** Deflate encodes at most 258 bytes in two bits: RFC 1951, 3.2.5. */
 const DEFLATE_EXPANSION_MAX = 1032;
 const deflate = { decode: decodeDeflate, hasSignature: () => true, expansionMax: DEFLATE_EXPANSION_MAX };
 /** RFC 1952, 2.3.1. */
 const isGzip = ([first, second]: Buffer) => first === 0x1f && second === 0x8b;
 const gzip = { decode: gunzipSync, hasSignature: isGzip, expansionMax: DEFLATE_EXPANSION_MAX };
 const brotli = { decode: brotliDecompressSync, hasSignature: () => true, expansionMax: Number.POSITIVE_INFINITY };
-/** A frame, or a skippable one: RFC 8878, 3.1. */
+/** A frame or a skippable frame: RFC 8878, 3.1. */
 const isZstd = (raw: Buffer) =>
   raw.length >= 4 && (raw.readUInt32LE() === 0xfd2fb528 || raw.readUInt32LE() >>> 4 === 0x184d2a5);
 const zstd = {
@@ -73,13 +73,13 @@ const zstd = {
 
 const CODINGS: Readonly<Record<string, Omit<Coding, 'name'>>> = { gzip, 'x-gzip': gzip, deflate, br: brotli, zstd };
 
-/** zlib does not report what a failed decompression made. */
+/** The upper bound is used because zlib does not report the size of a failed decompression. */
 function decodedMax(raw: Buffer, { hasSignature, expansionMax }: Coding, bytesMax: number): number {
   // For an empty body 0 times infinity would be NaN.
   return raw.length > 0 && hasSignature(raw) ? Math.min(bytesMax, raw.length * expansionMax) : raw.length;
 }
 
-/** `application/*+json` names other formats. */
+/** `application/*+json` types are other formats. */
 const JSON_BODY = { name: 'application/json', pattern: /^application\/json[ \t]*(?:;|$)/i };
 const FORM_BODY = {
   name: 'application/x-www-form-urlencoded',
@@ -96,7 +96,7 @@ export function planJsonBody(request: IncomingMessage, bytesMax: number): BodyPl
   return planBody(request, bytesMax, JSON_BODY);
 }
 
-/** As `planJsonBody`, for HTML forms. */
+/** Like `planJsonBody`, for HTML forms. */
 export function planFormBody(request: IncomingMessage, bytesMax: number): BodyPlan {
   return planBody(request, bytesMax, FORM_BODY);
 }
@@ -109,7 +109,7 @@ function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }:
     if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
       throw wrongHeader('content-type', 'The body must be UTF-8.');
   }
-  // Node decodes only chunks.
+  // Node decodes only the chunked coding.
   if (!CHUNKED.test(request.headers['transfer-encoding'] ?? 'chunked'))
     throw wrongHeader(
       'transfer-encoding',
@@ -125,9 +125,9 @@ function planBody(request: IncomingMessage, bytesMax: number, { name, pattern }:
 
 /**
  * Decompresses a body up to the limit. Synchronous: zlib's threads cost two to four times the CPU, and the limits bound
- * the call (a usual batch 0.1 ms, 1 MiB 2.5 to 8 ms).
- * @param onDecoded called with the decompressed bytes, or on failure the most there can be
- * @throws PublicError VALIDATION_ERROR when it is too large, broken, or followed by other bytes
+ * the duration (0.1 ms for a usual batch, 2.5 to 8 ms for 1 MiB).
+ * @param onDecoded called with the decompressed size, or on failure with its upper bound
+ * @throws PublicError VALIDATION_ERROR when the body is too large, invalid, or followed by other bytes
  */
 export function decodeBody(raw: Buffer, { coding, bytesMax }: BodyPlan, onDecoded?: (bytes: number) => void): Buffer {
   if (coding === null) return raw;
@@ -166,17 +166,17 @@ function wrongHeader(header: string, message: string, cause?: unknown): PublicEr
 export interface ReadBodyOptions {
   /** Milliseconds for the whole body. */
   bodyMaxMs?: number;
-  /** Grows with the bytes that arrive. The caller releases it. */
+  /** Grows with the received bytes. The caller releases it. */
   reservation?: Reservation;
-  /** Called with the number of bytes so far. */
+  /** Called with the number of bytes received so far. */
   onBytes?: (bytes: number) => void;
 }
 
-/** 1 MiB in this time is 0.8 Mbit/s. */
+/** 1 MiB in 10 s is 0.8 Mbit/s. */
 const BODY_MAX_MS = 10_000;
 /**
- * Checked each quarter: from the second on, a body must grow by an eighth, or a caller could hold a mebibyte with one
- * byte a second.
+ * Checks per maximum time. From the second on, a body must have grown by an eighth: a caller could otherwise hold a
+ * mebibyte with one byte per second.
  */
 const PACE_CHECKS = 4;
 const PACE_SHARE = 1 / 8;
@@ -184,23 +184,23 @@ const PACE_BYTES_MIN = 512;
 
 const deadlines = new Deadlines();
 
-/** @throws PublicError VALIDATION_ERROR, or INTERNAL_SERVER_ERROR when it is too slow; ClientDisconnected */
+/** @throws PublicError VALIDATION_ERROR, or INTERNAL_SERVER_ERROR when the body is too slow; ClientDisconnected */
 export function readBody(request: IncomingMessage, plan: BodyPlan, options: ReadBodyOptions = {}): Promise<Buffer> {
   return readRaw(request, plan, { ...options, use: (chunks) => decodeBody(chunks.join(), plan) });
 }
 
-/** Not a promise. */
+/** `never` for promises. */
 type Synchronous<T> = T extends PromiseLike<unknown> ? never : T;
 
 export interface UseBodyOptions<T> extends ReadBodyOptions {
-  /** Called with the decompressed bytes before `use`; on failure with the most there can be. */
+  /** Called before `use` with the decompressed size; on failure with its upper bound. */
   onDecoded?: (bytes: number) => void;
-  /** Called with the whole body, whose memory is reused when this returns. */
+  /** Called with the whole body. Its memory is reused after this returns. */
   use(body: Buffer): Synchronous<T>;
 }
 
 /**
- * Like `readBody`, without a buffer of its own for the body.
+ * Like `readBody`, without allocating a buffer for the body.
  * @returns what `use` returns
  * @throws what `readBody` and `use` throw
  */
@@ -209,18 +209,18 @@ export function useBody<T>(request: IncomingMessage, plan: BodyPlan, options: Us
   return readRaw(request, plan, { ...options, use });
 }
 
-/** Bodies of several chunks are joined here; as large as the largest body so far. */
+/** Buffer in which bodies of several chunks are joined; as large as the largest body so far. */
 let sharedBuffer = Buffer.alloc(0);
 
-/** As much as Node reads at a time. */
+/** The size of one read by Node. */
 const PAGE_BYTES_MAX = 64 * 1024;
 
-/** The chunks of a body. Small ones are copied into pages, so a body takes at most twice its bytes and 2 KiB. */
+/** The chunks of a body. Small chunks are copied into pages, so a body uses at most twice its size plus 2 KiB. */
 class Chunks {
   bytes = 0;
   #buffers: Buffer[] = [];
   #page: Buffer | null = null;
-  /** The part of the page that is not in the list yet. */
+  /** The range of the page that is not in the list yet. */
   #start = 0;
   #end = 0;
 
@@ -246,7 +246,7 @@ class Chunks {
     return this.#buffers.length === 1 ? (this.#buffers[0] as Buffer) : Buffer.concat(this.#buffers);
   }
 
-  /** In memory that the next body reuses. */
+  /** Joins the chunks in memory that the next body reuses. */
   joinShared(): Buffer {
     this.#listPage();
     if (this.#buffers.length === 1) return this.#buffers[0] as Buffer;
@@ -288,7 +288,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
     };
     const fail = (error: Error) => {
       stop();
-      // The rest of the body may take a while.
+      // Frees the memory now, because the rest of the body may take a while.
       chunks.clear();
       reject(error);
     };
@@ -326,7 +326,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
   });
 }
 
-/** Calls back when a body takes too long or arrives too slowly. */
+/** Calls back when a body exceeds its maximum time or arrives too slowly. */
 function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void) {
   let before = 0;
   let checks = 0;
@@ -341,12 +341,12 @@ function watchPace(bodyMaxMs: number, chunks: Chunks, onSlow: () => void) {
   return { cancel: () => deadline.cancel() };
 }
 
-/** Bodies that wait for the others of this turn of the event loop. */
+/** Complete bodies that wait for other bodies of this turn of the event loop. */
 let whole: (() => void)[] = [];
 
 /**
- * Uses the bodies of one turn together, which keeps the processor's caches warm: 1.06 times the throughput at batches
- * of one. The requests of a turn are therefore admitted before the first is used, so admission must charge something.
+ * Uses the bodies of one turn together, which keeps CPU caches warm: 1.06 times the throughput at batches of one.
+ * All requests of a turn are admitted before the first body is used, so admission must charge something.
  */
 function whenAllChunksRead(use: () => void) {
   whole.push(use);

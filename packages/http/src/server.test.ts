@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.ts';
 import { type AdminServerOptions, answerBrokenRequest, openAdminServer, openHttpServer } from './server.ts';
 import { serve } from './test/open-server.ts';
 
-/** A server whose requests stay in flight until the test answers them. */
+/** A server whose requests stay in flight until the test responds. */
 async function open() {
   const inFlight: Exchange[] = [];
   const { server } = await serve({
@@ -22,19 +22,19 @@ async function open() {
 
 function get(port: number, agent: Agent): Promise<{ status: number; connection: string | undefined }> {
   return new Promise((resolve, reject) => {
-    request({ port, path: '/held', agent }, (answer) => {
-      answer.resume();
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, connection: answer.headers.connection }));
+    request({ port, path: '/held', agent }, (response) => {
+      response.resume();
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, connection: response.headers.connection }));
     })
       .on('error', reject)
       .end();
   });
 }
 
-it('answers what is in flight, ends its connection and takes nothing new while it drains', async () => {
+it('a draining server answers requests in flight, closes their connections and accepts no new requests', async () => {
   const { server, inFlight } = await open();
   const agent = new Agent({ keepAlive: true });
-  const answer = get(server.port, agent);
+  const response = get(server.port, agent);
   await until('the request is in flight', () => inFlight.length === 1);
   expect(server.state).toBe('open');
 
@@ -42,32 +42,32 @@ it('answers what is in flight, ends its connection and takes nothing new while i
   expect(server.state).toBe('draining');
   await expect(get(server.port, new Agent())).rejects.toThrow('ECONNREFUSED');
   inFlight[0]?.answer(200, '{}');
-  expect(await answer).toEqual({ status: 200, connection: 'close' });
+  expect(await response).toEqual({ status: 200, connection: 'close' });
   await closed;
   expect(server.state).toBe('closed');
 });
 
-it('ends idle keep-alive connections, used and unused, when it closes', async () => {
+it('a server closes idle keep-alive connections, used and unused, when it closes', async () => {
   const { server, inFlight } = await open();
   const unused = connect(server.port, '127.0.0.1');
   const ended = new Promise((resolve) => unused.on('close', resolve));
   unused.resume();
-  const answer = get(server.port, new Agent({ keepAlive: true }));
+  const response = get(server.port, new Agent({ keepAlive: true }));
   await until('the request is in flight', () => inFlight.length === 1);
   inFlight[0]?.answer(200, '{}');
-  expect((await answer).connection).toBe('keep-alive');
+  expect((await response).connection).toBe('keep-alive');
   await server.close();
   await ended;
-  // Far below the bound after which a drain cuts whatever is left.
+  // Far below the bound after which a drain closes all remaining connections.
 }, 5000);
 
-it('closes once, however often it is called', async () => {
+it('a server closes once, however often close is called', async () => {
   const { server } = await open();
   await Promise.all([server.close(), server.close()]);
   expect(server.state).toBe('closed');
 });
 
-it('gives a whole request its own answer, although broken bytes follow it on the connection', async () => {
+it('a complete request gets its response even if malformed bytes follow on the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect(server.port, '127.0.0.1', () => socket.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n'));
   let received = '';
@@ -75,40 +75,40 @@ it('gives a whole request its own answer, although broken bytes follow it on the
     received += chunk;
   });
   await until('the request is in flight', () => inFlight.length === 1);
-  socket.write('\u0000 no request\r\n\r\n');
-  await until('the broken bytes are read', () => inFlight[0]?.request.socket.bytesRead === socket.bytesWritten);
+  socket.write('\u0000 not a request\r\n\r\n');
+  await until('the malformed bytes are read', () => inFlight[0]?.request.socket.bytesRead === socket.bytesWritten);
   inFlight[0]?.answer(200, '{"own":true}');
-  await until('the answer is here', () => received !== '');
+  await until('the response has arrived', () => received !== '');
   expect(received).toMatch(/^HTTP\/1\.1 200 /);
   expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
   socket.destroy();
 });
 
-it('answers a whole request whose caller has ended its half of the connection', async () => {
+it('a complete request gets a response after its caller has half-closed the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
   const received = text(socket);
   socket.end('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
-  await until('the half-close is seen', () => inFlight[0]?.request.socket.readableEnded);
+  await until('the half-close is received', () => inFlight[0]?.request.socket.readableEnded);
   inFlight[0]?.answer(200, '{"own":true}');
   expect(await received).toMatch(/^HTTP\/1\.1 200 .*\{"own":true\}$/s);
 });
 
-it('refuses to start on a port that is taken', async () => {
+it('a server refuses to start on a port in use', async () => {
   const { server } = await open();
   const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });
   await expect(openHttpServer({ app, host: '127.0.0.1', port: server.port })).rejects.toThrow('EADDRINUSE');
 });
 
-it('ends answers without an end when it closes, and has sent what was written, without delay', async () => {
+it('a closing server ends response streams immediately, after sending the written data', async () => {
   const { server, inFlight } = await open();
   const answered = fetch(`http://127.0.0.1:${server.port}/held`);
   await until('the request is in flight', () => inFlight.length === 1);
   const stream = inFlight[0]!.openStream('text/event-stream');
   stream?.write('data: 1\n\n');
-  const answer = await answered;
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
-  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const response = await answered;
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   expect((await reader.read()).value).toBe('data: 1\n\n');
   expect(inFlight[0]!.openStream('text/event-stream')).toBeNull();
   await server.close();
@@ -116,7 +116,7 @@ it('ends answers without an end when it closes, and has sent what was written, w
 }, 5000);
 
 it.each(['before', 'after'])(
-  'ends an answer without an end when its reader ends its side %s it begins, though nothing is written',
+  'a response stream ends when its reader half-closes %s it begins, even if nothing is written',
   async (when) => {
     const { server, inFlight } = await open();
     const reader = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -126,16 +126,16 @@ it.each(['before', 'after'])(
     const begin = () => inFlight[0]!.openStream('text/event-stream');
     const early = when === 'after' ? begin() : null;
     reader.end();
-    await until('the end is seen', () => socket.readableEnded);
+    await until('the half-close is received', () => socket.readableEnded);
     const stream = early ?? begin();
-    await until('the answer is over', () => stream?.destroyed);
+    await until('the response has ended', () => stream?.destroyed);
     reader.destroy();
     await server.close();
   },
   5000,
 );
 
-it('broken bytes get one answer, which the caller can still read, in however many pieces they come', async () => {
+it('malformed bytes get one readable response, in however many pieces they arrive', async () => {
   const statuses: number[] = [];
   const app = createHttpApp({
     publishableKeyHeader: 'x-service-publishable-key',
@@ -167,8 +167,8 @@ async function openAdmin(
   onTestFinished(() => server.close());
   const url = `http://127.0.0.1:${server.port}`;
   const readyz = async () => {
-    const answer = await fetch(`${url}/readyz`);
-    return [answer.status, await answer.json()];
+    const response = await fetch(`${url}/readyz`);
+    return [response.status, await response.json()];
   };
   return { url, readyz };
 }
@@ -176,12 +176,12 @@ async function openAdmin(
 const READY = { ready: true, version: VERSION, notReady: [] };
 const notReady = (...names: string[]) => ({ ready: false, version: VERSION, notReady: names });
 
-it('openAdminServer is alive although nothing is ready', async () => {
+it('openAdminServer is alive even if nothing is ready', async () => {
   const { url } = await openAdmin(() => false);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
-it('openAdminServer gives the reason why a store cannot be used while it is not ready, and none once it is', async () => {
+it('openAdminServer reports why a store is unusable while it is not ready, and no reason once it is ready', async () => {
   let isReady = false;
   const reasons = { Kafka: 'Kafka does not answer' };
   const ready = () => ({ broker: isReady });
@@ -191,7 +191,7 @@ it('openAdminServer gives the reason why a store cannot be used while it is not 
   expect(await readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer stays ready without what it can do without, and names it with the reason', async () => {
+it('openAdminServer stays ready when a degraded check fails, and reports the check with the reason', async () => {
   let isWhole = false;
   const reasons = { Redis: 'Redis takes no writes (OOM)' };
   const degraded = { consents: () => isWhole };
@@ -202,13 +202,13 @@ it('openAdminServer stays ready without what it can do without, and names it wit
   expect(await readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer is not ready when the check throws or never answers', async () => {
+it('openAdminServer is not ready when the check throws or hangs', async () => {
   const throwing = await openAdmin(() => Promise.reject(new Error('internal text')));
   const hanging = await openAdmin(() => new Promise(() => {}));
   for (const { readyz } of [throwing, hanging]) expect(await readyz()).toEqual([503, notReady('service')]);
 });
 
-it('openAdminServer names the check that never answers, and the one that throws, among those that pass', async () => {
+it('openAdminServer names the checks that hang, throw or fail', async () => {
   const { readyz } = await openAdmin({
     consumer: () => true,
     store: () => new Promise(() => {}),
@@ -223,12 +223,12 @@ it('openAdminServer names the check that never answers, and the one that throws,
   expect(await fine.readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer gives the metrics as Prometheus text', async () => {
+it('openAdminServer returns the metrics in Prometheus text format', async () => {
   const { url } = await openAdmin(() => true);
   expect(await (await fetch(`${url}/metrics`)).text()).toContain('seen_total{service="test"} 2');
 });
 
-it('openAdminServer answers 404 for anything else', async () => {
+it('openAdminServer returns 404 for other paths and methods', async () => {
   const { url } = await openAdmin(() => true);
   expect((await fetch(`${url}/`)).status).toBe(404);
   expect((await fetch(`${url}/livez`, { method: 'POST' })).status).toBe(404);

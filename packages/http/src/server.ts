@@ -12,11 +12,11 @@ import { traceOf } from './trace.ts';
 export interface HttpServerOptions {
   app: HttpApp;
   host: string;
-  /** 0 takes a free port. */
+  /** 0 selects a free port. */
   port: number;
-  /** Milliseconds for the headers; tests set less. */
+  /** Maximum milliseconds for the headers; lower in tests. */
   headersMaxMs?: number;
-  /** Tests set less. */
+  /** Lower in tests. */
   connectionsMax?: number;
 }
 
@@ -25,25 +25,25 @@ export type HttpServerState = 'open' | 'draining' | 'closed';
 export interface HttpServer extends Closable {
   readonly port: number;
   readonly state: HttpServerState;
-  /** Stops accepting, closes idle connections, answers requests in flight with `connection: close`, then resolves. */
+  /** Stops accepting, closes idle connections, completes requests in flight with `connection: close`, then resolves. */
   close(): Promise<void>;
 }
 
-/** An idle connection takes some 10 KB. */
+/** An idle connection uses some 10 KB. */
 const CONNECTIONS_MAX = 4096;
 /** Load balancers keep idle connections for 60 s. */
 const KEEP_ALIVE_MS = 65_000;
 const HEADERS_MAX_MS = 10_000;
-/** For routes that do not read the body, which has a shorter bound. */
+/** For routes that do not read the body; reading a body has a shorter bound. */
 const REQUEST_MAX_MS = 30_000;
-/** How often Node checks those two bounds. */
+/** How often Node checks `HEADERS_MAX_MS` and `REQUEST_MAX_MS`. */
 const CHECK_INTERVAL_MS = 2000;
-/** One body (10 s) and one publish deadline (2.5 s); the rest of a 25 s shutdown is for the producer. */
+/** A body (10 s) and a publish deadline (2.5 s); the rest of the 25 s shutdown is for the producer. */
 const DRAIN_MAX_MS = 13_000;
 /** During a shutdown idle connections close within this time. */
 const IDLE_SWEEP_MS = 50;
 
-/** Not in Node's types. Without it Node ends a connection when the caller half-closes, and an answer would be lost. */
+/** Missing in Node's types. By default Node closes a half-closed connection, and the response would be lost. */
 type HalfOpenServer = Server & { httpAllowHalfOpen?: boolean };
 
 /** @throws Error when the port is in use */
@@ -75,7 +75,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     state = 'draining';
     app.context.draining = true;
     for (const stream of app.context.streams) stream.end();
-    // Connections without a request are not idle for Node, which would wait for them.
+    // Node does not consider connections without a request idle, and would wait for them.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     await closeWithin(server, DRAIN_MAX_MS);
     state = 'closed';
@@ -109,14 +109,14 @@ function closeWithin(server: Server, boundMs: number): Promise<void> {
   });
 }
 
-/** Node's own bound, repeated for the error message. */
+/** Node's default, repeated for the error message. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Otherwise 16 KiB could be thousands of header objects. */
+/** Otherwise 16 KiB could become thousands of header objects. */
 const HEADER_LINES_MAX = 1000;
 const LINGER_MS = 1000;
 const HEADERS_TOO_LARGE = 431;
 
-/** Node's code for headers or a request that took too long. */
+/** Node's code for a headers or request timeout. */
 const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
 
 interface Refusal {
@@ -124,10 +124,10 @@ interface Refusal {
   readonly status?: number;
 }
 
-/** Node reports every piece of data after the first broken one. */
+/** Sockets with a reported fault: Node reports every chunk after the first malformed one. */
 const reportedFault = new WeakSet<Socket>();
 
-/** Answers bytes that are no request; the handler of `clientError`. */
+/** Handles `clientError`: responds to bytes that are not a request. */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
   const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
   if (reportedFault.has(socket) && !isGone) return;
@@ -136,16 +136,16 @@ export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string
   const { fault, status } = refusalOf(error);
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined) {
-    // A 408 could be taken for the answer to a request that is just being sent.
+    // A 408 could be mistaken for the response to a request that is just being sent.
     if (error.code === LATE && socket.bytesRead === 0) endAndLinger(socket);
     else answerRaw(app, socket, { fault, status });
   } else if (!exchange.request.complete) {
-    // It may be answered already.
+    // The request may be answered already.
     exchange.failAndClose(fault, status);
-    // Answers to earlier requests go out first.
+    // Responses to earlier requests are sent first.
     exchange.whenSent(() => endAndLinger(socket));
   } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
-  // Only the bytes after this request are broken.
+  // Only the bytes after this request are malformed.
   else exchange.closeAfterAnswer();
 }
 
@@ -164,10 +164,10 @@ function refusalOf(error: Error & { code?: string }): Refusal {
   return { fault: invalid('The request is not valid HTTP.') };
 }
 
-function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): void {
+function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride }: Refusal): void {
   const { traceId } = traceOf(undefined);
-  const { body, ...of } = toEnvelope(fault, { traceId, link: app.context.link });
-  const status = own.status ?? of.status;
+  const { body, status: defaultStatus } = toEnvelope(fault, { traceId, link: app.context.link });
+  const status = statusOverride ?? defaultStatus;
   const text = JSON.stringify(body);
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -181,7 +181,7 @@ function answerRaw(app: HttpApp, socket: Socket, { fault, ...own }: Refusal): vo
   endAndLinger(socket);
 }
 
-/** Half-closes first, because a reset could discard the answer. */
+/** Half-closes first, because a reset could discard the response. */
 function endAndLinger(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
@@ -190,8 +190,8 @@ function endAndLinger(socket: Socket): void {
 }
 
 /**
- * Waits until a deadline; the work continues after it.
- * @throws PublicError of the work; INTERNAL_SERVER_ERROR for other errors and the deadline
+ * Waits for work until a deadline, after which the work continues.
+ * @throws PublicError thrown by the work; INTERNAL_SERVER_ERROR for other errors and the deadline
  */
 export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
   try {
@@ -209,16 +209,16 @@ export type ReadinessChecks = Readonly<Record<string, () => boolean | Promise<bo
 
 export interface AdminServerOptions {
   host: string;
-  /** 0 takes a free port. */
+  /** 0 selects a free port. */
   port: number;
   /**
-   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; one
-   * function has two, and is reported as `service`.
+   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; a
+   * single function has two seconds, and is reported as `service`.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
-  /** Checks that are reported and leave the service ready. */
+  /** Checks whose failure is reported but leaves the service ready. */
   degraded?: ReadinessChecks;
-  /** Why stores are unusable, by name; reported when something is not ready or degraded. */
+  /** Why stores are unusable, by name; reported when a check fails. */
   reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }

@@ -10,7 +10,7 @@ it('traceOf keeps a valid traceparent', () => {
     expect(traceOf(text)).toEqual({ traceId, traceparent: text });
 });
 
-it('traceOf hands on what it knows of a later version, as version 00 writes it: its trace, its parent, whether it is sampled', () => {
+it('traceOf converts a later version to version 00, with its trace id, parent id and sampled flag', () => {
   for (const [text, flags] of [
     [`cc-${traceId}-${parentId}-01`, '01'],
     [`cc-${traceId}-${parentId}-01-more-of-a-later-version`, '01'],
@@ -20,7 +20,7 @@ it('traceOf hands on what it knows of a later version, as version 00 writes it: 
     expect(traceOf(text)).toEqual({ traceId, traceparent: `00-${traceId}-${parentId}-${flags}` });
 });
 
-it('traceOf gives 55 characters, however long the header is', () => {
+it('traceOf returns 55 characters, however long the header is', () => {
   const later = fc.tuple(fc.constantFrom('00', '01', 'cc', 'fe'), fc.string({ maxLength: 200 }), fc.nat(15_000));
   fc.assert(
     fc.property(later, ([version, text, length]) => {
@@ -43,13 +43,13 @@ it.each([
   `cc-${traceId}-${parentId}-01x`,
   `cc-${traceId}-${parentId}-0`,
   `cc-${'0'.repeat(32)}-${parentId}-01-x`,
-])('traceOf makes a trace of its own instead of %j', (text) => {
+])('traceOf creates a new trace instead of %j', (text) => {
   const trace = traceOf(text);
   expect(trace.traceId).not.toBe(traceId);
   expect(traceOf(trace.traceparent)).toEqual(trace);
 });
 
-it('traceOf makes different ids, across refills too', () => {
+it('traceOf creates unique ids, even across refills of its pool', () => {
   const ids = Array.from({ length: 1000 }, () => traceOf(undefined).traceId);
   expect(new Set(ids).size).toBe(1000);
 });

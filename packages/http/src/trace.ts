@@ -10,18 +10,18 @@ export interface Trace {
 const HEX = '[0-9a-f]';
 /** Version, trace id, parent id and flags. ff and zero ids are invalid (W3C Trace Context 2). */
 const TRACEPARENT = new RegExp(`^(?!ff)(${HEX}{2})-(?!0{32})(${HEX}{32})-(?!0{16})(${HEX}{16})-(${HEX}{2})$`);
-/** Of version 00; later versions may append more after a hyphen. */
+/** Length of version 00; later versions may append more after a hyphen. */
 const TRACEPARENT_LENGTH = 55;
-/** The flag that every version keeps. */
+/** The flag "sampled", which every version has. */
 const SAMPLED = 1;
 
 const BYTES_PER_TRACE = 24;
-/** One call of the random source serves this many requests. */
+/** Number of requests per call of the random source. */
 const TRACES_PER_FILL = 256;
 const pool = Buffer.allocUnsafe(BYTES_PER_TRACE * TRACES_PER_FILL);
 let next = pool.length;
 
-/** The trace of a `traceparent` header, or a new one. */
+/** The trace in a `traceparent` header, or a new trace. */
 export function traceOf(traceparent: string | undefined): Trace {
   const given = traceparent === undefined ? null : readTraceparent(traceparent);
   if (given !== null) return given;
@@ -36,13 +36,13 @@ export function traceOf(traceparent: string | undefined): Trace {
 }
 
 /**
- * Null when invalid. Only version 00 and the flag "sampled" are passed on, so that callers do not decide the size of
+ * Null when invalid. Only version 00 and the flag "sampled" are passed on, so that callers cannot choose the size of
  * every record.
  */
 function readTraceparent(text: string): Trace | null {
   const isLonger = text.length > TRACEPARENT_LENGTH;
   if (isLonger && text[TRACEPARENT_LENGTH] !== '-') return null;
-  // A slice would keep the whole header in memory.
+  // Copied, because a slice would keep the whole header in memory.
   const head = isLonger ? Buffer.from(text.slice(0, TRACEPARENT_LENGTH), 'latin1').toString('latin1') : text;
   const match = TRACEPARENT.exec(head);
   if (match === null) return null;

@@ -1,7 +1,7 @@
 import { PublicError } from '@playline/errors';
 import type { WindowPolicy } from './window-limiter.ts';
 
-/** A burst of `burst` units, and `perSecond` units in the long run. */
+/** A burst of `burst` units, and `perSecond` units per second on average. */
 export interface RatePolicy {
   /** Name in the header fields: lower-case letters and hyphens. */
   readonly name: string;
@@ -19,7 +19,7 @@ export interface RateStatus {
   readonly allowed: boolean;
   /** Units, never below 0. */
   readonly remaining: number;
-  /** Seconds until the bucket is full; on a refusal until one unit is available (`Retry-After`). */
+  /** Seconds until the bucket is full, or after a refusal until one unit is available (`Retry-After`). */
   readonly waitS: number;
 }
 
@@ -42,7 +42,7 @@ export function policyField(policy: LimitPolicy): string {
   return `"${name}";q=${burst};w=${Math.ceil(burst / perSecond - ROUNDING_TOLERANCE)}`;
 }
 
-/** `RateLimit`: `r` units are left; all again in `t` seconds, on a refusal one. */
+/** `RateLimit`: `r` units are left. In `t` seconds all are available again, or after a refusal one. */
 export function limitField({ name }: LimitPolicy, { remaining, waitS }: RateStatus): string {
   return `"${name}";r=${remaining};t=${waitS}`;
 }
@@ -62,7 +62,7 @@ export interface LateHeaders {
 
 export type OnRefused = (limit: string) => void;
 
-/** Adds the caller's limit, as it is when the answer is sent. */
+/** Adds the caller's limit, read when the response is sent. */
 export function addLimitHeaders(exchange: LateHeaders, accountOf: () => ReportedLimit): void {
   exchange.lateHeaders = () => {
     const account = accountOf();
@@ -76,8 +76,8 @@ export function rateLimitError({ waitS }: RateStatus): PublicError {
 }
 
 /**
- * Takes one unit for one request.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when none is left; a refused request costs nothing
+ * Charges one unit for a request.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR when no unit is left; a refused request is not charged
  */
 export function admitRequest(exchange: LateHeaders, account: Account, onRefused: OnRefused): void {
   addLimitHeaders(exchange, () => account);

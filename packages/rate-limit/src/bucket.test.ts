@@ -17,7 +17,7 @@ class Model {
   get units() {
     return Math.max(0, Math.floor(this.thousandths / 1000));
   }
-  /** Whole seconds until `thousandths` are there. */
+  /** Whole seconds until `thousandths` are available. */
   secondsUntil(thousandths: number) {
     return Math.ceil((thousandths - this.thousandths) / (this.policy.perSecond * 1000));
   }
@@ -33,7 +33,7 @@ const steps = fc.array(
   { maxLength: 100 },
 );
 
-it('a bucket has the same balance as a plain token bucket at each moment, also below zero', () => {
+it('a bucket always has the same balance as a plain token bucket, including below zero', () => {
   fc.assert(
     fc.property(policies, steps, (policy, run) => {
       let now = 1000;
@@ -55,7 +55,7 @@ it('a bucket has the same balance as a plain token bucket at each moment, also b
   );
 });
 
-it('a bucket takes back what it gave, and never more than its burst', () => {
+it('a bucket accepts returned units, but never exceeds its burst', () => {
   const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
   bucket.charge(3);
   bucket.charge(-1);
@@ -73,19 +73,19 @@ it('a bucket refuses a charge that is not a number, and stays unchanged', () => 
 
 const policy = { name: 'messages', perSecond: 5000, burst: 10_000 };
 
-it('the header fields name quota and window of the policy, in whole seconds', () => {
+it('the header fields contain the quota of the policy and its window in whole seconds', () => {
   expect(policyField(policy)).toBe('"messages";q=10000;w=2');
   expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
 });
 
-it('the header fields have what is left and when all is back', () => {
+it('the header fields contain the remaining units and the time until the bucket is full', () => {
   const bucket = new Bucket(policy, () => 0);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=10000;t=0');
   bucket.charge(6000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
 });
 
-it('the header fields never show less than 0, and on a refusal have when one unit is there again', () => {
+it('the header fields never show less than 0, and after a refusal contain the time until one unit is available', () => {
   const bucket = new Bucket(policy, () => 0);
   bucket.charge(25_000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
@@ -105,14 +105,14 @@ it('the header fields are structured fields: a string with integer parameters', 
 
 const consents = { name: 'consents', perSecond: 1, burst: 2 };
 
-it('keeps a bucket for each id', () => {
+it('the local limiter keeps a bucket per id', () => {
   const limiter = createLocalLimiter({ policy: consents, now: () => 0 });
   limiter.bucket('a').charge(2);
   expect(limiter.bucket('a').status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
   expect(limiter.bucket('b').status().allowed).toBe(true);
 });
 
-it('keeps no more buckets than allowed, and never drops the one in use', () => {
+it('the local limiter never exceeds its number of buckets, and never drops a bucket in use', () => {
   const limiter = createLocalLimiter({ policy: consents, entriesMax: 100, now: () => 0 });
   limiter.bucket('mine').charge(2);
   for (let address = 0; address < 10_000; address++) {

@@ -5,8 +5,8 @@ import { type RatePolicy, type RateStatus, toRateStatus, unitMs } from './admit.
 export type Clock = () => number;
 
 /**
- * A token bucket, stored as the time when it is full again (generic cell rate algorithm). Its balance may be negative,
- * because costs are known only after admission.
+ * A token bucket, stored as the time at which it is full again (generic cell rate algorithm). Its balance may be
+ * negative, because costs are known only after admission.
  */
 export class Bucket {
   readonly policy: RatePolicy;
@@ -23,8 +23,8 @@ export class Bucket {
   }
 
   /**
-   * Takes units, also below zero; negative units are returned.
-   * @throws RangeError when `units` is not finite, which would break the bucket for good
+   * Charges units, even below zero; negative units are returned to the bucket.
+   * @throws RangeError when `units` is not finite, which would break the bucket permanently
    */
   charge(units: number): void {
     if (!Number.isFinite(units)) throw new RangeError(`a bucket cannot be charged ${units} units`);
@@ -44,10 +44,13 @@ export interface LocalLimiterOptions {
 
 export type LocalLimiter = ReturnType<typeof createLocalLimiter>;
 
-/** 10 MB. */
+/** At most 10 MB. */
 const ENTRIES_MAX = 50_000;
 
-/** Buckets of one policy in this process. Drops the least recently used bucket when full; it is most likely a full one. */
+/**
+ * Buckets of one policy in this process. At the maximum, the least recently used bucket is dropped: it is most likely
+ * full.
+ */
 export function createLocalLimiter(options: LocalLimiterOptions) {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
   const buckets = new LRUCache<string, Bucket>({ max: entriesMax });

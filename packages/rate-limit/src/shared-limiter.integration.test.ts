@@ -26,22 +26,22 @@ afterAll(async () => {
 
 async function openConnected(address = url): Promise<RedisBalances> {
   const balances = use(openRedisBalances({ url: address, namespace }));
-  await until('Redis answers', async () => (await balances.charge([])).length === 0);
+  await until('Redis responds', async () => (await balances.charge([])).length === 0);
   return balances;
 }
 
-it('buckets in Redis keep what was charged to the microsecond, each its own', async () => {
+it('each bucket in Redis keeps its own charge to the microsecond', async () => {
   const balances = await openConnected();
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
       const tag = randomBytes(6).toString('hex');
-      // Far in the future, so that the time that passes during the test is small against it.
+      // Far in the future, so that the duration of the test is negligible.
       const charges = us.map((one, position) => ({ id: `${tag}-${position}`, costMs: 10 ** 7 + one / 1000 }));
       const first = await balances.charge(charges);
       const inUs = (ms: number) => Math.round(ms * 1000);
       expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
       const requested = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
-      // One script runs at one moment, so the same time has passed for all buckets.
+      // A script runs at a single time, so the same time has passed for all buckets.
       const passed = first.map((one, position) => inUs(one) - inUs(requested[position] ?? 0));
       expect(new Set(passed).size).toBe(1);
     }),
@@ -49,11 +49,11 @@ it('buckets in Redis keep what was charged to the microsecond, each its own', as
   );
 });
 
-it('buckets in Redis make no caller wait longer because the clock of Redis was set back', async () => {
+it('buckets in Redis delay no caller after the clock of Redis was set back', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
-  // The value that a Redis would have written whose clock was an hour ahead.
+  // The value that Redis would have written with its clock an hour ahead.
   const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
   const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
   await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
@@ -63,12 +63,12 @@ it('buckets in Redis make no caller wait longer because the clock of Redis was s
   expect(backlogMs).toBeGreaterThan(0);
 });
 
-it('buckets in Redis are gone once they are full, and are not written by a query', async () => {
+it('full buckets are deleted from Redis, and a read writes nothing', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'brief', costMs: 30 }]);
   expect(await redis.pttl(`${namespace}rate:brief`)).toBeLessThanOrEqual(30);
-  await until('it is gone', async () => (await redis.exists(`${namespace}rate:brief`)) === 0);
+  await until('the bucket is deleted', async () => (await redis.exists(`${namespace}rate:brief`)) === 0);
   expect(await balances.charge([{ id: 'brief', costMs: 0 }])).toEqual([0]);
   expect(await redis.exists(`${namespace}rate:brief`)).toBe(0);
   redis.disconnect();
@@ -77,7 +77,7 @@ it('buckets in Redis are gone once they are full, and are not written by a query
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
 it.each(['cut', 'hangs'] as const)(
-  'a Redis that goes away (%s) leaves the limit to the process, and has it back within a second of its return',
+  'while Redis is unavailable (%s) the process limits alone, and the limit is shared again within a second',
   async (how) => {
     const address = new URL(url);
     const wire = use(await openWire(Number(address.port)));
@@ -103,7 +103,7 @@ it.each(['cut', 'hangs'] as const)(
   },
 );
 
-it('a Redis that goes away is not waited for at the start', async () => {
+it('a limiter starts without waiting for an unavailable Redis', async () => {
   const limiter = use(openSharedLimiter({ balances: use(openRedisBalances({ url: 'redis://127.0.0.1:1' })) }));
   const bucket = limiter.bucket('key', policy);
   expect(bucket.admit()).toMatchObject({ allowed: true });

@@ -10,14 +10,14 @@ afterEach(() => vi.useRealTimers());
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-/** Shared buckets that the test can take away. */
+/** Shared buckets that the test can make unavailable. */
 function setUp() {
   const memory = createMemoryBalances();
-  const world = { mode: 'there' as 'there' | 'away' | 'hangs', calls: 0, changes: [] as boolean[] };
+  const world = { mode: 'available' as 'available' | 'down' | 'hangs', calls: 0, changes: [] as boolean[] };
   const balances: SharedBalances = {
     charge: (charges) => {
       world.calls++;
-      if (world.mode === 'away') return Promise.reject(new Error('connect ECONNREFUSED'));
+      if (world.mode === 'down') return Promise.reject(new Error('connect ECONNREFUSED'));
       return world.mode === 'hangs' ? new Promise(() => {}) : memory.charge(charges);
     },
   };
@@ -28,14 +28,14 @@ function setUp() {
 const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
 const steps = fc.array(
   fc.oneof(
-    // Many requests together, as in a burst; the bodies of most arrive with them.
+    // Many concurrent requests, as in a burst; most bodies arrive with the headers.
     fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), isTogether: fc.boolean() }),
     fc.record({ passMs: fc.nat(150) }),
   ),
   { minLength: 5, maxLength: 60 },
 );
 
-it('several processes together never exceed burst, rate and the stated bound in any window, whatever the order and the latency', async () => {
+it('several processes together never exceed the burst, rate and documented bound in any window, in any order and at any latency', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -56,7 +56,7 @@ it('several processes together never exceed burst, rate and the stated bound in 
             const request: Request = step.isTogether ? { ...step.request, readMs: 0 } : step.request;
             for (let time = 0; time < step.times; time++) {
               void world.request(request);
-              // Either each request is finished before the next one starts, or all of them wait together.
+              // Requests run either one after the other or all at the same time.
               if (step.isTogether) await vi.advanceTimersByTimeAsync(0);
             }
           }
@@ -70,7 +70,7 @@ it('several processes together never exceed burst, rate and the stated bound in 
   );
 });
 
-it('several processes together leave capacity to a caller that stays below its rate, on whichever process', async () => {
+it('several processes together never refuse a caller that stays below its rate, whichever processes it uses', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 2000; round++) {
     void world.request({ process: round, cost: 10, readMs: 0 });
@@ -80,7 +80,7 @@ it('several processes together leave capacity to a caller that stays below its r
   await world.close();
 });
 
-it('several processes together admit the whole rate of a caller that wants more', async () => {
+it('several processes together admit the full rate of a caller that exceeds it', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 500; round++) {
     for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
@@ -93,7 +93,7 @@ it('several processes together admit the whole rate of a caller that wants more'
   await world.close();
 });
 
-it('one process decides without a promise, and settles many requests in one call', async () => {
+it('one process decides synchronously, and settles many requests in one call', async () => {
   const { world, open } = setUp();
   const bucket = open().bucket('key', policy);
   for (let request = 0; request < 4; request++) {
@@ -107,7 +107,7 @@ it('one process decides without a promise, and settles many requests in one call
   expect(world.calls).toBe(1);
 });
 
-it('one process waits for the others once it has let in as much as it may', async () => {
+it('one process waits for a settlement once it has admitted its unsettled maximum', async () => {
   const { open } = setUp();
   const bucket = open().bucket('key', policy);
   bucket.charge(unsettledMax(policy));
@@ -116,24 +116,24 @@ it('one process waits for the others once it has let in as much as it may', asyn
   expect(await admitted).toMatchObject({ allowed: true, remaining: 1900 });
 });
 
-it('one process keeps what it lets in while an answer is on its way', async () => {
+it('one process keeps the charges that it makes during a settlement', async () => {
   const memory = createMemoryBalances();
-  const answers: (() => void)[] = [];
+  const responses: (() => void)[] = [];
   const charge: SharedBalances['charge'] = async (charges) => {
     const backlogs = await memory.charge(charges);
-    await new Promise<void>((resolve) => answers.push(resolve));
+    await new Promise<void>((resolve) => responses.push(resolve));
     return backlogs;
   };
   const bucket = openSharedLimiter({ balances: { charge } }).bucket('key', policy);
   bucket.charge(60);
   await vi.advanceTimersByTimeAsync(0);
   bucket.charge(30);
-  answers[0]?.();
+  responses[0]?.();
   await vi.advanceTimersByTimeAsync(0);
   expect(bucket.status().remaining).toBe(policy.burst - 90);
 });
 
-it('one process learns within its interval what the others have used up', async () => {
+it('one process learns within its interval what other processes have charged', async () => {
   const { open } = setUp();
   const [one, other] = [open(), open()];
   one.bucket('key', policy).charge(5000);
@@ -142,7 +142,7 @@ it('one process learns within its interval what the others have used up', async 
   expect(other.bucket('key', policy).status().allowed).toBe(false);
 });
 
-it('one process loses no charge when the cache drops a bucket', async () => {
+it('a process loses no charge when its cache drops a bucket', async () => {
   const { balances } = setUp();
   const limiter = openSharedLimiter({ balances, entriesMax: 1 });
   limiter.bucket('first', policy).charge(1500);
@@ -151,7 +151,7 @@ it('one process loses no charge when the cache drops a bucket', async () => {
   expect(await balances.charge([{ id: 'first', costMs: 0 }])).toEqual([1500]);
 });
 
-it('one process reports to the others what it allowed last when it is closed', async () => {
+it('a process settles its last charges when it is closed', async () => {
   const { open, balances } = setUp();
   const limiter = open();
   limiter.bucket('key', policy).charge(30);
@@ -159,8 +159,8 @@ it('one process reports to the others what it allowed last when it is closed', a
   expect(await balances.charge([{ id: 'key', costMs: 0 }])).toEqual([30]);
 });
 
-it.each(['away', 'hangs'] as const)(
-  'while the shared buckets are away, (%s) continues under the same limit by itself, and makes no caller wait',
+it.each(['down', 'hangs'] as const)(
+  'while the shared buckets are unavailable (%s), a process applies the limit alone without delaying callers',
   async (mode) => {
     const { world, open } = setUp();
     const limiter = open();
@@ -179,8 +179,8 @@ it.each(['away', 'hangs'] as const)(
   },
 );
 
-it.each(['away', 'hangs'] as const)(
-  'while the shared buckets are away, (%s) shares again with the first settlement after it',
+it.each(['down', 'hangs'] as const)(
+  'after the shared buckets were unavailable (%s), a process shares again from the first settlement',
   async (mode) => {
     const { world, open, balances } = setUp();
     const limiter = open();
@@ -188,7 +188,7 @@ it.each(['away', 'hangs'] as const)(
     const bucket = limiter.bucket('key', policy);
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(300);
-    world.mode = 'there';
+    world.mode = 'available';
     await balances.charge([{ id: 'key', costMs: 5000 }]);
     bucket.charge(1);
     await vi.advanceTimersByTimeAsync(350);
@@ -197,16 +197,16 @@ it.each(['away', 'hangs'] as const)(
   },
 );
 
-it('while the shared buckets are away, charges nothing afterwards that it could not report', async () => {
+it('charges that could not be settled while the shared buckets were unavailable are dropped', async () => {
   const { world, open, balances } = setUp();
   const limiter = open();
-  world.mode = 'away';
+  world.mode = 'down';
   const bucket = limiter.bucket('key', policy);
   for (let round = 0; round < 100; round++) {
     bucket.charge(1000);
     await vi.advanceTimersByTimeAsync(60);
   }
-  world.mode = 'there';
+  world.mode = 'available';
   bucket.charge(1);
   await vi.advanceTimersByTimeAsync(60);
   expect((await balances.charge([{ id: 'key', costMs: 0 }]))[0]).toBeLessThan(10);

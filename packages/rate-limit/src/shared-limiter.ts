@@ -3,45 +3,48 @@ import { LRUCache } from 'lru-cache';
 import { type RatePolicy, type RateStatus, unitMs } from './admit.ts';
 import { Bucket, type Clock } from './bucket.ts';
 
-/** What one process has allowed since its last report. */
+/** What one process has charged since its last settlement. */
 export interface Charge {
   readonly id: string;
-  /** Milliseconds in which the policy allows as many units again; 0 only reads. */
+  /** Milliseconds in which the policy refills the charged units; 0 only reads. */
   readonly costMs: number;
 }
 
 export interface SharedBalances {
-  /** @returns the milliseconds until each bucket is full @throws when the store does not answer; it may have charged */
+  /**
+   * @returns the milliseconds until each bucket is full
+   * @throws when the store does not respond; it may have charged
+   */
   charge(charges: readonly Charge[]): Promise<number[]>;
 }
 
 export interface SharedLimiterOptions {
   balances: SharedBalances;
-  /** Called when the shared buckets stop answering (with the fault), and when they answer again. */
+  /** Called when the shared buckets become unavailable (with the fault), and when they are available again. */
   onShared?: (shared: boolean, fault: unknown) => void;
   now?: Clock;
   entriesMax?: number;
   settleMaxMs?: number;
 }
 
-/** Buckets that all processes share, within the bound of the README. */
+/** Buckets that all processes share, within the bound documented in the README. */
 export interface SharedLimiter {
-  /** False while the shared buckets do not answer: this process then applies the limits alone. */
+  /** False while the shared buckets do not respond: this process then applies the limits alone. */
   readonly shared: boolean;
   /** `policy` is ignored for a known id. */
   bucket(id: string, policy: RatePolicy): SharedBucket;
-  /** Settles what is left, within the time of one settlement. */
+  /** Settles the remaining charges, with the time limit of one settlement. */
   close(): Promise<void>;
 }
 
 /** Half of `UNSETTLED_MAX_S`: a caller at its full rate never waits. */
 const SETTLE_INTERVAL_MS = 50;
-/** A healthy Redis answers in a millisecond. */
+/** A healthy Redis responds in a millisecond. */
 const SETTLE_MAX_MS = 250;
 const BUCKETS_PER_SETTLEMENT_MAX = 500;
 const ENTRIES_MAX = 10_000;
 
-/** A decision waits for a round trip only when more than `unsettledMax` units are unsettled. */
+/** Decisions wait for a round trip only while more than `unsettledMax` units are unsettled. */
 export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { now = () => performance.now(), entriesMax = ENTRIES_MAX } = options;
   const settlements = new Settlements(options);
@@ -61,10 +64,10 @@ export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter 
   };
 }
 
-/** Reports what was allowed here, one settlement at a time. */
+/** Sends the charges of this process, one settlement at a time. */
 class Settlements {
   readonly #options: SharedLimiterOptions;
-  // Also buckets that the cache has dropped, so that no charge is lost.
+  // Includes buckets that the cache has dropped, so that no charge is lost.
   readonly #unsettled = new Set<SharedBucket>();
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -118,7 +121,7 @@ class Settlements {
     }
   }
 
-  /** Settles what was charged during the last settlement. */
+  /** Settles the charges made during the last settlement. */
   #settleNext(): void {
     if (this.#unsettled.size === 0 || this.#closed) return;
     for (const bucket of this.#unsettled) if (this.shared && bucket.isUrgent) return void this.#settle();
@@ -133,15 +136,15 @@ class Settlements {
   }
 }
 
-/** A process may allow this much without the others knowing. */
+/** A process may allow this much before it settles. */
 const UNSETTLED_MAX_S = 0.1;
 
-/** Most units that a process allows without an answer of the shared bucket. */
+/** Maximum units that a process allows without a response of the shared bucket. */
 export function unsettledMax({ perSecond }: RatePolicy): number {
   return Math.ceil(perSecond * UNSETTLED_MAX_S);
 }
 
-/** The last answer of a shared bucket and everything allowed here since. Decides without waiting. */
+/** The last known balance of a shared bucket and all charges of this process since. Decides without waiting. */
 export class SharedBucket {
   readonly #id: string;
   readonly #view: Bucket;
@@ -163,7 +166,7 @@ export class SharedBucket {
     return this.#view.policy;
   }
 
-  /** Nothing more may be allowed before a settlement. */
+  /** True when a settlement must come before the next request. */
   get isFull(): boolean {
     return this.#sent + this.#unsent >= this.#unsettledMax;
   }
@@ -172,7 +175,7 @@ export class SharedBucket {
     return this.#unsent * 2 >= this.#unsettledMax;
   }
 
-  /** A promise only while too much is unsettled. */
+  /** Returns a promise only while too much is unsettled. */
   admit(): RateStatus | Promise<RateStatus> {
     return this.isFull ? this.#owner.settled(this).then(() => this.status()) : this.status();
   }
@@ -193,13 +196,13 @@ export class SharedBucket {
     return { id: this.#id, costMs: this.#sent * unitMs(this.policy) };
   }
 
-  /** Ends a settlement with the shared backlog, which contains what was sent. */
+  /** Ends a settlement with the shared backlog, which includes the sent charge. */
   settle(backlogMs: number): void {
     this.#sent = 0;
     this.#view.setBacklog(backlogMs + this.#unsent * unitMs(this.policy));
   }
 
-  /** Ends a settlement without an answer. The charge may have been made, so it is not sent again. */
+  /** Ends a settlement without a response. The charge may have been applied, so it is not sent again. */
   discardSent(): void {
     this.#sent = 0;
   }

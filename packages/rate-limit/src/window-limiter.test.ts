@@ -9,7 +9,7 @@ function openWindow() {
   return { clock, window: new CallWindow(policy, () => clock.ms) };
 }
 
-it('the window of a caller allows its calls without delay, refuses the next, and reports when one is allowed', () => {
+it('the window of a caller allows its calls without delay, refuses the next, and reports when a call is allowed again', () => {
   const { clock, window } = openWindow();
   for (const remaining of [3, 2, 1]) {
     expect(window.status()).toMatchObject({ allowed: true, remaining });
@@ -23,7 +23,7 @@ it('the window of a caller allows its calls without delay, refuses the next, and
   expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
 });
 
-it('the window of a caller reports when all calls are allowed again, while some are left', () => {
+it('the window of a caller with remaining calls reports when all of them are available again', () => {
   const { clock, window } = openWindow();
   expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
   window.charge(1);
@@ -32,7 +32,7 @@ it('the window of a caller reports when all calls are allowed again, while some 
   expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
 });
 
-it('the window of a caller never allows more calls in any window than the policy does, and refuses none that keeps to it', () => {
+it('no window of a caller exceeds the policy, and no call within the policy is refused', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
       const { clock, window } = openWindow();
@@ -50,7 +50,7 @@ it('the window of a caller never allows more calls in any window than the policy
   );
 });
 
-it('the window of a caller allows a refused caller after exactly the wait that it was given', () => {
+it('the window of a caller allows a refused caller after exactly the reported wait', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
       const { clock, window } = openWindow();
@@ -70,14 +70,14 @@ it('the window of a caller allows a refused caller after exactly the wait that i
   );
 });
 
-it('the windows of a process count each caller for itself', () => {
+it('the windows of a process count each caller separately', () => {
   const limiter = createWindowLimiter({ now: () => 0 });
   limiter.window('a', policy).charge(3);
   expect(limiter.window('a', policy).status().allowed).toBe(false);
   expect(limiter.window('b', policy).status().allowed).toBe(true);
 });
 
-it('the windows of a process forget a caller once none of its calls counts, and only then', () => {
+it('a window limiter drops a caller exactly when its window is empty', () => {
   let ms = 0;
   const limiter = createWindowLimiter({ now: () => ms });
   limiter.window('a', policy).charge(3);
@@ -91,7 +91,7 @@ it('the windows of a process forget a caller once none of its calls counts, and 
   expect(limiter.size).toBe(1);
 });
 
-it('the windows of a process are no more than allowed, and never drop a caller that keeps calling', () => {
+it('a window limiter never exceeds its number of callers, and never drops an active caller', () => {
   const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
   limiter.window('mine', policy).charge(3);
   for (let address = 0; address < 10_000; address++) {

@@ -10,8 +10,8 @@ export interface WindowPolicy {
 }
 
 /**
- * The calls of one caller inside the window. A token bucket or fixed windows would allow twice as many in one window,
- * so each call is remembered, in eight bytes.
+ * The calls of one caller within the window. A token bucket or fixed windows would allow twice as many in one window,
+ * so the time of each call is stored, in eight bytes.
  */
 export class CallWindow implements Account {
   readonly policy: WindowPolicy;
@@ -69,8 +69,8 @@ export type WindowLimiter = ReturnType<typeof createWindowLimiter>;
 const ENTRIES_MAX = 50_000;
 
 /**
- * Callers are ordered by their last request; the first are dropped once their window is empty, or when the limiter is
- * full.
+ * Callers are ordered by their last request. The least recent are dropped once their windows are empty, or when the
+ * limiter is full.
  */
 export function createWindowLimiter(options: WindowLimiterOptions = {}) {
   const { entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;

@@ -9,7 +9,7 @@ const schema = z.object({
 });
 const pepper = 'ab'.repeat(32);
 
-it('parseConfig converts texts and applies defaults', () => {
+it('parseConfig converts strings and applies defaults', () => {
   const config = parseConfig(schema, { KAFKA_BROKERS: 'a:1, b:2', IDENTITY_PEPPER: pepper, HTTP_PORT: '' });
   expect(config).toEqual({
     KAFKA_BROKERS: ['a:1', 'b:2'],
@@ -18,7 +18,7 @@ it('parseConfig converts texts and applies defaults', () => {
   });
 });
 
-it('parseConfig reports all mistakes by the name of the variable, without values', () => {
+it('parseConfig reports every invalid variable by name, without values', () => {
   const wrong = { KAFKA_BROKERS: 'nowhere', HTTP_PORT: '70000', IDENTITY_PEPPER: 'hunter2' };
   const parse = () => parseConfig(schema, wrong);
   expect(parse).toThrow(ConfigError);

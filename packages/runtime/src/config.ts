@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** All mistakes of a service's settings, one line each, without values, which may be secrets. */
+/** All errors in a service's settings, one line each, without values, which may be secrets. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -26,7 +26,7 @@ export function parseConfig<S extends z.ZodObject>(
   throw new ConfigError(`These settings are missing or wrong:\n${lines.join('\n')}`);
 }
 
-/** More proxies in a row than any deployment has. */
+/** More chained proxies than any deployment has. */
 const TRUSTED_PROXIES_MAX = 10;
 
 export const settings = {
@@ -34,9 +34,9 @@ export const settings = {
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
-  /** An address that paths are appended to, without slashes at its end. */
+  /** A URL to which paths are appended, without trailing slashes. */
   baseUrl: () => z.url().transform((url) => url.replace(/\/+$/, '')),
-  /** Trusted proxies in front, whose `X-Forwarded-For` entries are used; 0 uses the address of the connection. */
+  /** Number of trusted proxies whose `X-Forwarded-For` entries are used; 0 uses the connection's address. */
   trustedProxies: () => z.coerce.number().int().min(0).max(TRUSTED_PROXIES_MAX).default(0),
   brokers: () =>
     z
@@ -51,7 +51,7 @@ export const settings = {
       .regex(/^([0-9a-fA-F]{2})+$/, 'expected hexadecimal')
       .refine((text) => text.length >= 2 * bytesMin, `expected at least ${bytesMin} bytes`)
       .transform((text) => Buffer.from(text, 'hex')),
-  /** Converts the text. @param parse throws a message that does not quote it */
+  /** Converts the string. @param parse throws an error whose message does not quote the string */
   parsed: <T>(parse: (text: string) => T) =>
     z.string().transform((text, context) => {
       try {
@@ -75,7 +75,7 @@ export const settings = {
 
 type Given = Readonly<Record<string, string | undefined>>;
 
-/** For each store, the condition of its TLS settings. */
+/** Per store, the condition for its TLS settings. */
 const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: string }> = {
   KAFKA: { holds: (given) => given.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { holds: (given) => isScheme(given.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
@@ -86,16 +86,16 @@ const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: str
   },
 };
 
-/** True also for an absent address, which its own setting reports. */
+/** Also true for a missing address, which its own setting reports. */
 function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
-/** Finds contradicting settings of connections: `NAME: problem`, without values. @param known settings of the service */
+/** Finds conflicting connection settings: `NAME: problem`, without values. @param known settings of the service */
 function connectionMistakes(known: readonly string[], given: Given): string[] {
   const isSet = (name: string) => known.includes(name) && given[name] !== undefined;
   const mistakes: string[] = [];
-  const together = (name: string, ...others: string[]) => {
+  const requireTogether = (name: string, ...others: string[]) => {
     if (!isSet(name)) return;
     for (const other of others) if (!isSet(other)) mistakes.push(`${other}: missing, while ${name} is set`);
   };
@@ -105,21 +105,21 @@ function connectionMistakes(known: readonly string[], given: Given): string[] {
       if (isSet(name) && !holds(given)) mistakes.push(`${name}: set, but ${missing}`);
     }
     const [certificate, key] = [`${prefix}_TLS_CERT_FILE`, `${prefix}_TLS_KEY_FILE`];
-    together(certificate, key);
-    together(key, certificate);
+    requireTogether(certificate, key);
+    requireTogether(key, certificate);
     if (isSet(certificate) && isSet(key) && !isPair(given[certificate] ?? '', given[key] ?? ''))
       mistakes.push(`${key}: the key does not belong to the certificate of ${certificate}`);
   }
-  together('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
+  requireTogether('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
   for (const name of ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'])
     if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM'))
       mistakes.push(`KAFKA_SASL_MECHANISM: missing, while ${name} is set`);
-  together('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
-  together('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
+  requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
+  requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
   return [...new Set(mistakes)];
 }
 
-/** True also for an unreadable file, which its own setting reports. */
+/** Also true for an unreadable file, which its own setting reports. */
 function isPair(certificatePath: string, keyPath: string): boolean {
   try {
     const certificate = new X509Certificate(readFileSync(certificatePath));

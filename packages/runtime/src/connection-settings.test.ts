@@ -32,7 +32,7 @@ const ca = authority.certificate;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The lines of the one error, or none. */
+/** The lines of the error; empty without an error. */
 function mistakesOf(settings: Record<string, string>): string[] {
   try {
     parseConfig(schema, { ...plain, ...settings });
@@ -45,14 +45,14 @@ function mistakesOf(settings: Record<string, string>): string[] {
   }
 }
 
-it('connections are unencrypted and without a login by default', () => {
+it('connections have no encryption and no login by default', () => {
   const config = parseConfig(schema, plain);
   expect(toKafka(config)).toEqual({ brokers: ['localhost:9092'], security: {} });
   expect(toRedis(config)).toEqual({ url: plain.REDIS_URL });
   expect(toClickHouse(config)).not.toHaveProperty('tls');
 });
 
-it('settings of connections become options of clients, with the files read', () => {
+it('connection settings become client options, which contain the contents of the files', () => {
   const config = parseConfig(schema, {
     ...plain,
     KAFKA_TLS: 'true',
@@ -75,7 +75,7 @@ it('settings of connections become options of clients, with the files read', () 
   expect(toRedis(config)).toMatchObject({ tls: { ca: text, servername: 'redis.example' } });
 });
 
-it('all mistakes of connection settings are reported together, by the name of the setting', () => {
+it('all errors in connection settings are reported together, by the name of the setting', () => {
   const mistakes = mistakesOf({
     KAFKA_TLS_CA_FILE: ca,
     KAFKA_SASL_MECHANISM: 'GSSAPI',
@@ -109,7 +109,7 @@ it.each<[string, Record<string, string>, string]>([
   ['a password without a mechanism', { KAFKA_SASL_PASSWORD: 'w' }, 'KAFKA_SASL_MECHANISM: missing'],
   ['a key instead of an authority', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'holds no certificate'],
   [
-    'a key of another certificate',
+    'the key of another certificate',
     { ...TLS, KAFKA_TLS_CERT_FILE: server.certificate, KAFKA_TLS_KEY_FILE: other.key },
     'KAFKA_TLS_KEY_FILE: the key does not belong',
   ],
@@ -120,7 +120,7 @@ it.each<[string, Record<string, string>, string]>([
 });
 
 it.each(['redis://:50%off@localhost:6379', 'redis://some%one:word@localhost:6379'])(
-  'a login that a client of Redis cannot decode is refused: %s',
+  'a login that the Redis client cannot decode is refused: %s',
   (given) => {
     const mistake = 'REDIS_URL: a % in user or password must be written as %25';
     expect(mistakesOf({ REDIS_URL: given })).toEqual([mistake]);

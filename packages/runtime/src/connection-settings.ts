@@ -9,7 +9,7 @@ import { settings } from './config.ts';
 
 export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const;
 
-/** The text of a PEM file. @param check throws when the content is wrong */
+/** The content of a PEM file. @param check throws when the content is invalid */
 const pemFile = (what: string, check: (text: string) => unknown) =>
   z.string().transform((path, context): string => {
     try {
@@ -30,7 +30,7 @@ const serverName = () =>
     .string()
     .refine((name) => isIP(name) === 0, 'expected a host name, because TLS cannot request an IP address')
     .optional();
-/** A rule of addresses. It must not throw, because that would show the address and its password. */
+/** A validation rule for addresses. It must not throw: the error would contain the address and its password. */
 const rule = (holds: (address: URL) => boolean) => (text: string) => {
   const address = URL.parse(text);
   return address === null || holds(address);
@@ -41,7 +41,7 @@ const url = (...schemes: string[]) =>
     `expected ${schemes.join('://… or ')}://…`,
   );
 
-/** True when clients can decode user and password of the address. */
+/** True when clients can decode the user and password in the address. */
 function isDecodable({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);
@@ -51,7 +51,7 @@ function isDecodable({ username, password }: URL): boolean {
   }
 }
 
-/** An address over HTTP without a login, which `fetch` refuses. */
+/** An HTTP address without a login, because `fetch` refuses addresses that contain one. */
 const httpUrl = (user: string, password: string) =>
   url('http', 'https').refine(
     rule((address) => address.username === '' && address.password === ''),
@@ -70,11 +70,11 @@ export const kafkaSettings = {
   KAFKA_TLS_CERT_FILE: certificateFile(),
   KAFKA_TLS_KEY_FILE: keyFile(),
   KAFKA_TLS_SERVER_NAME: serverName(),
-  /** Mechanism of the login; needs user and password. */
+  /** SASL mechanism; requires user and password. */
   KAFKA_SASL_MECHANISM: z.enum(SASL_MECHANISMS).optional(),
-  /** User of the login. */
+  /** SASL user. */
   KAFKA_SASL_USERNAME: settings.text().optional(),
-  /** Password of the login. */
+  /** SASL password. */
   KAFKA_SASL_PASSWORD: settings.text().optional(),
 } as const;
 
@@ -121,7 +121,7 @@ export interface SaslOptions {
   readonly password: string;
 }
 
-/** Default: unencrypted and without a login. */
+/** Default: no encryption and no login. */
 export interface KafkaSecurity {
   readonly tls?: TlsOptions;
   readonly sasl?: SaslOptions;
@@ -157,17 +157,17 @@ export function toKafka(config: KafkaConfig, log?: { warn(message: string): void
   return { brokers: config.KAFKA_BROKERS, security };
 }
 
-/** User and password are in the address. */
+/** User and password are part of the URL. */
 export function toRedis(config: RedisConfig): { url: string; tls?: TlsOptions } {
   const url = config.REDIS_URL;
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'rediss:') return { url };
-  // Without a host name, a server with several certificates sends the wrong one.
+  // Without a host name, a server with several certificates may send the wrong certificate.
   const named = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { servername: hostname } : {};
   return { url, tls: { ...named, ...toTls(config, 'REDIS') } };
 }
 
-/** Includes a `fetch` for statements without the vendor's client. */
+/** Includes a `fetch` for statements that bypass the vendor's client. */
 export function toClickHouse(config: ClickHouseConfig) {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = config;
   const tls = isHttps(url) ? toTls(config, 'CLICKHOUSE') : undefined;
@@ -175,7 +175,7 @@ export function toClickHouse(config: ClickHouseConfig) {
   return { ...account, ...(tls === undefined ? {} : { tls }), fetch: createStoreFetch({ tls }) };
 }
 
-/** Includes a `fetch` with its certificate authority and login. */
+/** Includes a `fetch` with the registry's certificate authority and login. */
 export function toRegistry(config: RegistryConfig): { url: string; fetch: StoreFetch } {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_USERNAME: user, SCHEMA_REGISTRY_PASSWORD: password } = config;
   const login = user === undefined || password === undefined ? undefined : { user, password };

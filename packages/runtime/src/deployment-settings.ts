@@ -10,7 +10,7 @@ export const GROUPS = {
   eraser: 'eraser',
 } as const;
 
-/** The separate group of an event writer for access topics, so that their faults cannot delay events. */
+/** The event writer's separate group for access topics, so that their faults cannot delay events. */
 export const auditGroupOf = (writerGroup: string): string => `${writerGroup}-audit`;
 
 export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-parked`;
@@ -18,11 +18,11 @@ export const parkedGroupOf = (linkerGroup: string): string => `${linkerGroup}-pa
 /** Settings that mean the same in every service. */
 
 export const processSettings = {
-  /** Least severe level that is logged. */
+  /** Minimum level that is logged. */
   LOG_LEVEL: settings.logLevel().default('info'),
-  /** Address of readiness and metrics. */
+  /** Listen address for readiness and metrics. */
   ADMIN_HOST: settings.text().default('127.0.0.1'),
-  /** Port of readiness and metrics. */
+  /** Port for readiness and metrics. */
   ADMIN_PORT: settings.port(),
   /** Prefix of every topic name and every transactional id. */
   TOPIC_PREFIX: z.string().default(''),
@@ -53,9 +53,9 @@ export const deploymentSettings = {
     .pipe(z.array(z.looseObject({ name: z.string() }), 'expected a list of chains'))
     .transform((chains): readonly string[] => chains.map(({ name }) => name))
     .optional(),
-  /** Key of the hashes of ids: another pepper gives other identity keys. As long as their output. */
+  /** Key for hashing ids: a different pepper produces different identity keys. As long as the hashes. */
   IDENTITY_PEPPER: settings.secretHex(32),
-  /** Raise it when the link topic is recreated or gets another number of partitions, because offsets then repeat. */
+  /** Must be increased when the link topic is recreated or gets a different number of partitions, because offsets then repeat. */
   LINK_TOPIC_GENERATION: settings.integer(0, 255).default(0),
   /**
    * How far the clocks of two processes may differ. It is added to the cut-off of an erasure, so that no event survives
@@ -69,29 +69,29 @@ export const deploymentSettings = {
 } as const;
 
 /**
- * Tokens that a table remembers (`non_replicated_deduplication_window`). A block takes one for each table partition of its
- * rows. Late copies of an insert are dropped by their token alone, so the tokens of ten minutes must fit: 166 blocks a second.
+ * Tokens that a table keeps (`non_replicated_deduplication_window`). A block uses one per table partition of its rows.
+ * Late copies of an insert are dropped by token only, so the tokens of ten minutes must fit: 166 blocks per second.
  */
 const BLOCKS_KEPT = 100_000;
 const TOKEN_NEEDED_S = 600;
 export const BLOCKS_PER_S_MAX: number = Math.floor(BLOCKS_KEPT / TOKEN_NEEDED_S);
-/** Event times of a block are within 59 days (age, one day ahead, log, replayed dead letters): three months at most. */
+/** Event times in a block span 59 days (age, one day ahead, log, replayed dead letters): at most three months. */
 export const TABLE_PARTITIONS_A_BLOCK_MAX = 3;
 
-/** 166 blocks a second of 1,000 rows take four cores of ClickHouse. */
+/** At 166 blocks of 1,000 rows per second, ClickHouse uses four cores. */
 const BLOCK_ROWS_MIN = 1_000;
-/** 1,000 rows of the usual 1 KiB. */
+/** 1,000 rows of the usual size, 1 KiB. */
 const BLOCK_BYTES_MIN = 1024 * 1024;
-/** Four blocks a second for each partition of a topic: 41 partitions make 166. */
+/** Four blocks per second and partition: 41 partitions reach 166 blocks per second. */
 const BLOCK_AGE_MIN_MS = 250;
 /**
- * Two heartbeats fit into half a session, and a shutdown into the other half. Brokers refuse less than their
+ * Two heartbeats fit into half a session timeout, and a shutdown into the other half. Brokers refuse values below
  * `group.min.session.timeout.ms`, by default 6,000.
  */
 const SESSION_TIMEOUT_MIN_MS = 1_000;
 
 export const consumerSettings = {
-  /** A consumer that is silent for this long loses its partitions. */
+  /** A consumer without heartbeats for this long loses its partitions. */
   SESSION_TIMEOUT_MS: settings.integer(SESSION_TIMEOUT_MIN_MS, 300_000).default(10_000),
 } as const;
 
@@ -101,12 +101,12 @@ export const blockWriterSettings = {
   ...registrySettings,
   ...clickhouseSettings,
   ...consumerSettings,
-  // Above 1,048,449 rows an insert would be two ClickHouse blocks under one token.
-  /** Most rows of a block. */
+  // An insert of more than 1,048,449 rows would become two ClickHouse blocks under one token.
+  /** Maximum rows per block. */
   BLOCK_ROWS_MAX: settings.integer(BLOCK_ROWS_MIN, 1_000_000).default(10_000),
-  /** Most bytes of the records of a block. */
+  /** Maximum bytes of records per block. */
   BLOCK_BYTES_MAX: settings.integer(BLOCK_BYTES_MIN, 256 * 1024 * 1024).default(8 * 1024 * 1024),
-  /** Longest time from the first record of a block to its insert. */
+  /** Maximum time from the first record of a block to its insert. */
   BLOCK_AGE_MAX_MS: settings.integer(BLOCK_AGE_MIN_MS, 60_000).default(1_000),
 } as const;
 

@@ -9,7 +9,7 @@ function openLog() {
   return { lines, logger };
 }
 
-it('the logger writes no key and no password, in a message, a field or a fault', () => {
+it('the logger redacts keys and passwords in messages, fields and errors', () => {
   const { lines, logger } = openLog();
   logger.info({ header: key, address: 'redis://:hunter2@127.0.0.1:1' }, `key ${key}`);
   logger.error({ error: new Error(`refused ${key}`) }, 'fault');
@@ -19,7 +19,7 @@ it('the logger writes no key and no password, in a message, a field or a fault',
   expect(lines.join()).toContain('127.0.0.1:1');
 });
 
-it('the logger writes message and stack of a fault', () => {
+it('the logger writes the message and stack of an error', () => {
   const { lines, logger } = openLog();
   logger.error({ error: new RangeError('bad offset') }, 'fault');
   const line = JSON.parse(lines[0] ?? '');

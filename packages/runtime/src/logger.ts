@@ -5,7 +5,7 @@ export type Logger = PinoLogger;
 const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
 
-/** Removes keys and passwords from a text that is logged or returned. */
+/** Removes keys and passwords from a string that is logged or returned. */
 export function redactSecrets(text: string): string {
   return text.replace(KEY_TEXT, '[key]').replace(URL_SECRET, '$1[password]@');
 }

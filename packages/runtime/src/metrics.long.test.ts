@@ -2,14 +2,14 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
 
-it('the lag metrics show how late the event loop was, also when it was blocked right after they were read', async () => {
+it('the lag metrics show an event loop that was blocked right after the previous scrape', async () => {
   const metrics = createMetrics('held');
   const passed = (ms: number) => {
     const endMs = performance.now() + ms;
     return until('some samples', () => performance.now() > endMs);
   };
   const maxOf = (text: string) => Number(/^nodejs_eventloop_lag_max_seconds\{.*\} (\S+)$/m.exec(text)?.[1]);
-  // A delay is the distance of two samples.
+  // A delay is the time between two samples.
   await passed(1_200);
   expect(maxOf(await metrics.text())).toBeLessThan(0.9);
   const endMs = performance.now() + 2_200;
@@ -19,7 +19,7 @@ it('the lag metrics show how late the event loop was, also when it was blocked r
   for (const part of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
     expect(text.match(new RegExp(`^nodejs_eventloop_lag_${part}_seconds\\{`, 'gm'))).toHaveLength(1);
   expect(maxOf(text)).toBeGreaterThan(0.9);
-  // Shown a second time at most.
+  // Reported in at most two scrapes.
   await metrics.text();
   await passed(2_200);
   await metrics.text();

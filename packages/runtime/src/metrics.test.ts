@@ -10,13 +10,13 @@ it('the metrics of two services in one process are separate', async () => {
   expect(await second.text()).not.toContain('events');
 });
 
-it('the metrics have the release that runs', async () => {
+it('the metrics contain the running release', async () => {
   expect(await createMetrics('gateway').text()).toContain(
     `playline_build_info{version="${VERSION}",service="gateway"} 1`,
   );
 });
 
-it('a collected gauge gets its values each time the metrics are read', async () => {
+it('a collected gauge updates its values at each scrape', async () => {
   const metrics = createMetrics('test');
   let waiting = ['a', 'b'];
   metrics.collectedGauge('waiting', 'what waits', {

@@ -2,14 +2,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from './version.ts';
 
-/** A service's own registry, so that two services in one test process do not collide. */
+/** One registry per service, so that two services in one test process do not collide. */
 export interface Metrics {
   readonly version: string;
   readonly contentType: string;
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** A gauge whose value `collect` sets each time the metrics are read. */
+  /** A gauge whose value `collect` sets at each scrape. */
   collectedGauge<L extends string>(
     name: string,
     help: string,
@@ -22,9 +22,12 @@ export interface Metrics {
   ): Histogram<L>;
 }
 
-/** prom-client samples a hundred times a second, half the cost of an idle service. Longer blocks are always noticed. */
+/**
+ * prom-client samples a hundred times per second, half the CPU of an idle service. One second still catches longer
+ * blocks.
+ */
 const LAG_SAMPLE_MS = 1_000;
-/** prom-client never samples: its gauges get the values measured here. */
+/** Disables sampling by prom-client, whose gauges get the values measured here. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
@@ -36,8 +39,8 @@ function openLagMonitor() {
 }
 
 /**
- * Measures the delay of the event loop under prom-client's names. A monitor that was reset has no value before its next
- * sample, so there are two, which are read and reset in turn.
+ * Measures event loop delays under prom-client's metric names. A reset monitor has no value before its next sample, so
+ * two monitors are read and reset alternately.
  */
 function collectLag(registry: Registry): void {
   let [histogram, next] = [openLagMonitor(), openLagMonitor()];
@@ -45,7 +48,7 @@ function collectLag(registry: Registry): void {
   const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
     const name = `nodejs_eventloop_lag_${part}_seconds`;
     registry.removeSingleMetric(name);
-    const full = `${help} of the event loop since the reading before the last.`;
+    const full = `${help} of the event loop since the scrape before the previous.`;
     new Gauge({ name, help: full, registers: [registry], collect });
   };
   const lag = (part: string, help: string, valueNs: () => number) =>
@@ -60,7 +63,7 @@ function collectLag(registry: Registry): void {
   gauge('stddev', 'The standard deviation of the delays', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
-  // Read last, because it is last in the text.
+  // Resets the monitors, because `max` is the last metric in the output.
   gauge('max', 'The greatest delay', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();
@@ -92,9 +95,9 @@ export function createMetrics(service: string): Metrics {
   };
 }
 
-/** Reports at every scrape whether Redis accepts writes, before one fails. */
+/** Reports at every scrape whether Redis accepts writes, before a write fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  const help = '1 while Redis takes writes; 0 when it is full, read-only or down';
+  const help = '1 while Redis accepts writes; 0 when it is full, read-only or down';
   const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
   metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

@@ -4,7 +4,7 @@ import { startService } from './service.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 
-/** Starts a service whose parts log their close, the last of which may be replaced. */
+/** Starts a service whose parts log when they are closed. @param last opens a further part */
 function open(names: readonly string[], last?: () => Promise<{ close(): Promise<void> }>) {
   const log: string[] = [];
   const starting = startService(logger, async (use) => {
@@ -27,14 +27,14 @@ it('a service closes its parts when a later part fails to start, and reports tha
   expect(log).toEqual(['store']);
 });
 
-it('a service closes its parts when one cannot be closed', async () => {
+it('a service closes its other parts when a part fails to close', async () => {
   const broken = async () => ({ close: () => Promise.reject(new Error('stuck')) });
   const { log, starting } = open(['store'], broken);
   await (await starting).stop();
   expect(log).toEqual(['store']);
 });
 
-it('a service is running, draining and stopped', async () => {
+it('a service reports the states running, draining and stopped', async () => {
   const held = Promise.withResolvers<void>();
   const service = await open([], async () => ({ close: () => held.promise })).starting;
   const states = [service.state];

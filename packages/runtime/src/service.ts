@@ -4,7 +4,7 @@ export interface Closable {
   close(): Promise<void> | void;
 }
 
-/** Opens a named part, which is closed when the service stops or a later part fails to start. */
+/** Opens a named part. It is closed when the service stops or a later part fails to start. */
 export type Use = <T extends Closable>(name: string, open: () => Promise<T> | T) => Promise<T>;
 
 export type ServiceState = 'starting' | 'running' | 'draining' | 'stopped';
@@ -15,7 +15,7 @@ export interface Service {
 }
 
 /**
- * Starts a service. `start` opens its parts through `use`: stores first, and last what accepts work.
+ * Starts a service. `start` opens its parts through `use`: stores first, parts that accept work last.
  * @throws the fault of the part that failed, after the other parts were closed
  */
 export async function startService(logger: Logger, start: (use: Use) => Promise<void>): Promise<Service> {
@@ -62,7 +62,7 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
 /** Shorter than the 30 s that orchestrators wait before SIGKILL. */
 const DRAIN_MAX_MS = 25_000;
 
-/** Runs a service as this process. Exits with 0 after SIGTERM or SIGINT, with 1 after a failed start, drain or call. */
+/** Runs a service in this process. Exits with 0 after SIGTERM or SIGINT, with 1 after a failed start, drain or call. */
 export async function runService(logger: Logger, start: (use: Use) => Promise<void>): Promise<void> {
   const fail = (error: unknown, message: string) => {
     logger.fatal({ error }, message);

@@ -6,7 +6,7 @@ async function* sourceOf<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-it('batches have all items of their source in order, and only the last is shorter', async () => {
+it('batches contain all items of the source in order, and only the last batch is shorter', async () => {
   const items = fc.array(fc.integer(), { maxLength: 50 });
   const property = fc.asyncProperty(items, fc.integer({ min: 1, max: 20 }), async (given, size) => {
     const batches: number[][] = [];

@@ -4,7 +4,7 @@ import { createQueryRows, readRows, sendStatement } from './clickhouse-query.ts'
 
 const account = { ...testStores().clickhouse, database: 'default' };
 
-it('responses of ClickHouse are uncompressed, because compression costs several times the query', async () => {
+it("ClickHouse responses are uncompressed, because compression costs several times the query's CPU", async () => {
   const sql = 'SELECT number FROM numbers(20000)';
   const response = await sendStatement(account, { body: sql, deadlineMs: 20_000 });
   expect(response.headers.get('content-encoding')).toBeNull();
@@ -13,7 +13,7 @@ it('responses of ClickHouse are uncompressed, because compression costs several 
   expect([rows.length, rows.at(-1)]).toEqual([20_000, ['19999']]);
 });
 
-/** Sends three statements, and blocks the process until ClickHouse has closed their connections. */
+/** Sends three statements, then blocks the process until ClickHouse has closed their connections. */
 async function suspend() {
   const faults: unknown[] = [];
   const target = { ...account, onFault: (fault: unknown) => faults.push(fault) };
@@ -26,11 +26,11 @@ async function suspend() {
   return { target, faults };
 }
 
-it('a suspended process finds its connections closed: a query is repeated without a fault, and a change is sent once', async () => {
+it('after a suspension closed all connections, a query is retried without a fault and a write is not', async () => {
   const { target, faults } = await suspend();
-  const change = sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 });
+  const write = sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 });
   const query = readRows(createQueryRows(target)('SELECT 7'));
-  await expect(change).rejects.toThrow('fetch failed');
+  await expect(write).rejects.toThrow('fetch failed');
   expect(await query).toEqual([[7]]);
   expect(faults).toHaveLength(1);
 });

@@ -8,11 +8,11 @@ export interface ClickHouseAccount {
   readonly database: string;
   readonly fetch?: StoreFetch;
   readonly tls?: TlsOptions;
-  /** Called with every fault, as the client threw it. */
+  /** Called with every fault that the client throws. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Sends one query and yields its rows as arrays of columns. Large integers are text. */
+/** Sends a query and yields its rows as arrays of column values. Large integers are strings. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;
 
 export interface QueryOptions {
@@ -23,13 +23,13 @@ export interface QueryOptions {
 
 export interface QueryLimits {
   readonly deadlineMs?: number;
-  /** True when the account may not change settings; its profile then makes large integers text. */
+  /** True when the account may not change settings; its profile then returns large integers as strings. */
   readonly isBound?: boolean;
 }
 
 /** Longer than a scan of a hundred million rows on a laptop. */
 const QUERY_MAX_MS = 300_000;
-/** For lists of some thousand ids; the default is 256 KiB. */
+/** Enough for lists of several thousand ids; the default is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
 export class ClickHouseFault extends Error {
@@ -37,25 +37,25 @@ export class ClickHouseFault extends Error {
   readonly code: string;
 
   constructor(status: number, code: string, text: string) {
-    super(`ClickHouse answered ${status}: ${text.slice(0, 500)}`);
+    super(`ClickHouse responded ${status}: ${text.slice(0, 500)}`);
     this.code = code;
   }
 }
 
 export interface ClickHouseRequest {
-  /** The statement; with the setting `query`, its data. */
+  /** The statement; if the setting `query` contains the statement, its data. */
   readonly body: string;
   readonly settings?: Readonly<Record<string, string>>;
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** True for a statement that changes nothing. It is sent again when its connection was closed, and may run twice. */
+  /** True for a read-only statement. It is sent again when its connection was closed, and may run twice. */
   readonly isRead?: boolean;
 }
 
-/** Compressing a response takes ClickHouse five times the CPU for 20,000 rows. */
+/** With 20,000 rows, compression increases ClickHouse's CPU time fivefold. */
 const UNCOMPRESSED = { 'accept-encoding': 'identity' };
 
-/** @throws Error of the network, ClickHouseFault */
+/** @throws a network error, or ClickHouseFault */
 export async function sendStatement(
   { url: base, user, password, database, fetch: request = fetch, onFault }: ClickHouseAccount,
   { body, settings = {}, deadlineMs, signal, isRead = false }: ClickHouseRequest,
@@ -72,8 +72,8 @@ export async function sendStatement(
     });
   try {
     const response = await send().catch(async (fault) => {
-      if (!isRead || !isOfClosedConnection(fault)) throw fault;
-      // Other closed connections are known after this turn.
+      if (!isRead || !isConnectionClosed(fault)) throw fault;
+      // Other closed connections are detected after this turn of the event loop.
       await setImmediate();
       return send();
     });
@@ -81,7 +81,7 @@ export async function sendStatement(
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
   } catch (fault) {
-    // A caller that aborted is no fault of the store.
+    // An abort by the caller is not a fault of the store.
     if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
@@ -89,15 +89,15 @@ export async function sendStatement(
 
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** ClickHouse closes idle connections. A process that was suspended notices only when it sends the next statement. */
-function isOfClosedConnection(fault: unknown): boolean {
+/** ClickHouse closes idle connections. A suspended process notices this only at its next statement. */
+function isConnectionClosed(fault: unknown): boolean {
   const { cause } = fault as { cause?: { code?: string } };
   return CLOSED.has(cause?.code ?? '');
 }
 
 const OPEN_SETTINGS = { max_query_size: String(QUERY_BYTES_MAX), output_format_json_quote_64bit_integers: '1' };
 
-/** @throws Error of the network, ClickHouseFault */
+/** @throws a network error, or ClickHouseFault */
 export function createQueryRows(
   account: ClickHouseAccount,
   { deadlineMs = QUERY_MAX_MS, isBound = false }: QueryLimits = {},
@@ -119,8 +119,8 @@ export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise
 
 function parseRow(line: string): readonly unknown[] {
   const row: unknown = JSON.parse(line);
-  // A fault within a response is text or an object.
-  if (!Array.isArray(row)) throw new Error(`ClickHouse returned no row: ${line.slice(0, 500)}`);
+  // An error within a response is plain text or an object.
+  if (!Array.isArray(row)) throw new Error(`ClickHouse returned an invalid row: ${line.slice(0, 500)}`);
   return row;
 }
 
@@ -135,7 +135,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   if (rest !== '') yield rest;
 }
 
-/** A column of rows sent as JSON lines, and the expression that converts it. */
+/** A column in rows sent as JSON lines, and the expression that converts its value. */
 export interface SentColumn {
   readonly name: string;
   readonly type: string;
@@ -162,7 +162,7 @@ export const microsColumn = (name: string) => timeColumn(name, 'fromUnixTimestam
 
 export const digitsOf = (text: string | null | undefined): string | null => text?.slice(2) ?? null;
 
-/** The insert statement of JSON lines, which are sent in the body. @param tail a clause after the source */
+/** The insert statement for JSON lines in the request body. @param tail a clause after the source */
 export function toLinesInsert(table: string, columns: readonly SentColumn[], tail = ''): string {
   const names = columns.map(({ name, column = name }) => column).join(', ');
   const values = columns.map(({ name, as = name, column = name }) => `${as} AS ${column}`).join(', ');
@@ -170,7 +170,7 @@ export function toLinesInsert(table: string, columns: readonly SentColumn[], tai
   return `INSERT INTO ${table} (${names}) SELECT ${values} FROM input('${structure}') ${tail} FORMAT JSONEachRow`;
 }
 
-/** @param tail an expression that makes several rows of one line */
+/** @param tail a clause that produces several rows per line */
 export function createSentTable<Row>(table: string, columns: readonly RowColumn<Row>[], tail?: string): SentTable<Row> {
   return {
     statement: toLinesInsert(table, columns, tail),
@@ -182,11 +182,11 @@ export const quoteText = (text: string): string => `'${text.replace(/[\\']/g, '\
 
 export const quoteBytes = (bytes: Buffer): string => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
 
-/** ClickHouse compares the last eight bytes of a UUID first; in its text they begin after the third hyphen. */
+/** ClickHouse compares the last eight bytes of a UUID first; in its string form they begin after the third hyphen. */
 const HALF_AT = 19;
 const toSortable = (id: string) => id.slice(HALF_AT) + id.slice(0, HALF_AT);
 
-/** In ClickHouse's order, for UUIDs in lower case. */
+/** Compares lower-case UUIDs in ClickHouse's order. */
 export function compareUuids(a: string, b: string): number {
   const [left, right] = [toSortable(a), toSortable(b)];
   return left < right ? -1 : left > right ? 1 : 0;

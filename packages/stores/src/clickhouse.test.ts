@@ -7,7 +7,7 @@ import { StoreFault } from './store-fault.ts';
 const TARGET = { url: 'https://clickhouse.test', user: 'writer', password: 'secret', database: 'playline' };
 const LIMITS = { executionMaxS: 60, connectionsMax: 4 };
 
-/** A server that refuses every login, and its number of requests. */
+/** A server that refuses every login and counts its requests. */
 async function openRefusing() {
   const requests = { count: 0 };
   const server = createServer((_request, response) => {
@@ -27,11 +27,11 @@ async function openRefusing() {
   return { store, requests, faults };
 }
 
-it('a call of ClickHouse ends after its statement in the server', () => {
+it('a ClickHouse call times out after its statement has timed out on the server', () => {
   expect(toClientOptions(TARGET, LIMITS)).toMatchObject({ request_timeout: 70_000, max_open_connections: 4 });
 });
 
-it('a client of ClickHouse with TLS has its own agent, with the name of the server', () => {
+it('a ClickHouse client with TLS has its own agent with the server name', () => {
   expect(toClientOptions(TARGET, LIMITS)).not.toHaveProperty('http_agent');
   const tls = { ca: 'pem', servername: 'clickhouse.inside' };
   expect(toClientOptions({ ...TARGET, tls }, LIMITS).http_agent?.options).toMatchObject(tls);

@@ -14,23 +14,23 @@ export interface ClickHouseLimits {
   readonly connectionsMax: number;
 }
 
-/** Limits of a block writer. Each partition that writes has a connection; more would queue in the server. */
+/** Limits for block writers. Each writing partition uses a connection; more would queue on the server. */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
 
 const QUERY_BYTES = 262_144;
 
-/** The setting `max_query_size` of a query with lists in its text. */
+/** The setting `max_query_size` for a query that contains lists. */
 export const toQuerySize = (query: string): string => String(QUERY_BYTES + Buffer.byteLength(query));
 
-/** A call ends this much later than its statement in the server. */
+/** A call times out this much later than its statement on the server. */
 const BEHIND_EXECUTION_S = 10;
 
 export interface ClickHouse {
-  /** For other calls. Wrap each use in `call`. */
+  /** The vendor's client, for other calls. Wrap each use in `call`. */
   readonly client: ClickHouseClient;
   /** @throws StoreFault; `onFault` gets the original fault */
   call<T>(work: () => Promise<T>): Promise<T>;
-  /** All rows of a query. Select numbers that may exceed 2^53 as text. */
+  /** Reads all rows of a query. Select numbers that may exceed 2^53 as strings. */
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
   insertBlock(block: Block): Promise<void>;
   /** Whether the account can use the database. A refused login is retried after a wait. */
@@ -67,7 +67,7 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
           max_execution_time: limits.executionMaxS,
           max_query_size: toQuerySize(query),
           output_format_json_quote_64bit_integers: 0,
-          // A cached result may lack rows or have deleted ones.
+          // A cached result may lack new rows or contain deleted rows.
           use_query_cache: 0,
           ...settings,
         };
@@ -87,7 +87,7 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
       }),
     ready: async () => {
       if (gate.refusalOf(url) !== null) return false;
-      // A query of the account; the server's own ping needs no login.
+      // Runs a query as the account; the server's ping needs no login.
       const result = await client.ping({ select: true });
       gate.settled(url, result.success ? null : result.error);
       if (!result.success) onFault?.(result.error);
@@ -97,7 +97,7 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
   };
 }
 
-/** The vendor's client, which throws original faults. @param settings of every statement */
+/** Opens the vendor's client, which throws the original faults. @param settings for every statement */
 export function openClickHouseClient(
   target: ClickHouseTarget,
   limits: ClickHouseLimits,
@@ -106,7 +106,7 @@ export function openClickHouseClient(
   return createClient({ ...toClientOptions(target, limits), clickhouse_settings: settings });
 }
 
-/** Connections are kept alive: an insert without a response is repeated under its token. */
+/** Connections are kept alive: an insert without a response is retried under its token. */
 export function toClientOptions(target: ClickHouseTarget, { executionMaxS, connectionsMax }: ClickHouseLimits) {
   const { url, user: username, password, database, tls } = target;
   return {
@@ -116,7 +116,7 @@ export function toClientOptions(target: ClickHouseTarget, { executionMaxS, conne
     database,
     request_timeout: (executionMaxS + BEHIND_EXECUTION_S) * 1_000,
     max_open_connections: connectionsMax,
-    // The client's own TLS option has no server name, and uses a client certificate as a login.
+    // The client's TLS option has no server name, and uses a client certificate as the login.
     ...(tls !== undefined && { http_agent: new Agent({ ...tls, keepAlive: true, maxSockets: connectionsMax }) }),
     // The client's log lines quote data that the server could not read.
     log: { level: ClickHouseLogLevel.OFF },
@@ -126,7 +126,7 @@ export function toClientOptions(target: ClickHouseTarget, { executionMaxS, conne
 /** A larger insert would be several blocks under one token. */
 const BLOCK_ROWS_MAX = 1_048_449;
 
-/** Settings of an insert that is stored as one block, and dropped when its token was seen. */
+/** Settings for an insert that is stored as one block, and dropped if its token is known. */
 function oneBlockSettings(token: string, executionMaxS: number) {
   return {
     async_insert: 0,
@@ -136,7 +136,7 @@ function oneBlockSettings(token: string, executionMaxS: number) {
     min_insert_block_size_rows: String(BLOCK_ROWS_MAX),
     max_insert_threads: '1',
     max_execution_time: executionMaxS,
-    // Otherwise an exception after the first bytes of a response looks like success.
+    // Otherwise an exception after the first bytes of a response would look like success.
     wait_end_of_query: 1,
   } as const;
 }

@@ -4,15 +4,25 @@ import { createConnectGate, createConnectionFaults, createReconnectPace } from '
 import { explainConnection, type StoreName } from './explain-fault.ts';
 
 const STORES: StoreName[] = ['Kafka', 'ClickHouse', 'Redis', 'the schema registry'];
-const fault = (fields: object, cause?: unknown) => Object.assign(new Error('text of a client', { cause }), fields);
+const fault = (fields: object, cause?: unknown) => Object.assign(new Error('message from a client', { cause }), fields);
 const network = fault({ code: 'PLT_KFK_NETWORK' });
 const refused = Object.assign(new Error('refused'), { code: 'CERT_UNTRUSTED' });
-const away = Object.assign(new Error('away'), { code: 'ECONNREFUSED' });
+const unavailable = Object.assign(new Error('down'), { code: 'ECONNREFUSED' });
 
 it.each<[string, StoreName, unknown, RegExp]>([
   ['an unknown authority', 'Redis', fault({ code: 'SELF_SIGNED_CERT_IN_CHAIN' }), /set REDIS_TLS_CA_FILE/],
-  ['it below other faults', 'Kafka', fault({}, fault({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })), /KAFKA_TLS_CA/],
-  ['it in a list of faults', 'Kafka', { errors: [network, { code: 'CERT_UNTRUSTED' }] }, /KAFKA_TLS_CA_FILE/],
+  [
+    'an unknown authority as a cause',
+    'Kafka',
+    fault({}, fault({ code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' })),
+    /KAFKA_TLS_CA/,
+  ],
+  [
+    'an unknown authority in a list of faults',
+    'Kafka',
+    { errors: [network, { code: 'CERT_UNTRUSTED' }] },
+    /KAFKA_TLS_CA_FILE/,
+  ],
   [
     'another host',
     'ClickHouse',
@@ -21,25 +31,35 @@ it.each<[string, StoreName, unknown, RegExp]>([
   ],
   ['an expired certificate', 'ClickHouse', { code: 'CERT_HAS_EXPIRED' }, /renew it at the store/],
   [
-    'a port in the clear',
+    'a port without TLS',
     'the schema registry',
     { code: 'ERR_SSL_WRONG_VERSION_NUMBER' },
     /correct SCHEMA_REGISTRY_URL/,
   ],
-  ['a port that wants TLS', 'Kafka', { message: 'Broker requires TLS.' }, /set KAFKA_TLS to true/],
-  ['an alert', 'Kafka', { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }, /KAFKA_TLS_CERT_FILE/],
-  ['a password by kafkajs', 'Kafka', { name: 'KafkaJSSASLAuthenticationError', message: 'x' }, /KAFKA_SASL_PASSWORD/],
-  ['a mechanism by kafkajs', 'Kafka', { message: 'SASL PLAIN mechanism is not supported by the server' }, /_MECHANISM/],
-  ['a password', 'Kafka', fault({}, { apiId: 'SASL_AUTHENTICATION_FAILED' }), /KAFKA_SASL_PASSWORD/],
+  ['a port that requires TLS', 'Kafka', { message: 'Broker requires TLS.' }, /set KAFKA_TLS to true/],
+  ['a TLS alert', 'Kafka', { code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }, /KAFKA_TLS_CERT_FILE/],
+  [
+    'a wrong password reported by kafkajs',
+    'Kafka',
+    { name: 'KafkaJSSASLAuthenticationError', message: 'x' },
+    /KAFKA_SASL_PASSWORD/,
+  ],
+  [
+    'an unsupported mechanism reported by kafkajs',
+    'Kafka',
+    { message: 'SASL PLAIN mechanism is not supported by the server' },
+    /_MECHANISM/,
+  ],
+  ['a wrong password', 'Kafka', fault({}, { apiId: 'SASL_AUTHENTICATION_FAILED' }), /KAFKA_SASL_PASSWORD/],
   ['a forged server', 'Kafka', { code: 'PLT_KFK_AUTHENTICATION' }, /KAFKA_SASL_PASSWORD/],
-  ['no login wanted', 'Kafka', fault({}, { type: 'ILLEGAL_SASL_STATE' }), /remove KAFKA_SASL_MECHANISM/],
-  ['a password', 'Redis', { message: 'WRONGPASS invalid username-password pair' }, /password in REDIS_URL/],
-  ['no password', 'Redis', { message: 'NOAUTH Authentication required.' }, /password in REDIS_URL/],
-  ['too narrow an ACL', 'Redis', { message: 'NOPERM User x has no permissions' }, /widen what its ACL allows/],
-  ['a password', 'ClickHouse', { code: '516' }, /CLICKHOUSE_PASSWORD/],
+  ['an unexpected login', 'Kafka', fault({}, { type: 'ILLEGAL_SASL_STATE' }), /remove KAFKA_SASL_MECHANISM/],
+  ['a wrong password', 'Redis', { message: 'WRONGPASS invalid username-password pair' }, /password in REDIS_URL/],
+  ['a missing password', 'Redis', { message: 'NOAUTH Authentication required.' }, /password in REDIS_URL/],
+  ['a missing ACL permission', 'Redis', { message: 'NOPERM User x has no permissions' }, /widen what its ACL allows/],
+  ['a wrong password', 'ClickHouse', { code: '516' }, /CLICKHOUSE_PASSWORD/],
   ['a missing grant', 'ClickHouse', { code: '497' }, /grant it to CLICKHOUSE_USER/],
-  ['a password', 'the schema registry', { status: 401 }, /SCHEMA_REGISTRY_PASSWORD/],
-])('the explanation of %s at %s names the setting to correct', (_, store, given, message) => {
+  ['a wrong password', 'the schema registry', { status: 401 }, /SCHEMA_REGISTRY_PASSWORD/],
+])('the explanation of %s for %s names the setting to correct', (_, store, given, message) => {
   const explained = explainConnection(store, given);
   expect(explained.message).toMatch(message);
   expect(explained).toMatchObject({ isRefusal: true, message: expect.stringContaining(`${store} cannot be used: `) });
@@ -52,7 +72,7 @@ it.each<[string, unknown, RegExp]>([
   ['is a replica', { message: "READONLY You can't write against a read only replica." }, /\(READONLY\).*REDIS_URL/],
   ['lost its replicas', { message: 'NOREPLICAS Not enough good replicas to write.' }, /\(NOREPLICAS\)/],
   ['was emptied', { name: 'MissingEpochFault', message: 'no epoch' }, /npm run rebuild/],
-])('the explanation of a Redis that answers and %s names the fix', (_, given, message) => {
+])('the explanation for a reachable Redis that %s names the fix', (_, given, message) => {
   expect(explainConnection('Redis', given)).toMatchObject({ isRefusal: true, message: expect.stringMatching(message) });
   expect(explainConnection('Kafka', given).isRefusal).toBe(false);
 });
@@ -65,13 +85,13 @@ it.each<[string, unknown]>([
   ['a login during which the connection broke', { code: 'PLT_KFK_AUTHENTICATION', cause: network }],
   ['nothing', null],
   ['a fault that is its own cause', loop],
-])('%s is explained as a store that is away', (_, given) => {
+])('%s is explained as an unavailable store', (_, given) => {
   const explained = explainConnection('Kafka', given);
   expect(explained.isRefusal).toBe(false);
   expect(explained.message).toMatch(/^Kafka does not answer/);
 });
 
-it('an explanation never repeats a text of the client or the server', () => {
+it('an explanation never contains a message from the client or the server', () => {
   const text = fc.stringMatching(/^[a-z]{12,20}$/);
   const code = fc.constantFrom('516', 'CERT_UNTRUSTED', 'ECONNRESET', 'PLT_KFK_AUTHENTICATION', '');
   fc.assert(
@@ -83,7 +103,7 @@ it('an explanation never repeats a text of the client or the server', () => {
   );
 });
 
-it('a refusal is logged once a minute with a count, and is a reason for half a minute', () => {
+it('a refusal is logged once per minute with a count, and remains a reason for half a minute', () => {
   const lines: object[] = [];
   let now = 0;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) }, () => now);
@@ -99,24 +119,24 @@ it('a refusal is logged once a minute with a count, and is a reason for half a m
   ]);
 });
 
-it('a store that is away is a reason, and is not logged', () => {
+it('an unavailable store is a reason, and is not logged', () => {
   const lines: object[] = [];
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
-  faults.listenerOf('Redis')(away);
+  faults.listenerOf('Redis')(unavailable);
   expect(lines).toEqual([]);
   expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
 });
 
 it('a successful check clears the reason of its store, and does not log a refusal again', async () => {
   const lines: object[] = [];
-  let isThere = false;
+  let isAvailable = false;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
-  const ready = faults.clearingOnSuccess('ClickHouse', async () => isThere);
-  for (const each of [away, refused]) faults.listenerOf('ClickHouse')(each);
-  faults.listenerOf('Redis')(away);
+  const ready = faults.clearingOnSuccess('ClickHouse', async () => isAvailable);
+  for (const each of [unavailable, refused]) faults.listenerOf('ClickHouse')(each);
+  faults.listenerOf('Redis')(unavailable);
   expect(await ready()).toBe(false);
   expect(Object.keys(faults.reasons())).toEqual(['ClickHouse', 'Redis']);
-  isThere = true;
+  isAvailable = true;
   expect(await ready()).toBe(true);
   expect(Object.keys(faults.reasons())).toEqual(['Redis']);
   faults.listenerOf('ClickHouse')(refused);
@@ -124,11 +144,11 @@ it('a successful check clears the reason of its store, and does not log a refusa
   expect(lines).toHaveLength(1);
 });
 
-it('a client reconnects soon while a store is away, and at least every 5 s while it refuses', () => {
+it('a client reconnects soon while a store is unavailable, and at least every 5 s while the store refuses it', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), fc.boolean(), (attempt, isRefused) => {
       const pace = createReconnectPace('Redis', 500);
-      pace.failed(isRefused ? { message: 'WRONGPASS' } : away);
+      pace.failed(isRefused ? { message: 'WRONGPASS' } : unavailable);
       const wait = pace.waitMs(attempt);
       expect(wait).toBeGreaterThanOrEqual(50);
       expect(wait).toBeLessThanOrEqual(isRefused ? 5_000 : 500);
@@ -137,7 +157,7 @@ it('a client reconnects soon while a store is away, and at least every 5 s while
   );
 });
 
-it('a broker that refuses connections is tried some tens of times a minute at most', () => {
+it('a broker that refuses connections gets at most some tens of attempts per minute', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }), (pausesMs) => {
       let now = 0;
@@ -149,19 +169,19 @@ it('a broker that refuses connections is tried some tens of times a minute at mo
         attempts++;
         gate.settled('a:1', refused);
       }
-      // 100, 200, 400 … ms, then 5 s each: seven attempts lie in the first thirteen seconds.
+      // 100, 200, 400 … ms, then 5 s each: seven attempts in the first thirteen seconds.
       expect(attempts).toBeLessThanOrEqual(8 + Math.ceil(now / 5_000));
     }),
   );
 });
 
-it('a refusal ends with the first success, and does not apply to other brokers or to brokers that are away', () => {
+it('a refusal ends with the first success, and does not apply to other or unavailable brokers', () => {
   const gate = createConnectGate('Kafka', () => 0);
   gate.settled('a:1', refused);
   expect(gate.refusalOf('a:1')).toBe(refused);
   expect(gate.refusalOf('b:1')).toBeNull();
   gate.settled('a:1', null);
   expect(gate.refusalOf('a:1')).toBeNull();
-  gate.settled('a:1', away);
+  gate.settled('a:1', unavailable);
   expect(gate.refusalOf('a:1')).toBeNull();
 });

@@ -2,13 +2,13 @@ import { explainConnection, type StoreName } from './explain-fault.ts';
 
 export interface ConnectionFaults {
   listenerOf(store: StoreName): (fault: unknown) => void;
-  /** Wraps a check of a store: a success clears its reason. */
+  /** Wraps a store's readiness check: a success clears the store's reason. */
   clearingOnSuccess(store: StoreName, holds: () => Promise<boolean>): () => Promise<boolean>;
-  /** Why stores cannot be used, if that was reported within the last half minute. */
+  /** Why stores cannot be used, from faults of the last half minute. */
   reasons(): Readonly<Record<string, string>>;
 }
 
-/** A refused client retries for hours, and one line a minute is enough. */
+/** A refused client retries for hours; one line per minute is enough. */
 const REPEAT_MS = 60_000;
 /** Longer than the longest wait between two attempts. */
 const FRESH_MS = 30_000;
@@ -23,9 +23,9 @@ interface Known {
 }
 
 /**
- * Collects the faults of all clients. A refusal (TLS or login) is logged at most once a minute for each store and message.
- * A store that is only away appears in `reasons` alone, because its clients log that.
- * @param nowMs a clock that never goes back
+ * Collects the faults of all clients. A refusal (TLS or login) is logged at most once per minute, store and message.
+ * An unavailable store appears only in `reasons`, because its clients log it.
+ * @param nowMs a monotonic clock
  */
 export function createConnectionFaults(log: Log, nowMs: () => number = () => performance.now()): ConnectionFaults {
   const stores = new Map<StoreName, Map<string, Known>>();
@@ -47,7 +47,7 @@ export function createConnectionFaults(log: Log, nowMs: () => number = () => per
     listenerOf: (store) => (fault) => report(store, fault),
     clearingOnSuccess: (store, holds) => async () => {
       const isUsable = await holds();
-      // The log times stay: a store that comes and goes is logged no more often.
+      // The log times are kept: an unstable store is not logged more often.
       if (isUsable) for (const known of stores.get(store)?.values() ?? []) known.reportedMs = Number.NEGATIVE_INFINITY;
       return isUsable;
     },
@@ -62,24 +62,24 @@ export function createConnectionFaults(log: Log, nowMs: () => number = () => per
   };
 }
 
-/** Noticed soon enough after a person has corrected the refusal. */
+/** Short enough to notice soon that the cause of a refusal was fixed. */
 const REFUSED_WAIT_MAX_MS = 5_000;
 const WAIT_MIN_MS = 50;
 
 /**
- * Waits little while a store is away, and up to five seconds while it refuses the client (TLS or login).
- * @param awayMaxMs longest wait while the store is away
+ * Waits briefly while a store is unavailable, and up to five seconds while it refuses the client (TLS or login).
+ * @param downMaxMs longest wait while the store is unavailable
  */
-export function createReconnectPace(store: StoreName, awayMaxMs: number) {
+export function createReconnectPace(store: StoreName, downMaxMs: number) {
   let isRefused = false;
   return {
     failed(fault: unknown): void {
       ({ isRefusal: isRefused } = explainConnection(store, fault));
     },
-    /** Milliseconds before the attempt of this number, counted from 1 since the last success. */
+    /** Milliseconds to wait before an attempt. @param attempt counted from 1 since the last success */
     waitMs(attempt: number): number {
-      if (!isRefused) return Math.min(WAIT_MIN_MS * attempt, awayMaxMs);
-      // The exponent is bounded, because the wait must not overflow.
+      if (!isRefused) return Math.min(WAIT_MIN_MS * attempt, downMaxMs);
+      // The exponent is bounded to avoid an overflow.
       return Math.min(WAIT_MIN_MS * 2 ** Math.min(attempt, 10), REFUSED_WAIT_MAX_MS);
     },
   };
@@ -93,21 +93,21 @@ interface Refusal {
 }
 
 /**
- * Limits the attempts of clients that connect with every call: after a refusal, calls fail until a wait has passed.
- * @param nowMs a clock that never goes back
+ * Limits the attempts of clients that connect on every call: after a refusal, calls fail until a wait has elapsed.
+ * @param nowMs a monotonic clock
  */
 export function createConnectGate(store: StoreName, nowMs: () => number = () => performance.now()) {
   const refusals = new Map<string, Refusal>();
   return {
-    /** The current refusal of an address (`host:port`); null when it may be connected to. */
+    /** The current refusal for an address (`host:port`); null when clients may connect. */
     refusalOf(address: string): Error | null {
       const refusal = refusals.get(address);
       return refusal !== undefined && nowMs() < refusal.untilMs ? refusal.fault : null;
     },
-    /** Call it after every attempt, with null after a success. */
+    /** To be called after every attempt, with null after a success. */
     settled(address: string, fault: Error | null): void {
       if (fault === null || !explainConnection(store, fault).isRefusal) return void refusals.delete(address);
-      // While the store is away, callers have their own waits.
+      // While the store is unavailable, callers apply their own waits.
       const pace = createReconnectPace(store, 0);
       const refusal = refusals.get(address) ?? { pace, attempts: 0, fault, untilMs: 0 };
       refusals.set(address, refusal);

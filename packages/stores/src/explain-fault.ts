@@ -34,7 +34,7 @@ const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string
   },
 };
 
-/** OpenSSL's codes of an untrusted certificate chain. */
+/** OpenSSL's codes for an untrusted certificate chain. */
 const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
@@ -47,9 +47,9 @@ const UNTRUSTED = new Set([
   'INVALID_CA',
 ]);
 const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
-/** Of ClickHouse: unknown user, no password given, authentication failed. */
+/** ClickHouse codes: unknown user, missing password, authentication failed. */
 const LOGIN_CODES = new Set(['192', '194', '516']);
-/** Of ClickHouse: the account lacks a grant. */
+/** ClickHouse code: the account lacks a grant. */
 const DENIED_CODES = new Set(['497']);
 const LOGIN_STATUS = new Set([401, 403]);
 const DEPTH_MAX = 8;
@@ -57,7 +57,7 @@ const DEPTH_MAX = 8;
 interface Part {
   readonly name: string;
   readonly code: string;
-  /** Kafka's name of the error: `type` of kafkajs, `apiId` of @platformatic/kafka. */
+  /** Kafka's error name: `type` of kafkajs, `apiId` of @platformatic/kafka. */
   readonly type: string;
   readonly message: string;
   readonly reason: string;
@@ -66,18 +66,19 @@ interface Part {
 
 function partsOf(fault: unknown, depth = 0): Part[] {
   if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
-  const of = fault as Record<string, unknown>;
-  const text = (name: string) => (typeof of[name] === 'string' || typeof of[name] === 'number' ? String(of[name]) : '');
+  const fields = fault as Record<string, unknown>;
+  const text = (name: string) =>
+    typeof fields[name] === 'string' || typeof fields[name] === 'number' ? String(fields[name]) : '';
   const part: Part = {
     name: text('name'),
     code: text('code'),
     type: text('type') || text('apiId'),
     message: text('message'),
     reason: text('reason'),
-    status: typeof of.status === 'number' ? of.status : null,
+    status: typeof fields.status === 'number' ? fields.status : null,
   };
-  const below = [of.cause, of.originalError, ...(Array.isArray(of.errors) ? of.errors : [])];
-  return [part, ...below.flatMap((each) => partsOf(each, depth + 1))];
+  const causes = [fields.cause, fields.originalError, ...(Array.isArray(fields.errors) ? fields.errors : [])];
+  return [part, ...causes.flatMap((each) => partsOf(each, depth + 1))];
 }
 
 function explainTls(store: StoreName, parts: readonly Part[]): string | null {
@@ -108,12 +109,12 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
       return `it does not offer this way to log in: correct ${prefix}_SASL_MECHANISM`;
     if (type === 'ILLEGAL_SASL_STATE')
       return `it expects no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
-    const below = parts.slice(i + 1);
-    // A connection that broke during the login is no refusal.
-    const isBroken = below.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
+    const causes = parts.slice(i + 1);
+    // A connection that broke during the login is not a refusal.
+    const isBroken = causes.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
     if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
       return refused('SASL authentication failed');
-    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && below.every((part) => part.type === ''))
+    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && causes.every((part) => part.type === ''))
       return refused('SASL authentication failed');
     const [, word] = /^(WRONGPASS|NOAUTH)\b/.exec(message) ?? [];
     if (store === 'Redis' && word !== undefined) return refused(word);
@@ -146,8 +147,8 @@ function explainUnusable(store: StoreName, parts: readonly Part[]): string | nul
 }
 
 /**
- * Explains why a store cannot be used, by codes and names of settings. Texts of the client or the server are not repeated,
- * except for host names of a certificate.
+ * Explains why a store cannot be used, with codes and setting names. Messages from the client or the server are not
+ * included, except the host names in a certificate.
  */
 export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {
   const parts = partsOf(fault);

@@ -3,7 +3,7 @@ import { testStores, until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
-it('a command fails immediately while Redis is away, and the client keeps connecting', async () => {
+it('a command fails immediately while Redis is unavailable, and the client keeps reconnecting', async () => {
   const faults: Error[] = [];
   const [port] = await freePorts(1);
   const url = `redis://127.0.0.1:${port}`;
@@ -18,7 +18,7 @@ it('a command fails immediately while Redis is away, and the client keeps connec
   await until('several attempts', async () => faults.length > 2);
 });
 
-it('the waits grow while Redis refuses the login', async () => {
+it('the reconnect waits grow while Redis refuses the login', async () => {
   const faults: Error[] = [];
   const url = new URL(testStores().redis);
   url.password = 'wrong';

@@ -9,7 +9,7 @@ export interface RedisClientOptions {
   url: string;
   /** For `rediss://`. */
   tls?: TlsOptions;
-  /** Called with every fault of the connection; it reconnects by itself. */
+  /** Called with every connection fault; the client reconnects by itself. */
   onFault?: (fault: Error) => void;
 }
 
@@ -22,7 +22,7 @@ export interface RedisLimits {
   readonly connectMaxMs?: number;
   readonly reconnectMaxMs?: number;
   readonly commandTimeoutMs?: number;
-  /** A silent connection is replaced after this time, while a command waits. */
+  /** A silent connection is replaced after this time while a command is pending. */
   readonly silenceMaxMs?: number;
   readonly enableAutoPipelining?: boolean;
 }
@@ -35,12 +35,12 @@ export interface RedisConnection {
   close(): Promise<void>;
 }
 
-/** Connects in the background. Commands fail while Redis is away; none is queued or sent again. */
+/** Connects in the background. Commands fail while Redis is unavailable; they are never queued or resent. */
 export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: RedisLimits = {}): RedisConnection {
   const { connectMaxMs = 2_000, reconnectMaxMs = 500, commandTimeoutMs, silenceMaxMs } = limits;
   const pace = createReconnectPace('Redis', reconnectMaxMs);
   const redis = new Redis(url, {
-    // Its presence enables TLS.
+    // The presence of this option enables TLS.
     ...(tls !== undefined && { tls }),
     ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
     ...(silenceMaxMs !== undefined && { socketTimeout: silenceMaxMs }),
@@ -52,7 +52,7 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
     retryStrategy: pace.waitMs,
     lazyConnect: true,
   });
-  // Without a listener ioredis prints every attempt.
+  // Without a listener, ioredis prints every failed attempt.
   redis.on('error', (fault) => {
     pace.failed(fault);
     onFault?.(fault);
@@ -65,7 +65,7 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
   };
 }
 
-/** Declares writes but makes none. */
+/** A script that may write but does not. */
 const MAY_WRITE = '#!lua\nreturn 1';
 
 /** @throws ReplyError when Redis refuses writes: full, without disk, a replica, or without its replicas */
@@ -91,12 +91,12 @@ export interface ScriptCall {
   readonly args: readonly (string | number | Buffer)[];
 }
 
-/** Runs a script by its hash, or by its text if the server does not know it. Texts of the reply are strings. */
+/** Runs a script by hash, or by source if the server does not know it. Bulk strings in the reply become strings. */
 export function runScript(redis: Redis, call: ScriptCall): Promise<unknown> {
   return byHash(call, (command, args) => redis.call(command, args));
 }
 
-/** As `runScript`; texts of the reply are buffers. */
+/** Like `runScript`; bulk strings in the reply become buffers. */
 export function runScriptBuffer(redis: Redis, call: ScriptCall): Promise<unknown> {
   return byHash(call, (command, args) => redis.callBuffer(command, args));
 }
@@ -115,8 +115,8 @@ async function byHash(
 }
 
 /**
- * Lua: `present_run()` identifies the current process of Redis and its primary. A start or a promotion, which may have lost
- * the last writes, gives another value.
+ * Lua: `present_run()` identifies the current process of Redis and its primary. The value changes with a restart or a
+ * promotion, which may lose the last writes.
  */
 export const PRESENT_RUN_LUA = `
 local function present_run()

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { toStoreFault } from './store-fault.ts';
 
-/** As the client of ClickHouse throws it. */
-const answerOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
+/** An error as the ClickHouse client throws it. */
+const errorOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
 
 it.each([
   ['241', 'MEMORY_LIMIT_EXCEEDED', 'oversize'],
@@ -20,15 +20,15 @@ it.each([
   ['16', 'NO_SUCH_COLUMN_IN_TABLE', 'final'],
   ['53', 'TYPE_MISMATCH', 'final'],
   ['33', 'CANNOT_READ_ALL_DATA', 'final'],
-])('fault %s %s of the store is %s', (code, type, kind) => {
-  const fault = toStoreFault(answerOf(code, type));
+])('the ClickHouse error %s %s is %s', (code, type, kind) => {
+  const fault = toStoreFault(errorOf(code, type));
   expect(fault).toMatchObject({ kind, code: type ?? code });
   expect(fault.message).toContain(type ?? code);
   expect(fault.message).not.toContain('rows');
 });
 
-it('a fault without a known number passes, and has a name', () => {
+it('an error without a known code is passing, and has a name', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'passing', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'passing', code: 'network', message: 'ClickHouse network: odd' });
-  expect(toStoreFault(answerOf('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });
+  expect(toStoreFault(errorOf('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });
 });

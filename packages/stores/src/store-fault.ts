@@ -1,10 +1,12 @@
-/** What helps after a fault: a retry (`passing`), a retry with fewer rows, or only a change of tables or program. */
+/**
+ * What resolves a fault: a retry (`passing`), a retry with fewer rows, or only a change to the tables or the program.
+ */
 export type FaultKind = 'passing' | 'oversize' | 'final';
 
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly kind: FaultKind;
-  /** The name of the fault in ClickHouse or the network: few, so fit for a label. */
+  /** The error name from ClickHouse or the network. There are few, so it can be a metric label. */
   readonly code: string;
 
   constructor(message: string, options: { kind: FaultKind; code: string }) {
@@ -14,7 +16,7 @@ export class StoreFault extends Error {
   }
 }
 
-/** Unknown tables too, although a migration may run: a writer that starts before its tables exist must not be ready. */
+/** Includes unknown tables, even during a migration: a writer without its tables must not be ready. */
 const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   // The schema differs: column, table, database, number of columns, type.
   [8, 'THERE_IS_NO_COLUMN'],
@@ -36,7 +38,7 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [62, 'SYNTAX_ERROR'],
   [73, 'UNKNOWN_FORMAT'],
   [115, 'UNKNOWN_SETTING'],
-  // The bytes cannot be read, or no column may hold the value.
+  // The bytes cannot be parsed, or the value does not fit the column.
   [6, 'CANNOT_PARSE_TEXT'],
   [26, 'CANNOT_PARSE_QUOTED_STRING'],
   [27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],
@@ -57,10 +59,13 @@ function kindOf(code: number): FaultKind {
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
 }
 
-/** The first line: the server quotes what it could not read, and rows hold identities. */
+/** The first line only: the server quotes data that it could not parse, and rows contain identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
-/** What a call of ClickHouse's client threw, as a fault. Node's codes of the network (`ECONNREFUSED`) and the client's own errors have no number: they pass. */
+/**
+ * Converts an error of the ClickHouse client. Network errors of Node (`ECONNREFUSED`) and the client's own are
+ * `passing`.
+ */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';

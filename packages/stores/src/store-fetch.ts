@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { Readable } from 'node:stream';
 
-/** PEM texts, and the name in the server's certificate. Default: Node's. */
+/** PEM contents, and the name in the server's certificate. Default: Node's. */
 export interface TlsOptions {
   readonly ca?: string;
   readonly cert?: string;
@@ -21,7 +21,9 @@ export type StoreFetch = (url: string | URL, init?: StoreRequest) => Promise<Res
 
 const BODILESS = new Set([204, 304]);
 
-/** Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects. */
+/**
+ * Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects.
+ */
 export function createStoreFetch(options: {
   tls?: TlsOptions | undefined;
   login?: { user: string; password: string } | undefined;
@@ -43,24 +45,24 @@ export function createStoreFetch(options: {
   };
 }
 
-function toResponse(answer: IncomingMessage): Response {
-  const status = answer.statusCode ?? 0;
+function toResponse(message: IncomingMessage): Response {
+  const status = message.statusCode ?? 0;
   const headers = new Headers();
-  for (const [name, values] of Object.entries(answer.headersDistinct))
+  for (const [name, values] of Object.entries(message.headersDistinct))
     for (const value of values ?? []) headers.append(name, value);
-  if (BODILESS.has(status)) answer.resume();
-  const body = BODILESS.has(status) ? null : (Readable.toWeb(answer) as ReadableStream<Uint8Array>);
+  if (BODILESS.has(status)) message.resume();
+  const body = BODILESS.has(status) ? null : (Readable.toWeb(message) as ReadableStream<Uint8Array>);
   return new Response(body, { status, headers });
 }
 
 /**
- * Waits for work within a bound. The work itself continues after it, and its result is ignored.
- * @param late called after the bound; its result or fault is that of the call
+ * Waits for work within a bound. After the bound the work continues, and its result is ignored.
+ * @param late called after the bound; provides the result or throws
  */
 export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
   const bound = new Promise<void>((resolve) => {
-    // A bound alone must not keep a process alive.
+    // The timer must not keep a process alive.
     timer = setTimeout(resolve, boundMs).unref();
   }).then(late);
   try {
@@ -70,14 +72,14 @@ export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: 
   }
 }
 
-/** Waits for the response of a store within a bound. @throws Error that names the bound */
+/** Waits for a store's response within a bound. @throws Error that names the bound */
 export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
   return waitAtMost(boundMs, call, (): never => {
     throw new Error(`no answer within ${boundMs} ms`);
   });
 }
 
-/** Waits, or until the signal is aborted. Does not throw. */
+/** Waits for a time or until the signal is aborted. Does not throw. */
 export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -91,7 +93,7 @@ export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   });
 }
 
-/** Waits. @throws the reason of the signal when it is aborted */
+/** Waits for a time. @throws the reason of the signal when it is aborted */
 export async function pauseOrThrow(ms: number, stop?: AbortSignal): Promise<void> {
   await pause(ms, stop);
   stop?.throwIfAborted();

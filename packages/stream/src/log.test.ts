@@ -4,10 +4,10 @@ import { isTakenOver } from './log.ts';
 const refused = (type: string, cause?: Error) => Object.assign(new Error('refused', { cause }), { type });
 
 it.each(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING'])(
-  'a publisher that brokers refuse with %s is fenced, also when the client wraps the refusal',
+  'a publisher that brokers refuse with %s is fenced, even if the client wraps the refusal',
   (type) => {
     expect(isTakenOver(refused(type))).toBe(true);
-    expect(isTakenOver(new Error('tried often', { cause: refused(type) }))).toBe(true);
+    expect(isTakenOver(new Error('too many attempts', { cause: refused(type) }))).toBe(true);
   },
 );
 

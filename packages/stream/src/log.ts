@@ -1,4 +1,4 @@
-/** Ports that read the log without a group, publish transactions, and handle committed offsets of other groups. */
+/** Ports to read the log without a group, publish transactions, and manage committed offsets of other groups. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { toPartition } from './murmur2.ts';
 import type { Finding, OffsetDecision } from './partitions/offset-decision.ts';
@@ -21,31 +21,31 @@ export interface LogSection {
 
 /** Reads given ranges of the log, without a group and without commits. */
 export interface LogReader {
-  /** In the order of partitions; empty when the topic does not exist. `readUncommitted` includes open transactions. */
+  /** Bounds in partition order; empty when the topic does not exist. `readUncommitted` includes open transactions. */
   bounds(topic: string, options?: { readonly readUncommitted?: boolean }): Promise<LogBounds[]>;
-  /** Committed offsets of a group by partition; partitions without one are absent. */
+  /** Committed offsets of a group by partition; partitions without a commit are absent. */
   committed(groupId: string, topic: string): Promise<ReadonlyMap<number, number>>;
   /**
-   * Records from `start` to before `end`, in order; ends early at the end of the log. Skips transaction markers, aborted
-   * records, and what retention deleted.
+   * Records from `start` to before `end`, in order; stops at the end of the log. Skips transaction markers, aborted
+   * records, and records that retention deleted.
    * @param range.isWhole true when a partial result is not acceptable
-   * @throws Error of the brokers; with `isWhole` also when records are missing
+   * @throws the broker's error; with `isWhole` also when records are missing
    */
   read(range: LogSection): AsyncGenerator<StreamRecord>;
   close(): Promise<void>;
 }
 
-/** A record to be published in a transaction. Without a partition its key decides. */
+/** A record to publish in a transaction. Without a partition, the key decides. */
 export interface TransactionRecord {
   readonly topic: string;
   readonly partition?: number;
   readonly key: Buffer | null;
-  /** Null is a tombstone: compaction removes the key. */
+  /** Null for a tombstone: compaction removes the key. */
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, string | Buffer>>;
 }
 
-/** Publishes to several topics atomically. Opening a publisher fences the previous one of the same name. */
+/** Publishes to several topics atomically. Opening a publisher fences the previous publisher of the same name. */
 export interface AtomicPublisher {
   /**
    * Resolves when the transaction is committed; readers see the records milliseconds later.
@@ -55,53 +55,53 @@ export interface AtomicPublisher {
   close(): Promise<void>;
 }
 
-/** A partition that a group has committed, and the state of its log. */
+/** A partition with a group's commit, and the state of its log. */
 export interface GroupPartition {
   readonly topic: string;
   readonly partition: number;
   readonly committed: number;
-  /** Exclusive end of everything that was read: of the named block, or else the committed offset. */
+  /** Exclusive end of the records that were read: the end of the named block, or else the committed offset. */
   readonly readTo: number;
-  /** The batch before `readTo`, as named in the commit. */
+  /** The batch before `readTo`, from the commit. */
   readonly mark: LogMark | null;
   readonly start: number;
   readonly end: number;
   readonly finding: Finding;
-  /** First offset at which a replaced log differs from the one that was read, by leader epochs; null when unknown. */
+  /** First offset at which a replaced log differs from the log that was read, by leader epochs; null when unknown. */
   readonly divergesAt: number | null;
   /** The last decision about this partition, applied or not. */
   readonly decision: OffsetDecision | null;
 }
 
-/** Reads commits of groups and stores decisions about them, without joining any group. */
+/** Reads the commits of groups and stores decisions about them, without joining a group. */
 export interface GroupOffsets {
-  /** By topic and partition; empty when the group has committed nothing. @throws Error of the brokers */
+  /** Partitions by topic; empty when the group has committed nothing. @throws the broker's error */
   list(groupId: string): Promise<GroupPartition[]>;
   /** Stores a decision, which members of the group apply within seconds. */
   decide(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<void>;
   /**
-   * Commits the offset of a decision for a group without members.
+   * Commits a decision's offset for a group without members.
    * @returns false, without a commit, when the group has members
-   * @throws Error when the decision is about another commit
+   * @throws Error when the group's commit has changed since the decision
    */
   move(groupId: string, at: { topic: string; partition: number }, decision: OffsetDecision): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Transactions last ten seconds at most, and brokers abort older ones every ten. */
+/** Transactions last at most ten seconds, and brokers abort older transactions every ten seconds. */
 const TRANSACTION_WAIT_MAX_MS = 40_000;
 const POLL_INTERVAL_MS = 50;
 
-/** A transaction of a topic did not end in time. Records after its start cannot be read. */
+/** A transaction on a topic did not end in time. Records after its start cannot be read. */
 export class OpenTransactionFault extends Error {
   override readonly name = 'OpenTransactionFault';
 }
 
 /**
- * The current bounds of a topic, once no transaction before these ends is open.
- * @param key waits for its partition only, and returns only that one
+ * The current bounds of a topic, once no transaction before their ends is open.
+ * @param key waits for the key's partition only, and returns only its bounds
  * @returns an empty list when the topic does not exist
- * @throws OpenTransactionFault, or Error of the brokers
+ * @throws OpenTransactionFault, or the broker's error
  */
 export async function awaitStableBounds(log: Pick<LogReader, 'bounds'>, topic: string, key?: Buffer) {
   const all = await log.bounds(topic, { readUncommitted: true });
@@ -120,10 +120,10 @@ export async function awaitStableBounds(log: Pick<LogReader, 'bounds'>, topic: s
   }
 }
 
-/** Error codes of a fenced publisher; which one depends on the request. */
+/** Error codes for a fenced publisher; the code depends on the request. */
 const TAKEN_OVER = new Set(['INVALID_PRODUCER_EPOCH', 'PRODUCER_FENCED', 'INVALID_PRODUCER_ID_MAPPING']);
 
-/** Whether an atomic publisher failed because a later one of its name was opened. */
+/** True when an atomic publisher failed because a later publisher of its name was opened. */
 export function isTakenOver(fault: unknown): boolean {
   for (let each = fault; each instanceof Error; each = each.cause)
     if ('type' in each && TAKEN_OVER.has(String(each.type))) return true;

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { murmur2, toPartition } from './murmur2.ts';
 
-/** Vectors of Kafka's own `UtilsTest.testMurmur2`. */
+/** Test vectors from Kafka's `UtilsTest.testMurmur2`. */
 it.each([
   ['abc', 479470107],
   ['21', -973932308],
@@ -9,11 +9,11 @@ it.each([
   ['a-little-bit-long-string', -985981536],
   ['a-little-bit-longer-string', -1486304829],
   ['lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8', -58897971],
-])('murmur2 of %s is that of the Java client', (text, hash) => {
+])("murmur2 of %s equals the Java client's hash", (text, hash) => {
   expect(murmur2(Buffer.from(text))).toBe(hash);
 });
 
-it('a negative hash gets the partition of the Java client: its sign bit is cleared', () => {
+it('a negative hash gets the same partition as in the Java client, which clears the sign bit', () => {
   expect(toPartition(Buffer.from('21'), 6)).toBe((-973932308 & 0x7fffffff) % 6);
   expect((-973932308 & 0x7fffffff) % 6).not.toBe(973932308 % 6);
 });

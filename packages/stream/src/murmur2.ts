@@ -2,7 +2,7 @@ const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 const R = 24;
 
-/** The 32-bit murmur2 of Kafka's Java client, signed as Java's. Own code, because big integers are slow. */
+/** The 32-bit murmur2 of Kafka's Java client, as a signed integer. Written here, because big integers are slow. */
 export function murmur2(data: Uint8Array): number {
   const length = data.length;
   let h = SEED ^ length;
@@ -23,7 +23,9 @@ export function murmur2(data: Uint8Array): number {
   return h ^ (h >>> 15);
 }
 
-/** Partition of a key as in Java's default partitioner: the sign bit is cleared, not the absolute value taken. */
+/**
+ * The partition of a key, as in Java's default partitioner: clears the sign bit instead of taking the absolute value.
+ */
 export function toPartition(key: Uint8Array, partitionCount: number): number {
   return (murmur2(key) & 0x7fffffff) % partitionCount;
 }

@@ -2,49 +2,49 @@ import type { LogMark } from './partitions/log-mark.ts';
 
 export type { LogMark } from './partitions/log-mark.ts';
 
-/** A record to be published, as bytes that are not interpreted here. */
+/** A record to publish, as uninterpreted bytes. */
 export interface OutgoingRecord {
   topic: string;
-  /** Null spreads the records over all partitions; otherwise Kafka's murmur2 of the key picks one. */
+  /** Null spreads records over all partitions; otherwise Kafka's murmur2 of the key selects the partition. */
   key: Buffer | null;
-  /** An existing partition to publish to, whatever the key. Absent: the key decides. */
+  /** An existing partition to publish to, regardless of the key. Absent: the key decides. */
   partition?: number;
   value: Buffer;
   headers?: Record<string, string | Buffer>;
 }
 
-/** A record with or without a value; Kafka distinguishes no value from an empty one. */
+/** A record with or without a value; Kafka distinguishes a null value from an empty value. */
 export type PublishedRecord = Omit<OutgoingRecord, 'value'> & { value: Buffer | null };
 
 export interface RecordMetadata {
   readonly partition: number;
   readonly offset: number;
-  /** Epoch milliseconds by the broker's clock; null on a topic that keeps the producer's times. */
+  /** Epoch milliseconds by the broker's clock; null on a topic with producer times. */
   readonly loggedAtMs: number | null;
 }
 
 export interface SendForOffsetOptions {
   /**
-   * No attempt begins after this time, so that a record whose failure was reported does not overtake later requests. A
-   * running attempt is awaited. Default: the delivery time-out of the producer.
+   * No attempt begins after this time, so that a record reported as failed is not stored after later requests. A
+   * running attempt is awaited. Default: the producer's delivery timeout.
    */
   readonly attemptsMaxMs?: number;
 }
 
-/** Publishes records; acknowledged means stored by every in-sync replica, once, in order. */
+/** Publishes records. Acknowledged means stored on every in-sync replica, once, in order. */
 export interface Producer {
-  /** Bytes handed to `send` that are neither acknowledged nor failed yet. The caller must bound them. */
+  /** Bytes passed to `send` that are neither acknowledged nor failed. The caller must bound them. */
   readonly bytesHeld: number;
-  /** `done` is called exactly once. No promise for each record or call, because this is the hot path. */
+  /** `done` is called exactly once. No promise per record or call, because this is the hot path. */
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
   /**
-   * Publishes one record, in order with those of `send`, and returns its offset. Not for the hot path.
-   * @throws as `done` of `send`, and when the record is stored but its offset is unknown: publish it again then
+   * Publishes a record, in order with the records of `send`, and returns its offset. Not for the hot path.
+   * @throws the faults of `send`, and when the record is stored but its offset is unknown: publish the record again
    */
   sendForOffset(record: PublishedRecord, options?: SendForOffsetOptions): Promise<RecordMetadata>;
-  /** True when the brokers acknowledged something recently, or answer a probe now. */
+  /** True when brokers acknowledged records recently, or respond to a probe now. */
   ready(): Promise<boolean>;
-  /** Waits for everything that was sent, within a bound, then disconnects. */
+  /** Waits for sent records within a bound, then disconnects. */
   close(): Promise<void>;
 }
 
@@ -52,22 +52,22 @@ export interface StreamRecord {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** Epoch milliseconds, as the producer or the broker set it. */
+  /** Epoch milliseconds, set by the producer or the broker. */
   readonly timestampMs: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
 }
 
-/** The result of one record: a value instead of an exception. */
+/** The outcome of a record: a value instead of an exception. */
 export type Outcome =
   | { kind: 'ok' }
-  /** Left out on purpose, and counted under its reason. */
+  /** Dropped intentionally, and counted by reason. */
   | { kind: 'drop'; reason: string }
-  /** Goes to `<topic>.dead` unchanged, with this reason. */
+  /** Published unchanged to `<topic>.dead`, with this reason. */
   | { kind: 'deadLetter'; reason: string };
 
-/** Names a block of one partition: offsets from `start` to before `end`. */
+/** Identifies a block in a partition: offsets from `start` to before `end`. */
 export interface BlockName {
   readonly topic: string;
   readonly partition: number;
@@ -76,50 +76,53 @@ export interface BlockName {
   /** Version of the transform that builds the block; part of tokens. */
   readonly transformVersion: number;
   /**
-   * True when rows of the block may have been sent before. The store may have some of them, or remember the token
-   * without them, so a writer first reads which rows are stored (`storeOnce`).
+   * True when rows of the block may have been sent before. The store may have some of the rows, or know the token
+   * without the rows, so a writer first reads which rows are stored (`storeOnce`).
    */
   readonly triedBefore?: boolean;
   /** Time of the block's first record; part of tokens, because a recreated topic has the same offsets. */
   readonly firstTimestampMs?: number;
-  /** When an operator accepted a replaced log; part of tokens, because its blocks may have names of earlier blocks. */
+  /**
+   * When an operator accepted a replaced log; part of tokens, because its blocks may have the offsets of earlier
+   * blocks.
+   */
   readonly logDecidedAtMs?: number;
 }
 
 /**
- * Rows of one partition on their way to a store. `add` must be pure: a block that is built again after a crash must have
- * the same rows under the same token.
+ * Rows of a partition to be written to a store. `add` must be pure: a block that is rebuilt after a crash must have the
+ * same rows under the same token.
  */
 export interface BlockBuilder {
   readonly rows: number;
   readonly bytes: number;
-  /** Adds one record. A throw makes it a dead letter with the fault as its reason, and must leave the builder unchanged. */
+  /** Adds a record. If this throws, the record becomes a dead letter, and the builder must be unchanged. */
   add(record: StreamRecord): Outcome;
   /**
-   * Computes what the rows depend on besides the block's records; absent when there is nothing else. Called once, after
-   * the block is cut and before it is named, in the order of the log.
+   * Computes what the rows depend on in addition to the block's records; absent when nothing. Called once, after the
+   * block is closed and before it is named, in log order.
    * @throws RetryableFault to be called again; any other fault pauses the partition
    */
   settle?(origin: BlockOrigin): Promise<BlockTrace>;
   /**
-   * Writes the rows under tokens made of the block's name, until it succeeds. Not called for a block without rows.
+   * Writes the rows under tokens derived from the block's name. Not called for a block without rows.
    * @throws RetryableFault to be called again; any other fault pauses the partition
    */
   write(block: BlockName, signal: AbortSignal): Promise<void>;
-  /** The block is committed or lost to another owner, so buffers may be reused. Called once. */
+  /** Called once, when the block is committed or lost to another owner, so that buffers may be reused. */
   release(): void;
 }
 
-/** What earlier blocks left in commits. The texts belong to the sink, at most 1,000 characters each. */
+/** What earlier blocks stored in commits. The strings are defined by the sink, at most 1,000 characters each. */
 export interface BlockOrigin {
   /** `carries` of the previous block; null for the first block of a log, and after a decision about a replaced log. */
   readonly carried: string | null;
-  /** `basis` committed by an owner that named this block and did not complete it; null for a block without a name. */
+  /** `basis` committed by an owner that named this block without completing it; null for a block without a name. */
   readonly basis: string | null;
 }
 
 export interface BlockTrace {
-  /** What its rows depend on besides the records; passed in when the block is built again. */
+  /** What the rows depend on in addition to the records; passed in when the block is rebuilt. */
   readonly basis: string;
   readonly carries: string;
 }
@@ -128,7 +131,7 @@ export class RetryableFault extends Error {
   override readonly name: string = 'RetryableFault';
 }
 
-/** The store refused so many rows in one insert. The same work is retried; fewer rows may succeed. */
+/** The store refused an insert because of its size. The same work is retried; fewer rows may succeed. */
 export class OversizeFault extends RetryableFault {
   override readonly name = 'OversizeFault';
 }
@@ -138,19 +141,19 @@ export class UnregisteredSchemaFault extends Error {
   override readonly name = 'UnregisteredSchemaFault';
 }
 
-/** Ids and texts of registered schemas, cached, so that known schemas survive an outage of the registry. */
+/** Ids and contents of registered schemas, cached, so that known schemas remain available without the registry. */
 export interface SchemaRegistry {
   /**
-   * The id under which exactly this text is registered, never that of a newer version.
-   * @throws UnregisteredSchemaFault, or the fault of the registry or the network; the next call sends a new request
+   * The id under which exactly this schema is registered, never the id of a newer version.
+   * @throws UnregisteredSchemaFault, or a fault of the registry or the network; the next call sends a new request
    */
   idOf(subject: string, schema: string): Promise<number>;
-  /** The schema's registered text; null, and not cached, when the registry has no such id. @throws as `idOf` */
+  /** The registered schema; null, and not cached, when the registry has no such id. @throws like `idOf` */
   schemaOf(id: number): Promise<string | null>;
 }
 
 export interface BlockSink {
-  /** Part of intents and tokens. Raise it when the same record gives other rows. */
+  /** Part of intents and tokens. Must be increased when the same record produces different rows. */
   readonly transformVersion: number;
   openBlock(topic: string, partition: number): BlockBuilder;
 }
@@ -158,73 +161,73 @@ export interface BlockSink {
 export interface BlockLimits {
   rowsMax: number;
   bytesMax: number;
-  /** A block is cut at this age although it is not full. */
+  /** A block is closed at this age even if it is not full. */
   ageMaxMs: number;
 }
 
 export interface Consumer {
-  /** True while it is a member of its group and no partition is blocked. */
+  /** True while the consumer is a member of its group and no partition is blocked. */
   ready(): boolean;
   /** Why partitions are paused or make no progress: a message by `topic/partition`. */
   blockers(): ReadonlyMap<string, string>;
-  /** Unprocessed records before the last known end of the log, by `topic/partition` assigned here. */
+  /** Unprocessed records before the last known end of the log, by assigned `topic/partition`. */
   lag(): ReadonlyMap<string, number>;
-  /** Stops cutting blocks, finishes those whose intent is committed, leaves the group. */
+  /** Starts no new blocks, finishes blocks whose intent is committed, and leaves the group. */
   close(): Promise<void>;
 }
 
-/** The state of one partition of a record consumer when it is assigned. */
+/** The state of a record consumer's partition at its assignment. */
 export interface AssignedPartition {
   readonly topic: string;
   readonly partition: number;
   /** The group's committed offset, or the first offset of the log when it has committed none. */
   readonly committed: number;
   readonly logStart: number;
-  /** True when an operator chose `committed`, and nothing was committed after that. */
+  /** True when an operator chose `committed`, and nothing was committed afterwards. */
   readonly isOperatorDecision: boolean;
-  /** Aborted when the partition is no longer assigned here. */
+  /** Aborted when the partition is revoked. */
   readonly signal: AbortSignal;
   /**
-   * Whether the log still has a batch that was read: false means that the log was replaced, null that nothing can be
-   * compared.
+   * Whether the log still has a batch that was read. False means that the log was replaced; null, that no comparison
+   * is possible.
    * @throws RetryableFault
    */
   hasBatch(mark: LogMark): Promise<boolean | null>;
 }
 
-/** The offsets of one batch: from `start` to before `end`, including offsets without a record. */
+/** The offsets of a batch, from `start` to before `end`, including offsets without a record. */
 export interface BatchPosition {
   readonly topic: string;
   readonly partition: number;
   readonly start: number;
   readonly end: number;
-  /** The log's batch before `end`; null when it is unknown. */
+  /** The log's batch before `end`; null when unknown. */
   readonly mark: LogMark | null;
   /** The group's committed offset: records before it are not delivered again. */
   readonly committed: number;
-  /** Aborted when the partition is no longer assigned here. The same signal for the whole assignment. */
+  /** Aborted when the partition is revoked. The same signal for the whole assignment. */
   readonly signal: AbortSignal;
-  /** Reports that unfinished work has ended: `unfinishedFrom` is called again. May be called at any time. */
+  /** Reports that unfinished work has ended, so that `unfinishedFrom` is called again. May be called at any time. */
   workEnded(): void;
 }
 
-/** What a service does with records that it processes in order, batch by batch. */
+/** A service's handler for records that are processed in order, batch by batch. */
 export interface BatchHandler {
   /**
-   * Called with one batch at a time per partition, in the order of the log.
+   * Called with one batch at a time per partition, in log order.
    * @throws RetryableFault to get the same batch again; any other fault pauses the partition
    */
   onBatch(records: readonly StreamRecord[], position: BatchPosition): Promise<void>;
   /**
-   * Returns where to start, at or before `committed`. Default: `committed`.
+   * Returns the start offset, at or before `committed`. Default: `committed`.
    * @throws RetryableFault to be called again
    */
   onAssign?(assigned: AssignedPartition): Promise<number>;
-  /** The partition's last batch here has ended. */
+  /** Called after the partition's last batch in this process has ended. */
   onRevoke?(topic: string, partition: number): void;
   /**
-   * The lowest offset whose work continues after its batch has ended; null, the default, when there is none. Batches
-   * from this offset on are not committed. Called at the end of each batch, and after each `workEnded`.
+   * The lowest offset with unfinished work after its batch has ended; null, the default, when all work is finished.
+   * Batches from this offset on are not committed. Called at the end of each batch, and after each `workEnded`.
    */
   unfinishedFrom?(position: BatchPosition): number | null;
   readonly batchRecordsMax?: number;

@@ -4,17 +4,17 @@ import type { Stores } from './stores.ts';
 /** A database in ClickHouse, with an account that has all rights on it. */
 export type DatabaseTarget = Stores['clickhouse'] & { readonly database: string };
 
-/** A unique name that the accounts of services may use. */
+/** A unique database name that the service accounts may use. */
 export const toDatabaseName = (): string => `playline_test_${randomBytes(6).toString('hex')}`;
 
-/** Headers of a request. The response is not compressed, which costs both sides time. */
+/** Request headers. The response is not compressed, because compression costs both sides time. */
 export const toHeaders = ({ user, password }: Pick<DatabaseTarget, 'user' | 'password'>): Record<string, string> => ({
   'x-clickhouse-user': user,
   'x-clickhouse-key': password,
   'accept-encoding': 'identity',
 });
 
-/** Sends one statement, without a deadline. @throws Error with the message of ClickHouse */
+/** Sends a statement without a deadline. @throws Error with ClickHouse's message */
 export async function runStatement(target: DatabaseTarget, sql: string): Promise<string> {
   const headers = { ...toHeaders(target), 'x-clickhouse-database': target.database };
   const response = await fetch(target.url, { method: 'POST', headers, body: sql });

@@ -8,10 +8,10 @@ import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
 import type { Stores, TestStores } from './stores.ts';
 
-/** A container engine that answers later is considered absent. */
+/** A container engine that responds later is considered absent. */
 const ENGINE_ANSWER_MS = 2000;
 
-/** The stores of a test run, and a database with every table for tests to copy. */
+/** The stores of a test run, and a template database with every table for tests to copy. */
 export interface RunStores {
   readonly stores: TestStores;
   readonly template: DatabaseTarget;
@@ -28,7 +28,7 @@ async function hasContainerEngine(): Promise<boolean> {
 }
 
 async function startContainerStores(): Promise<RunStores> {
-  // Imported only here, because the client of containers loads slowly.
+  // Imported only here, because the container client loads slowly.
   const { startContainers } = await import('./containers.ts');
   const { stores, stop } = await startContainers();
   try {
@@ -51,8 +51,8 @@ async function openRunStores(given: string): Promise<RunStores> {
 }
 
 /**
- * Provides the stores of a test run: those of `PLAYLINE_TEST_STORES` (JSON of `TestStores`), else containers when an engine
- * answers, else the processes of infra/local. Started stores end with the run.
+ * Provides the stores for a test run: those in `PLAYLINE_TEST_STORES` (JSON of `TestStores`), else containers if an
+ * engine responds, else processes from infra/local. Started stores are stopped after the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { stores, template, stop } = await openRunStores(process.env.PLAYLINE_TEST_STORES ?? '');
@@ -62,8 +62,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Starts the four stores as processes on free ports with new data, after ending those of killed runs. The template is
- * created while Kafka and the registry start.
+ * Ends the processes of killed runs, then starts the four stores as processes on free ports without data. The template
+ * is created while Kafka and the registry start.
  * @throws Error that names what to install
  */
 export async function startLocalStores(): Promise<RunStores> {

@@ -9,12 +9,12 @@ import {
 } from '@playline/contracts';
 import fc from 'fast-check';
 
-/** Surrogates are the code points after this one. */
+/** The last code point before the surrogates. */
 const BEFORE_SURROGATES = 0xd7ff;
 const SURROGATES = 0x800;
 const LAST = 0x10ffff;
 
-/** @throws Error when the text is not one code point */
+/** @throws Error when the string is not a single code point */
 function numberOf(text: unknown): number {
   const point = typeof text === 'string' ? text.codePointAt(0) : undefined;
   if (point === undefined || String.fromCodePoint(point) !== text || !text.isWellFormed())
@@ -22,7 +22,10 @@ function numberOf(text: unknown): number {
   return point > BEFORE_SURROGATES ? point - SURROGATES : point;
 }
 
-/** Any Unicode code point except surrogates, as `unit` of `fc.string`. The `binary` of fast-check costs 124 MB and 1.3 s. */
+/**
+ * Any Unicode code point except surrogates, for the `unit` of `fc.string`. The `binary` of fast-check costs 124 MB and
+ * 1.3 s.
+ */
 export const codePoint = fc
   .integer({ min: 0, max: LAST - SURROGATES })
   .map((number) => String.fromCodePoint(number > BEFORE_SURROGATES ? number + SURROGATES : number), numberOf);
@@ -31,7 +34,7 @@ export type MessageJson = Record<string, unknown>;
 
 const plain = fc.constantFrom(...'abcdefghij0123456789-_|');
 
-/** Any text without lone surrogates, up to a number of code points. */
+/** Any string without lone surrogates, up to a number of code points. */
 const textUpTo = (maxLength: number) =>
   fc.oneof(
     { weight: 16, arbitrary: fc.string({ unit: plain, minLength: 1, maxLength: 24 }) },

@@ -6,7 +6,7 @@ import { type Stores, tableTemplate, testStores } from './stores.ts';
 
 export interface OwnDatabase {
   readonly target: DatabaseTarget;
-  /** Sends one statement. @throws Error with the message of ClickHouse */
+  /** Sends a statement. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
   close(): Promise<void>;
 }
@@ -32,7 +32,9 @@ interface SchemaObject {
   readonly statement: string;
 }
 
-/** Copies tables, views and rows of the template: the same result as the SQL files, for two thirds of the CPU. */
+/**
+ * Copies tables, views and rows of the template: the same result as applying the SQL files, for two thirds of the CPU.
+ */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
   await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);
@@ -52,7 +54,7 @@ async function readObjects(template: DatabaseTarget): Promise<SchemaObject[]> {
   return lines.split('\n').map((line) => JSON.parse(line) as SchemaObject);
 }
 
-/** Objects of a layer refer only to earlier layers. ClickHouse writes every name with its database. */
+/** Objects in a layer refer only to earlier layers. ClickHouse qualifies every name with its database. */
 function toLayers(objects: readonly SchemaObject[], database: string): SchemaObject[][] {
   const names = new Set(objects.map(({ name }) => name));
   const references = new Map(
@@ -89,17 +91,17 @@ async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promi
 export interface OwnStores {
   readonly prefix: string;
   readonly database: string;
-  /** Settings of services and commands: addresses, names and passwords. */
+  /** Settings for services and commands: addresses, names and passwords. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Id of the schema of a topic; `topic` includes the prefix. */
+  /** Schema id for a topic. @param topic includes the prefix */
   schemaIdOf(topic: string): number;
-  /** Queries the database. @throws Error with the message of ClickHouse */
+  /** Queries the database. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
   addPartitions(count: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Enough for two members of a group. The number of a deployment would be 300 partitions per test file. */
+/** Enough for two group members. A deployment's number would create 300 partitions per test file. */
 export const TEST_PARTITIONS = 2;
 
 export interface OwnStoresOptions {
@@ -146,9 +148,9 @@ export interface RedisDatabase {
 }
 
 const DATABASES = 16;
-/** Longer than any test run; claims of killed runs expire. */
+/** Longer than any test run, so that claims of killed runs expire. */
 const CLAIM_MS = 3_600_000;
-/** Stored in the first database, because tests empty their own. */
+/** Claims are stored in the first database, because tests empty their own. */
 const toClaim = (number: number) => `test:database:${number}`;
 
 /** @param redis address with the password @throws Error when every database is in use */

@@ -21,7 +21,7 @@ export function createRandom(seed: number): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // The author of sfc32 discards 12 outputs, which still depend visibly on the seed.
+  // As its author recommends, discards the first 12 outputs, which visibly depend on the seed.
   for (let round = 0; round < 12; round++) bits();
   const next = () => bits() / 2 ** 32;
   const below = (limit: number) => Math.floor(next() * limit);
@@ -44,7 +44,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws every item once in random order before any repeats. */
+/** Draws every item once, in random order, before any item repeats. */
 export function createDeck<T>(random: Random, items: readonly T[]): () => T {
   let rest: T[] = [];
   return () => {

@@ -23,7 +23,7 @@ export interface ServiceProcess {
   stop(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** @param main file of the service @param environment of all processes; nothing else is inherited */
+/** @param main entry file of the service @param environment for all processes; nothing else is inherited */
 export function openServiceProcesses(main: string, environment: Readonly<Record<string, string>>): ServiceProcesses {
   const running = new Set<ServiceProcess>();
   return {
@@ -72,7 +72,7 @@ export interface HttpProcess {
 }
 
 /**
- * Starts a service. Resolves when it answers requests.
+ * Starts a service. Resolves when it accepts requests.
  * @param environment settings besides the ports; nothing else is inherited
  * @throws Error with its output when it exits first
  */
@@ -143,7 +143,7 @@ export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
 export interface Wire {
   readonly port: number;
   mode: WireMode;
-  /** Becomes mute when a client sends this text; earlier requests are still answered. */
+  /** Becomes mute when a client sends this string; earlier requests still get responses. */
   muteAt(text: string): void;
   close(): Promise<void>;
 }
@@ -167,7 +167,7 @@ export async function openWire(target: number): Promise<Wire> {
     }
     let passed = '';
     near.on('data', (bytes) => {
-      // The text may be split across chunks.
+      // The string may be split across chunks.
       if (awaited !== null) passed = passed.slice(-awaited.length) + bytes.toString('latin1');
       if (awaited !== null && passed.includes(awaited)) [mode, awaited] = ['mute', null];
       if (mode !== 'hangs') far.write(bytes);
@@ -202,7 +202,7 @@ export async function openWire(target: number): Promise<Wire> {
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 25;
 
-/** Requests with one key, sent in sequence until one is refused. */
+/** Requests with one key, sent in sequence until a request is refused. */
 export interface RefusedLoad {
   /** Time of the last 200 by `performance.now`; 0 before the first. */
   takenAt(): number;
@@ -211,7 +211,7 @@ export interface RefusedLoad {
 }
 
 /**
- * Sends at most 40 requests a second, so that a key stays cached while it is revoked.
+ * Sends at most 40 requests per second, so that a key stays cached while it is revoked.
  * @param send sends a request and returns its status @param refusal status of a refusal
  */
 export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {

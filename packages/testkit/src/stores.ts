@@ -12,7 +12,7 @@ export interface Stores {
 
 export interface TestStores extends Stores {
   portalPassword: string;
-  /** Of the ClickHouse account `views`, with which dictionaries log in. */
+  /** Password of the ClickHouse account `views`, with which dictionaries log in. */
   viewsPassword: string;
 }
 
@@ -23,12 +23,12 @@ declare module 'vitest' {
   }
 }
 
-/** The stores of the run. Each test uses its own environment id, topic prefix or database. */
+/** The stores of the test run. Each test uses its own environment id, topic prefix or database. */
 export function testStores(): TestStores {
   return inject('stores');
 }
 
-/** A database with every table, which tests copy and never change. Null outside a test run. */
+/** A template database with every table, which tests copy and never change. Null outside a test run. */
 export function tableTemplate(): DatabaseTarget | null {
   return process.env.VITEST === undefined ? null : inject('tableTemplate');
 }

@@ -8,7 +8,7 @@ import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { tableTemplate, testStores } from './stores.ts';
 
-/** Result of a query, without the name of the database. */
+/** Result lines of a query, without the database name. */
 const read = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
   (await runStatement(target, sql)).replaceAll(target.database, 'DATABASE').split('\n');
 
@@ -17,28 +17,28 @@ beforeAll(async () => {
   own = await openOwnDatabase();
 });
 afterAll(() => own?.close());
-const expectSame = async (sql: string, atLeast: number) => {
+const expectEqualResults = async (sql: string, atLeast: number) => {
   const expected = await read(tableTemplate()!, sql);
   expect(expected.length).toBeGreaterThanOrEqual(atLeast);
   expect(await read(own.target, sql)).toEqual(expected);
 };
 
 it('a copied database has the tables, views and dictionaries of the SQL files', () =>
-  expectSame(
+  expectEqualResults(
     'SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name',
     60,
   ));
 
 it('a copied database has the columns of the SQL files', () =>
-  expectSame(
+  expectEqualResults(
     'SELECT table, * EXCEPT (database, table, data_compressed_bytes, data_uncompressed_bytes, marks_bytes) FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
     300,
   ));
 
 it('a copied database has the rows of the SQL files', () =>
-  expectSame('SELECT account, environment_id, revoked, version FROM analyst_grants ORDER BY ALL', 1));
+  expectEqualResults('SELECT account, environment_id, revoked, version FROM analyst_grants ORDER BY ALL', 1));
 
-it('a copied database has every SQL file applied', async () => {
+it('a copied database needs no further SQL files', async () => {
   expect(await applySql({ ...own.target })).toEqual([]);
 });
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Below the timeouts of vitest, whose error would not name the condition. */
 const DEADLINE_MS = 60_000;
 
-/** A pause is a tenth of the time waited, so that a long wait leaves the CPU to the awaited work. */
+/** A pause is a tenth of the elapsed time, so that a long wait leaves the CPU to the awaited work. */
 const PAUSE_MS = { min: 10, max: 200, share: 0.1 };
 
 /** Waits until `condition` returns a truthy value. @throws Error with `what` and the last fault after `deadlineMs` */
@@ -31,12 +31,12 @@ export async function until<T>(
   throw new Error(`not within ${deadlineMs} ms: ${what}${fault === null ? '' : ` (${toText(fault)})`}`);
 }
 
-/** Includes causes, where `fetch` puts the reason. */
+/** Includes the causes, because `fetch` reports its reason there. */
 function toText(fault: unknown): string {
   const cause = fault instanceof Error ? fault.cause : undefined;
   return cause === undefined ? String(fault) : `${fault}: ${toText(cause)}`;
 }
 
-/** Runs of a property: few in `npm test`, many in `npm run test:all`. */
+/** Number of runs per property: few in `npm test`, many in `npm run test:all`. */
 export const runsOf = ({ quick, all }: { quick: number; all: number }): number =>
   process.env.PLAYLINE_TEST_ALL === undefined ? quick : all;

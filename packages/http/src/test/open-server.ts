@@ -19,12 +19,12 @@ export async function serve(
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}` };
 }
 
-/** A server on a free port with one route of each kind; it closes after the test. */
+/** Opens a server on a free port with one route per kind; closes it after the test. */
 export async function open(bodyMaxMs = 10_000, headersMaxMs?: number) {
   const faults: unknown[] = [];
-  /** Of all answers, as counted. */
+  /** Statuses of all counted responses. */
   const statuses: number[] = [];
-  /** Bodies that are being read now. */
+  /** Number of bodies being read. */
   let reading = 0;
   const options: HttpAppOptions = {
     publishableKeyHeader: 'x-service-publishable-key',
@@ -74,26 +74,26 @@ export const post = (url: string, body: RequestInit['body'], headers: Record<str
   fetch(`${url}/v1/echo`, { method: 'POST', body, headers });
 
 /** Expects an envelope with this code. */
-export async function expectEnvelope(answer: Response, code: ErrorCode, details: unknown = null): Promise<void> {
-  expect(answer.status).toBe(ERRORS[code].status);
-  expect(answer.headers.get('content-type')).toBe('application/json');
-  const body = (await answer.json()) as Record<string, unknown>;
+export async function expectEnvelope(response: Response, code: ErrorCode, details: unknown = null): Promise<void> {
+  expect(response.status).toBe(ERRORS[code].status);
+  expect(response.headers.get('content-type')).toBe('application/json');
+  const body = (await response.json()) as Record<string, unknown>;
   expect(body).toEqual({
     message: expect.any(String),
     link: `https://docs.test/errors/${code}`,
-    trace_id: answer.headers.get('x-trace-id'),
+    trace_id: response.headers.get('x-trace-id'),
     code,
     details,
   });
   expect(body.trace_id).toMatch(/^[0-9a-f]{32}$/);
 }
 
-/** Sends bytes, then ends its half of the connection. @returns everything that comes until the other half ends */
+/** Sends bytes, then half-closes. @returns everything received until the server closes */
 export function sendRawAndEnd(port: number, bytes: string): Promise<string> {
   return text(connect({ port, host: '127.0.0.1', allowHalfOpen: true }).end(bytes, 'latin1'));
 }
 
-/** Sends bytes. @returns everything that comes until the connection ends */
+/** Sends bytes. @returns everything received until the connection ends */
 export function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   for (const part of parts) socket.write(part);

@@ -1,20 +1,20 @@
--- KEYS: one bucket each. ARGV: what to charge it, in microseconds; 0 only reads.
+-- KEYS: one bucket each. ARGV: the charge per bucket, in microseconds; 0 only reads.
 --
--- A bucket is stored as the microsecond at which it is full. All processes share one clock: that of Redis. A full
--- bucket has no key, so callers that have gone leave nothing behind.
+-- A bucket is stored as the microsecond at which it is full. All processes use the clock of Redis. A full bucket has
+-- no key, so inactive callers take no memory.
 --
--- The value is `<moment>.<lack>`. The lack is how many microseconds were missing when it was written, so moment - lack
--- is the time of writing. If the clock of Redis was set back since, the bucket is taken to lack as much as it did then,
--- and no more: no caller waits for as long as the clock was set back.
+-- The value is `<full_at>.<backlog>`, in microseconds. The backlog is the time until full as of the write, so
+-- full_at - backlog is the time of the write. If the clock of Redis was set back since, the stored backlog is the
+-- maximum that applies: no caller waits until the clock has caught up.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local backlogs = {}
 for i, key in ipairs(KEYS) do
-  local stored, lacked = string.match(redis.call('GET', key) or '0.0', '^(%d+)%.(%d+)$')
-  local full_before = math.min(tonumber(stored), now + tonumber(lacked))
+  local stored, backlog_before = string.match(redis.call('GET', key) or '0.0', '^(%d+)%.(%d+)$')
+  local full_before = math.min(tonumber(stored), now + tonumber(backlog_before))
   local full_at = math.max(full_before, now) + tonumber(ARGV[i])
   local backlog = full_at - now
-  -- Not tostring: it rounds to 14 digits, an error of a hundred microseconds.
+  -- Not tostring, which rounds to 14 digits: an error of a hundred microseconds.
   if ARGV[i] ~= '0' then
     redis.call('SET', key, string.format('%.0f.%.0f', full_at, math.max(0, backlog)), 'PX', math.max(1, math.ceil(backlog / 1000)))
   end

@@ -14,7 +14,7 @@ const SCRIPT = readFileSync(new URL('charge.lua', import.meta.url), 'utf8');
 
 /**
  * Buckets in Redis: `rate:<id>` is the microsecond, by Redis's clock, at which the bucket is full; it expires then.
- * Charges fail immediately while Redis is away.
+ * Charges fail immediately while Redis is unavailable.
  */
 export function openRedisBalances(options: RedisAdapterOptions): RedisBalances {
   const { redis, close } = openRedis(options, LIMITS);

@@ -3,10 +3,10 @@ import { openSharedLimiter, type RatePolicy, type SharedLimiter, unsettledMax } 
 import type { Charge, SharedBalances } from '../shared-limiter.ts';
 import { createMemoryBalances } from './memory/index.ts';
 
-/** Costs of requests, at most. */
+/** Maximum cost of a request. */
 export const COST_MAX = 20;
 
-/** One request: the process that gets it, its cost, and how long after it was allowed the cost is known. */
+/** A request: the process that receives it, its cost, and how long after admission the cost is known. */
 export interface Request {
   process: number;
   cost: number;
@@ -15,7 +15,7 @@ export interface Request {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Several processes with one shared bucket, on the (fake) timers of the test. Records every charge. */
+/** Several processes with one shared bucket, on fake timers. Records every charge. */
 export class LimiterCluster {
   readonly charges: { at: number; cost: number }[] = [];
   refused = 0;
@@ -26,7 +26,7 @@ export class LimiterCluster {
 
   /**
    *
-   * @param latenciesMs latencies to the shared bucket and back, used in turn
+   * @param latenciesMs round-trip latencies to the shared bucket, used in turn
    */
   constructor(policy: RatePolicy, processes: number, latenciesMs: readonly number[]) {
     const balances = slowBalances(latenciesMs);
@@ -54,14 +54,13 @@ export class LimiterCluster {
   }
 
   /**
-   * The stated bound: for each process, what it may allow unsettled, and the cost of the requests that it had open at
-   * once.
+   * The documented bound: per process, its unsettled maximum and the cost of its concurrent requests.
    */
   get bound(): number {
     return this.#openMax.reduce((sum, open) => sum + unsettledMax(this.#policy) + open * COST_MAX, 0);
   }
 
-  /** By how much the worst window exceeds burst and rate. Any two charges are the ends of a window. */
+  /** By how much the worst window exceeds burst and rate. Any two charges delimit a window. */
   worstExcess(): number {
     const { burst, perSecond } = this.#policy;
     let worst = -Infinity;

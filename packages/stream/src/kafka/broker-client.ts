@@ -1,4 +1,5 @@
-// The only import of @platformatic/kafka in product code, so that its schemas are deferred first.
+// The only import of @platformatic/kafka in product code, so that schema compilation is deferred before the client
+// loads.
 import './deferred-schemas.ts';
 
 export {

@@ -8,9 +8,9 @@ test('the Kafka client refuses options that break its schema, with the option an
   expect(open).toThrow(/timeout.*>= 0/);
 });
 
-test('a schema is compiled when its first value is checked, and reports the errors of that value', () => {
+test('a schema is compiled when its first value is validated, and reports the errors for the value', () => {
   const ajv = new Ajv2020();
-  // An invalid schema, which only a compiler finds.
+  // An invalid schema, which only compilation detects.
   const wrong = ajv.compile({ type: 'nothing' });
   expect(() => wrong(1)).toThrow(/schema is invalid/);
 

@@ -15,7 +15,7 @@ export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
 export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';
 
-/** Loaded with the first consumer: processes that only write, or read without a group, do not need kafkajs. */
+/** Imports kafkajs with the first consumer: processes without a consumer group do not need it. */
 async function createConsumer(options: PartitionedOptions) {
   const { PartitionedConsumer } = await import('./consumer/partitioned-consumer.ts');
   return new PartitionedConsumer(options);
@@ -26,13 +26,13 @@ export interface BlockConsumerOptions extends GroupOptions {
   limits: BlockLimits;
   /** Publishes records that cannot be processed to `<topic>.dead`. */
   deadLetters: Producer;
-  /** Default `skip`: rows are independent, and expired records are lost either way. */
+  /** Default `skip`: rows are independent, and expired records are lost in any case. */
   whenExpired?: WhenExpired;
-  /** Default: every block has an intent. Tests pass a policy without intents, to show that rows are then doubled. */
+  /** Default: every block has an intent. Tests pass a policy without intents, to show that rows are then duplicated. */
   intents?: IntentPolicy;
 }
 
-/** Consumes topics in blocks, each written exactly once. Resolves while no broker answers; see `ready`. */
+/** Consumes topics in blocks, each written exactly once. Resolves even if no broker responds; see `ready`. */
 export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
@@ -49,11 +49,11 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
 
 export type RecordConsumerOptions = GroupOptions &
   BatchHandler & {
-    /** Default `stop`: a record may depend on any earlier one. */
+    /** Default `stop`: a record may depend on any earlier record. */
     whenExpired?: WhenExpired;
   };
 
-/** Consumes topics in order, one batch at a time for each partition. Resolves while no broker answers; see `ready`. */
+/** Consumes topics in order, one batch at a time per partition. Resolves even if no broker responds; see `ready`. */
 export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { logger } = options;

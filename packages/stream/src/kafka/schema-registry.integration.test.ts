@@ -14,7 +14,7 @@ const schema = toText([id]);
 
 const { register } = createRegistryAdmin({ url: testStores().registry });
 
-it('the registry client returns the id of exactly the given text, also when the subject has a newer version', async () => {
+it('the registry client returns the id of exactly the given schema, even if the subject has a newer version', async () => {
   const subject = `test-${tag}-value`;
   const older = await register(subject, schema);
   const newer = await register(subject, toText([id, { name: 'more', type: 'string', default: '' }]));
@@ -24,7 +24,7 @@ it('the registry client returns the id of exactly the given text, also when the 
   expect(await registry.schemaOf(older)).toBe(schema);
 });
 
-it('the registry client reports a text that is not registered, and requests it again the next time', async () => {
+it('the registry client reports an unregistered schema, and requests it again on the next call', async () => {
   const subject = `test-${tag}-later-value`;
   const registry = createSchemaRegistry({ url: testStores().registry });
   const fault = await registry.idOf(subject, schema).catch((error: unknown) => error);
@@ -50,7 +50,7 @@ it('the registry client requests each schema once, and again after a fault', asy
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   expect(await registry.schemaOf(7)).toBeNull();
   await expect(registry.schemaOf(7)).rejects.toThrow('500');
-  // A 404 of another server at the address.
+  // A 404 from another server at the address.
   await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
@@ -60,12 +60,12 @@ it('the registry client requests each schema once, and again after a fault', asy
   expect(requests).toBe(5);
 });
 
-it('the registry admin reports that another server answers at the address, or that the login is refused', async () => {
+it('the registry admin reports another server at the address, or a refused login', async () => {
   let status = 404;
   const respond = () => Promise.resolve(new Response('{"message":"no such route"}', { status }));
   const registry = createRegistryAdmin({ url: 'http://registry.test', fetch: respond });
   await expect(registry.hasSubject('any-value')).rejects.toThrow(
-    'The schema registry answered 404 for GET /subjects/any-value/versions/latest: no such route',
+    'The schema registry responded 404 for GET /subjects/any-value/versions/latest: no such route',
   );
   status = 401;
   const fault: unknown = await registry.register('any-value', schema).catch((error: unknown) => error);

@@ -7,77 +7,77 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 const INCOMPATIBLE = 409;
 
-/** Old and new processes read each other's records, and logs have records of many versions. */
+/** Old and new processes read each other's records, and logs contain records of many versions. */
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
 export interface RegistryAddress {
   /** Confluent-compatible address without a trailing slash. */
   readonly url: string;
-  /** Default: the global `fetch`, without a private certificate authority and a login. */
+  /** Default: the global `fetch`, without a private certificate authority or a login. */
   readonly fetch?: StoreFetch | undefined;
 }
 
 export interface SchemaRegistryOptions extends RegistryAddress {
-  /** Called with every fault. The next call sends the request again. */
+  /** Called with every fault. The next call repeats the request. */
   onFault?: (fault: unknown) => void;
 }
 
 export interface RegistryAdmin {
-  /** True when the subject has a version. @throws Error when the registry does not answer */
+  /** True when the subject has a version. @throws Error when the registry does not respond */
   hasSubject(subject: string): Promise<boolean>;
   /**
-   * Registers an Avro schema under a subject of compatibility FULL_TRANSITIVE. A registered schema keeps its id.
+   * Registers an Avro schema under a subject with compatibility FULL_TRANSITIVE. A registered schema keeps its id.
    * @returns the schema's id
    * @throws Error naming the subject when the registry refuses, for example an incompatible change
    */
   register(subject: string, schema: string): Promise<number>;
-  /** Deletes a subject with all versions; succeeds when it does not exist. */
+  /** Deletes a subject with all versions; succeeds if the subject does not exist. */
   remove(subject: string): Promise<void>;
 }
 
-/** An unexpected status of the registry, or of another server at its address. */
+/** An unexpected status from the registry, or from another server at its address. */
 class RegistryFault extends Error {
   override readonly name = 'RegistryFault';
   readonly status: number;
   readonly reason: string;
 
   constructor(status: number, request: string, reason: string) {
-    super(`The schema registry answered ${status} for ${request}${reason === '' ? '' : `: ${reason}`}`);
+    super(`The schema registry responded ${status} for ${request}${reason === '' ? '' : `: ${reason}`}`);
     this.status = status;
     this.reason = reason;
   }
 }
 
-type Answer = Record<string, unknown>;
+type ResponseBody = Record<string, unknown>;
 type Middleware = NonNullable<Parameters<typeof library.default>[0]['middlewares']>[number];
 
 /**
  * @returns null when the registry reports that the subject, version or schema does not exist
- * @throws RegistryFault also for a 404 of another server, which must not turn records into dead letters
+ * @throws RegistryFault also for a 404 from another server, which must not turn records into dead letters
  */
 async function exchange(
   { url, fetch: send = fetch }: RegistryAddress,
   { path, method, ...content }: { path: string; method: string; headers?: Record<string, string>; body?: string },
-): Promise<Answer | null> {
+): Promise<ResponseBody | null> {
   const response = await send(url + path, { ...content, method, signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) });
-  const answer = ((await response.json().catch(() => null)) as Answer | null) ?? {};
-  if (response.ok) return answer;
-  if (response.status === 404 && /^404\d\d$/.test(String(answer.error_code))) return null;
-  const reason = typeof answer.message === 'string' ? answer.message : '';
+  const result = ((await response.json().catch(() => null)) as ResponseBody | null) ?? {};
+  if (response.ok) return result;
+  if (response.status === 404 && /^404\d\d$/.test(String(result.error_code))) return null;
+  const reason = typeof result.message === 'string' ? result.message : '';
   throw new RegistryFault(response.status, `${method} ${path}`, reason);
 }
 
-/** The library's client with our transport: its own loses the error codes of the registry and of the connection. */
+/** The library's client with a custom transport: its own drops the error codes of the registry and the connection. */
 function createApi(address: RegistryAddress) {
   const transport: Middleware = () => ({
     async response(_next, _renew, request) {
-      const answer = await exchange(address, {
+      const result = await exchange(address, {
         path: request.path(),
         method: request.method().toUpperCase(),
         headers: request.headers() as Record<string, string>,
         body: request.body() as string,
       });
-      return { data: () => answer } as never;
+      return { data: () => result } as never;
     },
   });
   // CommonJS, whose default export Node and Vitest import differently.
@@ -86,27 +86,27 @@ function createApi(address: RegistryAddress) {
   return openApi({ host: address.url, middlewares: [transport] });
 }
 
-/** Creates a function that caches results, but neither faults nor null. */
+/** Creates a function that caches results, but not faults or null. */
 function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Promise<V> {
-  const answers = new Map<string, Promise<V>>();
+  const results = new Map<string, Promise<V>>();
   return (key) => {
-    const known = answers.get(key);
+    const known = results.get(key);
     if (known !== undefined) return known;
-    const answer = read(key);
-    answers.set(key, answer);
-    answer.then(
-      (value) => value === null && answers.delete(key),
-      () => answers.delete(key),
+    const result = read(key);
+    results.set(key, result);
+    result.then(
+      (value) => value === null && results.delete(key),
+      () => results.delete(key),
     );
-    return answer;
+    return result;
   };
 }
 
-/** Connects with the first call. */
+/** Connects on the first call. */
 export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOptions): SchemaRegistry {
   const gate = createConnectGate('the schema registry');
   const { Schema, Subject } = createApi(address);
-  const read = async (request: () => Promise<{ data(): Answer | null }>): Promise<Answer | null> => {
+  const read = async (request: () => Promise<{ data(): ResponseBody | null }>): Promise<ResponseBody | null> => {
     const refusal = gate.refusalOf(address.url);
     if (refusal !== null) throw refusal;
     try {
@@ -119,50 +119,50 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
       throw fault;
     }
   };
-  // The library's `getSchema` returns a codec instead of the registered text.
-  const texts = createCache(async (id) => {
-    const answer = await read(() => Schema.find({ id }));
-    if (answer === null) return null;
-    if (typeof answer.schema === 'string') return answer.schema;
+  // The library's `getSchema` returns a codec instead of the registered schema.
+  const schemas = createCache(async (id) => {
+    const result = await read(() => Schema.find({ id }));
+    if (result === null) return null;
+    if (typeof result.schema === 'string') return result.schema;
     throw new Error(`The schema registry returned no schema for id ${id}.`);
   });
   const ids = createCache(async (key) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
-    const answer = await read(() => Subject.registered({ subject, body: { schema, schemaType: 'AVRO' } }));
+    const result = await read(() => Subject.registered({ subject, body: { schema, schemaType: 'AVRO' } }));
     const missing = `${subject}: the schema that this release writes is not registered`;
-    if (answer === null) throw new UnregisteredSchemaFault(`${missing}; deploy its topics and schemas first`);
-    if (typeof answer.id === 'number') return answer.id;
+    if (result === null) throw new UnregisteredSchemaFault(`${missing}; deploy its topics and schemas first`);
+    if (typeof result.id === 'number') return result.id;
     throw new Error(`The schema registry returned no id for ${subject}.`);
   });
   return {
     idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
-    schemaOf: (id) => texts(String(id)),
+    schemaOf: (id) => schemas(String(id)),
   };
 }
 
-/** Connects with the first call. */
+/** Connects on the first call. */
 export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddress): RegistryAdmin {
   const address: RegistryAddress = { url, fetch: (to, request) => send(to, request).catch(throwExplained) };
   const { Subject } = createApi(address);
   const correctCompatibility = async (subject: string) => {
-    const config = (await Subject.config({ subject })).data() as Answer | null;
+    const config = (await Subject.config({ subject })).data() as ResponseBody | null;
     if (config?.compatibilityLevel === COMPATIBILITY) return;
     await Subject.updateConfig({ subject, body: { compatibility: COMPATIBILITY } });
   };
   return {
     hasSubject: async (subject) => (await Subject.latestVersion({ subject })).data() !== null,
     async register(subject, schema) {
-      // Before the schema where possible, so that its first change is checked.
+      // Set before the schema where possible, so that its first change is checked.
       await correctCompatibility(subject);
       const body = { schema, schemaType: 'AVRO' };
       const response = await Subject.register({ subject, body }).catch((fault: unknown) => {
         throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE ? toRefusal(subject, fault) : fault;
       });
-      const answer = response.data() as Answer | null;
-      if (typeof answer?.id !== 'number') throw new Error(`The schema registry returned no id for ${subject}.`);
-      // Again, for registries that store settings only for existing subjects.
+      const result = response.data() as ResponseBody | null;
+      if (typeof result?.id !== 'number') throw new Error(`The schema registry returned no id for ${subject}.`);
+      // Repeated for registries that store settings only for existing subjects.
       await correctCompatibility(subject);
-      return answer.id;
+      return result.id;
     },
     async remove(subject) {
       await exchange(address, { path: `/subjects/${encodeURIComponent(subject)}`, method: 'DELETE' });
@@ -178,7 +178,7 @@ function toRefusal(subject: string, { reason }: RegistryFault): Error {
   );
 }
 
-/** The deployment command itself explains refused connections and logins. */
+/** Explains refused connections and logins for the deployment command. */
 function throwExplained(fault: unknown): never {
   const { message, isRefusal } = explainConnection('the schema registry', fault);
   throw isRefusal ? fault : new Error(message, { cause: fault });

@@ -6,13 +6,13 @@ import type { ConnectionOptions as ClientOptions } from './broker-client.ts';
 /** How every client of a service connects to the brokers. */
 export interface BrokerTarget {
   readonly brokers: readonly string[];
-  /** Default: without TLS and login. */
+  /** Default: no TLS and no login. */
   readonly security?: KafkaSecurity;
-  /** Called with every fault of a connection; the client reconnects by itself. */
+  /** Called with every connection fault; the client reconnects by itself. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** For kafkajs, which writes into its options: each client needs its own. */
+/** Options for kafkajs, which modifies them: each client needs its own copy. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {
   const { tls, sasl } = security;
   const { mechanism, username, password } = sasl ?? {};
@@ -23,13 +23,13 @@ export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfi
   };
 }
 
-/** For @platformatic/kafka. */
+/** Options for @platformatic/kafka. */
 export function toPlatformaticSecurity(
   options: Omit<BrokerTarget, 'onFault'>,
 ): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // TLS has no host names for IP addresses, and then checks the address in the certificate.
+  // TLS sends no server name for an IP address, and then checks the address in the certificate.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     ...(tls === undefined ? {} : { tls: trust, tlsServerName: servername ?? isNamed }),

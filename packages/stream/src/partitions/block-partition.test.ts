@@ -35,7 +35,7 @@ interface OpenOptions
   commit?: (offset: number) => void;
 }
 
-/** A partition that records its steps and log lines. */
+/** Opens a partition that records its steps and log lines. */
 function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commit, ...rest }: OpenOptions = {}) {
   const steps: string[] = [];
   const names: BlockName[] = [];
@@ -77,7 +77,7 @@ const bare = { mark: null, firstTimestampMs: null, basis: null };
 const named = (end: number, transformVersion = 1) =>
   toMetadata({ ...NO_NOTE, intent: { ...bare, end, namedAtMs: Date.now(), transformVersion } });
 
-/** Holds the first write until the gate is opened. */
+/** Delays the first write until the gate is opened. */
 function holdWrite(store: TokenStore) {
   const gate = Promise.withResolvers<void>();
   const state = { writing: false, open: () => gate.resolve() };
@@ -88,7 +88,7 @@ function holdWrite(store: TokenStore) {
   return state;
 }
 
-it('a block partition names a block before it writes it, and names the next block in the commit that completes it', async () => {
+it('a block partition commits an intent before each write, and the next intent together with the end of a block', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 20), 20);
   await done(worker, 20);
@@ -103,7 +103,7 @@ it('a block partition names a block before it writes it, and names the next bloc
   expect(steps.filter(isFetching)).toEqual(['pause', 'resume']);
 });
 
-it('a block partition builds a named block with the named offsets, whatever the limits are', async () => {
+it('a block partition builds a named block with exactly the named offsets, whatever the limits are', async () => {
   const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
   worker.accept(numbered(5, 25), 25);
   worker.accept(numbered(25, 50), 50);
@@ -115,24 +115,24 @@ it('a block partition builds a named block with the named offsets, whatever the 
   expect(offsets).toEqual(numbered(5, 50).map(({ offset }) => offset));
 });
 
-it('a block partition ends a named block in a gap of the log at its named end', async () => {
+it('a block partition ends a named block at its named end, even in a gap of the log', async () => {
   const { worker, steps } = open({ metadata: named(12) });
   worker.accept([...numbered(0, 5), ...numbered(20, 28)], 28);
   await done(worker, 12);
   expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
 });
 
-it('a block has the time of its first record in its name, also when another owner builds it again', async () => {
+it('the name of a block contains the time of its first record, even when another owner rebuilds the block', async () => {
   const [first, again] = [open(), open({ metadata: named(10) })];
   for (const { worker } of [first, again]) worker.accept(numbered(0, 10), 10);
-  await until('both have written', () => first.names.length > 0 && again.names.length > 0);
+  await until('both partitions have written', () => first.names.length > 0 && again.names.length > 0);
   expect([first.names[0]?.firstTimestampMs, again.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
 });
 
 it.each([
   ['an unknown transform', named(4, 7)],
   ['a later format', '{"v":2}'],
-  ['another text', 'not JSON'],
+  ['other metadata', 'not JSON'],
 ])('a block partition pauses at a commit with %s', (_, metadata) => {
   const { worker, steps } = open({ metadata });
   expect(worker.healthy).toBe(false);
@@ -141,7 +141,7 @@ it.each([
   expect(steps).toEqual(['pause']);
 });
 
-it('a block partition never writes a block whose name was refused', async () => {
+it('a block partition never writes a block whose intent was refused', async () => {
   const fence = () => {
     throw new Fenced('ILLEGAL_GENERATION');
   };
@@ -154,7 +154,7 @@ it('a block partition never writes a block whose name was refused', async () => 
   expect(worker.healthy).toBe(true);
 });
 
-it('a block partition commits the intent again before it writes when the last commit is older than half a session', async () => {
+it('a block partition recommits an intent before a write when the last commit is older than half a session timeout', async () => {
   const { worker, store, steps } = open();
   const original = store.onWrite;
   let isFrozen = false;
@@ -162,7 +162,7 @@ it('a block partition commits the intent again before it writes when the last co
     await original(name, moment);
     if (isFrozen) return;
     isFrozen = true;
-    // Only the monotonic clock advances, as when the wall clock is set back.
+    // Advances only the monotonic clock, as when the wall clock is set back.
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 6_000);
     throw new RetryableFault('timed out');
@@ -172,7 +172,7 @@ it('a block partition commits the intent again before it writes when the last co
   expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 naming 10');
 });
 
-it('a drained block partition finishes its named block and leaves the others to the next owner', async () => {
+it('a drained block partition finishes its named block and leaves other blocks to the next owner', async () => {
   const { worker, steps, store } = open();
   let drained: Promise<void> | null = null;
   store.onWrite = async (_name, moment) => {
@@ -186,7 +186,7 @@ it('a drained block partition finishes its named block and leaves the others to 
   expect(store.rows).toHaveLength(10);
 });
 
-it('a drained block partition leaves a block that is not cut to the next owner', async () => {
+it('a drained block partition leaves an incomplete block to the next owner', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 3), 3);
   await worker.drain(1_000);
@@ -194,7 +194,7 @@ it('a drained block partition leaves a block that is not cut to the next owner',
   expect(worker.done).toBe(0);
 });
 
-it('a block partition commits nothing after its end, and releases buffers only when their write has ended', async () => {
+it('a block partition commits nothing after its end, and releases buffers only after their write has ended', async () => {
   const { worker, steps, store } = open();
   const write = holdWrite(store);
   worker.accept(numbered(0, 10), 10);
@@ -206,7 +206,7 @@ it('a block partition commits nothing after its end, and releases buffers only w
   expect(store.misuse).toEqual([]);
 });
 
-it('a block partition pauses at a permanent fault, retries by itself, and continues where it paused', async () => {
+it('a block partition pauses on a permanent fault, retries by itself, and continues where it paused', async () => {
   const { worker, steps, store } = open({ waits: NO_WAITS });
   const healthy: boolean[] = [];
   store.onInsert = () => {
@@ -235,14 +235,14 @@ it('a paused block partition drains immediately and releases its buffers once', 
   expect(store.misuse).toEqual([]);
 });
 
-it('a block partition cuts an old block that is not full, and commits past offsets without a record', async () => {
+it('a block partition closes an old block that is not full, and commits past offsets without a record', async () => {
   const { worker, steps } = open({ ageMaxMs: 1 });
   worker.accept(numbered(0, 3), 9);
   await done(worker, 9);
   expect(steps).toEqual(['commit 0 naming 9', 'write 0-9', 'commit 9']);
 });
 
-it('a block partition logs one line for all dead letters of a block, without any content of the records', async () => {
+it('a block partition logs one line for all dead letters in a block, without record content', async () => {
   const { worker, lines } = open({ rowsMax: 4 });
   worker.accept(toRecords(['row', 'poison of a person', 'refuse this', 'row'], 7), 11);
   await done(worker, 11);
@@ -252,7 +252,7 @@ it('a block partition logs one line for all dead letters of a block, without any
   expect(JSON.stringify(lines)).not.toContain('person');
 });
 
-it('a block partition logs a write of more than five seconds once, and reports when it began', async () => {
+it('a block partition logs a write that takes more than five seconds once, and reports its start', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
   const { worker, lines, store } = open({ rowsMax: 2 });
   const write = holdWrite(store);
@@ -279,15 +279,26 @@ it.each([
   [null, 'warn', 'block write failed, retrying'],
   [60, 'warn', 'block write failed, retrying'],
   [10, 'error', 'retention deletes unwritten records soon'],
-] as const)('failed writes with %s hours of retention are one line of level %s', async (hours, level, msg) => {
-  vi.useFakeTimers({ toFake: ['performance'] });
-  const retentionMsOf = () => (hours === null ? null : hours * 3_600_000);
-  const { worker, lines, store } = open({ rowsMax: 2, waits: NO_WAITS, retentionMsOf });
-  let refusals = 0;
-  store.onInsert = () => (refusals++ < 20 ? 'refused' : 'stored');
-  const records = numbered(0, 2).map((record) => ({ ...record, timestampMs: Date.now() }));
-  worker.accept(records, 2);
-  await done(worker, 2);
-  expect(lines).toHaveLength(1);
-  expect(lines[0]).toMatchObject({ level, msg, partition: 0, start: 0, attempts: 1, hoursLeft: hours, reason: 'busy' });
-});
+] as const)(
+  'failed writes with %s hours of retention left are logged in one line at level %s',
+  async (hours, level, msg) => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const retentionMsOf = () => (hours === null ? null : hours * 3_600_000);
+    const { worker, lines, store } = open({ rowsMax: 2, waits: NO_WAITS, retentionMsOf });
+    let refusals = 0;
+    store.onInsert = () => (refusals++ < 20 ? 'refused' : 'stored');
+    const records = numbered(0, 2).map((record) => ({ ...record, timestampMs: Date.now() }));
+    worker.accept(records, 2);
+    await done(worker, 2);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      level,
+      msg,
+      partition: 0,
+      start: 0,
+      attempts: 1,
+      hoursLeft: hours,
+      reason: 'busy',
+    });
+  },
+);

@@ -11,17 +11,17 @@ import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
 
-/** One block is written while the next is filled; with more waiting, fetching only costs memory. */
+/** One block is written while the next is filled. With more waiting blocks, fetching would only use memory. */
 const BLOCKS_WAITING_MAX = 2;
 const TRANSFORM_STEP = 'transform';
 const WRITE_SLOW_MS = 5_000;
 
 /**
  * What a partition does with fetched records.
- * - `reading`: adds them to blocks, and fetches more.
- * - `full`: adds them, and fetches none until a block is written.
- * - `paused`: ignores them after a permanent fault; the named block is retried, rarely. Continues as `reading`.
- * - `draining`: ignores them. Finishes a named block and leaves the others to the next owner. The last state.
+ * - `reading`: adds records to blocks, and continues fetching.
+ * - `full`: adds records, and stops fetching until a block is written.
+ * - `paused`: ignores records after a permanent fault. The named block is retried at long intervals; then `reading`.
+ * - `draining`: ignores records, finishes a named block and leaves other blocks to the next owner. The last state.
  */
 type Intake = 'reading' | 'full' | 'paused' | 'draining';
 
@@ -29,18 +29,18 @@ export interface BlockPartitionOptions extends OwnedPartitionOptions {
   sink: BlockSink;
   limits: BlockLimits;
   deadLetters: Producer;
-  /** After half a session, an intent is committed again before rows are sent. */
+  /** After half a session timeout, an intent is recommitted before rows are sent. */
   sessionTimeoutMs: number;
-  /** Default: `KEEP_INTENTS`. Tests also use a policy without intents, to show that they detect doubled rows. */
+  /** Default: `KEEP_INTENTS`. Tests also use a policy without intents, to show that they detect duplicate rows. */
   intents?: IntentPolicy;
-  /** How long the log keeps records of a topic; null while that is not known. */
+  /** Retention of a topic; null while it is unknown. */
   retentionMsOf?: (topic: string) => number | null;
 }
 
 /**
- * One partition of a block consumer: (1) commits a block's end as an intent, (2) writes the block under a token made of
- * start and end, (3) commits its end. An owner that takes over after (1) writes the same rows under the same token, and
- * only the current owner can do (1).
+ * One partition of a block consumer: (1) commits a block's end as an intent, (2) writes the block under a token derived
+ * from start and end, (3) commits the end. An owner that takes over after (1) writes the same rows under the same
+ * token, and only the current owner can do (1).
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
@@ -53,7 +53,7 @@ export class BlockPartition implements PartitionWorker {
   done: number;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
-  /** Timer that cuts the block being filled; `due` when it ended while another block was being written. */
+  /** Timer that closes the block being filled; `due` when it fired while another block was being written. */
   #age: NodeJS.Timeout | 'due' | null = null;
   #working: Promise<void> | null = null;
   writingSinceMs: number | null = null;
@@ -83,7 +83,7 @@ export class BlockPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0 || this.#filling !== null;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
+    return isBusy || this.#ownership.hasEnded || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get oldestUnwrittenMs(): number | null {
@@ -99,7 +99,7 @@ export class BlockPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#ownership.over || this.#intake === 'draining' || this.#intake === 'paused') return;
+    if (this.#ownership.hasEnded || this.#intake === 'draining' || this.#intake === 'paused') return;
     this.#trail.add(batches);
     try {
       this.#add(records, end);
@@ -111,7 +111,7 @@ export class BlockPartition implements PartitionWorker {
   #add(records: readonly StreamRecord[], end: number) {
     for (const record of records) {
       if (record.offset < this.next) continue;
-      // The named end lies in a gap of the log.
+      // The named end is in a gap of the log.
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
         this.#cut(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
@@ -124,11 +124,11 @@ export class BlockPartition implements PartitionWorker {
     if (recoverTo != null && this.next >= recoverTo) this.#cut(recoverTo);
   }
 
-  /** Records that could not be added are read again: after a wait, or when the current block is written. */
+  /** Records that could not be added are read again, after a wait or after the current write. */
   async #retryReading(fault: unknown): Promise<void> {
     this.#intake = 'paused';
     await this.#owned.pauseForRetry(this.done, fault);
-    if (this.#working === null && !this.#ownership.over) this.#resume();
+    if (this.#working === null && !this.#ownership.hasEnded) this.#resume();
   }
 
   async drain(budgetMs: number): Promise<void> {
@@ -143,7 +143,7 @@ export class BlockPartition implements PartitionWorker {
   end(): void {
     this.#ownership.end();
     this.#clearAge();
-    // A write may still read its buffers, so they are released after it.
+    // A write may still read its buffers, so they are released after the write.
     if (this.#working === null) this.#releaseAll();
   }
 
@@ -162,7 +162,7 @@ export class BlockPartition implements PartitionWorker {
           'Run the release that named it until the block is written.',
       );
     const builder = sink.openBlock(log.topic, log.partition);
-    // A block that was named before is cut only at its named end, without timer or limits.
+    // A block that was already named ends only at its named end, without timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#onAge(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.done) : this.done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
@@ -174,7 +174,7 @@ export class BlockPartition implements PartitionWorker {
     return builder.rows + deadLetters.length >= rowsMax || builder.bytes + deadLetterBytes >= bytesMax;
   }
 
-  /** While a block is being written, one larger block after it is cheaper than two small ones. */
+  /** While a block is being written, one larger next block is cheaper than two small blocks. */
   #onAge() {
     if (this.#working === null) this.#cut(this.next);
     else this.#age = 'due';
@@ -213,16 +213,16 @@ export class BlockPartition implements PartitionWorker {
           await this.#owned.pauseForRetry(this.done, fault);
         }
       }
-      // A block may have been cut while `#working` was still set.
-    } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.over);
+      // A block may have been closed while `#working` was still set.
+    } while (this.#queue.length > 0 && this.#intake !== 'draining' && !this.#ownership.hasEnded);
     this.#working = null;
-    if (this.#ownership.over) this.#releaseAll();
+    if (this.#ownership.hasEnded) this.#releaseAll();
   }
 
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       const block = this.#queue[0]!;
-      // Only a named block must be finished; others are left to the next owner.
+      // Only a named block must be finished; other blocks are left to the next owner.
       if (this.#intake === 'draining' && block.namedAtMs === null) break;
       await this.#settle(block, this.#note.carried);
       if (block.namedAtMs === null) await this.#name(block);
@@ -233,7 +233,7 @@ export class BlockPartition implements PartitionWorker {
     }
   }
 
-  /** Reads again after the partition was paused or full. Records ignored while it was paused are fetched again. */
+  /** Resumes reading after the partition was paused or full. Records ignored during a pause are fetched again. */
   #resume() {
     const { log } = this.#options;
     if (this.#intake !== 'paused' && this.#intake !== 'full') return;
@@ -245,19 +245,22 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  /** Before step 1, because the intent contains what the builder settles. */
+  /** Must precede step 1, because the intent contains what the builder settles. */
   async #settle(block: Block, carried: string | null): Promise<void> {
     await this.#retry('settle', block, () => settleBlock(block, carried));
   }
 
-  /** Step 1: commits the intent. If that is refused, the block is never written. */
+  /** Step 1: commits the intent. If the commit is refused, the block is never written. */
   async #name(block: Block): Promise<void> {
     const namedAtMs = block.namedAtMs ?? Date.now();
     await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
     markNamed(block, namedAtMs);
   }
 
-  /** Acknowledged before the block is completed, so that none is lost. After a crash they may be published twice. */
+  /**
+   * Publishes dead letters before the block is completed, so that none is lost. After a crash they may be published
+   * twice.
+   */
   async #publishDeadLetters(block: Block): Promise<void> {
     const { deadLetters: producer, log, logger } = this.#options;
     const count = block.deadLetters.length;
@@ -282,7 +285,7 @@ export class BlockPartition implements PartitionWorker {
     const timer = setTimeout(onSlow, WRITE_SLOW_MS).unref();
     try {
       await this.#retry('write', block, async () => {
-        // A process that was suspended may have lost the partition.
+        // A suspended process may have lost the partition.
         if (performance.now() - block.confirmedAt > sessionTimeoutMs / 2) await this.#name(block);
         this.#ownership.check();
         await block.builder.write(startAttempt(block, log, this.#note.decidedAtMs), this.#ownership.signal);
@@ -293,7 +296,7 @@ export class BlockPartition implements PartitionWorker {
     }
   }
 
-  /** Step 3: commits the end and, if the next block is cut already, its intent. */
+  /** Step 3: commits the end and, if the next block is closed already, its intent. */
   async #complete(block: Block) {
     const { log, metrics } = this.#options;
     const following = this.#intake === 'draining' ? undefined : this.#queue[1];
@@ -332,10 +335,11 @@ export class BlockPartition implements PartitionWorker {
     const { log, logger, retentionMsOf } = this.#options;
     const { topic, partition } = log;
     const retentionMs = retentionMsOf?.(topic) ?? null;
-    const left = retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
-    const isLate = left !== null && left < ALARM_HOURS;
+    const remainingHours =
+      retentionMs === null || firstTimestampMs === null ? null : hoursLeft(firstTimestampMs, retentionMs);
+    const isLate = remainingHours !== null && remainingHours < ALARM_HOURS;
     const message = isLate ? 'retention deletes unwritten records soon' : 'block write failed, retrying';
-    const fields = { start, hoursLeft: left };
+    const fields = { start, hoursLeft: remainingHours };
     retryLogOf(logger)?.report({ topic, partition, level: isLate ? 'error' : 'warn', error, fields }, message);
   }
 }

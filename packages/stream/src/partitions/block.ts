@@ -7,23 +7,23 @@ export interface Block {
   readonly start: number;
   end: number;
   readonly builder: BlockBuilder;
-  /** Time of its first record, or from its intent; null while it has neither. */
+  /** Time of the first record, or from the intent; null without both. */
   firstTimestampMs: number | null;
   readonly transformVersion: number;
-  /** The end from an earlier owner's intent. The block must be cut there. */
+  /** The end from an earlier owner's intent, at which the block must end. */
   readonly recoverTo: number | null;
-  /** What its rows depended on besides the records, from an earlier owner's intent. */
+  /** What the rows depend on in addition to the records, from an earlier owner's intent. */
   readonly basis: string | null;
-  /** What it adds to commits; null before it is settled, and when its builder adds nothing. */
+  /** What the block adds to commits; null before it is settled, and when its builder adds nothing. */
   trace: BlockTrace | null;
   mark: LogMark | null;
-  /** Epoch milliseconds of its first intent; null while no intent is committed. */
+  /** Epoch milliseconds of the first intent; null while no intent is committed. */
   namedAtMs: number | null;
   /** True when some rows may have been sent to the store. */
   attempted: boolean;
-  /** When the coordinator last accepted a commit for it (`performance.now`). */
+  /** When the coordinator last accepted a commit for the block (`performance.now`). */
   confirmedAt: number;
-  /** With a label for metrics and the log, which quotes nothing of the record. */
+  /** Dead letters with a label for metrics and the log, which contains no record content. */
   readonly deadLetters: (DeadLetter & { readonly label: string })[];
   deadLetterBytes: number;
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
@@ -34,7 +34,7 @@ export function createBlock(options: {
   builder: BlockBuilder;
   transformVersion: number;
   intent: Intent | null;
-  /** Earlier offsets may have rows that were stored before a decision about a replaced log. */
+  /** Offsets before this may have rows that were stored before a decision about a replaced log. */
   triedTo: number | null;
 }): Block {
   const { start, builder, transformVersion, intent, triedTo } = options;
@@ -59,14 +59,14 @@ export function createBlock(options: {
 
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
-  // A named block keeps its basis, so that a third attempt builds the same rows.
+  // A named block keeps its basis, so that further attempts build the same rows.
   return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
 
-/** Brokers keep 4,096 bytes of metadata, and a commit may contain two of these. */
+/** Brokers keep 4,096 bytes of metadata, and a commit may contain two traces. */
 const TRACE_CHARACTERS_MAX = 1_000;
 
-/** Settles the block once. @throws what the builder throws, and Error when its texts are too long for a commit */
+/** Settles the block once. @throws the builder's error, and Error when the trace is too long for a commit */
 export async function settleBlock(block: Block, carried: BlockOrigin['carried']): Promise<void> {
   if (block.trace !== null || block.builder.settle === undefined) return;
   const trace = await block.builder.settle({ carried, basis: block.basis });
@@ -80,7 +80,7 @@ export function markNamed(block: Block, namedAtMs: number): void {
   block.confirmedAt = performance.now();
 }
 
-/** The block's name for the store. Marks the block as attempted. */
+/** Returns the block's name for the store, and marks the block as attempted. */
 export function startAttempt(
   block: Block,
   { topic, partition }: { topic: string; partition: number },
@@ -92,19 +92,19 @@ export function startAttempt(
   return logDecidedAtMs === null ? name : { ...name, logDecidedAtMs };
 }
 
-/** Adds one record to the builder. A throw of the builder makes the record a dead letter. */
+/** Adds a record to the builder. If the builder throws, the record becomes a dead letter. */
 export function addToBlock(block: Block, record: StreamRecord): void {
   block.firstTimestampMs ??= record.timestampMs;
   let outcome: Outcome;
   let label: string;
   try {
     outcome = block.builder.add(record);
-    // The text after a colon is about this record: as a label it would create a time series for each record.
+    // The part after a colon is specific to the record: as a label it would create a time series per record.
     label = outcome.kind === 'ok' ? '' : outcome.reason.replace(/:.*/s, '');
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
     outcome = { kind: 'deadLetter', reason: `${error.name}: ${error.message}` };
-    // A fault's message may quote the record, so it is neither logged nor a label.
+    // The error message may quote the record, so it is neither logged nor used as a label.
     label = error.name;
   }
   if (outcome.kind === 'deadLetter') {

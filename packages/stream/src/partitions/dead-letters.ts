@@ -11,17 +11,17 @@ export interface DeadLetter {
   readonly reason: string;
 }
 
-/** Long reasons quote their input, which the dead letter contains anyway. */
+/** Long reasons quote the record, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/** Header of a marker in a dead-letter topic: the offset of a dead letter in the same partition that was replayed or dropped. */
+/** Marker header in a dead-letter topic: the offset of a replayed or dropped dead letter in the same partition. */
 export const SETTLED_OFFSET = 'settled-offset';
 
-/** Step of a notice of the chain indexer about activities without a record: it cannot be replayed. */
+/** Step in the chain indexer's notices about activities without a record, which cannot be replayed. */
 export const NOTICE_STEP = 'index';
 
-/** Key and value stay byte for byte. Headers state origin and reason. */
+/** Key and value are copied unchanged. Headers contain origin and reason. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
   const headers: Record<string, string | Buffer> = {};
   for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];
@@ -41,7 +41,7 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
   };
 }
 
-/** Resolves when all are acknowledged. @throws the producer's fault */
+/** Publishes dead letters. Resolves when all are acknowledged. @throws the producer's fault */
 export function sendDeadLetters(
   producer: Pick<Producer, 'send'>,
   deadLetters: readonly DeadLetter[],

@@ -14,13 +14,13 @@ import { createStreamMetrics } from './stream-metrics.ts';
 const AFTER_DECISION = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
 const rows = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
 
-/** A partition whose commits are kept, examined as a log that begins at `start`. */
+/** A partition whose commits are recorded. Its log begins at `start`. */
 function openBench() {
   const committed = { offset: 0, metadata: '' };
-  /** Nothing can be examined while the leader is unknown. */
+  /** Examinations fail while the leader is unknown. */
   const state = { start: 0, opened: 0, isLeaderKnown: true, refreshed: 0, seeks: [] as number[] };
   const examine = async (): Promise<ExaminedPartition> => {
-    if (!state.isLeaderKnown) throw new Error('not the leader any more');
+    if (!state.isLeaderKnown) throw new Error('no longer the leader');
     const { start } = state;
     const log = fakeLog({
       committed: committed.offset,
@@ -63,7 +63,7 @@ function openBench() {
   return { open, store, state, committed };
 }
 
-it('a partition keeps records that retention deleted until the repaired store has them', async () => {
+it('a partition keeps records deleted by retention until the repaired store has stored them', async () => {
   const { open, store, state, committed } = openBench();
   const gate = Promise.withResolvers<void>();
   let inserts = 0;
@@ -82,7 +82,7 @@ it('a partition keeps records that retention deleted until the repaired store ha
   guarded.end();
 });
 
-it('a partition whose leader has moved finds the new leader before it is examined again', async () => {
+it('a partition whose leader has moved finds the new leader before its next examination', async () => {
   const { open, state } = openBench();
   const guarded = await open();
   state.isLeaderKnown = false;
@@ -92,7 +92,7 @@ it('a partition whose leader has moved finds the new leader before it is examine
   guarded.end();
 });
 
-it('a fetch after the next offset is outdated and repeated, however often it comes', async () => {
+it('a fetch from beyond the next offset is outdated and is always repeated', async () => {
   const { open, state } = openBench();
   const guarded = await open();
   expect([guarded.acceptsFetchFrom(60), guarded.acceptsFetchFrom(60)]).toEqual([false, false]);
@@ -101,7 +101,7 @@ it('a fetch after the next offset is outdated and repeated, however often it com
   guarded.end();
 });
 
-it('a fetch from the first offset of the log skips what retention deleted before it', async () => {
+it('a fetch from the first offset of the log skips the offsets that retention deleted', async () => {
   const { open, state } = openBench();
   state.start = 10;
   const guarded = await open();
@@ -111,14 +111,14 @@ it('a fetch from the first offset of the log skips what retention deleted before
   guarded.end();
 });
 
-it('blocks of a replaced log are named by the decision, and count as tried while they begin where rows may be stored', async () => {
+it('block names in a replaced log contain the decision time, and blocks count as tried while they begin where rows may be stored', async () => {
   const { open, store, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const named: BlockName[] = [];
   store.onWrite = (block, moment) => void (moment === 'before' && named.push(block));
   const guarded = await open();
   guarded.worker.accept(toRecords(rows(9)), 9);
-  await until('all is committed', () => committed.offset === 9);
+  await until('all records are committed', () => committed.offset === 9);
   guarded.end();
   expect(named.map(({ start, logDecidedAtMs, triedBefore }) => [start, logDecidedAtMs, triedBefore])).toEqual([
     [0, 7, true],
@@ -128,7 +128,7 @@ it('blocks of a replaced log are named by the decision, and count as tried while
   expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
 });
 
-it('commits in a replaced log state up to which offset rows may be stored, until a block ends after it', async () => {
+it('commits in a replaced log contain the offset up to which rows may be stored, until a block ends after that offset', async () => {
   const { open, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const guarded = await open();

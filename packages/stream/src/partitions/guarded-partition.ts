@@ -15,8 +15,8 @@ export interface ExaminedPartition {
 }
 
 /**
- * What happens when retention deleted unread records. `skip` logs and counts them and continues, for independent
- * records. `stop` pauses until an operator decides, for records whose order matters.
+ * What happens when retention deleted unread records. `skip` logs and counts the deleted offsets and continues, for
+ * independent records. `stop` pauses until an operator decides, for records whose order matters.
  */
 export type WhenExpired = 'skip' | 'stop';
 
@@ -26,25 +26,25 @@ export interface GuardedPartitionOptions extends Reports {
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
   examine(): Promise<ExaminedPartition>;
-  /** Finds the current leader of the partition: a former one does not answer. */
+  /** Finds the current leader of the partition, because a former leader does not respond. */
   refresh(): Promise<void>;
   readDecision(): Promise<OffsetDecision | null>;
 }
 
 /**
- * One assigned partition and its worker. Detects at the assignment and while reading that the log was shortened or
+ * An assigned partition and its worker. Detects at the assignment and during reading that the log was truncated or
  * replaced, and then pauses the partition until an operator decides.
  */
 export class GuardedPartition {
   readonly #options: GuardedPartitionOptions;
-  readonly #over = new AbortController();
+  readonly #ended = new AbortController();
   log: LogPartition;
   worker: PartitionWorker;
-  /** The log is being examined: records fetched before are ignored. */
+  /** True while the log is being examined: records fetched earlier are ignored. */
   #examining = false;
-  /** Epoch of a leader that still has the last batch that was read. */
+  /** Epoch of a leader that has the last batch that was read. */
   #provenEpoch: number | null = null;
-  /** The last batch that was read, if retention deleted it: it proves nothing about other batches. */
+  /** The last batch that was read, if retention deleted it: its absence proves nothing. */
   #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
@@ -54,10 +54,10 @@ export class GuardedPartition {
   }
 
   get isClosed(): boolean {
-    return this.#examining || this.#over.signal.aborted || !this.worker.healthy;
+    return this.#examining || this.#ended.signal.aborted || !this.worker.healthy;
   }
 
-  /** False when batches may belong to another log than the one that was read. They are fetched again after a check. */
+  /** False when batches may not belong to the log that was read. They are fetched again after a check. */
   acceptsBatches(batches: readonly LogMark[]): boolean {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
@@ -68,8 +68,8 @@ export class GuardedPartition {
   }
 
   /**
-   * Whether records fetched from an offset may be delivered. A fetch after the next offset is outdated, and is repeated,
-   * unless it began at the first offset of the log: then retention deleted the records in between.
+   * Whether records fetched from an offset may be delivered. A fetch from beyond the next offset is outdated and
+   * repeated, unless it began at the first offset of the log: then retention deleted the records in between.
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.worker;
@@ -90,11 +90,11 @@ export class GuardedPartition {
     this.worker.accept([], to);
   }
 
-  /** The broker has nothing at the requested offset, or not the topic that was examined. */
+  /** Called when the broker has no record at the requested offset, or no longer has the examined topic. */
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
-      // Retention deleted records. Those that were fetched before exist nowhere else.
+      // Retention deleted records. Already fetched records exist nowhere else.
       if (log.start > this.worker.next) await this.#finish();
       await this.#reopen();
     });
@@ -106,7 +106,7 @@ export class GuardedPartition {
   }
 
   end(): void {
-    this.#over.abort();
+    this.#ended.abort();
     this.worker.end();
   }
 
@@ -128,7 +128,7 @@ export class GuardedPartition {
     return worker;
   }
 
-  /** The worker's view of the log. A missing topic is examined again; any other fault refreshes the leader. */
+  /** The worker's view of the log. A missing topic causes an examination; any other fault refreshes the leader. */
   #watch(log: LogPartition): LogPartition {
     const batchAt = async (offset: number) => {
       try {
@@ -146,7 +146,7 @@ export class GuardedPartition {
     this.log.pause();
     if (this.#examining) return;
     this.#examining = true;
-    while (!this.#over.signal.aborted) {
+    while (!this.#ended.signal.aborted) {
       try {
         await work();
         break;
@@ -159,36 +159,38 @@ export class GuardedPartition {
   }
 
   async #wait(): Promise<void> {
-    await delay(RETRY_WAIT_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+    await delay(RETRY_WAIT_MS, undefined, { signal: this.#ended.signal }).catch(() => {});
   }
 
-  /** Reads the last batch again, to distinguish a new leader from another log. */
+  /** Rereads the last batch, to distinguish a new leader from another log. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.log.batchAt(last.base).catch((fault) => {
       if (fault instanceof TopicGone) return null;
       throw fault;
     });
-    if (this.#over.signal.aborted) return;
+    if (this.#ended.signal.aborted) return;
     if (found === null || !isSameMark(found, last)) return await this.#reopen();
     this.#provenEpoch = epoch;
     this.log.seek(this.worker.next);
     this.log.resume();
   }
 
-  /** Lets the worker finish all records that it has, however long it takes, also when it is paused with a block. */
+  /**
+   * Waits until the worker has finished all its records, however long that takes, even if it is paused with a block.
+   */
   async #finish(): Promise<void> {
     const isBusy = () => {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.worker;
       return settled < next && (healthy || oldestUnwrittenMs !== null);
     };
-    while (isBusy() && !this.#over.signal.aborted) await this.#wait();
+    while (isBusy() && !this.#ended.signal.aborted) await this.#wait();
   }
 
-  /** Ends the worker as a rebalance would, and starts again at the committed offset, if the log still has it. */
+  /** Ends the worker as a rebalance would, and restarts at the committed offset if the log still has it. */
   async #reopen(): Promise<void> {
     await this.worker.drain(this.#options.drainBudgetMs);
     const examined = await this.#options.examine();
-    if (this.#over.signal.aborted) return;
+    if (this.#ended.signal.aborted) return;
     this.#provenEpoch = null;
     this.worker = this.#open(examined);
   }
@@ -197,7 +199,7 @@ export class GuardedPartition {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
-    // If it is unknown what was read, any record of the log may have a row.
+    // If the read position is unknown, any record in the log may have a row.
     const rowsTo = finding.kind === 'foreign' ? Math.max(read.triedTo, finding.end) : read.triedTo;
     while (!paused.signal.aborted) {
       try {
@@ -222,12 +224,12 @@ export class GuardedPartition {
   }
 }
 
-/** The log is not the one whose offset was committed, or retention deleted unread records. */
+/** The log was replaced after the commit, or retention deleted unread records. */
 class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
 }
 
-/** What happened, and the command that decides, for the operator who is alerted. */
+/** What happened, with the command to decide, for the operator on call. */
 function toRefusal({ topic, partition, committed }: LogPartition, groupId: string, finding: Finding): LogReplaced {
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
@@ -235,7 +237,7 @@ function toRefusal({ topic, partition, committed }: LogPartition, groupId: strin
   );
 }
 
-/** A partition that is assigned but not read, because reading would skip or double records. */
+/** A partition that is assigned but not read, because reading would skip or duplicate records. */
 class PausedPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;

@@ -1,45 +1,50 @@
 import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 
-/** The end of a block, committed before the block is written; part of the metadata of a committed offset. */
+/** The end of a block, committed before the block is written, in the metadata of the committed offset. */
 export interface Intent {
   /** Exclusive end of the block; its start is the committed offset. */
   readonly end: number;
-  /** Epoch milliseconds when the block was first named, by the clock of the process that named it. */
+  /** Epoch milliseconds of the block's first intent, by the clock of the process that committed it. */
   readonly namedAtMs: number;
   readonly transformVersion: number;
   readonly mark: LogMark | null;
-  /** Time of its first record, part of its tokens: retention may delete that record. Null for a block without records. */
+  /**
+   * Time of the first record, stored because it is part of tokens and retention may delete the record. Null without
+   * records.
+   */
   readonly firstTimestampMs: number | null;
-  /** What its rows depend on besides the records, in the builder's format; null when there is nothing else. */
+  /** What the rows depend on in addition to the records, in the builder's format; null when nothing. */
   readonly basis: string | null;
 }
 
 export interface CommitNote {
-  /** The block under way; none for consumers that write no blocks. */
+  /** The current block; null for consumers that write no blocks. */
   readonly intent: Intent | null;
   /** The batch before the committed offset; null when it is unknown. */
   readonly mark: LogMark | null;
-  /** Epoch milliseconds of the last decision about a replaced log, part of tokens; null when it never was replaced. */
+  /**
+   * Epoch milliseconds of the last decision about a replaced log, part of tokens; null if the log was never replaced.
+   */
   readonly decidedAtMs: number | null;
-  /** True when the commit itself is that decision, and nothing was committed after it. */
+  /** True when the commit itself is the decision, and nothing was committed after it. */
   readonly isDecision: boolean;
   /**
-   * Exclusive end of what was read before a decision about a replaced log: earlier offsets may have rows. Null once the
-   * group has read past it.
+   * Exclusive end of the offsets read before a decision about a replaced log, which may have rows. Null once the group
+   * has read past it.
    */
   readonly triedTo: number | null;
-  /** What the previous block left for the next one, in the builder's format; null when nothing. */
+  /** What the previous block passes to the next block, in the builder's format; null when nothing. */
   readonly carried: string | null;
 }
 
 const NO_DECISION = { decidedAtMs: null, isDecision: false, triedTo: null };
 export const NO_NOTE: CommitNote = { intent: null, mark: null, carried: null, ...NO_DECISION };
 
-/** A commit of a greater format pauses its partition: building the block could write it twice. */
+/** A commit in a later format pauses its partition, because rebuilding the block could write it twice. */
 const FORMAT = 1;
 
 /**
- * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time, transform version, first record's time,
+ * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time, transform version, first record time,
  * mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Absent values are omitted.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
@@ -71,7 +76,7 @@ function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: numb
 }
 
 /**
- * Reads what was committed with `offset`. An intent that ends at that offset is ignored.
+ * Parses the metadata committed with `offset`. An intent that ends at that offset is ignored.
  * @throws Error for an unknown format
  */
 export function parseMetadata(metadata: string | null, offset: number): CommitNote {
@@ -83,7 +88,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
     value = null;
   }
   if (!isRecord(value) || value.v !== FORMAT)
-    throw new Error(`A commit has metadata of another release: ${metadata}. Run that release to continue.`);
+    throw new Error(`A commit has metadata from another release: ${metadata}. Run that release to continue.`);
   return {
     intent: parseIntent(value, offset),
     mark: parseMark(value.m),
@@ -94,16 +99,18 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** Decides what is stored beside committed offsets, and with it whether a block is named before it is written. */
+/** Determines the metadata of commits, and thereby whether an intent precedes each write. */
 export interface IntentPolicy {
-  /** @throws as `parseMetadata` */
+  /** @throws like `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;
   readonly toText: (note: CommitNote) => string;
 }
 
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/** Whether another tool made the commit. Consumers of every release store a note; tools store nothing or another text. */
+/**
+ * Whether another tool made the commit. Consumers of every release store a note; tools store nothing or other metadata.
+ */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;
   try {
@@ -115,9 +122,9 @@ function isForeignMetadata(metadata: string | null): boolean {
 }
 
 /**
- * How far a group has read, according to its commit. A commit in an unknown format states nothing about the log.
- * @param metadata null when the group has committed nothing; empty when the commit has none
- * @returns exclusive ends: `end` of what was read, `triedTo` of the offsets that may have rows, of this log or an earlier one
+ * How far a group has read, according to its commit. A commit in an unknown format contains nothing about the log.
+ * @param metadata null when the group has committed nothing; empty when the commit has no metadata
+ * @returns exclusive ends: `end` of the offsets that were read, `triedTo` of those that may have rows from any log
  */
 export function parseRead(committed: number, metadata: string | null) {
   const isForeign = isForeignMetadata(metadata);

@@ -8,7 +8,7 @@ const whole = fc.nat({ max: 2 ** 40 });
 const mark: fc.Arbitrary<LogMark> = fc.record({ base: whole, epoch: fc.nat(), crc: fc.nat({ max: 2 ** 32 - 1 }) });
 const markOrNone = fc.option(mark);
 
-it('metadata of a committed offset is parsed unchanged', () => {
+it('commit metadata is parsed unchanged', () => {
   const intent = fc.record({
     end: fc.integer({ min: 1, max: 2 ** 40 }),
     namedAtMs: whole,
@@ -26,11 +26,11 @@ it('metadata of a committed offset is parsed unchanged', () => {
     carried: fc.option(fc.string()),
   });
   fc.assert(fc.property(note, (written) => void expect(parseMetadata(toMetadata(written), 0)).toEqual(written)));
-  // A block without offsets would be committed again and again.
+  // An intent without offsets is ignored, because the block would be committed repeatedly.
   expect(parseMetadata('{"v":1,"e":9,"t":5,"s":2}', 9)).toEqual(NO_NOTE);
 });
 
-it('an offset decision fits into the metadata of a commit, and is parsed unchanged', () => {
+it('an offset decision fits into commit metadata, and is parsed unchanged', () => {
   const decision = fc.record({
     from: whole,
     forCommit: fc.record({ committed: whole, mark: markOrNone }),
@@ -38,18 +38,18 @@ it('an offset decision fits into the metadata of a commit, and is parsed unchang
     replaced: fc.array(fc.record({ start: whole, end: whole }), { maxLength: 40 }),
   });
   fc.assert(
-    fc.property(decision, (made) => {
-      const metadata = toDecisionMetadata(made);
+    fc.property(decision, (written) => {
+      const metadata = toDecisionMetadata(written);
       expect(metadata.length).toBeLessThan(4_096);
-      expect(parseDecision(made.from, metadata)).toEqual(made);
-      expect(isDecisionFor(made, made.forCommit)).toBe(true);
-      expect(isDecisionFor(made, { ...made.forCommit, committed: made.forCommit.committed + 1 })).toBe(false);
+      expect(parseDecision(written.from, metadata)).toEqual(written);
+      expect(isDecisionFor(written, written.forCommit)).toBe(true);
+      expect(isDecisionFor(written, { ...written.forCommit, committed: written.forCommit.committed + 1 })).toBe(false);
     }),
   );
   for (const metadata of [null, '', '{"v":2,"c":1,"t":1}', 'nonsense']) expect(parseDecision(3, metadata)).toBeNull();
 });
 
-/** A log of batches, some records each. */
+/** A log of batches with some records each. */
 const log = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 12 }).map((sizes) => {
   let base = 0;
   const marks = sizes.map((size, at) => {
@@ -59,10 +59,10 @@ const log = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 
   return { marks, end: base };
 });
 
-it('a trail of batches has the one before any offset that may be committed', () => {
+it('a trail of batches has the batch before any offset that may be committed', () => {
   const property = fc.property(log, fc.array(fc.nat(), { maxLength: 5 }), ({ marks, end }, positions) => {
     const trail = new MarkTrail(null);
-    // A fetch that begins within a batch returns it again.
+    // A fetch that begins within a batch returns the batch again.
     for (const [at, batch] of marks.entries()) trail.add(at === 0 ? [batch] : [marks[at - 1]!, batch]);
     for (const offset of positions.map((position) => 1 + (position % end)).sort((a, b) => a - b)) {
       expect(trail.before(offset)).toEqual(marks.findLast(({ base }) => base < offset));
@@ -72,7 +72,7 @@ it('a trail of batches has the one before any offset that may be committed', () 
   fc.assert(property);
 });
 
-it('a log that only grew is found intact, and one that lost read batches and grew again never is', () => {
+it('a log that only grew is found intact, and a log that lost read batches and grew again is not', () => {
   const property = fc.property(log, fc.nat(), fc.nat(), fc.nat({ max: 9 }), ({ marks, end }, read, cut, grown) => {
     const committed = 1 + (read % end);
     const mark = marks.findLast(({ base }) => base < committed)!;
@@ -81,7 +81,7 @@ it('a log that only grew is found intact, and one that lost read batches and gre
       return compareWithLog({ committed, end: committed, mark }, { start: 0, end: nowEnd, found }).kind;
     };
     expect(compare(marks, end)).toBe('intact');
-    // Logs are cut between batches.
+    // Logs are truncated between batches.
     const kept = marks.slice(0, cut % marks.length);
     const keptEnd = marks[kept.length]!.base;
     const later = Array.from({ length: grown }, (_, i) => ({ base: keptEnd + i, epoch: 2, crc: 100 + i }));
@@ -94,7 +94,7 @@ it('a log that only grew is found intact, and one that lost read batches and gre
   fc.assert(property);
 });
 
-it('the comparison with a log proves nothing without a common batch, and finds deleted and lost records', () => {
+it('a comparison with a log proves nothing without a common batch, and detects deleted and lost records', () => {
   const found = { base: 12, epoch: 1, crc: 7 };
   const read = { committed: 30, end: 30, mark: { base: 10, epoch: 1, crc: 5 } };
   expect(compareWithLog(read, { start: 20, end: 40, found: null }).kind).toBe('unproven');
@@ -110,9 +110,9 @@ it.each([
   ['the same batch', 'not suspect', {}],
   ['another batch at the same offset', 'suspect', { crc: 8 }],
   ['a batch that begins earlier', 'suspect', { base: 4 }],
-  ['a later batch of the same leader', 'not suspect', { base: 6, crc: 8 }],
-  ['a later batch of another leader', 'suspect', { base: 6, epoch: 2, crc: 8 }],
-  ['the same bytes of another leader', 'suspect', { epoch: 2 }],
+  ['a later batch from the same leader', 'not suspect', { base: 6, crc: 8 }],
+  ['a later batch from another leader', 'suspect', { base: 6, epoch: 2, crc: 8 }],
+  ['the same bytes from another leader', 'suspect', { epoch: 2 }],
 ])('%s is %s after a batch that was read', (_, expected, change) => {
   const last = { base: 5, epoch: 1, crc: 7 };
   expect(isSuspect(last, { ...last, ...change })).toBe(expected === 'suspect');

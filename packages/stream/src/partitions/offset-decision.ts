@@ -6,18 +6,18 @@ export type Finding =
   | { readonly kind: 'intact' }
   /** Another tool committed this offset. Records before it may never have been read. */
   | { readonly kind: 'foreign'; readonly end: number }
-  /** No comparison is possible: retention deleted the batch, or nothing was read yet. */
+  /** No comparison is possible: retention deleted the batch, or nothing has been read yet. */
   | { readonly kind: 'unproven' }
   /** Retention deleted unread records. */
   | { readonly kind: 'expired'; readonly start: number }
-  /** The log ends before the offset up to which it was read. */
+  /** The log was truncated: it ends before the offset up to which it was read. */
   | { readonly kind: 'shortened'; readonly end: number }
-  /** The log has other records at offsets that were read: it was shortened and has grown again, or was replaced. */
+  /** The log has other records at offsets that were read: it was truncated and has grown again, or was replaced. */
   | { readonly kind: 'exchanged'; readonly end: number };
 
 /**
- * Compares a commit with the log. The group has read up to `read.end`, whose last batch was `read.mark`; `found` is the
- * batch that now contains the first offset of that batch.
+ * Compares a commit with the log. The group has read up to `read.end`, and `read.mark` was the last batch; `found` is
+ * the batch that now contains the first offset of `read.mark`.
  */
 export function compareWithLog(
   read: { committed: number; end: number; mark: LogMark | null; isForeign?: boolean },
@@ -35,20 +35,20 @@ export function compareWithLog(
 export function toFindingText(finding: Finding, committed: number): string {
   switch (finding.kind) {
     case 'intact':
-      return 'the log is the one that was read';
+      return 'the log is unchanged';
     case 'foreign':
       return (
-        `another tool committed offset ${committed}, without the metadata of a consumer: ` +
+        `another tool committed offset ${committed}, without consumer metadata: ` +
         'records before it may never have been read'
       );
     case 'unproven':
-      return 'nothing can be compared: retention deleted the batch that was read last';
+      return 'no comparison is possible: retention deleted the last batch that was read';
     case 'shortened':
-      return `the log ends at ${finding.end}, before what was read (committed: ${committed}): it has lost its end`;
+      return `the log ends at ${finding.end}, before the last read offset (committed: ${committed}): it was truncated`;
     case 'exchanged':
       return (
-        `the log has another record before the committed offset ${committed} than the one that was read ` +
-        `(it ends at ${finding.end}): it lost its end and has grown again, or was replaced`
+        `the record before the committed offset ${committed} is not the one that was read ` +
+        `(the log ends at ${finding.end}): the log was truncated and has grown again, or was replaced`
       );
     case 'expired':
       return (
@@ -59,15 +59,15 @@ export function toFindingText(finding: Finding, committed: number): string {
 }
 
 /**
- * An operator's decision about a paused partition. It is stored as a commit of a group that has no members, because
- * brokers accept commits of other groups from their members only. The paused partition commits it itself.
+ * An operator's decision about a paused partition. It is stored as a commit of a group without members, because brokers
+ * accept commits for an active group only from its members. The paused partition then commits the decided offset.
  */
 export interface OffsetDecision {
   readonly from: number;
-  /** The commit that it is about. It does not apply to any other. */
+  /** The only commit to which the decision applies. */
   readonly forCommit: { readonly committed: number; readonly mark: LogMark | null };
   readonly decidedAtMs: number;
-  /** Offsets that may have rows from an earlier log, by this decision and earlier ones, newest first. */
+  /** Offsets that may have rows from an earlier log, from this and earlier decisions, newest first. */
   readonly replaced: readonly ReplacedRange[];
 }
 
@@ -78,14 +78,14 @@ export interface ReplacedRange {
 }
 
 const FORMAT = 1;
-/** Brokers keep 4 KiB of metadata; a range is at most 40 characters. */
+/** Brokers keep 4 KiB of metadata; a range has at most 40 characters. */
 const RANGES_MAX = 40;
 
-/** The group that stores the decisions about another group. */
+/** The name of the group that stores the decisions about a group. */
 export const decisionGroupOf = (groupId: string): string => `${groupId}.offset-decisions`;
 
-export function toDecisionMetadata({ forCommit: answers, decidedAtMs, replaced }: OffsetDecision): string {
-  const { committed, mark } = answers;
+export function toDecisionMetadata({ forCommit, decidedAtMs, replaced }: OffsetDecision): string {
+  const { committed, mark } = forCommit;
   const ranges = replaced.slice(0, RANGES_MAX).map(({ start, end }) => [start, end]);
   return JSON.stringify({ v: FORMAT, c: committed, m: mark && fromMark(mark), t: decidedAtMs, r: ranges });
 }
@@ -95,7 +95,7 @@ function parseRange(value: unknown): ReplacedRange[] {
   return Number.isSafeInteger(start) && Number.isSafeInteger(end) ? [{ start, end }] : [];
 }
 
-/** Null for anything that is not a decision in a known format. */
+/** Parses a stored decision; null for any other value or format. */
 export function parseDecision(from: number, metadata: string | null): OffsetDecision | null {
   let value: Record<string, unknown> | null;
   try {

@@ -12,12 +12,12 @@ import { OwnershipOver } from './ownership.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
 const TOPIC = 'topic';
-/** As kafkajs marks a fault that no retry can help. */
+/** A fault that kafkajs marks as not retriable. */
 const notGranted = () => Object.assign(new Error('Not authorized to access group'), { retriable: false });
 
 afterEach(() => void vi.useRealTimers());
 
-/** A partition whose commits meet these faults, one each, and then succeed. */
+/** A partition whose commits fail with these faults, one each, and then succeed. */
 function openOwned(faults: (() => Error)[]) {
   const commits: string[] = [];
   const { logger, lines } = openLines();
@@ -32,30 +32,30 @@ function openOwned(faults: (() => Error)[]) {
   return { owned, commits, lines };
 }
 
-it('a commit that is refused because another member owns the partition is not retried', async () => {
+it('a commit refused because another member owns the partition is not retried', async () => {
   const { owned, commits } = openOwned([() => new Fenced()]);
   await expect(owned.commit(7, 'intent')).rejects.toThrow(Fenced);
   expect(commits).toEqual(['7 intent']);
 });
 
-it('a commit without an answer is retried unchanged', async () => {
-  const { owned, commits } = openOwned([() => new Error('the coordinator is away')]);
+it('a commit without a response is retried unchanged', async () => {
+  const { owned, commits } = openOwned([() => new Error('the coordinator is unavailable')]);
   await owned.commit(7, 'intent');
   expect(commits).toEqual(['7 intent', '7 intent']);
 });
 
-it('a commit is not retried when the partition is no longer assigned here', async () => {
+it('a commit is not retried after the partition was revoked', async () => {
   const { owned, commits } = openOwned([
     () => {
       owned.ownership.end();
-      return new Error('the coordinator is away');
+      return new Error('the coordinator is unavailable');
     },
   ]);
   await expect(owned.commit(7, '')).rejects.toThrow(OwnershipOver);
   expect(commits).toHaveLength(1);
 });
 
-it('a partition reports a commit as its blocker when brokers refuse it for good or for ten seconds, until it succeeds', async () => {
+it('a partition reports a commit that brokers refuse permanently or for ten seconds as its blocker, until the commit succeeds', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const blockers: (string | null)[] = [];
   const see = (fault: Error) => () => {
@@ -102,25 +102,28 @@ function openBench() {
   return { log, append, stopped, options };
 }
 
-it.each(['writer', 'handler'])('a %s whose commits are refused is not ready until they are accepted', async (kind) => {
-  const { log, append, options } = openBench();
-  log.refuseCommits(notGranted());
-  const consumer: Consumer =
-    kind === 'writer'
-      ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
-      : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
-  await append(1);
-  await until('not ready', () => !consumer.ready());
-  expect([...consumer.blockers()]).toEqual([
-    ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
-  ]);
-  log.refuseCommits(null);
-  await until('ready', () => consumer.ready());
-  await until('all is committed', () => log.committed(TOPIC, 0) === 1);
-  await consumer.close();
-});
+it.each(['writer', 'handler'])(
+  'a %s whose commits are refused is not ready until brokers accept them',
+  async (kind) => {
+    const { log, append, options } = openBench();
+    log.refuseCommits(notGranted());
+    const consumer: Consumer =
+      kind === 'writer'
+        ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
+        : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
+    await append(1);
+    await until('not ready', () => !consumer.ready());
+    expect([...consumer.blockers()]).toEqual([
+      ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
+    ]);
+    log.refuseCommits(null);
+    await until('ready', () => consumer.ready());
+    await until('all records are committed', () => log.committed(TOPIC, 0) === 1);
+    await consumer.close();
+  },
+);
 
-it('a writer whose dead letters are refused is not ready until they are accepted', async () => {
+it('a writer whose dead letters are refused is not ready until brokers accept them', async () => {
   const { log, append, options } = openBench();
   const deadLetters = log.openProducer();
   for (let i = 0; i < 2; i++) deadLetters.failNext(notGranted());
@@ -136,7 +139,7 @@ it('a writer whose dead letters are refused is not ready until they are accepted
   await consumer.close();
 });
 
-/** A sink that refuses to open its blocks of these numbers, counted from the first. */
+/** A sink that fails to open the blocks with these numbers, counted from 0. */
 function openFailingSink(store: TokenStore, failing: readonly number[]): BlockSink {
   const sink = createTokenSink(store);
   let opened = 0;
@@ -150,7 +153,7 @@ function openFailingSink(store: TokenStore, failing: readonly number[]): BlockSi
 }
 
 async function expectAllStored(consumer: MemoryConsumer, store: TokenStore, count: number) {
-  await until('all is stored', () => store.rows.length === count);
+  await until('all records are stored', () => store.rows.length === count);
   await until('ready', () => consumer.ready());
   await consumer.close();
   expect(store.offsets(TOPIC)).toEqual(Array.from({ length: count }, (_, offset) => `0/${offset}`));
@@ -159,7 +162,7 @@ async function expectAllStored(consumer: MemoryConsumer, store: TokenStore, coun
 it.each([
   ['while a block is being written', [1]],
   ['while nothing is being written', [0, 1, 2]],
-])('a writer that cannot add a record %s pauses, and continues by itself without a gap', async (_, failing) => {
+])('a writer that cannot add a record %s pauses, and then continues by itself without a gap', async (_, failing) => {
   const { log, append, stopped, options } = openBench();
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
@@ -171,7 +174,7 @@ it.each([
   expect(await stopped()).toBe('0');
 });
 
-it('a handler that fails pauses its partition, gets the same batch again, and handles every record once', async () => {
+it('a failing handler pauses its partition, gets the same batch again, and handles every record once', async () => {
   const { log, append, stopped, options } = openBench();
   const seen: number[] = [];
   let failing = 3;
@@ -184,7 +187,7 @@ it('a handler that fails pauses its partition, gets the same batch again, and ha
     },
   });
   await append(30);
-  await until('all is committed', () => log.committed(TOPIC, 0) === 30);
+  await until('all records are committed', () => log.committed(TOPIC, 0) === 30);
   expect(consumer.ready()).toBe(true);
   expect(await stopped()).toBe('0');
   await consumer.close();
@@ -197,13 +200,13 @@ it('a handler that fails to return its start offset is called again', async () =
   const consumer = log.openRecordConsumer({
     ...options,
     onAssign: async ({ committed }) => {
-      if (failing-- > 0) throw new Error('the store is of another log');
+      if (failing-- > 0) throw new Error('the store belongs to another log');
       return committed;
     },
     onBatch: async () => {},
   });
   await append(3);
-  await until('all is committed', () => log.committed(TOPIC, 0) === 3);
+  await until('all records are committed', () => log.committed(TOPIC, 0) === 3);
   expect(consumer.ready()).toBe(true);
   await consumer.close();
 });

@@ -3,14 +3,16 @@ import { Ownership, type Waits } from './ownership.ts';
 import type { Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Shorter faults (a broker restarts, a coordinator moves) are not reported as a reason, unless brokers call them final. */
+/**
+ * Shorter faults (a broker restarts, a coordinator moves) are not reported as a blocker, unless they are not retriable.
+ */
 const SHORT_FAULT_MS = 10_000;
-/** Half a minute first, because a migration is often under way; up to ten minutes, because a person is needed then. */
+/** Starts at half a minute, because a migration is often running; ends at ten minutes, when an operator is needed. */
 const PAUSE_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
 export interface OwnedPartitionOptions extends Reports {
   readonly log: LogPartition;
-  /** Tests only: shorter waits between attempts, and before a paused partition is tried again. */
+  /** Tests only: shorter waits between attempts, and before a paused partition is retried. */
   readonly waits?: { readonly attempt: Waits; readonly pause: Waits } | undefined;
 }
 
@@ -37,8 +39,8 @@ export class OwnedPartition {
   }
 
   /**
-   * Commits an offset; retries until the coordinator accepts it, since a missing grant may be given later.
-   * @throws Fenced when the partition belongs to another member, OwnershipOver when it is no longer assigned here
+   * Commits an offset; retries until the coordinator accepts it, since a missing grant may be added later.
+   * @throws Fenced when the partition belongs to another member, OwnershipOver when it was revoked
    */
   async commit(offset: number, metadata: string): Promise<void> {
     const { log } = this.#options;
@@ -46,7 +48,7 @@ export class OwnedPartition {
   }
 
   /**
-   * Repeats a step until it succeeds. Reports a fault that lasts, or that brokers call final, as the blocker.
+   * Retries a step until it succeeds. Reports a lasting or non-retriable fault as the blocker.
    * @throws Fenced, OwnershipOver
    */
   async insist(step: 'commit' | 'dead-letter', problem: string, work: () => Promise<void>): Promise<void> {
@@ -96,7 +98,7 @@ export class OwnedPartition {
     await this.ownership.pause(waitMs);
   }
 
-  /** The failed work has succeeded, so the partition continues at `offset`. */
+  /** Continues at `offset` after the failed work has succeeded. */
   resume(offset: number): void {
     const { log, logger } = this.#options;
     this.#endPause?.();

@@ -4,21 +4,21 @@ export class OwnershipOver extends Error {
   override readonly name = 'OwnershipOver';
 }
 
-/** First and longest wait between attempts. It doubles in between; each wait is up to half longer, at random. */
+/** First and longest wait between attempts. Waits double, plus a random share of up to a half. */
 export interface Waits {
   readonly minMs: number;
   readonly maxMs: number;
 }
 
-/** A store with a short fault is retried immediately; one that is down, twelve times a minute. */
+/** Short faults are retried almost immediately; a store that is down, twelve times per minute. */
 const ATTEMPT_WAITS: Waits = { minMs: 100, maxMs: 5_000 };
 
-/** The time from a partition's assignment to its end. After that nothing may be written or committed. */
+/** The time from a partition's assignment to its revocation. Afterwards nothing may be written or committed. */
 export class Ownership {
   readonly #controller = new AbortController();
   readonly #waits: Waits;
 
-  /** @param waits other than production's for tests only */
+  /** @param waits set by tests only */
   constructor(waits: Waits = ATTEMPT_WAITS) {
     this.#waits = waits;
   }
@@ -27,7 +27,7 @@ export class Ownership {
     return this.#controller.signal;
   }
 
-  get over(): boolean {
+  get hasEnded(): boolean {
     return this.#controller.signal.aborted;
   }
 
@@ -37,13 +37,13 @@ export class Ownership {
 
   /** @throws OwnershipOver */
   check(): void {
-    if (this.over) throw new OwnershipOver();
+    if (this.hasEnded) throw new OwnershipOver();
   }
 
   /**
-   * Repeats `work` until it succeeds, with waits in between.
-   * @param passes true for a temporary fault; any other is thrown
-   * @throws OwnershipOver as soon as the ownership is over, whatever the result of `work`
+   * Retries `work` until it succeeds, with waits in between.
+   * @param passes true for a temporary fault; any other fault is thrown
+   * @throws OwnershipOver as soon as the ownership has ended, whatever the result of `work`
    */
   async retry<T>(work: () => Promise<T>, passes: (fault: unknown) => boolean): Promise<T> {
     const { minMs, maxMs } = this.#waits;
@@ -59,7 +59,7 @@ export class Ownership {
     }
   }
 
-  /** Waits this long, and up to half as long again. Resolves early when the ownership ends. */
+  /** Waits for `ms` plus a random share of up to a half. Resolves early when the ownership ends. */
   async pause(ms: number): Promise<void> {
     await delay(ms * (1 + Math.random() / 2), undefined, { signal: this.signal }).catch(() => {});
   }

@@ -5,23 +5,23 @@ import type { BlockReading, StreamMetrics } from './stream-metrics.ts';
 
 export interface PartitionWorker extends BlockReading {
   readonly next: number;
-  /** The offset after everything that is done and committed. */
+  /** The offset after all completed and committed work. */
   readonly done: number;
-  /** `done`, or `next` when no record waits for work, because offsets without a record are never done. */
+  /** `done`, or `next` when no record is waiting, because offsets without a record are never done. */
   readonly settled: number;
   readonly healthy: boolean;
-  /** Why it makes no progress; null when nothing blocks it. */
+  /** Why the partition makes no progress; null when nothing blocks it. */
   readonly blocker: string | null;
-  /** The last batch that it has read; null when that is unknown. */
+  /** The last batch that was read; null when unknown. */
   readonly lastRead: LogMark | null;
   /**
-   * Adds records from `next` on, without waiting; everything before `end` has been read or does not exist.
-   * @param batches the batches of the log that hold them, including transaction markers
+   * Adds records from `next` on, without waiting. All records before `end` have been read or do not exist.
+   * @param batches the log batches that contain the records, including transaction markers
    */
   accept(records: readonly StreamRecord[], end: number, batches?: readonly LogMark[]): void;
-  /** Finishes what must be finished, within `budgetMs`, and ends. */
+  /** Finishes work that must not be left to the next owner, within `budgetMs`, and ends. */
   drain(budgetMs: number): Promise<void>;
-  /** The partition is no longer assigned here: nothing is written or committed after this. */
+  /** Ends the worker when the partition is revoked: nothing is written or committed afterwards. */
   end(): void;
 }
 

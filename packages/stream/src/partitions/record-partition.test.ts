@@ -6,7 +6,7 @@ import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
 import { RecordPartition } from './record-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
-it('a second drain of a record partition waits for the current batch like the first, and the batch is committed', async () => {
+it('a second drain of a record partition also waits for the current batch, and the batch is committed', async () => {
   const commits: number[] = [];
   const handled = Promise.withResolvers<void>();
   const partition = new RecordPartition({
@@ -29,8 +29,8 @@ it('a record partition logs each reason for a missing start offset and a failed 
   const { logger, lines } = openLines();
   const metrics = createMetrics('test');
   const faults = ['no epoch', 'no epoch', 'no connection'];
-  const failNext = (left: string[]) => {
-    const reason = left.shift();
+  const failNext = (remaining: string[]) => {
+    const reason = remaining.shift();
     if (reason !== undefined) throw new RetryableFault(reason);
   };
   const onAssign = async ({ committed }: { committed: number }) => {
@@ -41,7 +41,7 @@ it('a record partition logs each reason for a missing start offset and a failed 
   const handler = { onAssign, onBatch: async () => failNext(batchFaults) };
   const streamMetrics = createStreamMetrics(metrics);
   const worker = new RecordPartition({ log: fakeLog(), handler, logger, metrics: streamMetrics, waits: NO_WAITS });
-  // Records are ignored before the start offset is known.
+  // Records are ignored until the start offset is known.
   await until('the batch', () => {
     worker.accept(toRecords(['row']), 1);
     return worker.done === 1;

@@ -8,18 +8,18 @@ import { type Ownership, OwnershipOver } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Enough to pipeline a store's calls, few enough to repeat after a fault. */
+/** Large enough to pipeline store calls, small enough to repeat after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
 const BATCHES_WAITING_MAX = 4;
 
 /**
  * What a partition does with fetched records.
- * - `starting`: ignores them until the handler has returned the start offset.
- * - `reading`: queues them, and fetches more.
- * - `full`: queues them, and fetches none until batches have been handled.
- * - `paused`: ignores them after a permanent fault; the same work is retried, rarely.
- * - `draining`: ignores them, and finishes the current batch.
- * - `ended`: the partition is no longer assigned here, and the handler is notified.
+ * - `starting`: ignores records until the handler has returned the start offset.
+ * - `reading`: queues records, and continues fetching.
+ * - `full`: queues records, and stops fetching until batches have been handled.
+ * - `paused`: ignores records after a permanent fault; the same work is retried at long intervals.
+ * - `draining`: ignores records, and finishes the current batch.
+ * - `ended`: the partition was revoked, and the handler is notified.
  */
 type Intake = 'starting' | 'reading' | 'full' | 'paused' | 'draining' | 'ended';
 
@@ -27,7 +27,7 @@ export interface RecordPartitionOptions extends OwnedPartitionOptions {
   handler: BatchHandler;
 }
 
-/** One partition of a record consumer. It handles batches in order, one at a time, and commits each when it is done. */
+/** One partition of a record consumer. Handles batches in order, one at a time, and commits each completed batch. */
 export class RecordPartition implements PartitionWorker {
   readonly #options: RecordPartitionOptions;
   readonly #owned: OwnedPartition;
@@ -36,7 +36,7 @@ export class RecordPartition implements PartitionWorker {
   next: number;
   done: number;
   #committed: number;
-  /** Batches that have ended but are not committed, because work of them or of earlier ones is unfinished. */
+  /** Batches that have ended but are not committed, because their work or earlier work is unfinished. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
   /** The batch whose handler last reported finished work, until `unfinishedFrom` is called. */
   #workEnded: BatchPosition | null = null;
@@ -72,7 +72,7 @@ export class RecordPartition implements PartitionWorker {
 
   get settled(): number {
     const isBusy = this.#working !== null || this.#queue.length > 0;
-    return isBusy || this.#ownership.over || this.#intake === 'paused' ? this.done : this.next;
+    return isBusy || this.#ownership.hasEnded || this.#intake === 'paused' ? this.done : this.next;
   }
 
   get healthy(): boolean {
@@ -88,7 +88,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   accept(records: readonly StreamRecord[], end: number, batches: readonly LogMark[] = []): void {
-    if (this.#ownership.over || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
+    if (this.#ownership.hasEnded || (this.#intake !== 'reading' && this.#intake !== 'full')) return;
     this.#trail.add(batches);
     for (const record of records) if (record.offset >= this.next) this.#queue.push(record);
     this.next = Math.max(this.next, end);
@@ -100,7 +100,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    // A paused partition would use the whole budget, and one that has not started has no work.
+    // A paused partition would use the whole budget, and a partition that has not started has no work.
     const hasWork = this.#working !== null && ['reading', 'full', 'draining'].includes(this.#intake);
     if (this.#intake !== 'ended') this.#intake = 'draining';
     if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});
@@ -117,16 +117,16 @@ export class RecordPartition implements PartitionWorker {
     void (this.#working ?? Promise.resolve()).then(() => handler.onRevoke?.(log.topic, log.partition));
   }
 
-  /** Not awaited by the join of the group: a store that is down must not delay heartbeats. */
+  /** Not awaited by the group's join, because a store that is down must not delay heartbeats. */
   async #start(): Promise<void> {
     const { log } = this.#options;
     try {
       const start = await this.#insist(() => this.#fetchStart());
       this.next = start;
       this.done = start;
-      // Reading starts before the commit, so the commit's mark comes after what is read first.
+      // Reading starts before the commit, so the commit's mark follows the first records.
       if (start < log.committed) this.#trail = new MarkTrail(null);
-      // It may have been drained or ended in the meantime.
+      // The partition may have been drained or ended in the meantime.
       if (this.#intake === 'starting') this.#intake = 'reading';
       log.seek(start);
       log.resume();
@@ -137,7 +137,7 @@ export class RecordPartition implements PartitionWorker {
     }
   }
 
-  /** Calls `onAssign` until it returns. Logs a repeated reason once. */
+  /** Calls `onAssign` until it returns. Logs each reason once. */
   async #fetchStart(): Promise<number> {
     const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, start: logStart } = log;
@@ -162,7 +162,7 @@ export class RecordPartition implements PartitionWorker {
 
   async #work(): Promise<void> {
     const { log, metrics } = this.#options;
-    const isRunning = () => this.#intake !== 'draining' && !this.#ownership.over;
+    const isRunning = () => this.#intake !== 'draining' && !this.#ownership.hasEnded;
     try {
       while ((this.#queue.length > 0 || this.#workEnded !== null) && isRunning())
         if (this.#workEnded !== null) await this.#commit(this.#workEnded);
@@ -191,7 +191,7 @@ export class RecordPartition implements PartitionWorker {
       workEnded: () => {
         this.#workEnded = position;
         const isReading = this.#intake === 'reading' || this.#intake === 'full';
-        if (!this.#ownership.over && isReading) this.#working ??= this.#work();
+        if (!this.#ownership.hasEnded && isReading) this.#working ??= this.#work();
       },
     };
     await this.#insist(() => this.#callHandler(records, position));
@@ -204,7 +204,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   /**
-   * Repeats work until it succeeds, and pauses the partition in between. Records ignored while it was paused are fetched
+   * Retries work until it succeeds, and pauses the partition in between. Records ignored during a pause are fetched
    * again.
    * @throws OwnershipOver
    */
@@ -247,7 +247,7 @@ export class RecordPartition implements PartitionWorker {
     this.#ownership.check();
   }
 
-  /** Commits never move back, also after a start before the committed offset. */
+  /** Commits never move back, even after a start before the committed offset. */
   async #commit(position: BatchPosition) {
     this.#workEnded = null;
     const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;

@@ -13,7 +13,7 @@ function openLog() {
   return { lines, fail };
 }
 
-it('the log of retries has one line for a reason of all partitions, without a stack, and counts at growing intervals', () => {
+it('the retry log has one line per reason for all partitions, without a stack, and reports counts at growing intervals', () => {
   const { lines, fail } = openLog();
   for (let attempt = 0; attempt < 120; attempt++) fail(attempt % 6, `refused, attempt ${attempt}`);
   expect(lines).toHaveLength(1);
@@ -26,7 +26,7 @@ it('the log of retries has one line for a reason of all partitions, without a st
   expect(lines[1]).toMatchObject({ attempts: 121, partitions: 6, forSeconds: 1 });
 });
 
-it('the log of retries reports another reason, and a reason that returns after a minute, immediately', () => {
+it('the retry log immediately reports a new reason, and a reason that recurs after a minute', () => {
   const { lines, fail } = openLog();
   for (const reason of ['refused', 'refused', 'busy']) fail(0, reason);
   vi.advanceTimersByTime(60_000);
@@ -38,10 +38,10 @@ it('the log of retries reports another reason, and a reason that returns after a
   ]);
 });
 
-it('a retry notice is due for the first failed attempt, then less and less often, at least every ten minutes', () => {
+it('a retry notice is due for the first failed attempt, then at growing intervals of up to ten minutes', () => {
   const notice = new RetryNotice();
   const dueAt: number[] = [];
-  // A day of attempts, one in five seconds.
+  // A day of attempts, one every five seconds.
   for (let second = 0; second < 86_400; second += 5) {
     const due = notice.next();
     if (due !== null) {

@@ -1,6 +1,6 @@
 import type { Logger } from '@playline/runtime';
 
-/** First and longest time between two lines about the same attempts; it doubles in between. */
+/** First and longest interval between two lines about the same incident; it doubles in between. */
 const DISTANCE_MIN_MS = 1_000;
 const DISTANCE_MAX_MS = 600_000;
 
@@ -11,7 +11,7 @@ export class RetryNotice {
   #dueMs = 0;
   #distanceMs = DISTANCE_MIN_MS;
 
-  /** Counts a failed attempt. @returns the number of attempts and their duration when a line is due; else null */
+  /** Counts a failed attempt. @returns the number of attempts and their duration when a line is due, otherwise null */
   next(): { attempts: number; forSeconds: number } | null {
     const nowMs = performance.now();
     if (this.#attempts++ === 0) this.#sinceMs = nowMs;
@@ -24,7 +24,7 @@ export class RetryNotice {
 
 /** Longer than the longest wait between two attempts. A failure after such a pause is a new incident. */
 const INCIDENT_END_MS = 60_000;
-/** Reasons with changing texts could otherwise be kept for ever. */
+/** Bounds memory when reasons contain varying text. */
 const INCIDENTS_MAX = 100;
 
 interface Incident {
@@ -42,10 +42,10 @@ export interface FailedAttempt {
 }
 
 const toReason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-/** Lines that differ only in numbers (offsets, ports, durations) count as the same. */
+/** Lines that differ only in numbers (offsets, ports, durations) belong to the same incident. */
 const toShape = (text: string) => text.replace(/\d+/g, '#');
 
-/** Logs failed attempts of all partitions of a process together, because a store that refuses one refuses all. */
+/** Logs the failed attempts of all partitions in a process together, because a store usually refuses all of them. */
 export class RetryLog {
   readonly #logger: Logger;
   readonly #incidents = new Map<string, Incident>();

@@ -8,7 +8,7 @@ import { createTokenNotes, storeOnce } from './store-once.ts';
 
 const TOPIC = 'topic';
 
-/** Owners of one block, each with its own notes, that write it in turn until it is stored. */
+/** Owners of a block, each with its own notes, that write the block in turn until it is stored. */
 function openOwners(store: TokenStore, count: number, offsets: readonly number[]) {
   const end = Math.max(...offsets) + 1;
   const sink = createTokenSink(store);
@@ -22,15 +22,15 @@ function openOwners(store: TokenStore, count: number, offsets: readonly number[]
 
 const outcomes = fc.constantFrom<InsertOutcome>('stored', 'refused', 'halfway', 'unanswered', 'forgotten');
 
-it('every row of a block is stored once, whichever owner writes it, and whatever becomes of the inserts', async () => {
+it('every row of a block is stored once, whichever owners write it, and whatever the outcomes of the inserts', async () => {
   const offsets = fc.uniqueArray(fc.nat(60), { minLength: 1, maxLength: 20 });
   const turns = fc.array(fc.nat(2), { maxLength: 40 });
   const property = fc.asyncProperty(
     ...[offsets, turns, fc.array(outcomes, { maxLength: 30 }), fc.constantFrom(1, 2, 4, 100)],
-    async (offsets, turns, left, rowsMax) => {
+    async (offsets, turns, remaining, rowsMax) => {
       const store = new TokenStore();
       store.rowsMax = rowsMax;
-      store.onInsert = () => left.shift() ?? 'stored';
+      store.onInsert = () => remaining.shift() ?? 'stored';
       const owners = openOwners(store, 3, offsets);
       let tried = false;
       const attempt = async (owner: number) => {
@@ -53,13 +53,13 @@ it('every row of a block is stored once, whichever owner writes it, and whatever
   await fc.assert(property, { numRuns: 200 });
 });
 
-it('every row of a block is stored once when owners write at the same time and inserts arrive in any order', async () => {
+it('every row of a block is stored once when owners write concurrently and inserts arrive in any order', async () => {
   const order = fc.scheduler();
-  const property = fc.asyncProperty(order, fc.array(outcomes, { maxLength: 12 }), async (scheduler, left) => {
+  const property = fc.asyncProperty(order, fc.array(outcomes, { maxLength: 12 }), async (scheduler, remaining) => {
     const offsets = [0, 1, 2, 3, 4, 5, 6];
     const store = new TokenStore();
     store.onInsert = async () => {
-      const outcome = left.shift() ?? 'stored';
+      const outcome = remaining.shift() ?? 'stored';
       await scheduler.schedule(Promise.resolve(), outcome);
       return outcome;
     };
@@ -72,26 +72,26 @@ it('every row of a block is stored once when owners write at the same time and i
         );
       for (let triedBefore = !first; !(await attempt(triedBefore)); triedBefore = true);
     };
-    // The first owner may be a zombie that still takes the block for untried. Its result does not count.
+    // The first owner may be a zombie that still considers the block untried. Its result does not count.
     const all = Promise.all(owners.map((write, index) => untilStored(write, index === 0)));
     await scheduler.waitFor(all);
     expect(store.offsets(TOPIC)).toEqual(offsets.map((offset) => `0/${offset}`));
   });
-  // A row doubled by two owners at its last token showed once in ten thousand runs.
+  // Many runs, because two owners duplicating a row at its last token occurred once in ten thousand runs.
   await fc.assert(property, { numRuns: runsOf({ quick: 500, all: 5_000 }) });
 });
 
-it('two owners at the same time store a row once whose own token is used up', async () => {
+it("two concurrent owners store a row once, even if the row's own token is used up", async () => {
   const store = new TokenStore();
-  const left: InsertOutcome[] = ['forgotten'];
-  store.onInsert = async () => left.shift() ?? 'stored';
+  const remaining: InsertOutcome[] = ['forgotten'];
+  store.onInsert = async () => remaining.shift() ?? 'stored';
   const [first, second, third] = openOwners(store, 3, [0]);
   await expect(first!(false)).rejects.toThrow(RetryableFault);
   await Promise.all([second!(true), third!(true)]);
   expect(store.offsets(TOPIC)).toEqual(['0/0']);
 });
 
-it('a block that is refused for its size is halved until it fits, and sent as a whole only a few times', async () => {
+it('a block that is refused for its size is halved until it fits, after only a few attempts as a whole', async () => {
   const offsets = Array.from({ length: 1_000 }, (_, offset) => offset);
   const store = new TokenStore();
   store.rowsMax = 300;
@@ -108,7 +108,7 @@ it('a block that is refused for its size is halved until it fits, and sent as a 
   expect(store.insertSizes.length).toBeLessThan(40);
 });
 
-it('a table with two rows for one record is refused before anything is sent', async () => {
+it('two rows for one record in a table are refused before anything is sent', async () => {
   const insert = vi.fn();
   const attempt = (triedBefore: boolean) =>
     storeOnce({
@@ -126,6 +126,6 @@ it('a table with two rows for one record is refused before anything is sent', as
       },
     });
   for (const triedBefore of [false, true])
-    await expect(attempt(triedBefore)).rejects.toThrow('two rows of the record at offset 1');
+    await expect(attempt(triedBefore)).rejects.toThrow('two rows from the record at offset 1');
   expect(insert).not.toHaveBeenCalled();
 });

@@ -3,14 +3,14 @@ import type { Metrics } from '@playline/runtime';
 import { StoreFault } from '@playline/stores';
 import { OversizeFault, RetryableFault } from '../ports.ts';
 
-/** Rows of one block for one table, named by index. Offsets are unique, so they identify stored rows. */
+/** Rows of a block for one table, identified by index. Offsets are unique, so they identify stored rows. */
 export interface TokenRows {
   readonly count: number;
   offsetOf(row: number): number;
-  /** The part of the table that the row belongs to. The store remembers tokens by part. */
+  /** The table partition of the row. The store keeps tokens per partition. */
   partOf(row: number): number;
   /**
-   * Inserts the rows, unless the store remembers the token.
+   * Inserts the rows, unless the store knows the token.
    * @throws RetryableFault when it is unknown whether the rows are stored, OversizeFault when there were too many
    */
   insert(rows: readonly number[], token: string): Promise<void>;
@@ -18,9 +18,9 @@ export interface TokenRows {
   storedOffsets(rows: readonly number[]): Promise<ReadonlySet<number>>;
 }
 
-/** What this owner knows about the tokens of a block; one for each block, kept between attempts. */
+/** What an owner knows about the tokens of a block, kept between attempts. */
 export interface TokenNotes {
-  /** Tokens that the store remembers for certain: any other insert under them is dropped. */
+  /** Tokens that the store certainly knows: further inserts under them are dropped. */
   readonly closed: Set<string>;
   /** How often an insert under a token was refused for its size. */
   readonly refusals: Map<string, number>;
@@ -32,20 +32,20 @@ export interface StoreOnceOptions {
   readonly rows: TokenRows;
   readonly start: number;
   readonly end: number;
-  /** The token for the rows of a range of offsets, the same for every owner. */
+  /** The token for the rows in a range of offsets, the same for every owner. */
   tokenOf(start: number, end: number): string;
   /** True when rows of the block may have been sent before. */
   readonly triedBefore: boolean;
   readonly notes: TokenNotes;
 }
 
-/** After this many refusals of one token (about three seconds), its size is the cause. Halving too early costs little. */
+/** After this many refusals under a token (about three seconds), size is the cause. Halving too early costs little. */
 const REFUSALS_MAX = 5;
 
 /**
- * Stores the rows of a block once, whatever earlier attempts did. Call it until it resolves. Of a block that was tried
- * before, (1) stored rows are left out; (2) the rest is sent under the token of the range, so that the store drops copies
- * in flight; (3) rows that are missing even then are sent under the tokens of the two halves. A range that cannot be
+ * Stores the rows of a block once, whatever earlier attempts did. To be called until it resolves. For a block that was
+ * tried before, (1) stored rows are omitted; (2) the rest is sent under the range's token, so that the store drops
+ * copies in flight; (3) rows that are still missing are sent under the tokens of the two halves. A range that cannot be
  * halved uses further tokens. Every owner uses the same tokens in the same order.
  * @throws RetryableFault; Error, before anything is sent, when two rows come from one record
  */
@@ -61,7 +61,7 @@ export async function storeOnce(options: StoreOnceOptions): Promise<void> {
 function checkOffsets({ count, offsetOf }: TokenRows): void {
   let last = -1;
   let row = 0;
-  // Rows are nearly always in the order of the log: checked without memory.
+  // Rows are nearly always in log order, which is checked without memory.
   for (; row < count; row++) {
     const offset = offsetOf(row);
     if (offset <= last) break;
@@ -71,7 +71,7 @@ function checkOffsets({ count, offsetOf }: TokenRows): void {
   const seen = new Set<number>();
   for (row = 0; row < count; row++) {
     const offset = offsetOf(row);
-    if (seen.has(offset)) throw new Error(`two rows of the record at offset ${offset} cannot be stored once`);
+    if (seen.has(offset)) throw new Error(`two rows from the record at offset ${offset} cannot be stored exactly once`);
     seen.add(offset);
   }
 }
@@ -101,7 +101,7 @@ async function storeRest(options: StoreOnceOptions, rest: readonly number[], ran
   );
 }
 
-/** Stores rows of a range that cannot be halved, under further tokens that are the same for every owner. */
+/** Stores the rows of a range that cannot be halved, under further tokens that are the same for every owner. */
 async function storeUnderFurther(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   for (let missing = rest, further = 1; missing.length > 0; further++) {
     await close(options, missing, `${token}|${further}`);
@@ -109,7 +109,10 @@ async function storeUnderFurther(options: StoreOnceOptions, rest: readonly numbe
   }
 }
 
-/** Makes the store remember the token in each part of the rows: with all rows, or with one row a part if they are too many. */
+/**
+ * Makes the store keep the token in each table partition: with all rows, or one row per partition if there are too
+ * many.
+ */
 async function close(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
   const { rows, notes } = options;
   if (notes.closed.has(token)) return;
@@ -135,7 +138,7 @@ async function countRefusal(notes: TokenNotes, token: string, insert: () => Prom
 
 export interface StoreFoldingOptions {
   readonly count: number;
-  /** Names the rows; used by the first attempt only. */
+  /** Token for the rows, used by the first attempt only. */
   readonly token: string;
   readonly triedBefore: boolean;
   readonly notes: TokenNotes;
@@ -144,8 +147,8 @@ export interface StoreFoldingOptions {
 }
 
 /**
- * Stores rows of a table in which copies of a row count as one. Call it until it resolves. After a first attempt, rows are
- * sent under new tokens, so an acknowledgement proves that they are stored. Rows refused for their size are halved.
+ * Stores rows in a table that deduplicates rows. To be called until it resolves. After the first attempt, rows are sent
+ * under new tokens, so an acknowledgement proves that they are stored. Rows refused for their size are halved.
  * @throws RetryableFault
  */
 export async function storeFolding(options: StoreFoldingOptions): Promise<void> {
@@ -164,21 +167,18 @@ export async function storeFolding(options: StoreFoldingOptions): Promise<void> 
 
 export type StoreCalls = ReturnType<typeof createStoreCalls>;
 
-/** From a small block on an idle engine to one that waits for merges. */
+/** From a small block on an idle server to a block that waits for merges. */
 const INSERT_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Counts rows, inserts, their duration and their faults by table, and converts faults to those of block consumers. */
+/** Measures rows, inserts, insert durations and faults by table, and converts faults for block consumers. */
 export function createStoreCalls(metrics: Metrics) {
   const rowsTotal = metrics.counter('playline_store_rows_total', 'Rows acknowledged by the store', ['table']);
   const insertsTotal = metrics.counter('playline_store_inserts_total', 'Inserts acknowledged by the store', ['table']);
-  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Time of acknowledged inserts', {
+  const seconds = metrics.histogram('playline_store_insert_duration_seconds', 'Duration of acknowledged inserts', {
     bucketsSeconds: INSERT_SECONDS,
     labelNames: ['table'],
   });
-  const faultsTotal = metrics.counter('playline_store_faults_total', 'Faults of the store, by its name for them', [
-    'table',
-    'code',
-  ]);
+  const faultsTotal = metrics.counter('playline_store_faults_total', 'Store faults, by error name', ['table', 'code']);
   const query = async <T>(table: string, work: () => Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -190,7 +190,7 @@ export function createStoreCalls(metrics: Metrics) {
   };
   return {
     query,
-    /** Runs an insert. @param rows counted when the store has acknowledged them */
+    /** Runs an insert. @param rows number of rows, counted after the acknowledgement */
     insert: (table: string, rows: number, work: () => Promise<void>): Promise<void> =>
       query(table, async () => {
         const stop = seconds.startTimer({ table });

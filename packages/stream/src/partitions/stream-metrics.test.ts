@@ -4,13 +4,13 @@ import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts'
 
 afterEach(() => void vi.useRealTimers());
 
-/** Values of a metric by its labels, without the service. */
+/** Values of a metric by labels, without the service label. */
 async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
   const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith(`${name}{`));
   return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));
 }
 
-it('the lag metric has the partitions that are assigned when it is read, and no others', async () => {
+it('the lag metric contains only the partitions that are assigned at the time of the scrape', async () => {
   const metrics = createMetrics('test');
   let readings: PartitionReading[] = [];
   let refreshed = 0;
@@ -33,7 +33,7 @@ it('the lag metric has the partitions that are assigned when it is read, and no 
   expect(await read(metrics, 'playline_stream_lag_records')).toEqual([]);
 });
 
-it('the write age metric has the oldest write of a topic, and no topics without blocks', async () => {
+it('the write age metric contains the oldest write per topic, and no topics without blocks', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const nowMs = performance.now();
   const metrics = createMetrics('test');
@@ -50,13 +50,13 @@ it('the write age metric has the oldest write of a topic, and no topics without 
   expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
 });
 
-it('the retention metric has the seconds until retention may delete what waits, of the partition with the fewest', async () => {
+it('the retention metric contains the fewest seconds until retention may delete waiting records, by topic', async () => {
   const metrics = createMetrics('test');
   const hour = 3_600_000;
   const waitingFor = (hours: number | null) => (hours === null ? null : Date.now() - hours * hour);
   const reading = (topic: string, hours: number | null, retentionMs: number | null = 72 * hour) =>
     ({ topic, partition: 0, lag: 0, oldestUnwrittenMs: waitingFor(hours), retentionMs }) satisfies PartitionReading;
-  const readings = [reading('a', 2), reading('a', 70), reading('b', null), reading('for ever', 5, null)];
+  const readings = [reading('a', 2), reading('a', 70), reading('b', null), reading('forever', 5, null)];
   createStreamMetrics(metrics).watch({ readings: () => [...readings, { topic: 'c', partition: 0, lag: 0 }] });
   expect(await read(metrics, 'playline_stream_retention_left_seconds')).toEqual([
     '{topic="b"} 259200',

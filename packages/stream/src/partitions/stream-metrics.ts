@@ -4,9 +4,9 @@ export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' 
 
 /** Progress of writing blocks; absent for workers without blocks. */
 export interface BlockReading {
-  /** Start of the current write by `performance.now()`; null when there is none. */
+  /** Start of the current write by `performance.now()`; null without a write. */
   readonly writingSinceMs?: number | null;
-  /** Epoch milliseconds of the first unwritten record; null when none waits. */
+  /** Epoch milliseconds of the first unwritten record; null when no record waits. */
   readonly oldestUnwrittenMs?: number | null;
 }
 
@@ -14,32 +14,32 @@ export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
   readonly lag: number;
-  /** How long the log keeps records; null when that is unknown, and when it keeps them for ever. */
+  /** Retention of the topic; null when it is unknown or unlimited. */
   readonly retentionMs?: number | null;
 }
 
 export interface ReadingSource {
-  /** Updates what `readings` returns, within a bound; never throws. */
+  /** Updates the result of `readings`, within a bound; never throws. */
   refresh?(): Promise<void>;
   readings(): readonly PartitionReading[];
 }
 
-/** Records are counted when their block is committed, so a block that is built again counts once. */
+/** Records are counted when their block is committed, so a rebuilt block counts once. */
 export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
   block(topic: string, result: 'written' | 'recovered' | 'fenced'): void;
   retry(topic: string, step: RetryStep): void;
-  /** Offsets that the log no longer had, or never had. */
+  /** Counts offsets that the log no longer had, or never had. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
-  /** Reads this consumer whenever the metrics are read. @returns a function that ends it */
+  /** Reads this consumer at each scrape. @returns a function that stops it */
   watch(source: ReadingSource): () => void;
 }
 
 const nothing = () => {};
 const counts = { record: nothing, block: nothing, retry: nothing, skipped: nothing, stopped: nothing };
 const NO_METRICS: StreamMetrics = { ...counts, watch: () => nothing };
-/** Consumers of one service share its registry, which accepts each name once. */
+/** Consumers in one service share the metrics registry, which accepts each name once. */
 const known = new WeakMap<Metrics, StreamMetrics>();
 
 export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics {
@@ -53,7 +53,7 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
     'reason',
   ]);
   const blocks = counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', ['result']);
-  const retries = counter('playline_stream_retries_total', 'Attempts repeated after a temporary fault', ['step']);
+  const retries = counter('playline_stream_retries_total', 'Retries after a temporary fault', ['step']);
   const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
   const help = 'Partitions stopped by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
@@ -70,60 +70,63 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   return created;
 }
 
-/** Computed at each scrape: a stored value would outlive its backlog or its partition. */
+/** Computed at each scrape, because a stored value would outlive its backlog or partition. */
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
-  metrics.collectedGauge(
-    'playline_stream_lag_records',
-    'Records behind the end of the log, by partition assigned here',
-    {
-      labelNames: ['topic', 'partition'],
-      async collect(gauge) {
-        await Promise.all([...sources].map((source) => source.refresh?.()));
-        gauge.reset();
-        for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
-      },
+  metrics.collectedGauge('playline_stream_lag_records', 'Records before the end of the log, by assigned partition', {
+    labelNames: ['topic', 'partition'],
+    async collect(gauge) {
+      await Promise.all([...sources].map((source) => source.refresh?.()));
+      gauge.reset();
+      for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
     },
-  );
+  });
   const gauge = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['topic'],
       collect(target) {
         target.reset();
         const known = readings().map((reading) => ({ topic: reading.topic, value: measure(reading) }));
-        // The last value of a topic counts.
+        // The last value per topic is reported.
         const sorted = known.toSorted((a, b) => order * ((a.value ?? 0) - (b.value ?? 0)));
         for (const { topic, value } of sorted) if (value !== null) target.set({ topic }, value);
       },
     });
-  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running write of a block', writeSeconds, 1);
-  gauge('playline_stream_retention_left_seconds', 'Seconds until retention may delete a record', secondsLeft, -1);
+  gauge('playline_stream_oldest_write_seconds', 'Age of the oldest running block write', writeSeconds, 1);
+  gauge(
+    'playline_stream_retention_left_seconds',
+    'Seconds until retention may delete a waiting record',
+    secondsLeft,
+    -1,
+  );
   return (source) => {
     sources.add(source);
     return () => sources.delete(source);
   };
 }
 
-/** Seconds since the start of the current write; 0 for none, null for a worker without blocks. */
+/** Seconds since the start of the current write; 0 without a write, null for a worker without blocks. */
 function writeSeconds({ writingSinceMs }: PartitionReading): number | null {
   if (writingSinceMs === undefined) return null;
   return writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
 }
 
-/** The whole retention if nothing waits; null if it is not known. */
+/**
+ * Seconds until the first waiting record expires; the full retention if none waits, null if the retention is unknown.
+ */
 function secondsLeft({ oldestUnwrittenMs, retentionMs }: PartitionReading): number | null {
   if (oldestUnwrittenMs === undefined || retentionMs == null) return null;
   return hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs) * 3600;
 }
 
 const HOUR_MS = 3_600_000;
-/** Repairing a store may take a night and a morning. */
+/** Enough time to repair a store that fails in the evening. */
 export const ALARM_HOURS = 24;
 
 /**
- * Hours until retention may delete a record, to one decimal; negative when that time has passed. By the wall clock, as
- * retention is. Kafka deletes whole segments, so some hours later.
+ * Hours until retention may delete a record, to one decimal; negative when overdue. By the wall clock, like retention.
+ * Kafka deletes whole segments, so the deletion may happen some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
   const readAtMs = Date.now();

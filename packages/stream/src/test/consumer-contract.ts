@@ -5,7 +5,7 @@ import { RetryableFault } from '../ports.ts';
 import { send } from './producer-contract.ts';
 import { createTokenSink, TokenStore } from './token-store.ts';
 
-/** What a test needs of the log behind the consumers. Every topic has a `<topic>.dead` beside it. */
+/** What tests need from the log behind the consumers. Every topic has a dead-letter topic `<topic>.dead`. */
 export interface ConsumerHarness {
   producer: Producer;
   createTopic(options: { partitions: number }): Promise<string>;
@@ -34,7 +34,7 @@ const toOptions = (topic: string, store: TokenStore) => {
 };
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
 
-/** What every block consumer and record consumer must guarantee, whatever log it reads. */
+/** What every block consumer and record consumer must guarantee, on any log. */
 export function consumerContract(name: string, open: () => Promise<ConsumerHarness>): void {
   describe(`consumer contract: ${name}`, () => {
     let harness: ConsumerHarness;
@@ -43,7 +43,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
     });
     afterAll(() => harness.close());
 
-    it('a block consumer writes every record once, and commits the offset after the last', async () => {
+    it('a block consumer writes every record once, and commits the offset after the last record', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const expected = await fill(harness, topic, numbers(400));
       const store = new TokenStore();
@@ -58,7 +58,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect([...committed.values()].reduce((sum, offset) => sum + offset, 0)).toBe(400);
     });
 
-    it('a block consumer continues where the last consumer of its group closed', async () => {
+    it('a block consumer continues where the previous consumer of its group closed', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const store = new TokenStore();
       const options = { ...toOptions(topic, store), limits: { ...LIMITS, rowsMax: 7 } };
@@ -75,7 +75,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('a block consumer publishes unreadable records unchanged to the dead letters, and continues', async () => {
+    it('a block consumer publishes unreadable records unchanged as dead letters, and continues', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const poison = Buffer.from('poison \u0000 ÿ');
@@ -112,7 +112,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const store = new TokenStore();
       const names: string[] = [];
       store.onWrite = ({ start, end }, moment) => {
-        if (moment === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the answer was lost');
+        if (moment === 'after' && names.push(`${start}-${end}`) < 3) throw new RetryableFault('the response was lost');
       };
       const expected = await fill(harness, topic, numbers(20));
       const options = toOptions(topic, store);
@@ -123,7 +123,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('a block consumer pauses one partition at a permanent fault, and no other', async () => {
+    it('a block consumer pauses only the affected partition on a permanent fault', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const store = new TokenStore();
       store.onWrite = ({ partition }, moment) => {
@@ -139,7 +139,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
     });
 
-    it('a record consumer delivers records in order, one batch at a time, and each batch again until it is done', async () => {
+    it('a record consumer delivers records in order, one batch at a time, and repeats each batch until it succeeds', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const seen: string[] = [];
       const running = new Set<number>();
@@ -152,7 +152,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
         topics: [topic],
         batchRecordsMax: 16,
         onBatch: async (records, { partition, start, end }) => {
-          if (running.has(partition)) throw new Error('two batches of one partition at a time');
+          if (running.has(partition)) throw new Error('two concurrent batches of one partition');
           running.add(partition);
           await new Promise((resolve) => setImmediate(resolve));
           running.delete(partition);
@@ -170,13 +170,13 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
       await consumer.close();
       for (const partition of ['0', '1']) {
-        const own = (all: string[]) => all.filter((offset) => offset.startsWith(`${partition}/`));
-        expect(own(seen)).toEqual(own(expected));
+        const inPartition = (all: string[]) => all.filter((offset) => offset.startsWith(`${partition}/`));
+        expect(inPartition(seen)).toEqual(inPartition(expected));
       }
       expect(revoked.sort()).toEqual([0, 1]);
     });
 
-    it('a record consumer starts earlier when its handler returns an earlier offset, and never commits back', async () => {
+    it('a record consumer starts at an earlier offset that its handler returns, and its commits never move back', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       await fill(harness, topic, numbers(30));
@@ -205,7 +205,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(commits).toEqual([...commits].sort((a, b) => a - b));
     });
 
-    it('a record consumer does not commit unfinished batches, delivers later ones, and repeats them after a restart', async () => {
+    it('a record consumer does not commit unfinished batches, delivers later batches, and repeats all of them after a restart', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
@@ -239,7 +239,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(second.seen[0]).toBe(await committed());
       unfinished = null;
       await send(harness.producer, [{ topic, key: null, value: Buffer.from('the last') }]);
-      await until('all is committed', async () => (await committed()) === 32);
+      await until('all records are committed', async () => (await committed()) === 32);
       await second.close();
     });
 
@@ -261,12 +261,12 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(await committed()).toBeLessThanOrEqual(0);
       unfinished = null;
       for (const workEnded of reports) workEnded();
-      await until('all is committed', async () => (await committed()) === 30);
+      await until('all records are committed', async () => (await committed()) === 30);
       await consumer.close();
       reports[0]!();
     });
 
-    it('a record consumer pauses one partition at a permanent fault, and no other', async () => {
+    it('a record consumer pauses only the affected partition on a permanent fault', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));
       const seen: string[] = [];

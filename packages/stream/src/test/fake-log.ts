@@ -1,9 +1,9 @@
-/** Parts of a partition for unit tests of its workers. */
+/** Fakes for unit tests of partition workers. */
 import { createLogger, type Logger } from '@playline/runtime';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { StreamRecord } from '../ports.ts';
 
-/** Waits between attempts that take no time. */
+/** Zero waits between attempts. */
 export const NO_WAITS = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 export function fakeLog(changed: Partial<LogPartition> = {}): LogPartition {
@@ -23,7 +23,7 @@ export function fakeLog(changed: Partial<LogPartition> = {}): LogPartition {
   };
 }
 
-/** Records of one partition from an offset on, a millisecond apart. */
+/** Records in one partition from an offset on, a millisecond apart. */
 export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   return texts.map((text, i) => ({
     topic: 'topic',
@@ -36,7 +36,7 @@ export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   }));
 }
 
-/** A logger whose lines can be read. */
+/** A logger that collects its lines. */
 export function openLines(): { logger: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));

@@ -1,4 +1,4 @@
 import { type IntentPolicy, NO_NOTE, toMetadata } from '../partitions/intent.ts';
 
-/** Commits offsets only, as most consumers do. The next owner then cuts other blocks, and rows are doubled. */
+/** Commits only offsets, as most consumers do. The next owner then builds other blocks, and rows are duplicated. */
 export const NO_INTENTS: IntentPolicy = { parse: () => NO_NOTE, toText: () => toMetadata(NO_NOTE) };

@@ -2,14 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OutgoingRecord, Producer, RecordMetadata, StreamRecord } from '../ports.ts';
 
-/** What a test needs of the log behind a producer. */
+/** What tests need from the log behind a producer. */
 export interface ProducerHarness {
   producer: Producer;
   /**
-   * Creates a separate topic for a test. @param recordBytesMax largest record of the topic, if the log supports a limit
+   * Creates a separate topic for a test. @param recordBytesMax maximum record size of the topic, if the log supports a
+   * limit
    */
   createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
-  /** Everything in the topic now, by partition and offset. */
+  /** All current records in the topic, by partition and offset. */
   read(topic: string): Promise<StreamRecord[]>;
   close(): Promise<void>;
 }
@@ -20,7 +21,7 @@ export function send(producer: Producer, records: readonly OutgoingRecord[]): Pr
   });
 }
 
-/** Sends records without a key whose values are a text and their number, and waits until all are stored. */
+/** Sends keyless records with the values `<text> <number>`, and waits until all are stored. */
 export function sendNumbered(
   producer: Producer,
   { topic, text, count }: { topic: string; text: string; count: number },
@@ -31,7 +32,7 @@ export function sendNumbered(
 
 const text = (record: StreamRecord) => record.value?.toString() ?? '';
 
-/** What every producer must guarantee, whatever log it writes to. */
+/** What every producer must guarantee, on any log. */
 export function producerContract(name: string, open: () => Promise<ProducerHarness>): void {
   describe(`producer contract: ${name}`, () => {
     let harness: ProducerHarness;
@@ -40,7 +41,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     });
     afterAll(() => harness.close());
 
-    it('a producer has stored what it acknowledges, with key, value and headers', async () => {
+    it('a producer acknowledges stored records, with key, value and headers', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const key = Buffer.from('key');
       const headers = { reason: 'why – not', binary: Buffer.from([0, 255, 1]), empty: '' };
@@ -56,7 +57,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       });
     });
 
-    it('a producer keeps the order of every key over many sends, each record once', async () => {
+    it('a producer stores each record once, and keeps the order per key over many sends', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<void>[] = [];
       const keys = ['a', 'b', 'c', 'd', 'e'].map((name) => Buffer.from(name));
@@ -69,9 +70,9 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       const records = await harness.read(topic);
       expect(records).toHaveLength(2000);
       for (const key of keys) {
-        const own = records.filter((record) => record.key?.equals(key));
-        expect(new Set(own.map(({ partition }) => partition)).size).toBe(1);
-        expect(own.map(text)).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
+        const withKey = records.filter((record) => record.key?.equals(key));
+        expect(new Set(withKey.map(({ partition }) => partition)).size).toBe(1);
+        expect(withKey.map(text)).toEqual(Array.from({ length: 400 }, (_, i) => String(i)));
       }
     });
 
@@ -88,7 +89,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
-    it('a producer uses the partition that a record names, and distinguishes no value from an empty one', async () => {
+    it('a producer uses the partition of a record, and distinguishes a null value from an empty value', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const key = Buffer.from('key');
       const values = [null, Buffer.alloc(0), Buffer.from('x')];
@@ -110,11 +111,11 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
         expect(partitions.filter((each) => each === partition)).toHaveLength(10);
     });
 
-    it('a producer fails a record that is too large, and no other in the same batch', async () => {
+    it('a producer fails a record that is too large, but no other record in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
-      // A new leader may not lead yet. A batch refused for its size after such an answer fails as a whole, so send one
-      // first.
+      // A new leader may not be ready. A batch refused for its size after such a response fails as a whole, so one
+      // record is sent first.
       await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
       const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);
@@ -128,7 +129,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(topic)).map(text)).toEqual(['0', '1', '2', '3', '4']);
     });
 
-    it('a producer sends more bytes than one request may hold, in order', async () => {
+    it('a producer sends more bytes than one request may contain, in order', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const value = (i: number) => Buffer.concat([Buffer.from(`${i} `), Buffer.alloc(100_000, 'x')]);
       const records = Array.from({ length: 60 }, (_, i) => ({ topic, key: null, value: value(i) }));
@@ -145,7 +146,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('a producer returns the offset of a record, whatever else is in its batch', async () => {
+    it('a producer returns the offset of a record, whatever other records are in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<unknown>[] = [];
       const sent: { value: string; stored: Promise<RecordMetadata> }[] = [];
@@ -169,14 +170,14 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('a producer returns no offset for a record that it could not store', async () => {
+    it('a producer returns no offset for a record that is not stored', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const stored = harness.producer.sendForOffset({ topic, key: null, value: randomBytes(40_000) });
       await expect(stored).rejects.toThrow();
       expect(await harness.read(topic)).toEqual([]);
     });
 
-    it('a producer is ready when its log answers', async () => {
+    it('a producer is ready when its log responds', async () => {
       expect(await harness.producer.ready()).toBe(true);
     });
 

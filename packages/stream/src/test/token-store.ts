@@ -10,32 +10,33 @@ export interface StoredRow {
 }
 
 /**
- * Result of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all are
- * stored, but the answer is lost. `forgotten`: the token is remembered without its rows. `broken`: a permanent fault.
+ * Outcome of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all
+ * rows are stored, but the response is lost. `forgotten`: the token is kept without its rows. `broken`: a permanent
+ * fault.
  */
 export type InsertOutcome = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
 
-/** Tokens are remembered by part, as in ClickHouse. */
+/** Tokens are kept per part, as in ClickHouse's table partitions. */
 const PARTS = 2;
 const partOf = (offset: number) => offset % PARTS;
 
-/** A store that keeps every row except those of a token that it has seen, like a ClickHouse table. */
+/** A store that drops inserts with a known token, like a ClickHouse table. */
 export class TokenStore {
   readonly rows: StoredRow[] = [];
-  /** Buffers that were released during a write, or twice: they could hold rows of another block. */
+  /** Buffers that were released twice or during a write: they could contain rows of another block. */
   readonly misuse: string[] = [];
   /** Number of blocks whose buffers were released. */
   released = 0;
-  /** Inserts of more rows than this are refused for their size. */
+  /** Inserts with more rows are refused for their size. */
   rowsMax = Number.POSITIVE_INFINITY;
-  /** Trusts every acknowledgement, also for blocks that were tried before, and loses rows. */
+  /** Trusts every acknowledgement, even for blocks that were tried before, and therefore loses rows. */
   trustsAcknowledgements = false;
-  /** Number of rows of each insert. */
+  /** Number of rows per insert. */
   readonly insertSizes: number[] = [];
   readonly #tokens = new Set<string>();
   /** Called before and after a block is written; may throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
-  /** Decides the result of an insert. The insert waits for it. */
+  /** Decides the outcome of an insert, which waits for it. */
   onInsert: () => Promise<InsertOutcome> | InsertOutcome = () => 'stored';
 
   /** @throws OversizeFault, RetryableFault, Error */
@@ -54,22 +55,22 @@ export class TokenStore {
     if (outcome !== 'stored') throw new RetryableFault(outcome);
   }
 
-  /** Offsets of those of these rows that are stored. A row of a lost log at the same offset has another text. */
+  /** Offsets of the stored rows among `candidates`. A row from a lost log at the same offset has another text. */
   storedOffsets(candidates: readonly StoredRow[]): ReadonlySet<number> {
     const nameOf = ({ topic, partition, offset, text }: StoredRow) => JSON.stringify([topic, partition, offset, text]);
     const stored = new Set(this.rows.map(nameOf));
     return new Set(candidates.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
   }
 
-  /** `partition/offset` of every row, sorted. A doubled row is listed twice. */
+  /** `partition/offset` of every row, sorted. A duplicate row is listed twice. */
   offsets(topic: string): string[] {
-    const own = this.rows.filter((row) => row.topic === topic);
-    own.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
-    return own.map(({ partition, offset }) => `${partition}/${offset}`);
+    const matching = this.rows.filter((row) => row.topic === topic);
+    matching.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
+    return matching.map(({ partition, offset }) => `${partition}/${offset}`);
   }
 }
 
-/** Rows of one block; the texts `poison`, `drop` and `refuse` give the three other outcomes. */
+/** Rows of a block. The values `poison`, `drop` and `refuse` produce the other outcomes. */
 class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
   readonly #rows: StoredRow[] = [];
@@ -97,7 +98,7 @@ class TokenBlock implements BlockBuilder {
 
   async write(block: BlockName): Promise<void> {
     const store = this.#store;
-    // A copy: rows that are added after a release must not be written under this token.
+    // Copied, because rows that are added after a release must not be written under this token.
     const rows = [...this.#rows];
     const pick = (indexes: readonly number[]) => indexes.map((index) => rows[index]!);
     const { topic, partition, start, end, firstTimestampMs, transformVersion, triedBefore = false } = block;

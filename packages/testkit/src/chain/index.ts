@@ -37,42 +37,44 @@ import { until } from '../until.ts';
 
 export interface TestChainOptions {
   /**
-   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: like a local stack,
-   * while a transaction is pending or not final.
+   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: as in a local
+   * stack, blocks are mined while a transaction is pending or not final.
    */
   readonly mining?: 'manual' | 'each' | 'needed';
   /** Distance of `safe` from the latest block; `finalized` is twice as far. */
   readonly epochBlocks?: number;
-  /** Milliseconds between blocks, with `needed`. Block times are whole seconds and run ahead. */
+  /** Milliseconds between blocks with `needed`. Block timestamps are whole seconds, so they run ahead of the clock. */
   readonly blockMs?: number;
 }
 
 export interface TestChain {
-  /** `http://127.0.0.1:port`, also for `ws://`; `restart` keeps it. */
+  /** `http://127.0.0.1:port`, also valid with `ws://`. Unchanged by `restart`. */
   readonly rpc: string;
   readonly id: number;
   readonly client: TestChainClient;
-  /** Ten accounts with 10,000 ether, for which the node signs. The first administers the demo contracts. */
+  /**
+   * Ten accounts with 10,000 ether each, for which the node signs. The first account administers the demo contracts.
+   */
   readonly accounts: readonly Address[];
   mine(blocks?: number): Promise<void>;
-  /** Sends as the first account and waits for the block. @throws Error when it is refused or reverts */
+  /** Sends from the first account and waits for the block. @throws Error when the transaction is refused or reverts */
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
-  /** Replaces the latest blocks by empty ones. Their transactions are lost. */
+  /** Replaces the latest blocks with empty blocks. Their transactions are lost. */
   reorg(depth: number): Promise<void>;
-  /** Number of blocks that `reorg` can replace: those since the node started. */
+  /** Number of blocks that `reorg` can replace: the blocks since the node started. */
   replaceableBlocks(): Promise<number>;
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
-  /** Deploys the demo contracts. @param minter gets their roles, and funds */
+  /** Deploys the demo contracts. @param minter is granted their roles and funded */
   deployDemo(minter?: Address): Promise<DemoAddresses>;
-  /** Saves the state for `restart`, which `needed` does after each block. @returns the number of the last block */
+  /** Saves the state for `restart`; `needed` saves after each block. @returns the number of the last block */
   save(): Promise<number>;
   kill(): Promise<void>;
-  /** Starts the node with the last saved state, or a new chain. */
+  /** Starts the node with the last saved state, or with a new chain. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
-const DEPTH_OF_EPOCHS = 2;
+const FINALIZED_EPOCHS = 2;
 
 class OwnChain implements TestChain {
   readonly rpc: string;
@@ -103,7 +105,7 @@ class OwnChain implements TestChain {
     const child = spawn(anvilProgram(), anvilArguments(this.node), { stdio: ['ignore', 'ignore', 'inherit'] });
     this.child = child;
     process.on('exit', this.killChild);
-    await until('the node answers', async () => {
+    await until('the node responds', async () => {
       if (child.exitCode !== null) throw new Error(`the node exited with ${child.exitCode}`);
       return callRpc(this.rpc, 'eth_chainId');
     });
@@ -116,7 +118,7 @@ class OwnChain implements TestChain {
   private openMaker(): BlockMaker {
     const { epochBlocks, blockMs } = this.options;
     const save = () => this.save();
-    return openBlockMaker({ rpc: this.rpc, depth: DEPTH_OF_EPOCHS * epochBlocks, blockMs, save });
+    return openBlockMaker({ rpc: this.rpc, depth: FINALIZED_EPOCHS * epochBlocks, blockMs, save });
   }
 
   mine(blocks = 1): Promise<void> {
@@ -205,7 +207,7 @@ function createChainClient(rpc: string) {
     .extend(walletActions);
 }
 
-/** ABIs of the compiled contracts, with which viem checks calls. */
+/** ABIs of the compiled contracts, which viem uses to check calls. */
 export const CONTRACT_ABIS = {
   'demo-erc721': parseAbi(SIGNATURES['demo-erc721']),
   'demo-erc1155': parseAbi(SIGNATURES['demo-erc1155']),

@@ -1,4 +1,4 @@
-/** Imported before a service: on SIGUSR2, `Date` is shifted by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
+/** Imported before a service. SIGUSR2 shifts `Date` by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const file = process.env.PLAYLINE_TEST_CLOCK ?? '';

@@ -1,15 +1,15 @@
 import type { SharedBalances } from '../../shared-limiter.ts';
 
-/** Shared buckets in this process, for tests and for trying things out. */
+/** Shared buckets in this process, for tests and experiments. */
 export function createMemoryBalances(now: () => number = () => performance.now()): SharedBalances {
   const fullAt = new Map<string, number>();
   return {
     charge: async (charges) => {
-      const at = now();
+      const nowMs = now();
       return charges.map(({ id, costMs }) => {
-        const due = Math.max(fullAt.get(id) ?? 0, at) + costMs;
+        const due = Math.max(fullAt.get(id) ?? 0, nowMs) + costMs;
         fullAt.set(id, due);
-        return due - at;
+        return due - nowMs;
       });
     },
   };

@@ -10,7 +10,7 @@ import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { useKafka } from '../test/kafka-fixture.ts';
 
-/** Short, so that a test that leaves a member behind does not wait for it. */
+/** Short, so that a member left over from a test delays rebalances only briefly. */
 const SESSION_TIMEOUT_MS = 3_000;
 
 const { fixture, producer } = await useKafka();
@@ -31,7 +31,7 @@ consumerContract('kafka', async () => {
   };
 });
 
-const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsumerOptions> = {}) =>
+const openWriter = (topic: string, store: TokenStore, overrides: Partial<BlockConsumerOptions> = {}) =>
   openBlockConsumer({
     brokers,
     groupId: `${topic}-group`,
@@ -40,14 +40,14 @@ const openWriter = (topic: string, store: TokenStore, over: Partial<BlockConsume
     limits: { rowsMax: 20, bytesMax: 1_000_000, ageMaxMs: 50 },
     deadLetters: producer,
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
-    ...over,
+    ...overrides,
   });
 
-it('consumers hand partitions over without writing any block twice when members join and leave', async () => {
+it('consumers hand overrides partitions without writing a block twice when members join and leave', async () => {
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];
-  // Slow enough that every change of members meets a running write.
+  // Slow enough that a write is running at every membership change.
   store.onWrite = async ({ partition, start }, moment) => {
     if (moment === 'before') await delay(20);
     else written.push(`${partition}/${start}`);
@@ -70,13 +70,13 @@ it('consumers hand partitions over without writing any block twice when members 
   expect(new Set(written).size).toBe(written.length);
 });
 
-it('a consumer starts while no broker answers, and is not ready', async () => {
+it('a consumer starts while no broker responds, and is not ready', async () => {
   const consumer = await openWriter('test-topic', new TokenStore(), { brokers: ['127.0.0.1:1'] });
   expect(consumer.ready()).toBe(false);
   await consumer.close();
 });
 
-it('a consumer reports the lag of a paused partition, and none when everything before a marker is stored', async () => {
+it('a consumer reports the lag of a paused partition, and no lag when everything before a transaction marker is stored', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
@@ -92,7 +92,7 @@ it('a consumer reports the lag of a paused partition, and none when everything b
   };
   for (let i = 0; i < 3; i++) await publish();
   await until('a stuck write', async () => (await lag()) === 6);
-  // Two blocks wait, so nothing is fetched, and only a request returns these.
+  // Two blocks wait, so nothing is fetched, and only a request for the log end shows these records.
   for (let i = 0; i < 3; i++) await publish();
   await until('the end of the log', async () => (await lag()) === 12);
   gate.resolve();
@@ -100,7 +100,7 @@ it('a consumer reports the lag of a paused partition, and none when everything b
   await until('no lag', async () => (await lag()) === 0);
   await consumer.close();
   expect(await lag()).toBeNull();
-  // Committed after the last record: the next owner finds only the marker.
+  // The commit is after the last record: the next owner finds only the marker.
   const next = await openWriter(topic, store, { metrics, limits });
   await until('the next owner', () => next.ready());
   await until('no lag behind the marker', async () => (await lag()) === 0);
@@ -118,9 +118,9 @@ it('a consumer reads an added partition within ten seconds', async () => {
     sessionTimeoutMs: SESSION_TIMEOUT_MS,
     onBatch: async (records) => void read.push(...records.map(({ partition }) => partition)),
   });
-  await until('it is a member', () => consumer.ready());
+  await until('the consumer is a member', () => consumer.ready());
   await fixture.addPartitions(topic, 2);
-  // Opened later, because a producer knows the partitions of its start.
+  // Opened later, because a producer caches the partitions at its start.
   const late = await openProducer({ brokers, clientId: 'test' });
   await send(late, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
   await until('the added partition is read', () => read.includes(1), 10_000);

@@ -10,7 +10,7 @@ import { useKafka } from '../test/kafka-fixture.ts';
 import type { WriterProcessSettings } from '../test/writer-process.ts';
 
 const SCRIPT = fileURLToPath(new URL('../test/writer-process.ts', import.meta.url));
-/** The shortest that brokers of the local stack allow. A killed member is replaced after this time. */
+/** The minimum that the brokers of the local stack allow. A killed member is replaced after this time. */
 const SESSION_TIMEOUT_MS = 1_000;
 const RECORDS = 12_000;
 const CYCLES = 2;
@@ -29,7 +29,7 @@ afterEach(async () => {
   await table.close();
 });
 
-/** A topic to fill, an empty table, and writers from the one to the other. */
+/** A topic to fill, an empty table, and writers that copy the topic into the table. */
 async function prepare() {
   const topic = await fixture.createTopic({ partitions: 2 });
   const fill = async (count: number) => {
@@ -59,7 +59,7 @@ async function prepare() {
   return { start, fill };
 }
 
-/** Kills one writer after the other, while each makes progress. @returns how many it killed */
+/** Kills one writer after the other, once each makes progress. @returns the number of killed writers */
 async function killRepeatedly(start: () => Promise<ChildProcess>, times: number): Promise<number> {
   for (let cut = 0; cut < times; cut++) {
     const before = (await table.count()).rows;
@@ -69,17 +69,17 @@ async function killRepeatedly(start: () => Promise<ChildProcess>, times: number)
     const gone = once(writer, 'exit');
     writer.kill('SIGKILL');
     await gone;
-    if ((await table.count()).different >= RECORDS) return cut + 1;
+    if ((await table.count()).distinct >= RECORDS) return cut + 1;
   }
   return times;
 }
 
 async function expectEveryRecordOnce() {
-  await until('every record', async () => (await table.count()).different >= RECORDS, 30_000);
-  expect(await table.count()).toEqual({ rows: RECORDS, different: RECORDS, missing: 0 });
+  await until('every record', async () => (await table.count()).distinct >= RECORDS, 30_000);
+  expect(await table.count()).toEqual({ rows: RECORDS, distinct: RECORDS, missing: 0 });
 }
 
-it('writers that are killed at random moments store every record once', async () => {
+it('writers that are killed at random times store every record once', async () => {
   const { start, fill } = await prepare();
   await fill(RECORDS);
   const cuts = await killRepeatedly(start, 5);

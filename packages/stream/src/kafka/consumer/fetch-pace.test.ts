@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Cluster } from 'kafkajs';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { BUSY_WAIT_MS, FetchOver, FetchPace } from './fetch-pace.ts';
+import { BUSY_WAIT_MS, FetchCancelled, FetchPace } from './fetch-pace.ts';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
 /** The batches of a fetch from one partition. */
@@ -36,7 +36,7 @@ it('a fetch waits only briefly for half a second after a record or a pause', () 
   expect(pace.waitMs(calm)).toBe(920);
 });
 
-it('a fetch waits three seconds after four idle seconds, at most a third of a session, and not soon after a join', () => {
+it('a fetch waits three seconds after four idle seconds, at most 0.3 of a session timeout, and never soon after a join', () => {
   const short = new FetchPace({ sessionTimeoutMs: 6_000 });
   vi.advanceTimersByTime(9_900);
   expect(pace.waitMs(calm)).toBe(920);
@@ -55,7 +55,7 @@ it('a fetch waits three seconds after four idle seconds, at most a third of a se
   expect(pace.waitMs(calm)).toBe(3_000);
 });
 
-it('a fetch returns its records or its fault, and nothing when all fetches are ended', async () => {
+it('a fetch returns its records or its fault, and an empty list when all fetches are ended', async () => {
   const batches = batchesOf(1);
   expect(await pace.until(Promise.resolve(batches))).toBe(batches);
   await expect(pace.until(Promise.reject(new Error('refused')))).rejects.toThrow('refused');
@@ -70,6 +70,6 @@ it('a fetch returns its records or its fault, and nothing when all fetches are e
   const waiting = pace.until(new Promise(() => {}));
   pace.endAll({ brokerPool: { brokers } } as unknown as Cluster);
   expect(await waiting).toEqual([]);
-  expect(rejected).toEqual([expect.any(FetchOver)]);
+  expect(rejected).toEqual([expect.any(FetchCancelled)]);
   expect(socket.listenerCount('data')).toBe(0);
 });

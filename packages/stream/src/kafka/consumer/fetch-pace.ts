@@ -1,20 +1,21 @@
 /**
- * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is only in the next
- * one. Idle members wait until the next heartbeat, and three seconds after four idle seconds; so does a rebalance.
+ * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is included only
+ * in the next fetch. Idle members wait until the next heartbeat; after four idle seconds, three seconds, as in a
+ * rebalance.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
 /** While every partition is paused, the fetch loop and the heartbeat sleep this long. */
 export const BUSY_WAIT_MS = 150;
-const AT_REST_AFTER_MS = 500;
-const ASLEEP_AFTER_MS = 4_000;
-const ASLEEP_AFTER_JOIN_MS = 10_000;
-/** At most this part of the session, so that three heartbeats fit into it. */
-const ASLEEP_WAIT_MS = 3_000;
-const ASLEEP_SESSION_PART = 0.3;
+const IDLE_AFTER_MS = 500;
+const LONG_IDLE_AFTER_MS = 4_000;
+const LONG_IDLE_AFTER_JOIN_MS = 10_000;
+/** At most this share of the session timeout, so that three heartbeats fit into it. */
+const LONG_IDLE_WAIT_MS = 3_000;
+const LONG_IDLE_SESSION_SHARE = 0.3;
 const BEHIND_HEARTBEAT_MS = 20;
-/** Index of kafkajs's connection for fetches to each broker. */
+/** Index of the kafkajs connection that fetches from a broker. */
 const FETCH_CONNECTION = 1;
 
 interface FetchConnection {
@@ -22,16 +23,16 @@ interface FetchConnection {
   rejectRequests(fault: Error): void;
 }
 
-/** Members of kafkajs's cluster that its types lack. */
+/** Members of the kafkajs cluster that its types lack. */
 interface FullCluster {
   readonly brokerPool: {
     readonly brokers: Readonly<Record<string, { connectionPool: { pool: readonly FetchConnection[] } }>>;
   };
 }
 
-/** The member stops, so the response of this fetch is not needed. */
-export class FetchOver extends Error {
-  override readonly name = 'FetchOver';
+/** The member stops, so the response to this fetch is not needed. */
+export class FetchCancelled extends Error {
+  override readonly name = 'FetchCancelled';
 }
 
 export class FetchPace {
@@ -41,7 +42,7 @@ export class FetchPace {
   readonly #waiting = new Set<() => void>();
 
   constructor({ sessionTimeoutMs }: { sessionTimeoutMs: number }) {
-    this.#asleepWaitMs = Math.min(ASLEEP_WAIT_MS, sessionTimeoutMs * ASLEEP_SESSION_PART);
+    this.#asleepWaitMs = Math.min(LONG_IDLE_WAIT_MS, sessionTimeoutMs * LONG_IDLE_SESSION_SHARE);
   }
 
   joined(): void {
@@ -55,32 +56,35 @@ export class FetchPace {
   waitMs({ hasPaused, heartbeatInMs }: { hasPaused: boolean; heartbeatInMs: number }): number {
     const nowMs = performance.now();
     if (hasPaused) this.#workedAtMs = nowMs;
-    if (nowMs - this.#workedAtMs < AT_REST_AFTER_MS) return BUSY_WAIT_MS;
+    if (nowMs - this.#workedAtMs < IDLE_AFTER_MS) return BUSY_WAIT_MS;
     const untilHeartbeatMs = Math.ceil(heartbeatInMs) + BEHIND_HEARTBEAT_MS;
-    const isAsleep = nowMs - this.#workedAtMs >= ASLEEP_AFTER_MS && nowMs - this.#joinedAtMs >= ASLEEP_AFTER_JOIN_MS;
-    return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isAsleep ? Math.floor(this.#asleepWaitMs) : 0);
+    const isLongIdle =
+      nowMs - this.#workedAtMs >= LONG_IDLE_AFTER_MS && nowMs - this.#joinedAtMs >= LONG_IDLE_AFTER_JOIN_MS;
+    return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isLongIdle ? Math.floor(this.#asleepWaitMs) : 0);
   }
 
-  /** Resolves to the batches of the fetch, or to none when `endAll` comes first. */
+  /** Resolves to the batches of the fetch, or to an empty list when `endAll` is called first. */
   async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
-    const over = Promise.withResolvers<FetchedBatch[]>();
-    const end = () => over.resolve([]);
+    const ended = Promise.withResolvers<FetchedBatch[]>();
+    const end = () => ended.resolve([]);
     this.#waiting.add(end);
     try {
-      return await Promise.race([fetching, over.promise]);
+      return await Promise.race([fetching, ended.promise]);
     } finally {
       this.#waiting.delete(end);
     }
   }
 
-  /** Ends waiting fetches after kafkajs began to stop, because it would wait for them. Their responses are ignored. */
+  /**
+   * Ends waiting fetches once kafkajs is stopping, because kafkajs would wait for them. Their responses are ignored.
+   */
   endAll(given: Cluster): void {
     for (const end of this.#waiting) end();
     const { brokers } = (given as unknown as FullCluster).brokerPool;
     for (const { connectionPool } of Object.values(brokers)) {
       const connection = connectionPool.pool[FETCH_CONNECTION]!;
       connection.socket?.removeAllListeners('data');
-      connection.rejectRequests(new FetchOver('the member stops'));
+      connection.rejectRequests(new FetchCancelled('the member stops'));
     }
   }
 }

@@ -10,7 +10,7 @@ const { fixture, producer } = await useKafka();
 const offsets = openGroupOffsets({ brokers: fixture.brokers, clientId: 'test' });
 afterAll(() => offsets.close());
 
-/** A topic whose first 50 records a group has stored and committed; `unread` more follow. */
+/** A topic whose first 50 records a group has stored and committed, followed by `unread` more records. */
 async function openBench(unread: number) {
   const topic = await fixture.createTopic({ partitions: 1 });
   const at = { topic, partition: 0 };
@@ -43,7 +43,7 @@ async function openBench(unread: number) {
 }
 const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
-it('a group whose offset another tool moved waits for a decision, then misses and doubles nothing', async () => {
+it('a group whose offset another tool moved waits for a decision, then neither skips nor duplicates records', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(60);
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
   expect((await read()).finding).toMatchObject({ kind: 'foreign' });
@@ -58,7 +58,7 @@ it('a group whose offset another tool moved waits for a decision, then misses an
   expect((await read()).finding).toEqual({ kind: 'intact' });
 });
 
-it('a group without members can be moved by a command, and reads again without storing a row twice', async () => {
+it('a command can move the offset of a group without members, and rereading stores no row twice', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(30);
   const consumer = await open();
   await until('the commit', async () => (await committed()) === 80);

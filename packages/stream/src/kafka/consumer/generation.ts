@@ -27,7 +27,7 @@ function createLogPartition(
   { topicId, ...at }: Committed & { topicId: string | null },
 ): LogPartition {
   const { topic, partition, start } = at;
-  // Belongs to this generation of the group, unlike the group's own commit method.
+  // Bound to this generation, unlike the group's own commit method.
   const offsets = group.offsetManager;
   return {
     ...at,
@@ -42,7 +42,7 @@ function createLogPartition(
     batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
     async firstOffset() {
       const found = (await view.offsets({ topic, partitions: [partition], first: true })).get(partition);
-      if (found === undefined) throw new Error(`The brokers returned no first offset of ${topic}/${partition}.`);
+      if (found === undefined) throw new Error(`The brokers returned no first offset for ${topic}/${partition}.`);
       return found;
     },
     seek(offset) {
@@ -57,8 +57,8 @@ function createLogPartition(
 async function compare(log: LogPartition, end: number): Promise<Finding> {
   const read = parseRead(log.committed, log.metadata);
   const { start } = log;
-  const isThere = read.mark !== null && read.mark.base >= start && read.end <= end && read.committed >= start;
-  const found = isThere ? await log.batchAt(read.mark!.base) : null;
+  const isInLog = read.mark !== null && read.mark.base >= start && read.end <= end && read.committed >= start;
+  const found = isInLog ? await log.batchAt(read.mark!.base) : null;
   return compareWithLog(read, { start, end, found });
 }
 
@@ -71,11 +71,11 @@ export async function examinePartitions(
   if (assigned.length === 0) return [];
   const toRequest = (partitions: readonly number[]) => partitions.map((partition) => ({ partition }));
   const topics = assigned.map(({ topic, partitions }) => ({ topic, partitions: toRequest(partitions) }));
-  // Read first: if the topic is replaced after this, the fetch by this id is refused.
+  // Read before the offsets: if the topic is replaced afterwards, fetches by this id are refused.
   const topicIds = new Map<string, string | null>();
   for (const { topic, partitions } of assigned)
     topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
-  // kafkajs's own fetch of commits drops the metadata, and uses the coordinator of the join.
+  // The offset fetch of kafkajs drops the metadata, and uses the coordinator of the join.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
   for (const { topic, partitions: found } of responses) {
@@ -98,8 +98,8 @@ export async function examinePartitions(
 }
 
 /**
- * Examines the partitions just assigned, until it succeeds: a start anywhere else would skip or repeat records. After its
- * session, the group gives the partitions to another member.
+ * Examines newly assigned partitions until it succeeds: starting at any other offset would skip or repeat records. When
+ * the session expires, the group assigns the partitions to another member.
  */
 export async function openGeneration(
   group: ConsumerGroup,

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import fc from 'fast-check';
 import type { ISocketFactoryArgs } from 'kafkajs';
 import { afterEach, expect, it, vi } from 'vitest';
-import { FetchOver } from './fetch-pace.ts';
+import { FetchCancelled } from './fetch-pace.ts';
 import { type ConsumerGroup, createSocketFactory, onMembership, ResponseReader } from './kafkajs-overrides.ts';
 
 const require = createRequire(import.meta.url);
@@ -28,7 +28,7 @@ const openQueue = (options: object) =>
     ...options,
   });
 
-it('a request queue of kafkajs has a timer only while a request waits', () => {
+it('a kafkajs request queue has a timer only while a request waits', () => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: false });
   queue.checkPendingRequests();
@@ -59,7 +59,7 @@ type Hooks = Parameters<typeof onMembership>[1];
 
 const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
 
-/** A group of kafkajs with these members, and these hooks besides ones that do nothing. */
+/** A kafkajs group with these members and hooks; all other hooks do nothing. */
 function openGroup(members: object, hooks: Partial<Hooks>) {
   const group = Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members });
   onMembership(group.cluster, {
@@ -88,7 +88,7 @@ it('a group awaits its hooks before a join and before the first fetch', async ()
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
-/** A group whose join fails `failures` times; its id and generation as kafkajs leaves them. */
+/** A group whose join fails `failures` times, with the ids that kafkajs sets. */
 function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
@@ -102,7 +102,7 @@ function openFailing(failures: number, ids: { memberId: string | null; generatio
   return { group, state };
 }
 
-it('a member that the group has expelled joins again until it succeeds', async () => {
+it('a member that the group has expelled rejoins until it succeeds', async () => {
   const { group, state } = openFailing(2, { memberId: null, generationId: 7 });
   await group.joinAndSync();
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
@@ -119,7 +119,7 @@ it.each([
   expect(state).toMatchObject({ joins: 1, assigned: 0 });
 });
 
-it('an offset out of range is left to the hooks, and kafkajs commits nothing', async () => {
+it('an offset out of range is handled by the hooks, and kafkajs commits nothing', async () => {
   const [reported, commits]: unknown[][] = [[], []];
   const members = {
     logger: { error: () => {} },
@@ -128,7 +128,7 @@ it('an offset out of range is left to the hooks, and kafkajs commits nothing', a
   };
   const at = { topic: 'topic', partition: 3 };
   const fault = Object.assign(new Error('no such offset'), { name: 'KafkaJSOffsetOutOfRange', ...at });
-  // Without hooks it commits: this is what the override prevents.
+  // Without hooks, kafkajs commits a default offset, which the override prevents.
   await Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members }).recoverFromFetch(fault);
   expect(commits).toEqual([at]);
   const group = openGroup(members, { outOfRange: (missing) => void reported!.push(missing) });
@@ -137,15 +137,16 @@ it('an offset out of range is left to the hooks, and kafkajs commits nothing', a
   expect(commits).toHaveLength(1);
 });
 
-it('kafkajs has no other path to a commit of its own', () => {
+it('kafkajs has no other code path that commits by itself', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
-  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code calls.
+  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code
+  // calls.
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
-it('a group reports every fetched batch before it is delivered, limits each wait, and ends its fetches', async () => {
+it('a group reports every fetched batch before its delivery, limits each wait, and ends its fetches', async () => {
   let isOver = false;
   const waits: number[] = [];
   const cluster = {
@@ -153,7 +154,7 @@ it('a group reports every fetched batch before it is delivered, limits each wait
     findBroker: async () => ({
       fetch: async ({ maxWaitTime }: { maxWaitTime: number }) => {
         waits.push(maxWaitTime);
-        if (isOver) throw new FetchOver();
+        if (isOver) throw new FetchCancelled();
         return { responses: [{ topicName: 'topic', partitions: [{ partition: 0, messages: [] }] }] };
       },
     }),
@@ -190,7 +191,7 @@ function frame(content: Uint8Array): Buffer {
   return Buffer.concat([size, content]);
 }
 
-/** Cuts bytes at the given positions, in any order and repeated. */
+/** Splits bytes at the given positions, which may be unordered and repeated. */
 function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
   const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((one, other) => one - other)];
   return sorted.map((from, index) => bytes.subarray(from, sorted[index + 1] ?? bytes.length));
@@ -198,7 +199,7 @@ function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
 
 const contents = fc.array(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), { minLength: 1, maxLength: 8 });
 
-it('responses are the same however the socket splits them, also when its buffer is reused', () => {
+it('responses are the same however the socket splits them, even when its buffer is reused', () => {
   fc.assert(
     fc.property(contents, fc.array(fc.nat(), { maxLength: 40 }), (responses, positions) => {
       const read: Buffer[] = [];
@@ -213,7 +214,7 @@ it('responses are the same however the socket splits them, also when its buffer 
   );
 });
 
-it.each([0, -1, 0x7fffffff])('an announced size of %i ends the connection with an error', async (size) => {
+it.each([0, -1, 0x7fffffff])('a response size of %i ends the connection with an error', async (size) => {
   const head = Buffer.alloc(4);
   head.writeInt32BE(size);
   const { socket, close } = await connectTo((peer) => peer.write(head));
@@ -222,7 +223,7 @@ it.each([0, -1, 0x7fffffff])('an announced size of %i ends the connection with a
   close();
 });
 
-it('a socket returns whole responses, also those larger than its buffer', async () => {
+it('a socket returns complete responses, including responses larger than its buffer', async () => {
   const large = Buffer.alloc(1_000_000, 'response');
   const { socket, close } = await connectTo((peer) => peer.write(Buffer.concat([frame(large), frame(large)])));
   const received: Buffer[] = [];
@@ -236,7 +237,7 @@ it('a socket returns whole responses, also those larger than its buffer', async 
   close();
 });
 
-it('kafkajs passes a whole response on without a copy, also after another one', () => {
+it('kafkajs passes on complete consecutive responses without copying them', () => {
   const payloads: { correlationId: number; payload: Buffer }[] = [];
   const connection = Object.assign(Object.create(prototype), {
     chunks: [],
@@ -323,7 +324,7 @@ it.each(SHIFTS)('a request times out on time when the wall clock is set %s by an
   expect(lateAt[0]).toBeLessThanOrEqual(1_300);
 });
 
-it('a connection has a timer only for the first request that can be late', async () => {
+it('a connection has one timer, for the first request that can time out', async () => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: true, maxInFlightRequests: null });
   const ended: string[] = [];
@@ -334,7 +335,7 @@ it('a connection has a timer only for the first request that can be late', async
         apiKey: 1,
         apiVersion: 13,
         correlationId,
-        resolve: () => ended.push(`${correlationId} answered`),
+        resolve: () => ended.push(`${correlationId} completed`),
         reject: ({ name }: Error) => ended.push(`${correlationId} ${name}`),
       },
       expectResponse: true,
@@ -349,10 +350,10 @@ it('a connection has a timer only for the first request that can be late', async
   await vi.advanceTimersByTimeAsync(500);
   queue.fulfillRequest({ correlationId: 2, payload: Buffer.alloc(0), size: 0 });
   await vi.advanceTimersByTimeAsync(499);
-  expect(ended).toEqual(['2 answered']);
+  expect(ended).toEqual(['2 completed']);
   expect(vi.getTimerCount()).toBe(1);
   await vi.advanceTimersByTimeAsync(2);
-  expect(ended).toEqual(['2 answered', '3 KafkaJSRequestTimeoutError']);
+  expect(ended).toEqual(['2 completed', '3 KafkaJSRequestTimeoutError']);
   await vi.advanceTimersByTimeAsync(3_900);
   expect(ended).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(200);

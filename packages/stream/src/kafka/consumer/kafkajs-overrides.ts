@@ -4,18 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Cluster, ISocketFactory, ISocketFactoryArgs } from 'kafkajs';
 import { TopicGone } from '../../partitions/log-partition.ts';
-import { FetchOver } from './fetch-pace.ts';
+import { FetchCancelled } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Changes of kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins when the
- * group has expelled the member; offsets out of range are left to the owner; hooks around each fetch; responses are read
- * without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
+ * Patches kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins after the
+ * group has expelled the member; offsets out of range are handled by the owner; hooks around each fetch; responses are
+ * read without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
  */
 
 const require = createRequire(import.meta.url);
 
-/** A coordinator that changes or loads its groups needs a moment. */
+/** The wait for a coordinator that moves or loads its groups. */
 const JOIN_AGAIN_MS = 200;
 /** As in kafkajs. */
 const PENDING_CHECK_MS = 10;
@@ -49,13 +49,13 @@ export interface Coordinator {
   }>;
 }
 
-/** The used members of kafkajs's ConsumerGroup. */
+/** The members of kafkajs's ConsumerGroup that are used here. */
 export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
   maxWaitTime: number;
-  /** Of one generation. Commits through it are refused when the generation is over. */
+  /** Bound to one generation: its commits are refused after the generation has ended. */
   readonly offsetManager: {
     commitOffsets(offsets: {
       topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
@@ -83,24 +83,24 @@ interface Fetching {
 }
 
 export interface MembershipHooks {
-  /** Awaited before the member rejoins: until then commits of the old generation are accepted. */
+  /** Awaited before the member rejoins. Until then, commits in the old generation are accepted. */
   leaving(group: ConsumerGroup): Promise<void>;
-  /** Awaited when the assignment is known, before anything is fetched. */
+  /** Awaited after the assignment, before the first fetch. */
   joined(group: ConsumerGroup): Promise<void>;
-  /** Called with every fetch until the partition is paused. */
+  /** Called on every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
   fetchWaitMs(group: ConsumerGroup): number;
-  /** Resolves to the batches of the fetch, or to none when they are not needed. */
+  /** Resolves to the batches of the fetch, or to an empty list when they are not needed. */
   awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;
-  /** Called with all fetched batches before any is delivered. */
+  /** Called with all fetched batches before any batch is delivered. */
   fetched(batches: readonly FetchedBatch[]): void;
-  /** True when a failed join must not be repeated. */
+  /** True when a failed join must not be retried. */
   cancelled(): boolean;
 }
 
 const hooks = new WeakMap<object, MembershipHooks>();
 
-/** Registers the hooks of a consumer by its cluster object, of which each consumer has one. */
+/** Registers the hooks for a consumer. Its cluster object is the key, because each consumer has its own. */
 export function onMembership(cluster: Cluster, membership: MembershipHooks): void {
   hooks.set(cluster, membership);
 }
@@ -109,7 +109,7 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
   if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-  // The same delay while throttled; kafkajs computes it by the wall clock.
+  // The same delay while throttled, for which kafkajs uses the wall clock.
   this.throttleCheckTimeoutId = setTimeout(() => {
     this.throttleCheckTimeoutId = null;
     this.checkPendingRequests();
@@ -122,15 +122,15 @@ const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype a
 const { joinAndSync: originalJoin, fetch: originalFetch, heartbeat: originalHeartbeat } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
-/** Repeats a failed join when the group has expelled the member. kafkajs handles other failed joins. */
+/** Retries a failed join after the group has expelled the member. kafkajs handles other failed joins. */
 async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
   for (;;) {
     try {
       return await originalJoin.call(group);
     } catch (fault) {
-      const isForgotten = group.memberId === null && group.generationId !== null;
+      const isExpelled = group.memberId === null && group.generationId !== null;
       const isFinal = (fault as { retriable?: boolean }).retriable === false;
-      if (membership === undefined || membership.cancelled() || !isForgotten || isFinal) throw fault;
+      if (membership === undefined || membership.cancelled() || !isExpelled || isFinal) throw fault;
     }
     await delay(JOIN_AGAIN_MS);
   }
@@ -160,22 +160,22 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
-  if (membership !== undefined && fault instanceof FetchOver) return;
+  if (membership !== undefined && fault instanceof FetchCancelled) return;
   if (membership === undefined || !(fault instanceof TopicGone)) return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };
 
-/** As much as one read returns from a full socket. */
+/** The size of one read from a full socket. */
 const READ_BYTES = 256 * 1024;
 /** As in kafkajs. */
 const KEEP_ALIVE_DELAY_MS = 60_000;
 const SIZE_BYTES = 4;
-/** Sixty-four times what one fetch requests. */
+/** Sixty-four times the size that a fetch requests. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Splits a stream of bytes into responses with their sizes, with one copy each. kafkajs 2.2.4 keeps every chunk in its
- * own buffer and joins them, which took a fifth of the writer's main thread.
+ * Splits a byte stream into size-prefixed responses, with one copy each. kafkajs 2.2.4 keeps every chunk in its own
+ * buffer and joins the chunks, which took a fifth of the writer's main thread.
  */
 export class ResponseReader {
   readonly #onResponse: (response: Buffer) => void;
@@ -188,7 +188,7 @@ export class ResponseReader {
     this.#onResponse = onResponse;
   }
 
-  /** @throws RangeError for an impossible size */
+  /** @throws RangeError for an invalid size */
   push(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
@@ -207,7 +207,7 @@ export class ResponseReader {
     if (this.#response === null) {
       const bytes = this.#size.readInt32BE(0);
       if (bytes <= 0 || bytes > RESPONSE_BYTES_MAX)
-        throw new RangeError(`A broker announced a response of ${bytes} bytes.`);
+        throw new RangeError(`A broker sent an invalid response size: ${bytes} bytes.`);
       this.#response = Buffer.allocUnsafe(SIZE_BYTES + bytes);
       this.#size.copy(this.#response);
       this.#filled = SIZE_BYTES;
@@ -222,7 +222,7 @@ export class ResponseReader {
 
 /**
  * Creates the socket factory. Each `data` event is one response.
- * @param onFault called with every fault of a socket, because kafkajs loses its code
+ * @param onFault called with every socket fault, because kafkajs drops the error code
  */
 export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFactory {
   return ({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket => {
@@ -244,7 +244,7 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
   };
 }
 
-/** The host name for TLS. An IP address must not be sent. */
+/** The server name for TLS, which must not be an IP address. */
 const toServerName = (host: string): { servername?: string } => (isIP(host) === 0 ? { servername: host } : {});
 
 interface Connection {
@@ -259,16 +259,16 @@ prototype.processData = function (bytes) {
   processData.call(this, bytes);
 };
 
-// The wall clock is replaced where kafkajs measures durations by it. If the clock is set back by an hour, kafkajs sends no
+// Replaces the wall clock where kafkajs measures durations. If the clock is set back by an hour, kafkajs sends no
 // heartbeat for an hour; if it is set forward, all requests in flight fail.
 
-/** Monotonic time of the last heartbeat, and the value that kafkajs noted for it. */
+/** Monotonic time of the last heartbeat, and the wall-clock value that kafkajs stored for it. */
 const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
 groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
   const known = heartbeats.get(this);
   if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
-  // Makes the heartbeat due: kafkajs compares this value with the wall clock.
+  // Makes the heartbeat due, because kafkajs compares this value with the wall clock.
   else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
   const before = this.lastRequest;
   await originalHeartbeat.call(this, options);
@@ -280,12 +280,12 @@ function note(group: Heartbeating): void {
 }
 
 const { sendSocketRequest, destroy } = queuePrototype;
-/** Monotonic times at which each request was sent, and at which each queue checks next. */
+/** Monotonic send time per request, and time of the next check per queue. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
 const checkAtMs = new WeakMap<RequestQueue, number>();
 
-/** A timer only for the first request that can be late; kafkajs checks every connection ten times a second. */
-function awaitLate(queue: RequestQueue): void {
+/** Sets a timer for the first request that can time out; kafkajs checks every connection ten times per second. */
+function scheduleLateCheck(queue: RequestQueue): void {
   const nowMs = performance.now();
   let dueMs = Number.POSITIVE_INFINITY;
   for (const request of queue.inflight.values()) {
@@ -297,25 +297,25 @@ function awaitLate(queue: RequestQueue): void {
   queue.requestTimeoutIntervalId = null;
   checkAtMs.set(queue, dueMs);
   if (dueMs === Number.POSITIVE_INFINITY) return;
-  queue.requestTimeoutIntervalId = setTimeout(() => endLate(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
+  queue.requestTimeoutIntervalId = setTimeout(() => failLateRequests(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
 }
 
-function endLate(queue: RequestQueue): void {
+function failLateRequests(queue: RequestQueue): void {
   const nowMs = performance.now();
   for (const request of [...queue.inflight.values()])
     if (nowMs - (sentAtMs.get(request) ?? nowMs) >= request.requestTimeout) request.timeoutRequest();
-  awaitLate(queue);
+  scheduleLateCheck(queue);
 }
 
 queuePrototype.scheduleRequestTimeoutCheck = function schedule(this: RequestQueue) {
-  if (this.enforceRequestTimeout) awaitLate(this);
+  if (this.enforceRequestTimeout) scheduleLateCheck(this);
 };
 
 queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: TimedRequest) {
   sentAtMs.set(request, performance.now());
   sendSocketRequest.call(this, request);
   const dueMs = performance.now() + request.requestTimeout;
-  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) awaitLate(this);
+  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) scheduleLateCheck(this);
 };
 
 queuePrototype.destroy = function end(this: RequestQueue) {

@@ -24,7 +24,7 @@ function createBench(respond: () => Promise<number>) {
   return { requests, known, refresh: createEndsReader({ fetchTopicsOffset }, () => known) };
 }
 
-it('the reader of log ends updates all assigned partitions, at most every five seconds, and never to an earlier end', async () => {
+it('the log end reader updates all assigned partitions, at most every five seconds, and never to an earlier end', async () => {
   let end = 8;
   const { requests, known, refresh } = createBench(async () => end);
   await refresh();
@@ -42,7 +42,7 @@ it('the reader of log ends updates all assigned partitions, at most every five s
   expect(known.map((each) => each.end)).toEqual([40, 40, 40]);
 });
 
-it('the reader of log ends keeps the last ends when brokers fail or do not answer, with one request at a time', async () => {
+it('the log end reader keeps the last ends when brokers fail or hang, and sends one request at a time', async () => {
   let respond: () => Promise<number> = () => Promise.reject(new Error('no leader'));
   const { requests, known, refresh } = createBench(() => respond());
   await refresh();

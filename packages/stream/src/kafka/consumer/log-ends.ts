@@ -1,20 +1,20 @@
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
-/** Metrics may be read more often than this. */
+/** Minimum interval between requests; metrics may be scraped more often. */
 const ENDS_INTERVAL_MS = 5_000;
-/** A scrape must not hang with the brokers. */
+/** Bound for a scrape, which must not hang when the brokers hang. */
 const ENDS_TIMEOUT_MS = 1_000;
 
 /** The first offset of each partition, or the end of its log. */
 export async function readOffsets(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
-  of: { topic: string; partitions: readonly number[]; first: boolean },
+  query: { topic: string; partitions: readonly number[]; first: boolean },
 ): Promise<Map<number, number>> {
-  const partitions = of.partitions.map((partition) => ({ partition }));
-  const found = await cluster.fetchTopicsOffset([{ topic: of.topic, partitions, fromBeginning: of.first }]);
-  const own = found.find(({ topic }) => topic === of.topic)?.partitions ?? [];
-  return new Map(own.map(({ partition, offset }) => [partition, Number(offset)]));
+  const partitions = query.partitions.map((partition) => ({ partition }));
+  const found = await cluster.fetchTopicsOffset([{ topic: query.topic, partitions, fromBeginning: query.first }]);
+  const offsets = found.find(({ topic }) => topic === query.topic)?.partitions ?? [];
+  return new Map(offsets.map(({ partition, offset }) => [partition, Number(offset)]));
 }
 
 interface KnownEnd {
@@ -23,8 +23,8 @@ interface KnownEnd {
 }
 
 /**
- * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves within
- * 1 s. After a fault the last ends stay.
+ * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves
+ * within 1 s. After a fault the last known ends are kept.
  */
 export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
@@ -36,10 +36,14 @@ export function createEndsReader(
   const request = async () => {
     const known = assigned();
     for (const topic of new Set(known.map(({ log }) => log.topic))) {
-      const own = known.filter(({ log }) => log.topic === topic);
-      const ends = await readOffsets(cluster, { topic, partitions: own.map(({ log }) => log.partition), first: false });
+      const inTopic = known.filter(({ log }) => log.topic === topic);
+      const ends = await readOffsets(cluster, {
+        topic,
+        partitions: inTopic.map(({ log }) => log.partition),
+        first: false,
+      });
       // A fetch may have returned a later end.
-      for (const each of own) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
+      for (const each of inTopic) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
     }
   };
 
@@ -55,19 +59,19 @@ export function createEndsReader(
   };
 }
 
-/** kafkajs itself notices an added partition only after five minutes. */
+/** kafkajs itself detects an added partition only after five minutes. */
 const PARTITIONS_INTERVAL_MS = 5_000;
 
-/** Members of kafkajs's cluster that its types lack. */
+/** Members of the kafkajs cluster that its types lack. */
 interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
-  metadata(of: { topics: readonly string[] }): Promise<{
+  metadata(query: { topics: readonly string[] }): Promise<{
     topicMetadata: { topic: string; partitionMetadata: unknown[] }[];
   }>;
 }
 
 /**
- * Creates a function that notices added partitions, at most every 5 s; it never throws. It refreshes metadata only then,
- * because kafkajs fails for all partitions while one has no leader.
+ * Creates a function that checks for added partitions, at most every 5 s; it never throws. It refreshes metadata only
+ * for added partitions, because a refresh fails for all partitions while one has no leader.
  */
 export function createPartitionCheck(cluster: Cluster, topics: readonly string[]): () => Promise<void> {
   const { metadata } = cluster as unknown as MetadataCluster;
@@ -80,7 +84,7 @@ export function createPartitionCheck(cluster: Cluster, topics: readonly string[]
       const hasGrown = topicMetadata.some(
         ({ topic, partitionMetadata }) => partitionMetadata.length > cluster.findTopicPartitionMetadata(topic).length,
       );
-      // The next fetch then joins the group again.
+      // The next fetch then rejoins the group.
       if (hasGrown) await cluster.refreshMetadata();
     } catch {
       // The next check repeats the request.

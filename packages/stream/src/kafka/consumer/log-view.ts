@@ -8,7 +8,7 @@ import type { FetchedRecords } from './record-decoding.ts';
 import { type FetchRequest, fetchByTopicId } from './topic-id-wire.ts';
 
 export interface LogView {
-  offsets(of: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
+  offsets(query: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
   coordinator(groupId: string): Promise<Coordinator>;
   /**
    * The current id of a topic, from the leader of a partition; null when brokers report no ids.
@@ -17,8 +17,8 @@ export interface LogView {
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
-   * The batch that contains an offset; null when the log has none there.
-   * @throws TopicGone when the topic with this id is gone; another fault while the leader does not answer
+   * The batch that contains an offset; null when the log has no such batch.
+   * @throws TopicGone when the topic with this id is gone; another fault while the leader does not respond
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
@@ -29,7 +29,7 @@ interface BatchLocation {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** The id that the partition had when it was examined. */
+  /** The topic id at the time of the examination. */
   readonly topicId: string | null;
 }
 
@@ -37,18 +37,18 @@ interface Broker {
   fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
-/** What is used of kafkajs's cluster and missing in its types. */
+/** Members of the kafkajs cluster that its types lack. */
 type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
   findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
   findBroker(at: { nodeId: string }): Promise<Broker>;
-  findGroupCoordinator(of: { groupId: string }): Promise<Coordinator>;
+  findGroupCoordinator(query: { groupId: string }): Promise<Coordinator>;
 };
 
 const FETCH_WAIT_MS = 100;
 
 export function createLogView(given: Cluster): LogView {
   const cluster = given as unknown as FullCluster;
-  const offsets: LogView['offsets'] = (of) => readOffsets(cluster, of);
+  const offsets: LogView['offsets'] = (query) => readOffsets(cluster, query);
 
   const topicIds = fetchByTopicId(given);
 
@@ -62,7 +62,7 @@ export function createLogView(given: Cluster): LogView {
     const broker = await leaderOf(topic, partition);
     const requested = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
     const partitions = [topicId === null ? requested : { ...requested, topicId }];
-    // The batch was read before, so its transaction has ended.
+    // The batch was already read, so its transaction has ended.
     const limits = { maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES };
     const topics = [{ topic, partitions }];
     const { responses } = await broker.fetch({ ...limits, isolationLevel: READ_UNCOMMITTED, topics });
@@ -71,7 +71,7 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
-    // From the leader, which knows a new topic first.
+    // From the leader, which is the first to know a new topic.
     topicId: async ({ topic, partition }) => await topicIds.fetchId(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
@@ -85,7 +85,7 @@ export function createLogView(given: Cluster): LogView {
       const { topic, partition, offset } = at;
       const ends = await offsets({ topic, partitions: [partition], first: false });
       const starts = await offsets({ topic, partitions: [partition], first: true });
-      // A leader that was just elected may not have it yet.
+      // A newly elected leader may not return the batch yet.
       if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
         throw new Error(`${topic}/${partition} does not show offset ${offset} yet`);
       return null;

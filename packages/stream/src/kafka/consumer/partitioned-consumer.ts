@@ -27,30 +27,30 @@ import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 export interface GroupOptions extends BrokerTarget {
   groupId: string;
   topics: readonly string[];
-  /** A member that is silent for this long loses its partitions. A shutdown may take half as long. */
+  /** A member without heartbeats for this long loses its partitions. A shutdown may take half as long. */
   sessionTimeoutMs: number;
   clientId?: string;
   logger?: Logger;
   metrics?: Metrics;
 }
 
-/** Members have half a session to finish their work; a member that hangs delays the others this long. */
+/** Members have half a session timeout to finish their work; a member that hangs delays all others this long. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 const HEARTBEAT_MAX_MS = 1_000;
 /**
- * Responses are decoded as a whole, and small ones are collected cheaply: 1 and 4 MiB take 4.1 µs of CPU a record and
- * 340 MiB, 4 and 16 MiB take 4.8 µs and 390 MiB.
+ * Responses are decoded as a whole, and small responses are cheap to garbage-collect: 1 and 4 MiB take 4.1 µs of CPU
+ * per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
 const RETRIES = 1_000_000;
-/** The first connection is retried here, so that closing the consumer ends it. */
+/** Few, because the first connection is retried here, so that closing the consumer ends the retries. */
 const CONNECT_RETRIES = 5;
 const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
-/** A broker that hangs must not keep the process from exiting. */
+/** Bounded, so that a hanging broker does not keep the process from exiting. */
 const DISCONNECT_TIMEOUT_MS = 3_000;
 
 export interface PartitionedOptions extends GroupOptions {
@@ -59,7 +59,7 @@ export interface PartitionedOptions extends GroupOptions {
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
-/** A member of a consumer group that runs one worker for each of its partitions. */
+/** A consumer group member that runs one worker per assigned partition. */
 export class PartitionedConsumer implements Consumer {
   readonly #options: PartitionedOptions;
   readonly #assignments = new Map<string, Assignment>();
@@ -69,7 +69,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
-  /** The last sign of life of the group, by `performance.now`. */
+  /** Time of the last response from the group, by `performance.now`. */
   #lastHeardAt = 0;
   #member = false;
   #closing = false;
@@ -121,7 +121,7 @@ export class PartitionedConsumer implements Consumer {
     await this.#refreshEnds?.();
   }
 
-  /** Joins the group, again after each fault of the client, until the consumer is closed. */
+  /** Joins the group, and rejoins after each client fault until the consumer is closed. */
   async run(): Promise<void> {
     while (!this.#closing) {
       const ended = Promise.withResolvers<Error>();
@@ -143,11 +143,11 @@ export class PartitionedConsumer implements Consumer {
     if (this.#closing) return;
     this.#closing = true;
     this.#unwatch();
-    // Before disconnecting: while kafkajs disconnects, commits silently do nothing.
+    // Must precede the disconnect: while kafkajs disconnects, commits silently do nothing.
     await this.#drain();
-    const left = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
+    const disconnected = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
     if (this.#cluster !== null) this.#pace.endAll(this.#cluster);
-    await waitAtMost(DISCONNECT_TIMEOUT_MS, left, () => {});
+    await waitAtMost(DISCONNECT_TIMEOUT_MS, disconnected, () => {});
   }
 
   async #join(ended: (error: Error) => void) {
@@ -185,13 +185,13 @@ export class PartitionedConsumer implements Consumer {
       this.#lastHeardAt = performance.now();
       void this.#checkPartitions?.();
     });
-    // The only event for a batch of markers and aborted records.
+    // The only event for a batch that contains only markers and aborted records.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
       if (payload.batchSize === 0) this.#skip(payload);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.#member = false;
-      // With `restart`, kafkajs starts again by itself.
+      // With `restart`, kafkajs restarts by itself.
       if (!payload.restart) ended(payload.error);
     });
   }
@@ -206,7 +206,7 @@ export class PartitionedConsumer implements Consumer {
       cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#member = false;
-        // Without a member id the group has expelled this member, which may neither write nor commit.
+        // Without a member id, the group has expelled this member, which may neither write nor commit.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },
@@ -270,17 +270,17 @@ export class PartitionedConsumer implements Consumer {
     }
   }
 
-  /** Must not wait: fetches, handlers and heartbeats of all partitions share one loop. */
+  /** Must not wait, because fetches, handlers and heartbeats of all partitions share one loop. */
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
-    // Missing in kafkajs's types.
+    // Missing in the kafkajs types.
     const { fetchedOffset, rawMessages } = batch as typeof batch & FetchedBatch;
     const { batches = [] } = rawMessages;
     const { guarded } = assignment;
     if (!guarded.acceptsBatches(batches) || !guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
-    // Decoded by record-decoding.ts, whatever kafkajs's types state.
+    // Decoded by record-decoding.ts, unlike the kafkajs types state.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
     const records = fetched.map((record) => toStreamRecord(batch, record));
     guarded.worker.accept(records, end, batches);
@@ -288,7 +288,7 @@ export class PartitionedConsumer implements Consumer {
     assignment.end = Number(batch.highWatermark);
   }
 
-  /** Offsets without a record count as read too, or an idle partition would stay behind a marker. */
+  /** Offsets without a record also count as read, or an idle partition would report a lag behind a marker. */
   #skip(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
@@ -317,7 +317,7 @@ interface Assignment {
   fetched: { readonly from: number; readonly batches: readonly LogMark[] };
 }
 
-/** kafkajs's lines of level info do not help an operator. */
+/** Drops the info lines of kafkajs, which do not help an operator. */
 function createKafkaLogger(logger: Logger | undefined): logCreator {
   return () =>
     ({ level, log }) => {
@@ -327,12 +327,12 @@ function createKafkaLogger(logger: Logger | undefined): logCreator {
     };
 }
 
-/** Retention is changed by hand, rarely. */
+/** Retention rarely changes. */
 const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
-/** Members of kafkajs's broker that its types lack. */
+/** Members of the kafkajs broker that its types lack. */
 interface SettingsBroker {
   describeConfigs(query: {
     resources: { type: number; name: string; configNames: string[] }[];
@@ -348,9 +348,9 @@ export function createTopicRetention(topics: readonly string[]) {
   const known = new Map<string, number>();
   let requestedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    /** Milliseconds; null while it is unknown, and for a topic whose records are kept for ever. */
+    /** Retention in milliseconds; null while it is unknown, and for a topic that keeps records forever. */
     retentionMsOf: (topic: string): number | null => known.get(topic) ?? null,
-    /** Reads it again after ten minutes, over the connections of the consumer. Never throws. */
+    /** Updates the retention after ten minutes, over the consumer's connections. Never throws. */
     async refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void> {
       if (performance.now() - requestedAtMs < RETENTION_INTERVAL_MS) return;
       requestedAtMs = performance.now();
@@ -364,7 +364,7 @@ export function createTopicRetention(topics: readonly string[]) {
           else known.delete(resourceName);
         }
       } catch {
-        // The last known value stays, and the next refresh repeats the request.
+        // The last known value is kept, and the next refresh repeats the request.
         requestedAtMs = Number.NEGATIVE_INFINITY;
       }
     },

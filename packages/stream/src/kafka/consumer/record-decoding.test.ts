@@ -11,7 +11,7 @@ const Batch = require('kafkajs/src/consumer/batch');
 const decodeBatch: (decoder: unknown) => Promise<{ records: Original[] }> =
   require('kafkajs/src/protocol/recordBatch/v0/decoder');
 
-/** A record as kafkajs's own decoder gives it. */
+/** A record as the decoder of kafkajs returns it. */
 interface Original {
   offset: string;
   timestamp: string;
@@ -40,7 +40,7 @@ interface DrawnBatch {
 }
 
 const bytes = fc.uint8Array({ maxLength: 300 });
-// kafkajs mistakes names of a plain object's own for repeated headers.
+// kafkajs mistakes property names of plain objects for repeated headers.
 const headerName = fc.string({ unit: 'grapheme' }).filter((name) => !(name in {}));
 const record: fc.Arbitrary<DrawnRecord> = fc.record({
   timeDelta: fc.integer({ min: -(2 ** 45), max: 2 ** 45 }),
@@ -72,7 +72,7 @@ function toRecordBytes({ timeDelta, key, value, headers }: DrawnRecord, offsetDe
   return new Encoder().writeVarInt(body.size()).writeEncoder(body).buffer;
 }
 
-/** A batch as a broker sends it, with markers, gaps and log times, which kafkajs's own encoder lacks. */
+/** A batch as a broker sends it, with markers, gaps and log times, which the encoder of kafkajs lacks. */
 function toBatchBytes({ attributes, records, ...head }: DrawnBatch): Buffer {
   let delta = -1;
   const written = records.map((each) => {
@@ -104,25 +104,25 @@ async function readAsKafkajs(batches: readonly Buffer[]): Promise<FetchedRecord[
     }));
 }
 
-/** Answer of a fetch, version 11, for one partition. */
-function toAnswer(recordSet: Buffer): Buffer {
+/** A fetch response, version 11, for one partition. */
+function toResponse(recordSet: Buffer): Buffer {
   const partition = new Encoder().writeInt32(3).writeInt16(0).writeInt64(99).writeInt64(99).writeInt64(0);
   partition.writeInt32(0).writeInt32(-1).writeInt32(recordSet.length).writeBuffer(recordSet);
   const topic = new Encoder().writeString('topic').writeInt32(1).writeEncoder(partition);
   return new Encoder().writeInt32(0).writeInt16(0).writeInt32(0).writeInt32(1).writeEncoder(topic).buffer;
 }
 
-const example = (over: Partial<DrawnBatch> = {}): DrawnBatch => ({
+const example = (overrides: Partial<DrawnBatch> = {}): DrawnBatch => ({
   firstOffset: 7,
   firstTime: 1_000,
   maxTime: 2_000,
   producerId: 5,
   attributes: { logAppend: false, transactional: false, control: false, gzip: false },
   records: [0, 1, 2].map((timeDelta) => ({ timeDelta, gap: 0, key: null, value: Buffer.of(1, 2), headers: [] })),
-  ...over,
+  ...overrides,
 });
 
-it('decoded records are those that kafkajs reads, of any batches', async () => {
+it('decoded records equal the records that kafkajs decodes, for any batches', async () => {
   const property = fc.asyncProperty(fc.array(batch, { maxLength: 4 }), async (drawn) => {
     const batches = drawn.map(toBatchBytes);
     expect(await readRecords(Buffer.concat(batches))).toEqual(await readAsKafkajs(batches));
@@ -130,7 +130,7 @@ it('decoded records are those that kafkajs reads, of any batches', async () => {
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('decoded records end with the last complete batch, wherever the response is cut', async () => {
+it('decoded records end with the last complete batch, wherever the response is truncated', async () => {
   const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
   const all = Buffer.concat(batches);
   for (let end = 0; end <= all.length; end++) {
@@ -140,7 +140,7 @@ it('decoded records end with the last complete batch, wherever the response is c
   }
 });
 
-it('decoded records have base offset, leader epoch and checksum of their batches, markers included', async () => {
+it('decoded records include base offset, leader epoch and checksum of their batches, including markers', async () => {
   const marker = example({ firstOffset: 10, attributes: { ...example().attributes, control: true } });
   const batches = [example(), marker].map(toBatchBytes);
   for (const [at, each] of batches.entries()) {
@@ -170,19 +170,19 @@ it('a complete but invalid batch is refused, and nothing outside the batch is re
   await expect(readRecords(long)).rejects.toThrow(RangeError);
 });
 
-it('kafkajs decodes every fetch response with the replaced function', async () => {
+it('kafkajs decodes every fetch response with the replacement function', async () => {
   // Another test file may have loaded kafkajs before the function was replaced.
   for (const path of Object.keys(require.cache)) if (path.endsWith('response.js')) delete require.cache[path];
   const { decode } = require('kafkajs/src/protocol/requests/fetch/v11/response');
-  const { responses } = await decode(toAnswer(toBatchBytes(example())));
+  const { responses } = await decode(toResponse(toBatchBytes(example())));
   const [partition] = responses[0].partitions;
   expect(partition).toMatchObject({ partition: 3, highWatermark: '99' });
   expect(partition.messages.map(({ offset }: FetchedRecord) => offset)).toEqual([7, 8, 9]);
-  const empty = await decode(toAnswer(Buffer.alloc(0)));
+  const empty = await decode(toResponse(Buffer.alloc(0)));
   expect(empty.responses[0].partitions[0].messages).toEqual([]);
 });
 
-it('decoded records give kafkajs the right fetched offset, markers, aborted records and lag', async () => {
+it('kafkajs computes the right offsets, markers, aborted records and lag from decoded records', async () => {
   const aborted = { ...example().attributes, transactional: true };
   const marker = example({
     firstOffset: 10,

@@ -1,6 +1,6 @@
 /**
  * Decodes fetched records in one pass, into numbers and slices of the fetched bytes. kafkajs 2.2.4 creates several
- * objects and texts for each record, more than half the cost of a consumer. A contract test covers the pinned source.
+ * objects and strings per record, more than half of a consumer's CPU. A contract test covers the pinned source.
  */
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
@@ -14,7 +14,7 @@ const LENGTH_END = AT.length + LENGTH_BYTES;
 const NO_HEADERS: FetchedHeaders = Object.freeze({});
 
 type HeaderValue = Buffer | null;
-/** A repeated name has all its values, as in kafkajs. */
+/** A repeated name has a list of values, as in kafkajs. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
 interface BatchContext {
@@ -33,13 +33,13 @@ export interface FetchedRecord {
   readonly batchContext: BatchContext;
 }
 
-/** The records of a response and their batches, including markers and aborted records. */
+/** The records in a response and their batches, including markers and aborted records. */
 export type FetchedRecords = FetchedRecord[] & { readonly batches?: readonly LogMark[] };
 
 interface BatchHead {
   readonly firstOffset: number;
   readonly firstTime: number;
-  /** The common time of all records when the broker sets it; else null. */
+  /** The time of all records when the broker sets it; otherwise null. */
   readonly logTime: number | null;
   readonly count: number;
   readonly isControl: boolean;
@@ -50,7 +50,7 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
-/** The used members of kafkajs's decoder, positioned at the int32 length of the batches. */
+/** The used members of the kafkajs decoder, positioned at the int32 length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
@@ -122,7 +122,7 @@ class RecordReader {
     throw new RangeError('a fetched time has more than ten bytes');
   }
 
-  /** Bytes with their length in front; a length of -1 means null. */
+  /** Length-prefixed bytes; a length of -1 means null. */
   #range(): Buffer | null {
     const length = this.#varint();
     if (length === -1) return null;
@@ -182,15 +182,15 @@ function readMark(batch: Buffer): LogMark {
   };
 }
 
-/** Replaces `filter`: offsets rise, so a condition on them only removes the first records. */
+/** Replaces `filter`: offsets increase, so a condition on offsets removes only leading records. */
 function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
   const first = this.findIndex((record) => isWithin(record));
   return first === -1 ? [] : this.slice(first);
 }
 
 /**
- * Decodes all complete batches, markers and aborted records included. Replaces `filter` of the list, which kafkajs uses
- * only to drop records before the requested offset, at two objects per record.
+ * Decodes all complete batches, including markers and aborted records. Replaces the list's `filter`, which kafkajs uses
+ * only to drop records before the requested offset, at a cost of two objects per record.
  * @throws RangeError when a complete batch is invalid
  */
 export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
@@ -206,7 +206,7 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
     await readBatch(batch, records);
     start = end;
   }
-  // A copy of the list has the usual `filter`.
+  // A copy of the list has the standard `filter`.
   return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
 }
 

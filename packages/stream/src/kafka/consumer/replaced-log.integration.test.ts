@@ -33,7 +33,7 @@ function openStore(topic: string) {
     });
   const committed = async () => (await fixture.committed(groupId, topic))[0];
   const newRows = () => store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
-  /** The line of the pause must name the reason and the command. */
+  /** The log line for the pause must contain the reason and the command. */
   const expectPause = (reason: RegExp) => {
     const line = lines.find((each) => each.includes('partition paused')) ?? '';
     expect(line).toMatch(reason);
@@ -42,7 +42,7 @@ function openStore(topic: string) {
   return { groupId, store, metrics, open, committed, newRows, expectPause };
 }
 
-/** All records are read and committed, then the topic is recreated with `after` new records and the old commit. */
+/** Reads and commits all records, then recreates the topic with `after` new records and the old commit. */
 async function replaceLog(after: number) {
   const topic = await fixture.createTopic({ partitions: 1 });
   const parts = openStore(topic);
@@ -58,9 +58,9 @@ async function replaceLog(after: number) {
 }
 
 it.each([
-  ['ends before the commit', 30, /the log ends at 30, before what was read/],
-  ['has grown past the commit', 80, /another record before the committed offset/],
-])('a replaced log that %s is not read, and its commit is kept', async (_, after, reason) => {
+  ['ends before the commit', 30, /the log ends at 30, before the last read offset/],
+  ['has grown past the commit', 80, /the record before the committed offset 60 is not the one that was read/],
+])('a replaced log that %s is not read, and the commit is kept', async (_, after, reason) => {
   const { topic, open, metrics, newRows, committed, expectPause } = await replaceLog(after);
   const consumer = await open();
   await until('a paused partition', async () =>
@@ -74,14 +74,14 @@ it.each([
   expectPause(reason);
 });
 
-it('a log that loses its beginning while it is read costs only the deleted records', async () => {
+it('when retention deletes the beginning of a log during reading, only the deleted records are skipped', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, metrics, committed } = openStore(topic);
   const gate = Promise.withResolvers<void>();
   store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
   await fill(topic, 'first', 60);
   const consumer = await open();
-  // One block of 20 is being written and two wait, so nothing is fetched.
+  // One block of 20 records is being written and two wait, so nothing is fetched.
   await until('waiting blocks', () => [...consumer.lag().values()].some((lag) => lag === 60));
   await fill(topic, 'second', 60);
   await fixture.expire(topic, 100);
@@ -93,11 +93,11 @@ it('a log that loses its beginning while it is read costs only the deleted recor
   await consumer.close();
   const expected = [...Array(60).keys(), ...Array.from({ length: 20 }, (_, i) => 100 + i)];
   expect(store.offsets(topic)).toEqual(expected.map((offset) => `0/${offset}`));
-  // kafkajs's own commit would have no metadata.
+  // A commit by kafkajs itself would have no metadata.
   expect((await committed())?.metadata).toContain('"m":');
 });
 
-it('a topic that is recreated while a writer does not fetch it is not read', async () => {
+it('a topic that is recreated while its writer is not fetching is not read', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, newRows, expectPause } = openStore(topic);
   const gate = Promise.withResolvers<void>();
@@ -105,12 +105,12 @@ it('a topic that is recreated while a writer does not fetch it is not read', asy
   await fill(topic, 'old', BEFORE);
   const consumer = await open();
   await until('waiting blocks', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
-  // Past the member's offset, so that no batch of the new log is older or overlaps.
+  // Beyond the member's offset, so that no batch of the new log is older or overlaps.
   await fixture.recreateTopic(topic);
   await fill(topic, 'new', BEFORE + 40);
   gate.resolve();
   await until('the pause', () => !consumer.ready() || newRows().length > 0);
   await consumer.close();
   expect(newRows()).toEqual([]);
-  expectPause(/it lost its end and has grown again, or was replaced/);
+  expectPause(/the log was truncated and has grown again, or was replaced/);
 });

@@ -10,7 +10,7 @@ import {
   encodeMetadata,
   type FetchedTransactions,
   type FetchRequest,
-  leaveOutAborted,
+  hideAborted,
   readTopicId,
 } from './topic-id-wire.ts';
 
@@ -21,7 +21,7 @@ const ONE = '00112233445566778899aabbccddeeff';
 const OTHER = 'ffeeddccbbaa99887766554433221100';
 const toUuid = (id: string) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 const bytesOf = (encoder: unknown) => Buffer.from((encoder as { buffer: Buffer }).buffer);
-/** The tags that end a message's head. */
+/** The tag section at the end of a message header. */
 const HEAD_TAGS = Buffer.of(0);
 
 const partitionOf = (partition: number, topicId: string, fetchOffset = '7') => ({
@@ -41,7 +41,7 @@ const request: FetchRequest = {
     { topic: 'other', partitions: [partitionOf(1, OTHER)] },
   ],
 };
-it('requests that name topics by id are encoded as by another client', () => {
+it('requests that identify topics by id are encoded as by another client', () => {
   const topics = request.topics.map(({ partitions }) => ({
     topicId: toUuid(partitions[0]!.topicId!),
     partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
@@ -58,10 +58,10 @@ it('requests that name topics by id are encoded as by another client', () => {
   expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEAD_TAGS, metadata.buffer]));
 });
 
-/** Tags of later versions, which are skipped. */
+/** Tags of later protocol versions, which are skipped. */
 const tags = () => Buffer.of(1, 5, 3, 9, 9, 9);
 
-/** A batch without records, as compaction leaves one: 61 bytes. */
+/** A batch without records, as compaction may leave it: 61 bytes. */
 function emptyBatch(base: number): Buffer {
   const batch = Buffer.alloc(61);
   batch.writeBigInt64BE(BigInt(base), 0);
@@ -85,7 +85,7 @@ function toPartition({ partition, code = 0, records }: { partition: number; code
   return encoder.writeBuffer(tags());
 }
 
-function toAnswer(topics: readonly [string, readonly Parameters<typeof toPartition>[0][]][]): Buffer {
+function toResponse(topics: readonly [string, readonly Parameters<typeof toPartition>[0][]][]): Buffer {
   const encoder = new Encoder().writeBuffer(tags()).writeInt32(0).writeInt16(0).writeInt32(0);
   encoder.writeUVarInt(topics.length + 1);
   for (const [id, partitions] of topics) {
@@ -96,8 +96,8 @@ function toAnswer(topics: readonly [string, readonly Parameters<typeof toPartiti
   return encoder.writeBuffer(tags()).buffer;
 }
 
-it('a fetch response that names topics by id is decoded with the requested names', async () => {
-  const response = toAnswer([
+it('a fetch response that identifies topics by id is decoded with the requested names', async () => {
+  const response = toResponse([
     [OTHER, [{ partition: 1, records: null }]],
     [
       ONE,
@@ -129,14 +129,14 @@ it('a fetch response that names topics by id is decoded with the requested names
   expect(responses[1]!.partitions[1]!.messages).toEqual([]);
 });
 
-it.each([100, 103])('code %d of a fetch response means that the topic is gone', async (code) => {
-  const response = toAnswer([[ONE, [{ partition: 3, code, records: null }]]]);
+it.each([100, 103])('code %d in a fetch response means that the topic is gone', async (code) => {
+  const response = toResponse([[ONE, [{ partition: 3, code, records: null }]]]);
   const fault = await decodeFetch(response, request).catch((error: unknown) => error);
   expect(fault).toBeInstanceOf(TopicGone);
   expect(fault).toMatchObject({ topic: 'one', partition: 3 });
 });
 
-function toMetadataAnswer(code: number, id: string): Buffer {
+function toMetadataResponse(code: number, id: string): Buffer {
   const encoder = new Encoder()
     .writeBuffer(tags())
     .writeInt32(0)
@@ -152,15 +152,15 @@ function toMetadataAnswer(code: number, id: string): Buffer {
   return encoder.writeInt16(code).writeUVarIntString('one').writeBuffer(Buffer.from(id, 'hex')).buffer;
 }
 
-it('a metadata response has the id of a topic, null without ids, or a fault without the topic', () => {
-  expect(readTopicId(toMetadataAnswer(0, ONE))).toBe(ONE);
-  expect(readTopicId(toMetadataAnswer(0, '0'.repeat(32)))).toBeNull();
-  expect(() => readTopicId(toMetadataAnswer(3, '0'.repeat(32)))).toThrow('code 3');
+it('a metadata response yields the topic id, null without ids, or a fault for an absent topic', () => {
+  expect(readTopicId(toMetadataResponse(0, ONE))).toBe(ONE);
+  expect(readTopicId(toMetadataResponse(0, '0'.repeat(32)))).toBeNull();
+  expect(() => readTopicId(toMetadataResponse(3, '0'.repeat(32)))).toThrow('code 3');
 });
 
 const Batch = require('kafkajs/src/consumer/batch');
 
-/** One entry of a log: a record, or a marker that commits or aborts its producer's transaction. */
+/** A log entry: a record, or a marker that commits or aborts its producer's transaction. */
 interface Entry {
   readonly producer: number;
   readonly kind: 'record' | 'commit' | 'abort';
@@ -181,21 +181,21 @@ const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => 
   batchContext: { producerId: String(producer), inTransaction: true },
 });
 
-/** A response of brokers from an offset on, and which of its offsets must be delivered. All transactions end. */
+/** A fetch response from an offset on, with the offsets that must be delivered. All transactions end. */
 function createLog(given: readonly Entry[], from: number) {
   const entries = [...given, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
   const open = new Map<number, number[]>();
   const committed: number[] = [];
   const aborted: { producerId: string; firstOffset: string; end: number }[] = [];
   for (const [offset, { producer, kind }] of entries.entries()) {
-    const own = open.get(producer) ?? [];
-    if (kind === 'record') open.set(producer, [...own, offset]);
+    const openOffsets = open.get(producer) ?? [];
+    if (kind === 'record') open.set(producer, [...openOffsets, offset]);
     else open.delete(producer);
-    if (kind === 'commit') committed.push(...own);
-    if (kind === 'abort' && own.length > 0)
-      aborted.push({ producerId: String(producer), firstOffset: String(own[0]), end: offset });
+    if (kind === 'commit') committed.push(...openOffsets);
+    if (kind === 'abort' && openOffsets.length > 0)
+      aborted.push({ producerId: String(producer), firstOffset: String(openOffsets[0]), end: offset });
   }
-  // In the order of their ends, as in the log's index of aborted transactions.
+  // Ordered by their ends, as in the log's index of aborted transactions.
   const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);
   const messages = entries.map(toFetched).slice(from);
   const expected = committed.filter((offset) => offset >= from).toSorted((a, b) => a - b);
@@ -209,16 +209,16 @@ function readOffsets(fetched: FetchedTransactions, from: number): number[] {
 
 const logs = fc.tuple(fc.array(entry, { maxLength: 25 }), fc.nat(12));
 
-it('a response has every committed record and no aborted one, however transactions overlap', () => {
+it('a response contains every committed record and no aborted record, however transactions overlap', () => {
   const property = fc.property(logs, ([entries, from]) => {
     const { fetched, expected } = createLog(entries, from);
-    leaveOutAborted(fetched);
+    hideAborted(fetched);
     expect(readOffsets(fetched, from)).toEqual(expected);
   });
   fc.assert(property, { numRuns: 200 });
 });
 
-it('kafkajs without the override delivers other records of overlapping transactions', () => {
+it('kafkajs without the override delivers wrong records for overlapping transactions', () => {
   const property = fc.property(logs, ([entries, from]) => {
     const { fetched, expected } = createLog(entries, from);
     expect(readOffsets(fetched, from)).toEqual(expected);
@@ -228,7 +228,7 @@ it('kafkajs without the override delivers other records of overlapping transacti
 
 it('aborted records count as read', () => {
   const { fetched } = createLog([{ producer: 0, kind: 'record' }], 0);
-  leaveOutAborted(fetched);
+  hideAborted(fetched);
   const batch = new Batch('topic', '0', { partition: 0, highWatermark: '99', ...fetched });
   expect(batch.isEmptyDueToFiltering()).toBe(true);
   expect(Number(batch.lastOffset())).toBe(3);

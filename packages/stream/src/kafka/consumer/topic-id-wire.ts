@@ -4,7 +4,7 @@ import { TopicGone } from '../../partitions/log-partition.ts';
 import { isAbortMarker, NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
-/** The messages of Kafka's protocol that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
+/** Kafka protocol messages that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
 
 const require = createRequire(import.meta.url);
 
@@ -13,7 +13,7 @@ const FETCH = { key: 1, version: 13 };
 
 const NO_ID = '0'.repeat(32);
 const NO_OFFSET = -1;
-/** The broker has no topic with that id, or its topic of that name has another id. */
+/** The broker has no topic with the requested id, or its topic with the requested name has another id. */
 const GONE = new Set([100, 103]);
 
 interface RequestedPartition {
@@ -77,7 +77,7 @@ const WireDecoder: new (bytes: Buffer) => Decoder = require('kafkajs/src/protoco
 const ID_BYTES = 16;
 const NO_TAGS = 0;
 
-/** Headers of these versions end with tags, which kafkajs does not write. */
+/** Request headers in these versions end with tags, which kafkajs does not write. */
 const begin = () => new WireEncoder().writeUVarInt(NO_TAGS);
 
 export function encodeMetadata(topic: string): unknown {
@@ -99,7 +99,7 @@ function skipTags(decoder: Decoder): void {
   }
 }
 
-/** The wire has length + 1, and 0 for null. */
+/** Lengths are encoded as length + 1; 0 means null. */
 const readLength = (decoder: Decoder) => Math.max(0, decoder.readUVarInt() - 1);
 
 function readId(decoder: Decoder): string {
@@ -108,7 +108,10 @@ function readId(decoder: Decoder): string {
   return decoder.buffer.toString('hex', start, start + ID_BYTES);
 }
 
-/** The id of the one topic in a response; null when the broker reports no ids. @throws Error when there is no such topic */
+/**
+ * The id of the single topic in a response; null when the broker reports no ids.
+ * @throws Error when the topic is absent
+ */
 export function readTopicId(payload: Buffer): string | null {
   const decoder = new WireDecoder(payload);
   skipTags(decoder);
@@ -126,7 +129,7 @@ export function readTopicId(payload: Buffer): string | null {
   const code = decoder.readInt16();
   const topic = decoder.readUVarIntString();
   const topicId = readId(decoder);
-  if (code !== 0) throw new Error(`The broker returned no id of topic ${topic}: code ${code}`);
+  if (code !== 0) throw new Error(`The broker returned no id for topic ${topic}: code ${code}`);
   return topicId === NO_ID ? null : topicId;
 }
 
@@ -181,7 +184,7 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
   return { ...head, abortedTransactions, preferredReadReplica, messages };
 }
 
-/** Reads a response to a fetch and restores topic names. @throws TopicGone when a requested topic is gone */
+/** Decodes a fetch response and restores topic names. @throws TopicGone when a requested topic is gone */
 export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Promise<FetchResponse> {
   const nameOf = new Map(topics.map(({ topic, partitions }) => [partitions[0]?.topicId, topic]));
   const decoder = new WireDecoder(payload);
@@ -198,31 +201,32 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     if (gone !== undefined) throw new TopicGone({ topic: topicName, partition: gone.partition });
     responses.push({ topicName, partitions });
   }
-  // Zero, because kafkajs throttles by the other number.
+  // Zero, because kafkajs throttles by `clientSideThrottleTime`.
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-/** Shuffled as in kafkajs: brokers fill responses in the order of the request, so every partition gets its share. */
+/** Shuffles as kafkajs does: brokers fill responses in request order, so every partition gets its share. */
 const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
-/** Throws kafkajs's own errors for the broker's error codes. */
+/** Throws the kafkajs errors for the broker's error codes. */
 const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
-  parse(answer: FetchResponse): Promise<FetchResponse>;
+  parse(response: FetchResponse): Promise<FetchResponse>;
 };
 
-/** Members of kafkajs's broker that its types lack. */
+/** Members of the kafkajs broker that its types lack. */
 interface Broker {
   readonly versions: Readonly<Record<number, { maxVersion: number }>> | null;
   readonly connectionPool: {
     send(protocol: {
       request: { apiKey: number; apiVersion: number; apiName: string; encode(): Promise<unknown> };
-      response: { decode(payload: Buffer): Promise<unknown>; parse(answer: unknown): Promise<unknown> };
+      response: { decode(payload: Buffer): Promise<unknown>; parse(response: unknown): Promise<unknown> };
     }): Promise<unknown>;
   };
   fetch(request: FetchRequest): Promise<FetchResponse>;
   disconnect(): Promise<void>;
 }
 
-const knows = ({ versions }: Broker, { key, version }: typeof FETCH) => (versions?.[key]?.maxVersion ?? 0) >= version;
+const supports = ({ versions }: Broker, { key, version }: typeof FETCH) =>
+  (versions?.[key]?.maxVersion ?? 0) >= version;
 
 async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPool']['send']>[0]): Promise<T> {
   try {
@@ -236,7 +240,7 @@ async function send<T>(broker: Broker, protocol: Parameters<Broker['connectionPo
 const headOf = ({ key, version }: typeof FETCH, apiName: string) => ({ apiKey: key, apiVersion: version, apiName });
 
 async function fetchTopicId(broker: Broker, topic: string): Promise<string | null> {
-  if (!knows(broker, METADATA)) return null;
+  if (!supports(broker, METADATA)) return null;
   return await send(broker, {
     request: { ...headOf(METADATA, 'Metadata'), encode: async () => encodeMetadata(topic) },
     response: { decode: async (payload) => readTopicId(payload), parse: async (topicId) => topicId },
@@ -246,15 +250,18 @@ async function fetchTopicId(broker: Broker, topic: string): Promise<string | nul
 async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchResponse> {
   return await send(broker, {
     request: { ...headOf(FETCH, 'Fetch'), encode: async () => encodeFetch(request) },
-    response: { decode: (payload) => decodeFetch(payload, request), parse: (answer) => parse(answer as FetchResponse) },
+    response: {
+      decode: (payload) => decodeFetch(payload, request),
+      parse: (decoded) => parse(decoded as FetchResponse),
+    },
   });
 }
 
 const changedClusters = new WeakMap<object, ReturnType<typeof changeCluster>>();
 
 /**
- * Makes every fetch of a cluster name topics by id (Fetch 13, KIP-516). A recreated topic has the same name, offsets and
- * leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched by name.
+ * Makes all fetches of a cluster identify topics by id (Fetch 13, KIP-516). A recreated topic has the same name,
+ * offsets and leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched from by name.
  */
 export function fetchByTopicId(cluster: Cluster) {
   const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
@@ -262,7 +269,7 @@ export function fetchByTopicId(cluster: Cluster) {
   return topicIds;
 }
 
-/** Holds the pinned topic ids of a consumer. */
+/** Patches a cluster once. Contains the pinned topic ids of a consumer. */
 function changeCluster(cluster: Cluster) {
   const brokers = cluster as unknown as { findBroker(at: { nodeId: string }): Promise<Broker> };
   const pinned = new Map<string, string>();
@@ -281,12 +288,12 @@ function changeCluster(cluster: Cluster) {
         partitions.map((each) => withId(topic, each)),
       );
       const isKnown = requested.every(({ partitions }) => partitions[0]!.topicId !== undefined);
-      if (!isKnown || !knows(broker, FETCH)) return await fetchByName(request);
+      if (!isKnown || !supports(broker, FETCH)) return await fetchByName(request);
       return await fetchByIds(broker, { ...request, topics: shuffle(requested) });
     };
     broker.fetch = async (request) => {
       const response = await fetch(request);
-      for (const { partitions } of response.responses) for (const each of partitions) leaveOutAborted(each);
+      for (const { partitions } of response.responses) for (const each of partitions) hideAborted(each);
       return response;
     };
   };
@@ -297,9 +304,9 @@ function changeCluster(cluster: Cluster) {
     return broker;
   };
   return {
-    /** The current id of a topic; null when the broker reports no ids. @throws Error while there is no such topic */
+    /** The current id of a topic; null when the broker reports no ids. @throws Error while the topic does not exist */
     fetchId: (topic: string, broker: unknown) => fetchTopicId(broker as Broker, topic),
-    /** Fetches this partition only from the topic with this id from now on. */
+    /** From now on fetches the partition only from the topic with this id. */
     pin({ topic, partition }: { topic: string; partition: number }, topicId: string | null): void {
       if (topicId === null) pinned.delete(`${topic}/${partition}`);
       else pinned.set(`${topic}/${partition}`, topicId);
@@ -314,20 +321,20 @@ export interface FetchedTransactions {
 }
 
 /**
- * Makes aborted records look like markers, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers records
- * of overlapping aborted transactions, because it takes their list as ordered by first offset.
+ * Marks aborted records as control records, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers
+ * records of overlapping aborted transactions, because it assumes a list ordered by first offset.
  */
-export function leaveOutAborted(fetched: FetchedTransactions): void {
+export function hideAborted(fetched: FetchedTransactions): void {
   const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));
   fetched.abortedTransactions = [];
   if (begun.length === 0) return;
-  const undone = new Set<string>();
+  const aborting = new Set<string>();
   let next = 0;
   for (const record of fetched.messages as (FetchedRecord & { isControlRecord: boolean })[]) {
     while (next < begun.length && Number(begun[next]!.firstOffset) <= Number(record.offset))
-      undone.add(begun[next++]!.producerId);
+      aborting.add(begun[next++]!.producerId);
     const { producerId, inTransaction } = record.batchContext;
-    if (!record.isControlRecord) record.isControlRecord = inTransaction && undone.has(producerId);
-    else if (isAbortMarker(record.key)) undone.delete(producerId);
+    if (!record.isControlRecord) record.isControlRecord = inTransaction && aborting.has(producerId);
+    else if (isAbortMarker(record.key)) aborting.delete(producerId);
   }
 }

@@ -18,7 +18,7 @@ afterAll(() => admin.disconnect());
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('the retention of topics is read in one request, again after ten minutes, and kept while no broker answers', async () => {
+it('the retention of all topics is read in one request, updated after ten minutes, and kept while no broker responds', async () => {
   const requests: string[][] = [];
   let values = [5 * HOUR_MS, 7 * HOUR_MS];
   const describeConfigs = async ({ resources }: { resources: { name: string }[] }) => {
@@ -37,10 +37,10 @@ it('the retention of topics is read in one request, again after ten minutes, and
   await retention.refresh(cluster);
   expect(known()).toEqual([5 * HOUR_MS, 7 * HOUR_MS]);
   vi.advanceTimersByTime(1);
-  const away = { findControllerBroker: () => Promise.reject(new Error('no broker answers')) };
-  await retention.refresh(away);
+  const unavailable = { findControllerBroker: () => Promise.reject(new Error('no broker responds')) };
+  await retention.refresh(unavailable);
   expect(known()).toEqual([5 * HOUR_MS, 7 * HOUR_MS]);
-  // After a fault the next refresh does not wait.
+  // After a fault, the next refresh sends a request immediately.
   await retention.refresh(cluster);
   expect(known()).toEqual([6 * HOUR_MS, null]);
   expect(requests).toEqual(Array(2).fill(['short', 'kept']));

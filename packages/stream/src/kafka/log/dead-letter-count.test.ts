@@ -36,7 +36,7 @@ function createLog() {
   };
 }
 
-it('the dead-letter counter counts what is neither settled nor deleted, whenever it is refreshed', async () => {
+it('the dead-letter counter counts dead letters that are neither settled nor deleted, at every refresh', async () => {
   const step = fc.oneof(
     fc.constant('add' as const),
     fc.constant('refresh' as const),
@@ -77,7 +77,7 @@ it.each([
   },
 );
 
-it('the metric of open dead letters keeps its last value while the log does not answer', async () => {
+it('the metric of open dead letters keeps its last value while the log does not respond', async () => {
   const { log, reader, addDeadLetter } = createLog();
   const metrics = createMetrics('test');
   addDeadLetter();

@@ -1,4 +1,4 @@
-/** The metric of open dead letters: those that were neither replayed nor dropped, and that retention has not deleted. */
+/** The metric of open dead letters: neither replayed nor dropped, and not deleted by retention. */
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { LogReader } from '../../log.ts';
@@ -8,23 +8,23 @@ import type { BrokerTarget } from '../security.ts';
 import { openLogReader } from './open-log-reader.ts';
 
 export interface DeadLetterCountOptions extends BrokerTarget {
-  /** Topics that the service reads; their dead letters are counted. */
+  /** Topics that the service reads, whose dead letters are counted. */
   readonly topics: readonly string[];
   readonly metrics: Metrics;
 }
 
-/** Connects when the metrics are read first. */
+/** Connects at the first scrape. */
 export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCountOptions): { close(): Promise<void> } {
   const log = openLogReader({ ...kafka, clientId: 'dead-letters' });
   reportDeadLetterCounts(createDeadLetterCounter(log, topics), metrics);
   return { close: () => log.close() };
 }
 
-/** Dead letters are few, and reading new ones takes two requests for each topic. */
+/** Minimum interval between reads. Dead letters are rare, and a read takes two requests per topic. */
 const REFRESH_EVERY_MS = 10_000;
-/** Longest wait of a scrape. Reading continues, and the next scrape shows the result. */
+/** Maximum wait of a scrape. Reading continues, and the next scrape reports the result. */
 const COLLECT_MAX_MS = 1_000;
-/** Most dead letters counted of one topic, some tens of megabytes. */
+/** Maximum counted dead letters per topic, some tens of megabytes. */
 const OPEN_MAX = 1_000_000;
 
 const HELP = `Dead letters that are neither replayed nor dropped; those past ${OPEN_MAX} of a topic are not counted`;
@@ -48,7 +48,7 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
     for (const { partition, start, end } of await log.bounds(deadTopic)) {
       const counted = partitions.get(partition) ?? { next: start, open: new Set<number>() };
       partitions.set(partition, counted);
-      // A recreated topic: its offsets belong to other dead letters.
+      // The topic was recreated, so known offsets belong to other dead letters.
       if (end < counted.next) {
         counted.open.clear();
         counted.next = start;
@@ -65,7 +65,7 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
     known.set(topic, partitions);
   };
   return {
-    /** Reads new records. @throws Error of the log: the last counts stay */
+    /** Reads new records. @throws the log's error; the last counts are kept */
     async refresh(): Promise<void> {
       for (const topic of topics) await readNew(topic, known.get(topic) ?? new Map());
     },
@@ -74,7 +74,7 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
   };
 }
 
-/** Every process of a service reports the same number. While the log does not answer, the last number is reported. */
+/** Every process of a service reports the same number. While the log does not respond, the last number is reported. */
 export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
   let reading: Promise<void> | null = null;
   let readAtMs = Number.NEGATIVE_INFINITY;

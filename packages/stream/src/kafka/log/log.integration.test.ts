@@ -45,14 +45,14 @@ it('the log reader returns exactly the requested offsets, with key, value, heade
   for (const { timestampMs } of found) expect(timestampMs).toBeGreaterThanOrEqual(before);
 });
 
-it('the log reader ends at the end of the log, and returns nothing for an absent topic or group', async () => {
+it('the log reader stops at the end of the log, and returns nothing for an absent topic or group', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   expect(await readAll({ topic, partition: 0, start: 0, end: 10 })).toEqual([]);
   expect(await reader.bounds(`${topic}-absent`)).toEqual([]);
   expect((await reader.committed(`${topic}-absent`, topic)).size).toBe(0);
 });
 
-it('the log reader returns the bounds of several topics together, and none of a deleted topic', async () => {
+it('the log reader returns the bounds of several topics together, and no bounds for a deleted topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
   const publisher = await openAtomicPublisher({ brokers, name: `${topics[0]}-publisher` });
   await publisher.publish([toRecord(topics[0], 'a', 2), toRecord(topics[1], 'b', 1)]);
@@ -66,7 +66,7 @@ it('the log reader returns the bounds of several topics together, and none of a 
   expect(await boundsOf()).toEqual([ofFirst, [], []]);
 });
 
-it('an atomic publisher publishes to several topics atomically, and fences its previous publisher', async () => {
+it('an atomic publisher publishes to several topics atomically, and fences the previous publisher of its name', async () => {
   const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
   const name = `${one}-publisher`;
   const stuck = Promise.withResolvers<void>();
@@ -81,24 +81,24 @@ it('an atomic publisher publishes to several topics atomically, and fences its p
   await sent.promise;
   expect((await reader.bounds(one))[1]).toMatchObject({ end: 0 });
 
-  const heir = await openAtomicPublisher({ brokers, name });
-  // Once the heir is open, nothing of the zombie can be committed.
+  const successor = await openAtomicPublisher({ brokers, name });
+  // Once the successor is open, the zombie cannot commit.
   stuck.resolve();
   await expect(lost).rejects.toThrow();
   await expect(zombie.publish([toRecord(other, 'zombie')])).rejects.toThrow();
-  await heir.publish([toRecord(one, 'heir', 1), toRecord(other, 'heir')]);
-  await heir.publish([toRecord(one, 'again', 1)]);
+  await successor.publish([toRecord(one, 'successor', 1), toRecord(other, 'successor')]);
+  await successor.publish([toRecord(one, 'again', 1)]);
 
-  // Two records of the zombie and of the heir, and the markers of three transactions.
+  // Three records of the zombie and the successor, and the markers of three transactions.
   await until('the last marker', async () => (await reader.bounds(one))[1]!.end === 6);
   await until('the other topic', async () => (await textsOf(other)).length > 0);
-  expect(await textsOf(one, 1)).toEqual(['heir', 'again']);
-  expect(await textsOf(other)).toEqual(['heir']);
+  expect(await textsOf(one, 1)).toEqual(['successor', 'again']);
+  expect(await textsOf(other)).toEqual(['successor']);
   await zombie.close();
-  await heir.close();
+  await successor.close();
 });
 
-it('an atomic publisher publishes more than one batch may hold, and records without a value', async () => {
+it('an atomic publisher publishes more bytes than a batch may contain, and records without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);
@@ -115,7 +115,7 @@ it('an atomic publisher publishes more than one batch may hold, and records with
   expect(found.at(-1)).toMatchObject({ key: Buffer.from('gone'), value: null });
 });
 
-it('readTopic reads every partition to its end in the order of the log, and from its start each time', async () => {
+it('readTopic reads every partition in log order, on each call from start to end', async () => {
   const topic = await fixture.createTopic({ partitions: 3 });
   expect(await readTopic({ brokers, topic })).toEqual([]);
   const texts = Array.from({ length: 200 }, (_, i) => `${i % 7}-${String(i).padStart(3, '0')}`);
@@ -127,13 +127,13 @@ it('readTopic reads every partition to its end in the order of the log, and from
     const records = await readTopic({ brokers, topic });
     expect(records.map(({ value }) => String(value)).toSorted()).toEqual(texts.toSorted());
     for (let key = 0; key < 7; key++) {
-      const own = records.filter((record) => String(record.key) === String(key)).map(({ value }) => String(value));
-      expect(own).toEqual(own.toSorted());
+      const withKey = records.filter((record) => String(record.key) === String(key)).map(({ value }) => String(value));
+      expect(withKey).toEqual(withKey.toSorted());
     }
   }
 });
 
-it('readTopic fails for an absent topic, and while no broker answers', async () => {
+it('readTopic fails for an absent topic, and while no broker responds', async () => {
   await expect(readTopic({ brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
   await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
 });

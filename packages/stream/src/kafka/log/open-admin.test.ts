@@ -5,7 +5,7 @@ import { guardConnections } from './open-admin.ts';
 
 type Callback = (fault: Error | null) => void;
 
-/** A pool with the client's interface, and the number of its connection attempts. */
+/** A pool with the client's interface that counts connection attempts. */
 function createPool(fault: Error | null) {
   const attempts = { count: 0 };
   const get = (_: unknown, callback: Callback) => {
@@ -15,7 +15,7 @@ function createPool(fault: Error | null) {
   return { attempts, pool: Object.assign(new EventEmitter(), { get }) };
 }
 
-it('a guarded connection reports every error, so that a second one does not end the process, and stops its timers when it closes', () => {
+it('a guarded connection reports every error, so that a second error does not end the process, and stops its timers when closed', () => {
   const { pool } = createPool(null);
   const faults: unknown[] = [];
   guardConnections({ connections: pool } as unknown as Base, (fault) => faults.push(fault));
@@ -30,7 +30,7 @@ it('a guarded connection reports every error, so that a second one does not end 
 
 it.each([
   ['refuses the connection', 'once', 'CERT_UNTRUSTED', 1],
-  ['is away', 'for each call', 'ECONNREFUSED', 20],
+  ['is unavailable', 'on each call', 'ECONNREFUSED', 20],
 ])('a broker that %s is connected to %s', async (_, __, code, count) => {
   const fault = Object.assign(new Error('no connection'), { code });
   const { pool, attempts } = createPool(fault);

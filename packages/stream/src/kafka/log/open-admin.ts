@@ -26,7 +26,7 @@ export function openAdmin(options: LogReaderOptions): Admin {
   return admin;
 }
 
-/** The connection to the leader of a partition. @throws Error while there is none */
+/** Connects to the leader of a partition. @throws Error while the partition has no leader */
 export async function connectToLeader(
   admin: Admin,
   { topic, partition }: { topic: string; partition: number },
@@ -48,7 +48,7 @@ export function connect(client: Base, broker: { host: string; port: number }): P
   });
 }
 
-/** @returns by leader, then by topic */
+/** @returns partitions by leader, then by topic */
 export function groupByLeader<P>(
   all: Iterable<{ readonly leader: number; readonly topic: string; readonly partition: P }>,
 ): Map<number, Map<string, P[]>> {
@@ -64,9 +64,9 @@ export function groupByLeader<P>(
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
 /**
- * Works around faults of @platformatic/kafka 2.12: a second error of a connection is uncaught and ends the process; a
- * closed connection keeps its re-authentication timer, which then breaks the new one; failed requests reconnect without
- * a wait, also after a refused login.
+ * Works around bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and ends the process; a
+ * closed connection keeps its re-authentication timer, which then breaks the new connection; failed requests reconnect
+ * without a wait, even after a refused login.
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;

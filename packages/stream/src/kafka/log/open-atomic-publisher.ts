@@ -4,7 +4,7 @@ import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
-/** How long consumers wait for a publisher that died within a transaction. A transaction takes milliseconds. */
+/** How long consumers wait for a publisher that died during a transaction. A transaction takes milliseconds. */
 const TRANSACTION_MAX_MS = 10_000;
 /** An operator waits for the command, so unavailable brokers are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
@@ -14,13 +14,13 @@ const CONCURRENT_ATTEMPTS = 100;
 const CONCURRENT_WAIT_MS = 50;
 
 export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
-  /** Opening a publisher of the same name ends the previous one. */
+  /** Opening a publisher fences the previous publisher of the same name. */
   name: string;
   /** Tests only: awaited before the transaction is committed. */
   beforeCommit?: () => Promise<void>;
 }
 
-/** A message goes to its `partition`, otherwise to the partition of its key. */
+/** A message is sent to its `partition`, or else to its key's partition. */
 const createPartitioner =
   () =>
   ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
@@ -28,13 +28,13 @@ const createPartitioner =
     return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
   };
 
-/** The records of a send for one partition are one batch, and brokers refuse batches of more than 1 MiB. */
+/** All records for one partition in a send form a batch, and brokers refuse batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
 const RECORD_OVERHEAD_BYTES = 100;
 
 const sizeOf = ({ key, value }: TransactionRecord) => (key?.length ?? 0) + (value?.length ?? 0) + RECORD_OVERHEAD_BYTES;
 
-/** Groups records in order, as many in one send as brokers accept. A larger record is sent alone. */
+/** Groups records in order into sends that brokers accept. A larger record is sent alone. */
 function toSends(records: readonly TransactionRecord[]): TransactionRecord[][] {
   const sends: TransactionRecord[][] = [[]];
   let bytes = 0;
@@ -58,7 +58,7 @@ function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[]
 
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
 
-/** Starts a transaction and sends. Retries while brokers are still completing the previous one. */
+/** Starts a transaction and sends the records. Retries while brokers are still completing the previous transaction. */
 async function openTransaction(producer: Producer, records: readonly TransactionRecord[]): Promise<Transaction> {
   for (let attempt = 1; ; attempt++) {
     const transaction = await producer.transaction();
@@ -75,8 +75,8 @@ async function openTransaction(producer: Producer, records: readonly Transaction
 }
 
 /**
- * Opens the publisher of a name. Its previous publisher is fenced, and its last transaction is committed or aborted.
- * @throws Error when the brokers do not answer
+ * Opens a publisher. The previous publisher of its name is fenced, and that publisher's last transaction has ended.
+ * @throws Error when the brokers do not respond
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
   const { Kafka, logLevel } = await import('kafkajs');
@@ -108,7 +108,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     async publish(records) {
       const transaction = await openTransaction(producer, records);
       await options.beforeCommit?.();
-      // Without an answer the transaction may be committed, so it is never aborted here.
+      // Without a response the transaction may be committed, so it is never aborted here.
       await transaction.commit();
     },
     close: () => producer.disconnect(),

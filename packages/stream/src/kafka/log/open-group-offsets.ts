@@ -17,7 +17,7 @@ import { openLogReader, sendFetch } from './open-log-reader.ts';
 
 const NO_GENERATION = -1;
 const KEY_TYPE_GROUP = 0;
-/** Ten seconds in all: more than a newly elected leader needs. */
+/** Ten seconds in total: more than a newly elected leader needs. */
 const ATTEMPTS = 50;
 const ATTEMPT_WAIT_MS = 200;
 
@@ -54,26 +54,28 @@ async function readBatchAt(admin: Admin, { topic, partition, offset }: Partition
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
   const wanted = { partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES, ...epochs };
-  // The batch was read before, so its transaction has ended.
+  // The batch was already read, so its transaction has ended.
   const { responses } = await sendFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
-  // Makes the checksum unsigned; the client reads it as signed or unsigned.
+  // Makes the checksum unsigned, because the client may return it as signed.
   const crc = batch.crc >>> 0;
   return { base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch, crc } satisfies LogMark;
 }
 
-/** The batch at an offset within the bounds of a log. A leader that was just elected may not show it yet. */
+/** Reads the batch at an offset within the log's bounds, with retries: a newly elected leader may not return it yet. */
 async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }): Promise<LogMark> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const found = await readBatchAt(admin, at);
     if (found !== null) return found;
     await delay(ATTEMPT_WAIT_MS);
   }
-  throw new Error(`${at.topic}/${at.partition}: the leader does not show the batch at ${at.offset}. Try again later.`);
+  throw new Error(
+    `${at.topic}/${at.partition}: the leader does not return the batch at ${at.offset}. Try again later.`,
+  );
 }
 
-/** End of the records appended up to this leader epoch; null when the leader does not know. */
+/** End offset of the records appended up to this leader epoch; null when the leader does not know it. */
 async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, leaderEpoch: number) {
   const { connection } = await connectToLeader(admin, { topic, partition });
   const partitions = [{ partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch }];
@@ -82,7 +84,7 @@ async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, l
   return end < 0 ? null : end;
 }
 
-async function commitFromOutside(admin: Admin, group: string, { topic, partition, offset, metadata }: Commit) {
+async function commitAsNonMember(admin: Admin, group: string, { topic, partition, offset, metadata }: Commit) {
   const [coordinator] = await admin.findCoordinator({ keyType: KEY_TYPE_GROUP, keys: [group] });
   if (coordinator === undefined) throw new Error(`No broker stores the offsets of group ${group}.`);
   const connection = await connect(admin, coordinator);
@@ -91,8 +93,8 @@ async function commitFromOutside(admin: Admin, group: string, { topic, partition
   await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
 }
 
-/** The coordinator refuses commits from outside while the group has members or is rebalancing. */
-const isOfMembersOnly = (fault: unknown): boolean =>
+/** The coordinator refuses commits by non-members while the group has members or is rebalancing. */
+const isMembersOnly = (fault: unknown): boolean =>
   fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
 
 async function moveGroup(
@@ -112,15 +114,15 @@ async function moveGroup(
   const triedTo = read.triedTo > from ? read.triedTo : null;
   const metadata = toMetadata({ ...NO_NOTE, mark, decidedAtMs, isDecision: true, triedTo });
   try {
-    await commitFromOutside(admin, groupId, { ...at, offset: from, metadata });
+    await commitAsNonMember(admin, groupId, { ...at, offset: from, metadata });
     return true;
   } catch (fault) {
-    if (isOfMembersOnly(fault)) return false;
+    if (isMembersOnly(fault)) return false;
     throw fault;
   }
 }
 
-/** Connects with the first request. */
+/** Connects on the first request. */
 export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
   const admin = openAdmin(options);
   const reader = openLogReader(options);
@@ -131,8 +133,8 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
   ): Promise<Omit<GroupPartition, 'decision'>> => {
     const read = parseRead(committed, metadata);
     const { mark } = read;
-    const isThere = mark !== null && mark.base >= start && mark.base < end;
-    const found = isThere ? await awaitBatchAt(admin, { topic, partition, offset: mark.base }) : null;
+    const isInLog = mark !== null && mark.base >= start && mark.base < end;
+    const found = isInLog ? await awaitBatchAt(admin, { topic, partition, offset: mark.base }) : null;
     const finding = compareWithLog(read, { start, end, found });
     const isReplaced = finding.kind === 'shortened' || finding.kind === 'exchanged';
     const epochEnd = isReplaced && mark !== null ? await readEpochEnd(admin, { topic, partition }, mark.epoch) : null;
@@ -147,16 +149,16 @@ export function openGroupOffsets(options: LogReaderOptions): GroupOffsets {
       for (const topic of new Set(commits.map((commit) => commit.topic))) {
         const bounds = await reader.bounds(topic);
         for (const commit of commits.filter((each) => each.topic === topic)) {
-          const own = bounds.find(({ partition }) => partition === commit.partition) ?? { start: 0, end: 0 };
+          const logBounds = bounds.find(({ partition }) => partition === commit.partition) ?? { start: 0, end: 0 };
           const decision = decisions.get(`${topic}/${commit.partition}`) ?? null;
-          partitions.push({ ...(await examine(commit, own)), decision });
+          partitions.push({ ...(await examine(commit, logBounds)), decision });
         }
       }
       return partitions;
     },
     async decide(groupId, at, decision) {
       const commit = { ...at, offset: decision.from, metadata: toDecisionMetadata(decision) };
-      await commitFromOutside(admin, decisionGroupOf(groupId), commit);
+      await commitAsNonMember(admin, decisionGroupOf(groupId), commit);
     },
     move: (groupId, at, decision) => moveGroup({ admin, reader }, { groupId, at }, decision),
     async close() {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { batchCalls } from './open-log-reader.ts';
 
-it('calls of the same turn share one request, and each gets its own result or none', async () => {
+it('calls in the same turn share one request, and each call gets its own result or undefined', async () => {
   const requests: (readonly string[])[] = [];
   const lengthOf = batchCalls(async (names) => {
     requests.push(names);
@@ -12,7 +12,7 @@ it('calls of the same turn share one request, and each gets its own result or no
   expect(requests).toEqual([['a', 'bb', 'absent']]);
 });
 
-it('a call never gets a result that was requested before it', async () => {
+it('a call never gets the result of an earlier request', async () => {
   let version = 0;
   const requested = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();
@@ -30,7 +30,7 @@ it('a call never gets a result that was requested before it', async () => {
   expect([await early, await late]).toEqual([0, 1]);
 });
 
-it('a request that fails for one name fails only its call', async () => {
+it('a request that fails for one name fails only the call for that name', async () => {
   const lengthOf = batchCalls(async (names) => {
     if (names.includes('bad')) throw new Error('no leader');
     return new Map(names.map((name) => [name, name.length]));

@@ -18,9 +18,9 @@ import {
 import type { BrokerTarget } from '../security.ts';
 import { connect, connectToLeader, groupByLeader, type LogReaderOptions, openAdmin } from './open-admin.ts';
 
-/** Short, because the requested records exist already. */
+/** Short, because the requested records already exist. */
 const FETCH_WAIT_MS = 100;
-/** About a thousand records in one response. A larger record is still sent. */
+/** About a thousand records per response. A larger record is still sent. */
 const FETCH_BYTES_MAX = 1024 * 1024;
 /** A new leader is elected within seconds. */
 const ATTEMPTS = 30;
@@ -59,8 +59,10 @@ class Reader {
       empty = reached > at ? 0 : empty + 1;
       if (empty > 0 && range.isWhole !== true) return;
       if (empty === ATTEMPTS)
-        throw new Error(`${range.topic}/${range.partition} was read only to ${at} of ${range.end}. Try again later.`);
-      // A leader that was just elected shows its records later.
+        throw new Error(
+          `${range.topic}/${range.partition} was read only up to ${at} of ${range.end}. Try again later.`,
+        );
+      // A newly elected leader returns its records later.
       if (empty > 0) await delay(ATTEMPT_WAIT_MS);
       at = reached;
     }
@@ -100,7 +102,9 @@ class Reader {
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchResponse = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/** Fetches. For an offset out of range the client throws a fault with the response, which is returned. */
+/**
+ * Sends a fetch. For an offset out of range the client throws a fault that contains the response, which is returned.
+ */
 export async function sendFetch(
   connection: Connection,
   topic: FetchTopic,
@@ -118,11 +122,11 @@ export async function sendFetch(
   }
 }
 
-/** Connects with the first request. */
+/** Connects on the first request. */
 export const openLogReader = (options: LogReaderOptions): LogReader => new Reader(options);
 
 /**
- * Combines calls for one name into requests for all names of the same turn of the event loop.
+ * Combines the calls of one turn of the event loop, for one name each, into one request for all names.
  * @param request resolves several names together; names without a result are absent
  */
 export function batchCalls<T>(
@@ -137,7 +141,7 @@ export function batchCalls<T>(
       return async (name: string) => results.get(name);
     } catch (fault) {
       if (names.size === 1) throw fault;
-      // One topic without a leader must not hide the others.
+      // One topic without a leader must not fail the calls for other topics.
       return async (name: string) => (await request([name])).get(name);
     }
   };
@@ -156,8 +160,8 @@ export interface ReadTopicOptions extends BrokerTarget {
 }
 
 /**
- * Reads a small topic to its current end, one partition after the other, each in the order of the log.
- * @throws Error when the brokers do not answer, or there is no such topic
+ * Reads a small topic to its current end, one partition after the other, each in log order.
+ * @throws Error when the brokers do not respond, or the topic does not exist
  */
 export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {
   const reader = openLogReader({ ...kafka, clientId: `read-${topic}` });
@@ -172,14 +176,14 @@ export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<
   }
 }
 
-/** Two seconds in all: more than an election takes. */
+/** Two seconds in total: more than an election takes. */
 const BOUNDS_ATTEMPTS = 11;
 const BOUNDS_ATTEMPT_WAIT_MS = 200;
 
 type Metadata = Awaited<ReturnType<Admin['metadata']>>;
 type Offsets = Map<string, number>;
 
-/** Whether a retry cannot help. One fault of the client may have several below it. */
+/** True when a retry cannot help. A client fault may contain several faults. */
 function isFinal(fault: unknown): boolean {
   if (!(fault instanceof Error)) return false;
   const isOne = (fault as { canRetry?: boolean }).canRetry === false;
@@ -193,7 +197,7 @@ async function listOffsets(
 ): Promise<Offsets> {
   const all = [...topics].flatMap(([topic, { partitions }]) =>
     partitions.map(({ leader, leaderEpoch }, partitionIndex) => {
-      // A former leader refuses the current epoch, so it cannot return an old end.
+      // A former leader refuses the current epoch, so it cannot return an outdated end.
       const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: of.timestamp };
       return { leader, topic, partition };
     }),
@@ -211,7 +215,7 @@ async function listOffsets(
   return offsets;
 }
 
-/** @throws Error when an offset is missing: an unknown log must not appear empty */
+/** @throws Error when an offset is missing, because an unknown log must not appear empty */
 function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<string, LogBounds[]> {
   const boundsOf = (topic: string, partition: number): LogBounds => {
     const name = `${topic}/${partition}`;
@@ -224,21 +228,21 @@ function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<str
   );
 }
 
-/** The client's fault for a topic that does not exist. */
+/** True for the client's fault about a topic that does not exist. */
 const isUnknown = (fault: unknown, topic: string) =>
   fault instanceof UserError && fault.message === `Unknown topic ${topic}.`;
 
 /**
- * Creates a function that reads the bounds of several logs: one request for metadata, and two to each leader.
- * @returns by topic; topics that do not exist are absent
+ * Creates a function that reads the bounds of several logs with one metadata request and two requests per leader.
+ * @returns bounds by topic; topics that do not exist are absent
  */
 function createBoundsReader(
   admin: Admin,
 ): (topics: readonly string[], isolation: number) => Promise<Map<string, LogBounds[]>> {
-  /** Known topics. A request that names an unknown one fails for all, so new names are listed first. */
+  /** Known topics. A request with an unknown topic fails for all topics, so new names are looked up first. */
   const seen = new Set<string>();
 
-  /** @throws Error when the brokers do not answer */
+  /** @throws Error when the brokers do not respond */
   const findExisting = async (topics: readonly string[]): Promise<readonly string[]> => {
     if (topics.every((topic) => seen.has(topic))) return topics;
     const listed = await admin.listTopics();
@@ -249,7 +253,7 @@ function createBoundsReader(
   };
 
   const request = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
-    // Without retries of the client, which would also wait for a deleted topic.
+    // Without client retries, which would also wait for a deleted topic.
     const metadata = await admin.metadata({ topics: [...topics], forceUpdate: true, retries: 0 });
     const offsetsAt = (timestamp: bigint) => listOffsets(admin, metadata, { timestamp, isolation });
     const [starts, ends] = await Promise.all([offsetsAt(EARLIEST), offsetsAt(LATEST)]);
@@ -266,7 +270,7 @@ function createBoundsReader(
         const removed = existing.find((topic) => isUnknown(fault, topic));
         if (removed !== undefined) seen.delete(removed);
         if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isFinal(fault))) throw fault;
-        // A leader is about to change, or brokers do not agree about a topic.
+        // A leader is changing, or brokers do not agree on a topic.
         if (removed === undefined || attempt > 1) await delay(BOUNDS_ATTEMPT_WAIT_MS);
       }
     }
@@ -293,8 +297,8 @@ function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }
 }
 
 /**
- * The records of a response without markers and aborted records. An aborted transaction ends at its marker.
- * @returns the records, and the offset after the last batch; null without a batch
+ * Extracts a response's records without markers and aborted records. An aborted transaction ends at its marker.
+ * @returns the records, and the offset after the last batch (null without a batch)
  */
 function readCommitted(
   topic: string,

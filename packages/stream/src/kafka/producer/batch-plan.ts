@@ -2,18 +2,18 @@ import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './sender.ts';
 
-/** One call of `send`: a plain object with counters, because there may be tens of thousands per second. */
+/** A call of `send`: a plain object with counters, because there may be tens of thousands per second. */
 export interface Shipment {
   readonly records: readonly PublishedRecord[];
   readonly bytes: number;
   /** By `performance.now()`. */
   readonly dueAt: number;
-  /** No attempt begins after this time of the same clock; infinite for most. */
+  /** No attempt begins after this time by the same clock; usually infinite. */
   readonly attemptsUntil: number;
   taken: number;
   open: number;
   fault: Error | null;
-  /** Null after the call. */
+  /** Null once called. */
   done: ((fault: Error | null) => void) | null;
   /** Called before `done` with the offset of the shipment's only record. */
   readonly onStored?: (stored: RecordMetadata) => void;
@@ -24,17 +24,20 @@ export interface Batch {
   readonly topic: string;
   readonly partition: number;
   readonly records: PublishedRecord[];
-  /** Shipments of the records, in the order of the records. */
+  /** Shipments of the records, in record order. */
   readonly owners: { shipment: Shipment; count: number }[];
   bytesMax: number;
 }
 
-/** A backlog in one request of 16 MB exceeded every time-out after a pause of the broker, and never recovered. */
+/** After a broker pause, a backlog sent in one request of 16 MB exceeded every timeout and never recovered. */
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
-/** Less than the default limit of a topic, 1 MB. A larger record is sent alone. */
+/** Less than the default topic limit, 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
-/** Chooses partitions: the record's own, else by its key, else in turn, one for all keyless records of a shipment. */
+/**
+ * Chooses partitions: the record's `partition`, else by key, else round-robin, one for all keyless records of a
+ * shipment.
+ */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
   let turn = 0;
   let last: Shipment | null = null;
@@ -61,8 +64,8 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
 }
 
 /**
- * Moves records from the front of `queue` into batches, at most one per partition. The first record that does not fit ends
- * the request, which keeps the order.
+ * Moves records from the front of `queue` into batches, at most one per partition. Stops at the first record that does
+ * not fit, which keeps the order.
  */
 export function takeBatches(
   queue: Shipment[],
@@ -72,7 +75,7 @@ export function takeBatches(
   let finished = 0;
   scan: for (const shipment of queue) {
     const { records } = shipment;
-    for (; shipment.done !== null && !isOver(shipment) && shipment.taken < records.length; shipment.taken++) {
+    for (; shipment.done !== null && !isExpired(shipment) && shipment.taken < records.length; shipment.taken++) {
       const record = records[shipment.taken]!;
       if (!plan.add(shipment, record, partitionOf(shipment, record))) break scan;
     }
@@ -82,7 +85,7 @@ export function takeBatches(
   return plan.batches;
 }
 
-function isOver({ attemptsUntil }: Shipment): boolean {
+function isExpired({ attemptsUntil }: Shipment): boolean {
   return attemptsUntil !== Number.POSITIVE_INFINITY && attemptsUntil <= performance.now();
 }
 
@@ -97,7 +100,7 @@ class RequestPlan {
   readonly #topics = new Map<string, Batch[]>();
   readonly #sizes = new RecordSizes();
   #bytes = 0;
-  /** Cache: topic of the previous record, and its batches by partition. */
+  /** Cache: the previous record's topic, and that topic's batches by partition. */
   #topic = '';
   #ofTopic: Batch[] = [];
 

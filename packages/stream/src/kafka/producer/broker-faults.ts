@@ -1,9 +1,9 @@
 import { protocolErrorsCodesById } from '../broker-client.ts';
 
-/** Records were not acknowledged, and may be stored nevertheless. The caller sends them again. */
+/** Records were not acknowledged, but may be stored. The caller sends them again. */
 export class ProduceFault extends Error {
   override readonly name = 'ProduceFault';
-  /** The broker's name of the error, or `DELIVERY_TIMEOUT`, `CLOSED`, `UNKNOWN_TOPIC` or `UNKNOWN_OFFSET`. */
+  /** The broker's error name, or `DELIVERY_TIMEOUT`, `CLOSED`, `UNKNOWN_TOPIC` or `UNKNOWN_OFFSET`. */
   readonly code: string;
   constructor(code: string, message: string) {
     super(message);
@@ -11,16 +11,16 @@ export class ProduceFault extends Error {
   }
 }
 
-/** First offset of a stored batch, and its broker's time; null on a topic with the producer's times. */
+/** First offset of a stored batch, and the broker's time for it (null on a topic with producer times). */
 export interface BatchBase {
   readonly offset: number;
   readonly loggedAtMs: number | null;
 }
 
 /**
- * The outcome of a produce request for one batch: acknowledged, or a copy of a stored batch (`base` if the broker returns
- * it); to be sent again with the same bytes (`ambiguous` if it may be stored); or not stored, because of its size, its
- * sequence number or for good.
+ * The outcome of a produce request for a batch: acknowledged, or a copy of a stored batch (`base` if the broker returns
+ * it); to be resent with the same bytes (`ambiguous` if it may be stored); or not stored, because of its size, its
+ * sequence number, or permanently.
  */
 export type Verdict =
   | { kind: 'stored'; base: BatchBase | null }
@@ -33,7 +33,7 @@ const TOO_LARGE = new Set([10, 18]);
 /**
  * OUT_OF_ORDER_SEQUENCE_NUMBER, DUPLICATE_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING,
  * UNKNOWN_PRODUCER_ID, PRODUCER_FENCED: checked before the append. DUPLICATE_SEQUENCE_NUMBER proves nothing about the
- * batch: a broker that recognises a batch answers without an error.
+ * batch: a broker that recognises a batch responds without an error.
  */
 const IDENTITY = new Set([45, 46, 47, 49, 59, 90]);
 /**
@@ -44,8 +44,8 @@ const IDENTITY = new Set([45, 46, 47, 49, 59, 90]);
 const REFUSED = new Set([17, 21, 29, 31, 32, 35, 42, 43, 44, 76, 87]);
 
 /**
- * Classifies a partition's error code of a produce response. Only the codes above prove that nothing was appended: any
- * other may come from a leader that appended the batch and then waited for its replicas (`DelayedProduce`).
+ * Classifies a partition's error code in a produce response. Only the codes above prove that nothing was appended: a
+ * leader may return any other code after it appended the batch and waited for its replicas (`DelayedProduce`).
  * @param base from the response; negative numbers mean unknown
  */
 export function toVerdict(code: number, base: { offset: number; loggedAtMs: number } | null = null): Verdict {
@@ -57,6 +57,6 @@ export function toVerdict(code: number, base: { offset: number; loggedAtMs: numb
   if (TOO_LARGE.has(code)) return { kind: 'tooLarge', code: name };
   if (IDENTITY.has(code)) return { kind: 'identity', code: name };
   if (REFUSED.has(code)) return { kind: 'refused', code: name };
-  // Retried until the delivery time-out: an unknown code may be temporary.
+  // Retried until the delivery timeout, because an unknown code may be temporary.
   return { kind: 'retry', ambiguous: true, code: name };
 }

@@ -21,9 +21,9 @@ import { ProduceFault, toVerdict, type Verdict } from './broker-faults.ts';
 import { RecordSizes } from './record-batch.ts';
 import { type EncodedBatch, Sender, type Wire } from './sender.ts';
 
-/** Shorter than the 30 s after which clients of the gateway give up and retry. */
+/** Shorter than the 30 s after which gateway clients time out and retry. */
 const DELIVERY_TIMEOUT_MS = 20_000;
-/** Well within the 25 s that a service has to shut down. */
+/** Well below the 25 s that a service has for its shutdown. */
 const CLOSE_TIMEOUT_MS = 10_000;
 /** After this time without a response the producer is not ready. */
 const HANGING_MS = 2_000;
@@ -35,16 +35,21 @@ const TOPIC_WAIT_MS = 200;
 
 export interface ProducerOptions extends BrokerTarget {
   clientId: string;
-  /** Topics that are requested at the start and checked by `ready`. Others are requested at their first record. */
+  /**
+   * Topics whose metadata is requested at the start and checked by `ready`. Other topics are requested at their first
+   * record.
+   */
   topics?: readonly string[];
   /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
   deliveryTimeoutMs?: number;
-  /** Called with the broker's time of each stored batch: a reference for the clock of this process. */
+  /** Called with the broker's time for each stored batch: a reference for this process's clock. */
   onLogTime?: (loggedAtMs: number) => void;
   logger?: Logger;
 }
 
-/** Opens an idempotent producer with acks=all and one send in flight. Resolves while no broker answers; see `ready`. */
+/**
+ * Opens an idempotent producer with acks=all and one send in flight. Resolves even if no broker responds; see `ready`.
+ */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
   return new KafkaProducer(options, new KafkaWire(options));
 }
@@ -55,12 +60,12 @@ class KafkaProducer implements Producer {
   readonly #partitionOf: ReturnType<typeof createPartitioner>;
   readonly #options: ProducerOptions;
   readonly #topics: Set<string>;
-  /** Topics to request before the next send, and how often the cluster did not know them. */
+  /** Topics to request before the next send, with the number of responses in which they did not exist. */
   readonly #missing = new Map<string, number>();
   #expiry: NodeJS.Timeout | null = null;
-  /** In order of arrival. Some records of the first one may be in flight. */
+  /** In order of arrival. Some records of the first shipment may be in flight. */
   #queue: Shipment[] = [];
-  /** All open shipments in order of arrival, for time-outs. */
+  /** All open shipments in order of arrival, for timeouts. */
   #open: Shipment[] = [];
   bytesHeld = 0;
   #running = false;
@@ -85,7 +90,7 @@ class KafkaProducer implements Producer {
   sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
       const unknown = 'The record is stored, but its offset is unknown. Send it again.';
-      // `onStored` resolves first if the offset is known; the second call is then ignored.
+      // If the offset is known, `onStored` resolves first, and this rejection is ignored.
       const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', unknown));
       this.#accept([record], done, { onStored: resolve, attemptsMaxMs });
     });
@@ -125,7 +130,7 @@ class KafkaProducer implements Producer {
     this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
-    // Records of the same turn of the event loop join this send.
+    // Records of the same turn of the event loop are included in this send.
     setImmediate(() => void this.#run());
   }
 
@@ -136,7 +141,7 @@ class KafkaProducer implements Producer {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
-        // Unexpected: the records fail instead of waiting for ever.
+        // Unexpected: fails the records instead of waiting forever.
         this.#options.logger?.error({ error }, 'send failed');
         for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
       }
@@ -175,7 +180,7 @@ class KafkaProducer implements Producer {
     if (shipment.open === 0) this.#finish(shipment, shipment.fault);
   }
 
-  /** Frees the bytes and calls `done`, once. Results of records in flight are then ignored. */
+  /** Frees the bytes and calls `done`, once. Later results of records in flight are ignored. */
   #finish(shipment: Shipment, fault: Error | null) {
     const { done } = shipment;
     if (done === null) return;
@@ -184,7 +189,7 @@ class KafkaProducer implements Producer {
     try {
       done(fault);
     } catch (error) {
-      // A throw of one caller must not stop the records of others.
+      // A callback that throws must not stop the records of other callers.
       this.#options.logger?.error({ error }, 'send callback threw');
     }
   }
@@ -193,9 +198,9 @@ class KafkaProducer implements Producer {
     if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
     for (const shipment of this.#open) {
-      // An attempt in flight may still succeed, and is settled by the sender.
-      const isOver = shipment.attemptsUntil <= now && shipment.taken === 0;
-      if (shipment.dueAt > now && !isOver) continue;
+      // An attempt in flight may still succeed, and the sender settles it.
+      const isExpired = shipment.attemptsUntil <= now && shipment.taken === 0;
+      if (shipment.dueAt > now && !isExpired) continue;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
     }
   }
@@ -205,14 +210,14 @@ class KafkaProducer implements Producer {
     this.#expiry = null;
   }
 
-  /** False while a send hangs. True after a recent acknowledgement, else when all leaders return offsets. */
+  /** False while a send hangs. True after a recent acknowledgement, or when all leaders return offsets. */
   async ready(): Promise<boolean> {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
     if (now - this.#provenAt < PROVEN_MS) return true;
     const probe = this.#wire.probe([...this.#topics]);
-    const isAnswering = probe.then(() => true).catch(() => false);
-    return await waitAtMost(HANGING_MS, isAnswering, () => false);
+    const isResponding = probe.then(() => true).catch(() => false);
+    return await waitAtMost(HANGING_MS, isResponding, () => false);
   }
 
   async close(): Promise<void> {
@@ -232,7 +237,9 @@ class KafkaProducer implements Producer {
 
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
-/** Longer than the leader waits for its replicas, and a quarter of the delivery time-out, which allows a retry. */
+/**
+ * Longer than the leader waits for its replicas, and a quarter of the delivery timeout, which leaves time for retries.
+ */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
 const NO_LEADER = -1;
@@ -252,12 +259,12 @@ function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse)
   );
 }
 
-/** Metadata of the cluster, and connections to its brokers. */
+/** Cluster metadata and broker connections. */
 class KafkaWire implements Wire {
   readonly #client: Base;
   readonly #onLogTime: ProducerOptions['onLogTime'];
   #brokers = new Map<number, { host: string; port: number }>();
-  /** By topic and partition. Unchanged when a refresh fails. */
+  /** Leaders by topic and partition. Unchanged when a refresh fails. */
   readonly #leaders = new Map<string, number[]>();
 
   constructor(options: ProducerOptions) {
@@ -268,7 +275,7 @@ class KafkaWire implements Wire {
       ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // One retry, to reach another broker. The sender waits.
+      // One retry, to reach another broker. The sender waits between attempts.
       retries: 1,
       retryDelay: 100,
     });
@@ -283,7 +290,7 @@ class KafkaWire implements Wire {
     return this.#leaders.get(topic)?.[partition] ?? NO_LEADER;
   }
 
-  /** One request per topic, because an unknown topic or one without a leader fails a whole request. */
+  /** One request per topic, because a topic that is unknown or has no leader fails a whole request. */
   async refresh(topics: Iterable<string>): Promise<string[]> {
     const absent: string[] = [];
     for (const topic of [...topics])
@@ -308,7 +315,7 @@ class KafkaWire implements Wire {
     return verdicts;
   }
 
-  /** Requests the log ends of these topics. Rejects unless all leaders return them. */
+  /** Requests the log ends of these topics. Rejects unless all leaders respond. */
   async probe(topics: readonly string[]): Promise<void> {
     for (const topic of topics) await this.#refreshTopic(topic);
     if (topics.length === 0) await this.#refreshBrokers();
@@ -343,16 +350,16 @@ class KafkaWire implements Wire {
     const retry = (ambiguous: boolean, code: string): Verdict[] =>
       batches.map(() => ({ kind: 'retry', ambiguous, code }));
     const connection = await this.#connect(node).catch(() => null);
-    // Connecting may have taken too long.
+    // The deadline may have passed while connecting.
     const now = performance.now();
     if (connection === null || batches.some(({ attemptsUntil }) => attemptsUntil <= now))
       return retry(false, 'NO_CONNECTION');
     return await new Promise((resolve) => {
       const request = () => toProduceRequest(batches);
       const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
-        // The client throws for a response with error codes.
-        const given = fault === null ? response : fault.response;
-        resolve(given?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, given));
+        // The client throws on a response with error codes.
+        const received = fault === null ? response : fault.response;
+        resolve(received?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, received));
       };
       connection.send(PRODUCE_KEY, PRODUCE_VERSION, request, produceV9.parseResponse, true, true, settle);
     });

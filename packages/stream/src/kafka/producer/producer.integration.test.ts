@@ -10,7 +10,7 @@ const { fixture, producer } = await useKafka();
 producerContract('kafka', async () => ({ ...fixture, producer, close: async () => {} }));
 
 it.each([true, false])(
-  'a producer returns the time of a stored record if the topic has log times: %s',
+  'a producer returns the time of a stored record if the topic has log append times: %s',
   async (logAppendTime) => {
     const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
     const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
@@ -22,7 +22,7 @@ it.each([true, false])(
   },
 );
 
-it('a producer fails records for a topic that does not exist, and stores others', async () => {
+it('a producer fails records for a topic that does not exist, and stores other records', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const record = { key: null, value: Buffer.from('x') };
   const absent = send(producer, [{ ...record, topic: 'test-absent-topic' }]);
@@ -31,7 +31,7 @@ it('a producer fails records for a topic that does not exist, and stores others'
   expect(producer.bytesHeld).toBe(0);
 });
 
-it('a producer stores records of a topic that is new to it, also while it sends to another', async () => {
+it('a producer stores records for a new topic, even while it sends to another topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })] as const;
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test', deliveryTimeoutMs: 5_000 });
   const record = { key: null, value: Buffer.from('x') };
@@ -43,7 +43,7 @@ it('a producer stores records of a topic that is new to it, also while it sends 
   await producer.close();
 });
 
-it('a producer without brokers is not ready, and fails records at the delivery time-out', async () => {
+it('a producer without brokers is not ready, and fails records at the delivery timeout', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 500 });
   expect(await producer.ready()).toBe(false);
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
@@ -52,7 +52,7 @@ it('a producer without brokers is not ready, and fails records at the delivery t
   await producer.close();
 });
 
-it('a producer fails a record at the deadline of its caller, long before the delivery time-out', async () => {
+it("a producer fails a record at its caller's deadline, long before the delivery timeout", async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
   const began = performance.now();
   const sent = producer.sendForOffset({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
@@ -62,7 +62,7 @@ it('a producer fails a record at the deadline of its caller, long before the del
   await producer.close();
 });
 
-it.each([-1, 1])('the delivery time-out is the same when the wall clock is set by %i h', async (hours) => {
+it.each([-1, 1])('the delivery timeout is unaffected when the wall clock is shifted by %i h', async (hours) => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 800 });
   const began = performance.now();
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);

@@ -40,7 +40,7 @@ function encode(records: readonly PublishedRecord[], at = 0): Buffer {
   return batch;
 }
 
-it('an encoded batch is read by another client: keys, values, headers, sequence and checksum', async () => {
+it('another client decodes the keys, values, headers, sequence and checksum of an encoded batch', async () => {
   const property = fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 80 }), async (records) => {
     const batch = encode(records, 5);
     expect(batch.readUInt32BE(17)).toBe(crc32C(batch.subarray(21)));
@@ -64,7 +64,7 @@ it('an encoded batch is read by another client: keys, values, headers, sequence 
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('an encoded batch has length fields of every size', async () => {
+it('an encoded batch supports length fields of every size', async () => {
   for (const size of [0, 1, 63, 64, 8_191, 8_192, 1_048_575, 1_048_576]) {
     const value = Buffer.alloc(size, 'v');
     const decoded = await decodeBatch(new Decoder(encode([{ topic: 'topic', key: null, value }])));

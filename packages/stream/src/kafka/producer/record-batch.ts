@@ -4,15 +4,15 @@ import { crc32c } from '../broker-client.ts';
 import { BATCH_HEAD as AT, BATCH_MAGIC } from '../protocol.ts';
 
 export const BATCH_HEAD_BYTES: number = AT.records;
-/** Most framing bytes of a record: six varints of up to five bytes, and the attributes. */
+/** Maximum framing bytes per record: six varints of up to five bytes, and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
-/** Most framing bytes of a header: two varints. */
+/** Maximum framing bytes per header: two varints. */
 const HEADER_FRAME_BYTES_MAX = 10;
 const VARINT_BYTES_MAX = 5;
 /** Up to this size a loop is faster than a copy call. */
 const LOOP_COPY_BYTES_MAX = 40;
 
-/** Identifies a batch: the broker drops a batch whose sequence number it has seen from this producer. */
+/** Identifies a batch: the broker drops batches with known sequence numbers of a producer. */
 export interface BatchIdentity {
   producerId: bigint;
   producerEpoch: number;
@@ -30,7 +30,7 @@ function headersBytesMax(headers: Headers): number {
   return bytes;
 }
 
-/** Upper bounds for the bytes of records inside a batch. With a cache: consecutive records usually share their headers. */
+/** Upper bounds for record sizes in a batch. Caches header sizes, because consecutive records usually share headers. */
 export class RecordSizes {
   #headers: Headers;
   #headersBytesMax = 0;
@@ -49,7 +49,7 @@ export class RecordSizes {
   }
 }
 
-/** Bytes of the varint of a non-negative number `n` (zigzag doubles it). */
+/** Varint size of a non-negative number `n`, which zigzag doubles. */
 function varintBytes(n: number): number {
   if (n < 64) return 1;
   if (n < 8_192) return 2;
@@ -92,7 +92,7 @@ function put(target: Buffer, at: number, source: Uint8Array): number {
   return at + length;
 }
 
-/** Writes consecutive records; `end` is the position after the last one. */
+/** Writes consecutive records; `end` is the position after the last record. */
 class RecordWriter {
   end: number;
   readonly #target: Buffer;
@@ -128,8 +128,8 @@ class RecordWriter {
 }
 
 /**
- * Writes one uncompressed record batch, except for the fields that `stampBatch` sets.
- * @param target must have space after `at` for `BATCH_HEAD_BYTES` and `bytesMaxOf` every record
+ * Writes an uncompressed record batch, without the fields that `stampBatch` sets.
+ * @param target must have space after `at` for `BATCH_HEAD_BYTES` plus `bytesMaxOf` each record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {
@@ -149,7 +149,7 @@ export function encodeBatch(target: Buffer, at: number, records: readonly Publis
   return end;
 }
 
-/** Sets the producer's identity and the checksum. A retry sends the same stamped bytes. */
+/** Sets the producer identity and the checksum. Retries send the same stamped bytes. */
 export function stampBatch(batch: Buffer, identity: BatchIdentity): void {
   batch.writeBigInt64BE(identity.producerId, AT.producerId);
   batch.writeInt16BE(identity.producerEpoch, AT.producerEpoch);

@@ -11,12 +11,12 @@ import { Sender } from './sender.ts';
 const BATCH_BYTES_MAX = 400;
 const [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE] = [29, 10, 45, 46];
 const NOT_LEADER = 6;
-const LOST: BatchOutcome = { arrives: 'now', answer: 'lost' };
-const NEVER: BatchOutcome = { arrives: 'never', answer: 'lost' };
+const LOST: BatchOutcome = { arrives: 'now', response: 'lost' };
+const NEVER: BatchOutcome = { arrives: 'never', response: 'lost' };
 
-/** Error codes of appended records, when something fails while the leader waits for replicas. */
+/** Error codes for appended records, when a fault occurs while the leader waits for replicas. */
 const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
-/** Those, all retriable codes of the protocol, and an unknown one. */
+/** `AFTER_APPEND`, all retriable protocol codes, and an unknown code. */
 const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
   (code) => toVerdict(code).kind === 'retry',
 );
@@ -24,15 +24,15 @@ const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(
 const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
-  /** Records of each shipment, by send. */
+  /** Record counts of the shipments in each send. */
   sends: readonly (readonly number[])[];
-  /** A shipment gives up after so many batches of its send; shipments beyond the list never do. */
+  /** Number of batches after which each shipment is abandoned; shipments beyond the list never are. */
   patience?: readonly number[];
-  /** Least number of characters of a value. */
+  /** Minimum number of characters per value. */
   pad?: number;
 }
 
-/** Sends a whole plan through a simulated cluster, then lets delayed batches arrive. */
+/** Sends a plan through a simulated cluster, then delivers delayed batches. */
 async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
@@ -41,7 +41,7 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const patience = [...(plan.patience ?? [])];
   let waiting: { shipment: Shipment; patience: number }[] = [];
   const onBatch = () => {
-    for (const each of waiting) if (--each.patience <= 0) end(each.shipment, new Error('time is up'));
+    for (const each of waiting) if (--each.patience <= 0) end(each.shipment, new Error('abandoned'));
   };
   const cluster = new SimulatedCluster({ ...simulation, onBatch });
   const sender = new Sender(cluster, settle, 0);
@@ -82,12 +82,12 @@ function settle(shipment: Shipment, count: number, fault: Error | null) {
 
 type Outcome = Awaited<ReturnType<typeof run>>;
 
-/** No acknowledged record is missing, none is stored twice, and each partition has them in order. */
+/** No acknowledged record is missing or stored twice, and each partition has them in order. */
 function expectExact({ acknowledged, stored }: Outcome): void {
   const all = stored.flat();
   const lost = acknowledged.filter((text) => !all.includes(text));
-  const doubled = all.filter((text, index) => all.indexOf(text) !== index);
-  expect({ lost, doubled }).toEqual({ lost: [], doubled: [] });
+  const duplicated = all.filter((text, index) => all.indexOf(text) !== index);
+  expect({ lost, duplicated }).toEqual({ lost: [], duplicated: [] });
   for (const values of stored) {
     const order = values.filter((text) => acknowledged.includes(text)).map((text) => Number(text.replaceAll('#', '')));
     expect(order).toEqual(order.toSorted((a, b) => a - b));
@@ -101,15 +101,15 @@ function expectOffsets({ offsets, stored }: Outcome): void {
 const later = fc.integer({ min: 1, max: 6 });
 const missed: fc.Arbitrary<BatchOutcome> = fc.oneof(
   { weight: 3, arbitrary: fc.constant(FINE) },
-  fc.constantFrom<BatchOutcome>(LOST, NEVER, { arrives: 'never', answer: 'no connection' }),
-  later.map((arrives): BatchOutcome => ({ arrives, answer: 'lost' })),
+  fc.constantFrom<BatchOutcome>(LOST, NEVER, { arrives: 'never', response: 'no connection' }),
+  later.map((arrives): BatchOutcome => ({ arrives, response: 'lost' })),
   fc.record({
     arrives: fc.constantFrom<BatchOutcome['arrives']>('now', 'never'),
-    answer: fc.constantFrom(...RETRIABLE),
+    response: fc.constantFrom(...RETRIABLE),
   }),
 );
 const refused: fc.Arbitrary<BatchOutcome> = fc.oneof(
-  fc.constantFrom(...FINAL).map((answer): BatchOutcome => ({ arrives: 'never', answer })),
+  fc.constantFrom(...FINAL).map((response): BatchOutcome => ({ arrives: 'never', response })),
   fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...FINE, bytesMax })),
 );
 const outcomes = fc.array(missed, { maxLength: 8 });
@@ -129,7 +129,7 @@ const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 afterEach(() => void vi.useRealTimers());
 
-it('the sender stores every record once and in order, and acknowledges it, whatever requests and responses are lost', async () => {
+it('the sender stores and acknowledges every record once and in order, whatever requests and responses are lost', async () => {
   const property = fc.asyncProperty(outcomes, sends(size), async (drawn, drawnSends) => {
     const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
     expect(outcome.failed).toEqual([]);
@@ -139,7 +139,7 @@ it('the sender stores every record once and in order, and acknowledges it, whate
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-it('the sender neither loses nor doubles an acknowledged record, whatever is refused, split and abandoned', async () => {
+it('the sender neither loses nor duplicates an acknowledged record, whatever is refused, split or abandoned', async () => {
   const property = fc.asyncProperty(
     simulation(fc.oneof({ weight: 3, arbitrary: missed }, refused)),
     fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
@@ -152,7 +152,7 @@ it('the sender neither loses nor doubles an acknowledged record, whatever is ref
   await fc.assert(property, { numRuns: runsOf({ quick: 150, all: 1_000 }) });
 });
 
-it('the sender returns the offset of each lone record, also when only a repetition was answered', async () => {
+it('the sender returns the offset of each single record, even if only a retry got a response', async () => {
   const property = fc.asyncProperty(simulation(missed), sends(fc.constant(1)), patience, async (drawn, sends, p) => {
     const outcome = await run({ sends, patience: p }, drawn);
     expectOffsets(outcome);
@@ -161,18 +161,18 @@ it('the sender returns the offset of each lone record, also when only a repetiti
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-it('the sender mistakes no later record for one that was appended, refused with a retriable code, and abandoned', async () => {
+it('a record that was appended, refused with a retriable code and abandoned is not mistaken for a later record', async () => {
   const wrong: number[] = [];
-  for (const answer of RETRIABLE) {
+  for (const response of RETRIABLE) {
     const plan = { sends: [[1], [1], [1]], patience: [1] };
-    const outcome = await run(plan, { outcomes: [{ arrives: 'now', answer }], partitions: 1 });
+    const outcome = await run(plan, { outcomes: [{ arrives: 'now', response }], partitions: 1 });
     expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
-    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) wrong.push(answer);
+    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) wrong.push(response);
   }
   expect(wrong).toEqual([]);
 });
 
-it('the sender ends the epoch of an abandoned batch only when the other batches of its send have settled', async () => {
+it('the sender ends the epoch of an abandoned batch only after the other batches of its send have settled', async () => {
   // Partition 0 is abandoned after its first attempt. Partition 1 is stored, and its response is lost three times.
   const plan = { sends: [[1, 1], [2]], patience: [2] };
   const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
@@ -187,12 +187,12 @@ it('the sender ends the epoch of an abandoned batch only when the other batches 
 });
 
 it.each([0, 3])(
-  'no half of a split batch gets a number under which the other may be stored, with another batch ambiguous %i times',
+  'the halves of a split batch never share a sequence number, with another batch ambiguous %i times',
   async (times) => {
-    // The first half is appended, then a retry is refused for good: whether it is stored is unknown.
+    // The first half is appended, then a retry is refused permanently: whether it is stored is unknown.
     const half: BatchOutcome[] = [
-      { arrives: 'now', answer: NOT_LEADER },
-      { arrives: 'never', answer: TOPIC_AUTHORIZATION_FAILED },
+      { arrives: 'now', response: NOT_LEADER },
+      { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
     ];
     const other = (round: number) => (round < times ? LOST : FINE);
     const split: BatchOutcome = { ...FINE, bytesMax: 90 };
@@ -204,30 +204,30 @@ it.each([0, 3])(
 );
 
 it('the sender does not split a batch that may be stored as a whole', async () => {
-  const appended: BatchOutcome = { arrives: 'now', answer: NOT_LEADER };
+  const appended: BatchOutcome = { arrives: 'now', response: NOT_LEADER };
   const smaller: BatchOutcome = { ...FINE, bytesMax: 90 };
   const outcome = await run({ sends: [[1, 1], [1]] }, { outcomes: [appended, smaller], partitions: 1 });
   expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
 });
 
 it.each([DUPLICATE, OUT_OF_ORDER])('code %i for a first attempt proves nothing about its batch', async (code) => {
-  const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', answer: code }], partitions: 1 });
+  const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', response: code }], partitions: 1 });
   expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
   expectOffsets(outcome);
 });
 
-const forgotten: BatchOutcome = { arrives: 'never', answer: OUT_OF_ORDER };
+const forgotten: BatchOutcome = { arrives: 'never', response: OUT_OF_ORDER };
 
 it.each<[string, Plan, SimulationOptions, string[]]>([
   [
-    'the last epoch of the old one ends',
+    'the last epoch of the old id ends',
     { sends: [[1], [1]], patience: [1] },
     { outcomes: [LOST], firstEpoch: 32_766 },
     ['#0#'],
   ],
-  ['the broker has forgotten the old one', { sends: [[2], [2], [2]] }, { outcomes: [FINE, FINE, forgotten] }, []],
+  ['the broker has forgotten the old id', { sends: [[2], [2], [2]] }, { outcomes: [FINE, FINE, forgotten] }, []],
   [
-    'the broker refuses the old one for a batch that may be stored',
+    'the broker refuses the old id for a batch that may be stored',
     { sends: [[1], [1]] },
     { outcomes: [LOST, forgotten], partitions: 1 },
     ['#0#'],
@@ -240,14 +240,17 @@ it.each<[string, Plan, SimulationOptions, string[]]>([
 });
 
 it('the sender keeps epoch and producer id while no batch in flight was abandoned', async () => {
-  const away: BatchOutcome = { arrives: 'never', answer: 'no connection' };
-  const { cluster, stored } = await run({ sends: [[1], [1]], patience: [1] }, { outcomes: [away], partitions: 1 });
+  const unreachable: BatchOutcome = { arrives: 'never', response: 'no connection' };
+  const { cluster, stored } = await run(
+    { sends: [[1], [1]], patience: [1] },
+    { outcomes: [unreachable], partitions: 1 },
+  );
   expect(stored).toEqual([['#1#']]);
   expect(cluster.log.get(0)![0]!.bytes.readInt16BE(51)).toBe(0);
   expect(cluster.newProducerIds).toHaveLength(1);
 });
 
-/** A shipment of one record that reports its result as text. */
+/** A shipment of one record that reports its result as a string. */
 function toShipment(
   text: string,
   report: (result: string) => void,
@@ -260,9 +263,9 @@ function toShipment(
 }
 
 it.each([
-  ['unsent', { arrives: 'never', answer: 'no connection' }, ['#2#']],
+  ['unsent', { arrives: 'never', response: 'no connection' }, ['#2#']],
   ['unanswered', LOST, ['#0#', '#1#', '#2#']],
-] as const)('an %s record is not attempted after the deadline of its caller', async (_, outcome, stored) => {
+] as const)("an %s record is not attempted after its caller's deadline", async (_, outcome, stored) => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const onBatch = () => void vi.advanceTimersByTime(100);
   const cluster = new SimulatedCluster({ outcomes: [outcome as BatchOutcome], partitions: 1, onBatch });
@@ -275,7 +278,7 @@ it.each([
   expect(cluster.values(0)).toEqual(stored);
 });
 
-it('a record joins no batch after the deadline of its caller', () => {
+it("a record joins no batch after its caller's deadline", () => {
   expect(takeBatches([toShipment('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
 });
 
@@ -297,7 +300,7 @@ it('the sender ends the epoch when a send fails unexpectedly', async () => {
   expect(cluster.values(0)).toEqual(['#0#', '#1#']);
 });
 
-it('the sender returns the offsets of single records in one batch, also when it is split', async () => {
+it('the sender returns the offsets of single records in one batch, even if the batch is split', async () => {
   const outcome = await run({ sends: [Array(8).fill(1)], pad: 90 }, { partitions: 1, bytesMax: BATCH_BYTES_MAX });
   expect(outcome.cluster.log.get(0)!.length).toBeGreaterThan(1);
   expect(outcome.offsets.size).toBe(8);

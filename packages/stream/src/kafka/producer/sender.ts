@@ -12,7 +12,7 @@ export interface EncodedBatch {
   readonly attemptsUntil: number;
 }
 
-/** The cluster as the sender sees it. Tests simulate one that loses responses. */
+/** The cluster as the sender sees it. Tests simulate a cluster that loses responses. */
 export interface Wire {
   partitionCount(topic: string): number;
   leaderOf(topic: string, partition: number): number;
@@ -20,7 +20,7 @@ export interface Wire {
   refresh(topics: Iterable<string>): Promise<string[]>;
   /** An unused producer id with its first epoch. */
   newProducerId(): Promise<Identity>;
-  /** Sends batches to their leader. Never rejects: returns one verdict for each, `retry` without a response. */
+  /** Sends batches to their leader. Never rejects: returns a verdict per batch, `retry` without a response. */
   produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]>;
 }
 
@@ -29,7 +29,7 @@ const RETRY_WAIT_MAX_MS = 1_000;
 /** Sequence numbers wrap around, as in brokers. */
 const SEQUENCE_END = 2 ** 31;
 const EPOCH_LAST = 32_766;
-/** How often a batch may get a new producer id before it fails. */
+/** Maximum number of new producer ids for a batch before it fails. */
 const IDENTITY_CHANGES_MAX = 3;
 const ARENA_BYTES_MIN = 256 * 1024;
 
@@ -39,22 +39,22 @@ interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
   readonly attemptsUntil: number;
-  /** Its first sequence number. Fixed from the first ambiguous attempt on. */
+  /** First sequence number of the batch. Fixed from the first ambiguous attempt on. */
   sequence: number;
-  /** An attempt with this sequence number may be stored. */
+  /** True when an attempt with this sequence number may be stored. */
   ambiguous: boolean;
   identityChanges: number;
 }
 
 export type Settle = (shipment: Shipment, count: number, fault: Error | null) => void;
 
-/** What the next batch needs before it gets a sequence number: nothing, the next epoch, or another producer id. */
+/** What must be renewed before the next batch gets a sequence number: nothing, the epoch, or the producer id. */
 type Renewal = 'none' | 'epoch' | 'id';
 
 /**
- * Stores each record exactly once, one send after the other. A batch keeps bytes and sequence number from its first
- * ambiguous attempt on, and is the only one of its partition in flight. If its outcome stays unknown, the producer's epoch
- * ends before another batch gets a number, and only when no other batch is ambiguous.
+ * Stores each record exactly once, one send at a time. From its first ambiguous attempt on, a batch keeps its bytes and
+ * sequence number, and is its partition's only batch in flight. If its outcome stays unknown, the producer's epoch ends
+ * before another batch gets a sequence number, and only when no other batch is ambiguous.
  */
 export class Sender {
   readonly #wire: Wire;
@@ -65,7 +65,7 @@ export class Sender {
   #arena = Buffer.allocUnsafeSlow(ARENA_BYTES_MIN);
   #renewal: Renewal = 'none';
 
-  /** @param settle called once for every record, with a count of records of one shipment */
+  /** @param settle called with a count of settled records of a shipment; each record is counted once */
   constructor(wire: Wire, settle: Settle, retryWaitMinMs = RETRY_WAIT_MIN_MS) {
     this.#wire = wire;
     this.#settle = settle;
@@ -77,7 +77,7 @@ export class Sender {
     try {
       await this.#deliver(this.#encode(batches));
     } catch (error) {
-      // It is unknown which sequence numbers were sent.
+      // The sequence numbers that were sent are unknown.
       this.#require('epoch');
       throw error;
     }
@@ -98,11 +98,11 @@ export class Sender {
   }
 
   /**
-   * Drops batches whose callers have given up and send the records again. A batch has fixed bytes, so one expired record
-   * fails the others.
+   * Drops batches whose callers have timed out and will resend the records. A batch has fixed bytes, so one expired
+   * record fails the whole batch.
    */
   #dropGivenUp(flights: Flight[]): void {
-    for (const flight of flights.filter(isGivenUp)) {
+    for (const flight of flights.filter(isAbandoned)) {
       if (flight.ambiguous) this.#require('epoch');
       this.#land(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'not acknowledged while attempts were allowed'));
     }
@@ -114,7 +114,7 @@ export class Sender {
 
   #encode(batches: readonly Batch[]): Flight[] {
     const size = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
-    // One buffer is enough: there is one send at a time, and the client copies a request before it writes it.
+    // One buffer is enough: sends are sequential, and the client copies a request before writing it.
     if (this.#arena.length < size) this.#arena = Buffer.allocUnsafeSlow(Math.max(size, this.#arena.length * 2));
     let end = 0;
     return batches.map((batch) => {
@@ -124,7 +124,7 @@ export class Sender {
     });
   }
 
-  /** Sends once to every leader, and removes finished flights. @returns whether there was progress */
+  /** Sends to every leader once, and removes finished flights. @returns whether there was progress */
   async #attempt(flights: Flight[]): Promise<boolean> {
     if (!(await this.#identify(flights))) return false;
     const rounds = [...this.#byLeader(flights)].map(async ([node, sent]) => {
@@ -139,7 +139,7 @@ export class Sender {
     return progress;
   }
 
-  /** Renews the identity when needed and no batch depends on the old one. @returns whether there is one */
+  /** Renews the identity if required and no batch depends on the old identity. @returns whether an identity exists */
   async #identify(flights: readonly Flight[]): Promise<boolean> {
     if (this.#renewal !== 'none' && !flights.some(({ ambiguous }) => ambiguous)) this.#renew();
     if (this.#identity !== null) return true;
@@ -147,7 +147,7 @@ export class Sender {
     return this.#identity !== null;
   }
 
-  /** Brokers that have seen the new epoch refuse older ones. Sequence numbers restart, as in Java's client. */
+  /** Brokers that have seen the new epoch refuse older epochs. Sequence numbers restart, as in the Java client. */
   #renew() {
     const isLast = this.#renewal === 'id' || (this.#identity?.producerEpoch ?? 0) >= EPOCH_LAST;
     this.#renewal = 'none';
@@ -156,7 +156,7 @@ export class Sender {
     else this.#identity = { ...this.#identity, producerEpoch: this.#identity.producerEpoch + 1 };
   }
 
-  /** The first flight of every partition with a leader, stamped, grouped by leader. */
+  /** Stamps the first flight of every partition with a leader, and groups the flights by leader. */
   #byLeader(flights: readonly Flight[]): Map<number, Flight[]> {
     const byNode = new Map<number, Flight[]>();
     const busy = new Set<string>();
@@ -187,7 +187,7 @@ export class Sender {
       return true;
     }
     if (verdict.kind === 'identity') this.#require('id');
-    // An earlier attempt may be stored. Halves, or another identity, would not be recognised as copies.
+    // An earlier attempt may be stored. Halves, or batches with another identity, would not be recognised as copies.
     if (flight.ambiguous) this.#require('epoch');
     else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
       const [first, second] = splitFlight(flight);
@@ -207,7 +207,7 @@ export class Sender {
 
 const nameOf = ({ topic, partition }: Batch) => `${topic}/${partition}`;
 
-/** A batch is stored from its base offset on, in the order of its owners. */
+/** Reports offsets: a batch is stored from its base offset on, in the order of its owners. */
 function reportOffsets({ partition, owners }: Batch, base: BatchBase): void {
   let { offset } = base;
   for (const { shipment, count } of owners) {
@@ -220,8 +220,8 @@ function createFlight(batch: Batch, bytes: Buffer): Flight {
   return { batch, bytes, attemptsUntil: attemptsUntilOf(batch), sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** Whether no attempt may begin, or all shipments have failed already. */
-function isGivenUp({ batch, attemptsUntil }: Flight): boolean {
+/** True when no attempt may begin, or all shipments have already failed. */
+function isAbandoned({ batch, attemptsUntil }: Flight): boolean {
   return attemptsUntil <= performance.now() || batch.owners.every(({ shipment }) => shipment.done === null);
 }
 

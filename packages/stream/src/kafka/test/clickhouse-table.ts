@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { runStatement, testStores } from '@playline/testkit';
 
-/** A table that keeps every row, except those of an insert whose token it has seen. So a count shows doubled rows. */
+/** A table that stores all rows of inserts with a new token, so that a count shows duplicate rows. */
 export interface TestTable {
   readonly name: string;
-  /** Number of rows, of distinct offsets, and of missing offsets below the last one of each partition. */
-  count(): Promise<{ rows: number; different: number; missing: number }>;
-  /** Drops it. */
+  /** Number of rows, of distinct offsets, and of missing offsets below the last offset of each partition. */
+  count(): Promise<{ rows: number; distinct: number; missing: number }>;
+  /** Drops the table. */
   close(): Promise<void>;
 }
 
@@ -26,8 +26,8 @@ export async function openTestTable(): Promise<TestTable> {
         `SELECT sum(c), sum(u), sum(m + 1 - u) FROM (
            SELECT count() c, uniqExact(offset) u, max(offset) m FROM ${name} GROUP BY partition) FORMAT TSV`,
       );
-      const [rows = 0, different = 0, missing = 0] = text.split('\t').map(Number);
-      return { rows, different, missing };
+      const [rows = 0, distinct = 0, missing = 0] = text.split('\t').map(Number);
+      return { rows, distinct, missing };
     },
     close: async () => void (await query(`DROP DATABASE IF EXISTS ${database}`)),
   };

@@ -13,19 +13,19 @@ process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
 export interface KafkaFixture {
   brokers: string[];
   createTopic(options: { partitions: number; recordBytesMax?: number; logAppendTime?: boolean }): Promise<string>;
-  /** Everything from the start of the topic to its present end. */
+  /** Reads all records from the start of the topic to its current end. */
   read(topic: string): Promise<StreamRecord[]>;
   /** Committed offsets of a group by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
-  /** Gives a topic so many partitions. */
+  /** Increases the number of partitions to `count`. */
   addPartitions(topic: string, count: number): Promise<void>;
-  /** Deletes a topic of one partition and creates it again, empty. */
+  /** Deletes a topic with one partition and recreates it without records. */
   recreateTopic(topic: string): Promise<void>;
-  /** Resolves when brokers know it no more. */
+  /** Deletes a topic. Resolves when the brokers have removed it. */
   removeTopic(topic: string): Promise<void>;
-  /** Deletes everything before an offset of a topic's first partition, as retention does. */
+  /** Deletes all records before an offset in a topic's first partition, as retention does. */
   expire(topic: string, offset: number): Promise<void>;
-  /** Commits for a group without members. */
+  /** Commits an offset for a group without members. */
   commit(groupId: string, at: { topic: string; offset: number; metadata: string }): Promise<void>;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ async function recreateTopic(kafka: Kafka, topic: string): Promise<void> {
   const admin = kafka.admin();
   await admin.connect();
   await removeTopic(admin, topic);
-  await until(`${topic} is back`, async () => {
+  await until(`${topic} is recreated`, async () => {
     await admin.createTopics({ topics: [{ topic, numPartitions: 1 }], waitForLeaders: false }).catch(() => {});
     const metadata = await admin.fetchTopicMetadata({ topics: [topic] });
     return metadata.topics[0]!.partitions.every(({ leader }) => leader >= 0);
@@ -65,7 +65,7 @@ async function commit(
   }
 }
 
-/** Separate topics on the shared broker. All of them are deleted at the end. */
+/** Separate topics on the shared broker, deleted at the end. */
 export async function openKafkaFixture(): Promise<KafkaFixture> {
   patchKafkaTimer();
   const brokers = testStores().kafka;
@@ -84,7 +84,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
     const created = [{ topic, numPartitions: partitions, configEntries }, dead];
     await admin.createTopics({ topics: created, waitForLeaders: false });
-    // The request fails until a busy broker knows the new topic.
+    // The request fails until busy brokers know the new topic.
     await until(`leaders of ${topic}`, async () => {
       const metadata = await admin.fetchTopicMetadata({ topics: created.map((each) => each.topic) });
       return metadata.topics.every((each) => each.partitions.every(({ leader }) => leader >= 0));
@@ -116,7 +116,7 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
   };
 }
 
-/** A fixture with a producer for all tests of a file. */
+/** Opens a fixture with a producer for all tests in a file. */
 export async function useKafka() {
   const fixture = await openKafkaFixture();
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });

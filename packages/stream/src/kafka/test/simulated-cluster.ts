@@ -1,30 +1,30 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
 import type { EncodedBatch, Wire } from '../producer/sender.ts';
 
-/** What happens to one batch on its way to the leader and back. */
+/** What happens to a batch on its way to the leader and back. */
 export interface BatchOutcome {
-  /** When the leader gets it: now, never, or after so many more batches. */
+  /** When the leader receives the batch: now, never, or after this many further batches. */
   readonly arrives: 'now' | 'never' | number;
   /**
-   * What the sender gets: the leader's own answer, nothing, a missing connection, or this error code. A code with
-   * `arrives: 'now'` is a leader that appended the batch and then refused the request that waited for replicas.
+   * What the sender receives: the leader's response, nothing, a missing connection, or this error code. A code with
+   * `arrives: 'now'` means that the leader appended the batch and then failed the request while waiting for replicas.
    */
-  readonly answer: 'own' | 'lost' | 'no connection' | number;
-  /** From now on topics refuse larger batches, in bytes. */
+  readonly response: 'own' | 'lost' | 'no connection' | number;
+  /** Maximum batch size of all topics from now on. */
   readonly bytesMax?: number;
 }
 
-export const FINE: BatchOutcome = { arrives: 'now', answer: 'own' };
+export const FINE: BatchOutcome = { arrives: 'now', response: 'own' };
 
-/** State of a producer id in a partition of a leader. */
+/** A leader's state for a producer id in a partition. */
 interface ProducerState {
   readonly epoch: number;
   readonly next: number;
-  /** First offset by `first sequence number-count`, of the last batches. */
+  /** First offsets of the last batches, by `<first sequence number>-<count>`. */
   readonly recent: ReadonlyMap<string, number>;
 }
 
-/** Kafka keeps so many batches of a producer to recognise copies: `ProducerStateEntry`. */
+/** Number of batches per producer that Kafka keeps to recognise copies: `ProducerStateEntry`. */
 const RECENT_BATCHES = 5;
 const SEQUENCE_END = 2 ** 31;
 const NODES = 2;
@@ -37,13 +37,13 @@ interface LoggedBatch {
 }
 
 export interface SimulationOptions {
-  /** One for each batch that is sent; later batches have no faults. */
+  /** One outcome per sent batch; later batches have no faults. */
   outcomes?: readonly BatchOutcome[];
-  /** Whether a partition has a leader, for one call after the other; for later calls it has. */
+  /** Whether a partition has a leader, by call; true for later calls. */
   leaders?: readonly boolean[];
   partitions?: number;
   bytesMax?: number;
-  /** Epoch in which a new producer id begins. */
+  /** The first epoch of a new producer id. */
   firstEpoch?: number;
   /** Refuses an old sequence number with DUPLICATE_SEQUENCE_NUMBER, as brokers before 2.x did. */
   isOld?: boolean;
@@ -51,7 +51,7 @@ export interface SimulationOptions {
   onBatch?: () => void;
 }
 
-/** Leaders that follow Kafka's rules of sequence numbers. The test chooses the faults of network and replication. */
+/** Leaders that follow Kafka's rules for sequence numbers. The test chooses network and replication faults. */
 export class SimulatedCluster implements Wire {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
@@ -84,15 +84,15 @@ export class SimulatedCluster implements Wire {
 
   #meet(batch: EncodedBatch, outcome: BatchOutcome): Verdict {
     this.#bytesMax = outcome.bytesMax ?? this.#bytesMax;
-    const own = outcome.arrives === 'now' ? this.#append(batch) : null;
+    const verdict = outcome.arrives === 'now' ? this.#append(batch) : null;
     this.#passTime();
     if (typeof outcome.arrives === 'number')
       this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
     this.#options.onBatch?.();
-    if (outcome.answer === 'own') return own ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
-    if (outcome.answer === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
-    if (outcome.answer === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
-    return toVerdict(outcome.answer, { offset: -1, loggedAtMs: -1 });
+    if (outcome.response === 'own') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.response === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.response === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
+    return toVerdict(outcome.response, { offset: -1, loggedAtMs: -1 });
   }
 
   #passTime(): void {
@@ -105,7 +105,9 @@ export class SimulatedCluster implements Wire {
     for (const { batch } of late) this.#append(batch);
   }
 
-  /** The leader's side of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`. */
+  /**
+   * The leader's part of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`.
+   */
   #append({ partition, bytes }: EncodedBatch): Verdict {
     const epoch = bytes.readInt16BE(51);
     const first = bytes.readInt32BE(53);
@@ -117,7 +119,7 @@ export class SimulatedCluster implements Wire {
     if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
     if (epoch < state.epoch) return toVerdict(INVALID_EPOCH);
     const expected = state.epoch < epoch ? 0 : state.next;
-    // A leader accepts any number of an unknown producer.
+    // A leader accepts any sequence number from an unknown producer.
     if (first !== expected && state !== NOTHING_KNOWN)
       return toVerdict(this.#options.isOld && epoch === state.epoch && first < expected ? DUPLICATE : OUT_OF_ORDER);
     const base = this.#write(partition, { bytes: Buffer.from(bytes), count });
@@ -134,17 +136,17 @@ export class SimulatedCluster implements Wire {
     return log.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Delayed batches arrive. */
+  /** Delivers delayed batches. */
   arriveLate(): void {
     this.#arrive(this.#late.splice(0));
   }
 
-  /** The leaders lose the states of producers, as after the election of an out-of-sync replica. */
+  /** Makes the leaders lose their producer states, as after an unclean election. */
   forgetProducers(): void {
     this.#producers.clear();
   }
 
-  /** Values of a partition in the order of the log. Each record has a value like `#number#`. */
+  /** Values in a partition, in log order. Each record has a value like `#number#`. */
   values(partition: number): string[] {
     return (this.log.get(partition) ?? []).flatMap(({ bytes }) => bytes.toString('latin1').match(/#\d+#/g) ?? []);
   }

@@ -1,7 +1,7 @@
 /**
- * A separate process that consumes a topic into a ClickHouse table, for tests that kill and freeze it. Block limits and
- * the durations of steps are random: with fixed limits even a writer without intents would be exact. Prints `joined`
- * once it is a member of its group.
+ * A process that consumes a topic into a ClickHouse table, for tests that kill and freeze it. Block limits and step
+ * durations are random, because with fixed limits even a writer without intents would be exact. Prints `joined` once
+ * it is a group member.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';

@@ -11,24 +11,24 @@ import { createMemoryLog } from './index.ts';
 const TOPIC = 'topic';
 const RECORDS = 40;
 
-interface Life {
+interface ConsumerRun {
   rowsMax: number;
-  /** Turns of the loop until the consumer is killed. */
+  /** Turns of the event loop until the consumer is killed. */
   turns: number;
-  /** Numbers of the attempts, of settling and writing together, that fail with a retryable fault. */
+  /** Indexes of attempts (settles and writes counted together) that fail with a retryable fault. */
   faults: number[];
 }
 
-const life: fc.Arbitrary<Life> = fc.record({
+const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 9 }),
   turns: fc.integer({ min: 0, max: 40 }),
   faults: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),
 });
 
-// Numbers records consecutively. The first number of a block depends on what the previous block carried, and on a
-// counter that is raised when a block is stored, before its offsets are committed.
+// Numbers records consecutively. A block's first number depends on what the previous block carried, and on a counter
+// that is increased when a block is stored, before its offsets are committed.
 class Numbering {
-  /** Every number that was ever sent for a record, by offset. */
+  /** All numbers that were sent for a record, by offset. */
   readonly sent = new Map<number, Set<number>>();
   readonly stored = new Map<number, number>();
   outside = 0;
@@ -73,12 +73,12 @@ class Numbering {
   }
 }
 
-async function number(lives: readonly Life[], choose: (numbering: Numbering, origin: BlockOrigin) => number) {
+async function number(runs: readonly ConsumerRun[], choose: (numbering: Numbering, origin: BlockOrigin) => number) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < RECORDS; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`${i}`) }]);
   const numbering = new Numbering();
-  const open = ({ rowsMax, faults }: Life) => {
+  const open = ({ rowsMax, faults }: ConsumerRun) => {
     let attempts = 0;
     const sink = numbering.createSink(
       () => faults.includes(attempts++),
@@ -87,7 +87,7 @@ async function number(lives: readonly Life[], choose: (numbering: Numbering, ori
     const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
     return log.openBlockConsumer({ topics: [TOPIC], sink, limits, waits });
   };
-  for (const each of lives) {
+  for (const each of runs) {
     const consumer = open(each);
     for (let i = 0; i < each.turns; i++) await turn();
     consumer.kill();
@@ -98,22 +98,22 @@ async function number(lives: readonly Life[], choose: (numbering: Numbering, ori
   return numbering;
 }
 
-/** Numbers of records that were sent with several numbers, or whose number does not follow the previous one. */
+/** Records that were sent with several numbers, or whose number does not follow the previous number. */
 function faultsOf({ sent, stored }: Numbering): number[] {
   const numbers = Array.from({ length: RECORDS }, (_, offset) => stored.get(offset) ?? Number.NaN);
   return numbers.filter((each, offset) => sent.get(offset)?.size !== 1 || each !== offset + 1);
 }
 
-/** For a block without a name, the carried number and the counter must agree. */
+/** For a block without a name, the carried number and the counter must be equal. */
 const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => {
   if (basis !== null) return Number(basis);
   return Number(carried) === outside ? outside : Number.NaN;
 };
 
-const lives = fc.array(life, { minLength: 1, maxLength: 5 });
+const runs = fc.array(consumerRun, { minLength: 1, maxLength: 5 });
 
-it('blocks that depend on the previous block get the same rows again after kills at any step', async () => {
-  const property = fc.asyncProperty(lives, async (given) => {
+it('blocks that depend on the previous block are rebuilt with the same rows after kills at any step', async () => {
+  const property = fc.asyncProperty(runs, async (given) => {
     expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
   });
   await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 150 }) });
@@ -123,6 +123,6 @@ it.each<[string, typeof fromOrigin]>([
   ['a named block is built from the current state', ({ outside }, { carried }) => Math.max(Number(carried), outside)],
   ['nothing is carried', (_, { basis }) => Number(basis)],
 ])('the test of dependent blocks fails when %s', async (_, choose) => {
-  const property = fc.asyncProperty(lives, async (given) => faultsOf(await number(given, choose)).length === 0);
+  const property = fc.asyncProperty(runs, async (given) => faultsOf(await number(given, choose)).length === 0);
   await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
 });

@@ -12,28 +12,28 @@ import { createMemoryLog } from './index.ts';
 const TOPIC = 'topic';
 const RECORDS = 60;
 
-interface Life {
+interface ConsumerRun {
   rowsMax: number;
-  /** Turns of the loop until the consumer is killed. */
+  /** Turns of the event loop until the consumer is killed. */
   turns: number;
-  /** Results of the inserts of this life; later inserts are stored. */
+  /** Outcomes of the inserts in this run; later inserts are stored. */
   outcomes: InsertOutcome[];
-  /** Most rows per insert in this life. */
+  /** Maximum rows per insert in this run. */
   storeRowsMax: number;
 }
 
 const OUTCOMES = ['stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'] as const;
-const life: fc.Arbitrary<Life> = fc.record({
+const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 15 }),
   turns: fc.integer({ min: 0, max: 25 }),
   outcomes: fc.array(fc.constantFrom<InsertOutcome>(...OUTCOMES), { maxLength: 8 }),
   storeRowsMax: fc.constantFrom(1, 2, 5, 100),
 });
-const lifeList = fc.array(life, { minLength: 1, maxLength: 4 });
+const runList = fc.array(consumerRun, { minLength: 1, maxLength: 4 });
 
-/** Consumers that are killed one after the other, then one that may finish. @returns the offsets in the store */
+/** Kills consumers one after the other, then runs a consumer to the end. @returns the offsets in the store */
 async function consume(
-  lives: readonly Life[],
+  runs: readonly ConsumerRun[],
   { intents = KEEP_INTENTS, trusting = false }: { intents?: IntentPolicy; trusting?: boolean } = {},
 ): Promise<{ found: string[]; expected: string[] }> {
   const log = createMemoryLog({ partitions: 2 });
@@ -44,25 +44,25 @@ async function consume(
   await Promise.all(sends);
   const store = new TokenStore();
   store.trustsAcknowledgements = trusting;
-  const open = ({ rowsMax, outcomes, storeRowsMax }: Life) => {
-    const left = [...outcomes];
+  const open = ({ rowsMax, outcomes, storeRowsMax }: ConsumerRun) => {
+    const remaining = [...outcomes];
     store.rowsMax = storeRowsMax;
     store.onWrite = async () => await turn();
     store.onInsert = async () => {
       await turn();
-      return left.shift() ?? 'stored';
+      return remaining.shift() ?? 'stored';
     };
     const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
     return log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, intents, waits });
   };
-  for (const each of lives) {
+  for (const each of runs) {
     const consumer = open(each);
     for (let i = 0; i < each.turns; i++) await turn();
     consumer.kill();
-    // A write in flight still reaches the store, before or after the next consumer starts.
+    // A write in flight may reach the store before or after the next consumer starts.
     if (each.turns % 2 === 0) for (let i = 0; i < 5; i++) await turn();
   }
-  const { outcomes = [], storeRowsMax = 1 } = lives.at(-1) ?? {};
+  const { outcomes = [], storeRowsMax = 1 } = runs.at(-1) ?? {};
   const last = open({ rowsMax: 9, turns: 0, outcomes, storeRowsMax });
   await last.idle({ stopped: true });
   await last.close();
@@ -71,20 +71,20 @@ async function consume(
   return { found: store.offsets(TOPIC), expected };
 }
 
-it('every record is stored once by consumers that are killed at any step, whatever the store does', async () => {
-  const property = fc.asyncProperty(lifeList, async (lives) => {
-    const { found, expected } = await consume(lives);
+it('consumers that are killed at any step store every record once, whatever the outcomes of inserts', async () => {
+  const property = fc.asyncProperty(runList, async (runs) => {
+    const { found, expected } = await consume(runs);
     expect(found).toEqual(expected);
   });
   await fc.assert(property, { numRuns: runsOf({ quick: 40, all: 100 }) });
 });
 
 it.each([
-  ['doubled without intents', { intents: NO_INTENTS }],
+  ['duplicated without intents', { intents: NO_INTENTS }],
   ['lost when stored rows are not read', { trusting: true }],
-])('the test of killed consumers finds records that are %s', async (_, policy) => {
-  const property = fc.asyncProperty(lifeList, async (lives) => {
-    const given = 'trusting' in policy ? lives.map((each) => ({ ...each, storeRowsMax: 100 })) : lives;
+])('the test of killed consumers detects records that are %s', async (_, policy) => {
+  const property = fc.asyncProperty(runList, async (runs) => {
+    const given = 'trusting' in policy ? runs.map((each) => ({ ...each, storeRowsMax: 100 })) : runs;
     const { found, expected } = await consume(given, policy);
     return found.length === expected.length;
   });

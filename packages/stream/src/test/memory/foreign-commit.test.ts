@@ -8,7 +8,7 @@ import { openFilledLog } from './open-filled-log.ts';
 
 const AT = { topic: 'topic', partition: 0 };
 
-/** A log of one partition. Its first records are stored, `unread` ones follow, and no consumer runs. */
+/** A log with one partition: `read` stored records, then `unread` records, and no running consumer. */
 async function openBench({ read, unread }: { read: number; unread: number }) {
   const { log, append } = openFilledLog(AT.topic);
   const store = new TokenStore();
@@ -28,7 +28,7 @@ it.each([
   ['no metadata', ''],
   ['metadata of another tool', 'moved by hand'],
 ])(
-  'a partition whose offset was committed with %s is paused, and reports the command that decides',
+  'a partition whose offset was committed with %s is paused, and reports the command to decide',
   async (_, metadata) => {
     const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
     log.moveCommit({ ...AT, offset: 12, metadata });
@@ -43,7 +43,7 @@ it.each([
   },
 );
 
-it('after a decision about a foreign commit, every record from the decided offset on has one row', async () => {
+it('after a decision about a commit by another tool, every record from the decided offset on has one row', async () => {
   const property = fc.asyncProperty(fc.nat(9), fc.nat(9), fc.nat(), fc.nat(), async (read, unread, moved, decided) => {
     const { log, store, open } = await openBench({ read: read + 1, unread });
     const end = read + 1 + unread;
@@ -61,7 +61,7 @@ it('after a decision about a foreign commit, every record from the decided offse
   await fc.assert(property, { numRuns: 60 });
 });
 
-it('a group without commits reads a log from its beginning, also an empty one', async () => {
+it('a group without commits reads a log from its beginning, even an empty log', async () => {
   const { log, store, open } = await openBench({ read: 0, unread: 0 });
   const consumer = open();
   expect(consumer.ready()).toBe(true);

@@ -4,7 +4,7 @@ import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 
-/** What `hasBatch` returns for the batch at offset 3, when `change` happens between assignment and call. */
+/** The result of `hasBatch` for the batch at offset 3, when `change` happens between assignment and call. */
 async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log']) => void): Promise<boolean | null> {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);
@@ -28,10 +28,10 @@ async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log
 
 it.each([
   ['nothing happened', () => {}, true],
-  ['retention deleted it', (log) => log.expire(TOPIC, 0, 5), null],
-  ['the log lost it', (log) => log.truncate(TOPIC, 0, 2), false],
+  ['retention deleted the batch', (log) => log.expire(TOPIC, 0, 5), null],
+  ['the log was truncated', (log) => log.truncate(TOPIC, 0, 2), false],
 ] as [string, Parameters<typeof hasBatchAfter>[0], boolean | null][])(
-  'a handler learns whether the log has a batch, also when %s since its assignment',
+  'hasBatch returns whether the log has a batch, when %s since the assignment',
   async (_, change, expected) => expect(await hasBatchAfter(change)).toBe(expected),
 );
 
@@ -47,12 +47,12 @@ it('a handler that starts before the committed offset gets the batch before each
       onBatch: async (_, { mark }) => void named.push(mark?.base ?? null),
     });
   const first = open(null);
-  await until('all is committed', () => log.committed(TOPIC, 0) === 10);
+  await until('all records are committed', () => log.committed(TOPIC, 0) === 10);
   await first.close();
   named.length = 0;
   const again = open(4);
-  await until('all is read again', () => named.length === 3);
+  await until('all records are read again', () => named.length === 3);
   await again.close();
-  // In the memory log each record is a batch, so the one before offset 6 is at 5.
+  // In the memory log each record is a batch, so the batch before offset 6 is at 5.
   expect(named).toEqual([5, 7, 9]);
 });

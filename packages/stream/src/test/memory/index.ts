@@ -17,17 +17,17 @@ export type { MemoryProducer } from './memory-producer.ts';
 
 interface MemoryConsumerOptions {
   topics: readonly string[];
-  /** Consumers of one group continue where the last one stopped; default one group for all. */
+  /** A consumer continues where the previous consumer of its group stopped. Default: the same group for all. */
   groupId?: string;
-  /** As for consumers on real brokers. */
+  /** As in Kafka consumers. */
   whenExpired?: WhenExpired;
   logger?: Logger;
   metrics?: Metrics;
 }
 
-/** A log in memory with the producer and the consumers of a service's unit tests. One consumer of a group at a time. */
+/** A log in memory with producers and consumers for unit tests of services. One consumer per group at a time. */
 export interface MemoryLog {
-  /** Only needed for topics with other options: a topic is created when it is used. */
+  /** Only needed for topics with special options: other topics are created at their first use. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void;
   openProducer(): MemoryProducer;
   openBlockConsumer(
@@ -42,26 +42,28 @@ export interface MemoryLog {
   openRecordConsumer(
     options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
   ): MemoryConsumer;
-  /** Everything in a topic, by partition and offset. */
+  /** All records in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
-  /** Loses everything from an offset on, like a single broker in a power failure. */
+  /** Removes all records from an offset on, like a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void;
-  /** Loses everything before an offset, as retention does. */
+  /** Removes all records before an offset, as retention does. */
   expire(topic: string, partition: number, start: number): void;
-  /** Deletes a topic with the commits of groups, and creates it again: its offsets restart at 0. */
+  /** Deletes a topic with the commits of its groups, and recreates it: offsets restart at 0. */
   recreate(topic: string): void;
-  /** Decides, as an operator does, where a group continues in a replaced log. */
+  /** Decides like an operator where a group continues in a replaced log. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
-  /** Commits an offset as another tool does. */
+  /** Commits an offset like another tool. */
   moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
-  /** Refuses every commit with this fault, like a broker that is away or lacks a grant; null accepts them again. */
+  /**
+   * Refuses every commit with this fault, like an unavailable broker or a missing grant; null accepts commits again.
+   */
   refuseCommits(fault: Error | null): void;
-  /** The group's committed offset; 0 when it has committed none. */
+  /** The group's committed offset; 0 without a commit. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
 
 const GROUP = 'group';
-/** Long, because there is no coordinator that could expel the only member. */
+/** Long, because there is no coordinator that could expel a member. */
 const SESSION_TIMEOUT_MS = 3_600_000;
 
 function decide(
@@ -75,14 +77,14 @@ function decide(
   decisions.set(name, { from, forCommit, decidedAtMs: Date.now(), replaced: [] });
 }
 
-/** Deletes the commits with the topic, as brokers do. */
+/** Also deletes the topic's commits, as brokers do. */
 function recreate(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
   const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
   for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
   log.recreate(topic);
 }
 
-/** State of a group, created at its first use. */
+/** The state of a group, created at its first use. */
 function entryOf<V>(groups: Map<string, Map<string, V>>, groupId = GROUP): Map<string, V> {
   const found = groups.get(groupId) ?? new Map<string, V>();
   groups.set(groupId, found);
@@ -95,7 +97,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
   const decisions = new Map<string, Map<string, OffsetDecision>>();
   const decisionsOf = (groupId?: string) => entryOf(decisions, groupId);
   const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
-  /** Options that all consumers of a group share. */
+  /** Options shared by all consumers of a group. */
   const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
     log,
     topics,

@@ -10,11 +10,11 @@ import type { PartitionReading, StreamMetrics } from '../../partitions/stream-me
 import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** Committed offsets of one group, by `topic/partition`. */
+/** Committed offsets of a group, by `topic/partition`. */
 export type CommittedOffsets = Map<string, { offset: number; metadata: string }>;
 
 const DRAIN_MS = 5_000;
-/** Small, so that workers see several deliveries. */
+/** Small, so that workers receive several deliveries. */
 const RECORDS_PER_DELIVERY = 100;
 
 interface Assignment {
@@ -24,12 +24,12 @@ interface Assignment {
   readonly position: ReadPosition;
 }
 
-/** Read position of a partition. */
+/** The read position in a partition. */
 interface ReadPosition {
   offset: number;
   paused: boolean;
-  over: boolean;
-  /** Id of the examined topic. No other topic of that name is read. */
+  isClosed: boolean;
+  /** Id of the examined topic. No other topic with its name is read. */
   topicId: number;
 }
 
@@ -48,7 +48,7 @@ export interface MemoryConsumerOptions {
   openWorker(log: LogPartition): PartitionWorker;
 }
 
-/** The only member of its group: every partition of its topics is its own until it closes. */
+/** The only member of its group: it owns every partition of its topics until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
   readonly #assignments: Assignment[] = [];
@@ -70,7 +70,7 @@ export class MemoryConsumer implements Consumer {
   }
 
   #assign(options: MemoryConsumerOptions, topic: string, partition: number) {
-    const position: ReadPosition = { offset: 0, paused: false, over: false, topicId: 0 };
+    const position: ReadPosition = { offset: 0, paused: false, isClosed: false, topicId: 0 };
     const examine = () => this.#examine(options, { topic, partition, position });
     const { groupId, whenExpired, openWorker, logger, metrics } = options;
     const guarded = new GuardedPartition(examine(), {
@@ -105,7 +105,7 @@ export class MemoryConsumer implements Consumer {
       start,
       commit: async (offset, metadata) => {
         await turn();
-        if (position.over) throw new Fenced('closed');
+        if (position.isClosed) throw new Fenced('closed');
         const fault = commitFault();
         if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
@@ -149,7 +149,7 @@ export class MemoryConsumer implements Consumer {
   /** @returns whether there is more to deliver */
   #deliverTo({ topic, partition, guarded, position }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
-    if (position.paused || position.over || guarded.isClosed) return false;
+    if (position.paused || position.isClosed || guarded.isClosed) return false;
     const isGone = this.#topics.idOf(topic) !== position.topicId;
     const isOutside = position.offset > records.length || position.offset < this.#topics.startOf(topic, partition);
     if (isGone || isOutside) guarded.outOfRange();
@@ -185,7 +185,9 @@ export class MemoryConsumer implements Consumer {
     });
   }
 
-  /** Resolves when everything is committed; with `stopped` also in paused partitions, which continue when repaired. */
+  /**
+   * Resolves when all records are committed; with `stopped` also in paused partitions, which continue after a repair.
+   */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
@@ -197,15 +199,15 @@ export class MemoryConsumer implements Consumer {
     this.#closed = true;
     this.#unlisten();
     await Promise.all(this.#assignments.map(({ guarded }) => guarded.drain(DRAIN_MS)));
-    for (const { position } of this.#assignments) position.over = true;
+    for (const { position } of this.#assignments) position.isClosed = true;
   }
 
-  /** Ends like a killed process: finishes nothing and commits nothing more. */
+  /** Ends like a killed process: finishes and commits nothing more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();
     for (const { guarded, position } of this.#assignments) {
-      position.over = true;
+      position.isClosed = true;
       guarded.end();
     }
   }

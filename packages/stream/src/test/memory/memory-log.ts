@@ -3,17 +3,17 @@ import type { PublishedRecord, RecordMetadata, StreamRecord } from '../../ports.
 
 const PARTITIONS = 6;
 
-/** State of a partition besides its records. */
+/** The state of a partition in addition to its records. */
 interface PartitionState {
-  /** First offset that retention has left. */
+  /** First offset that retention has not deleted. */
   start: number;
-  /** Leader epoch. Raised with every truncation, as by a new leader. */
+  /** Leader epoch. Increased by every truncation, as by a new leader. */
   epoch: number;
-  /** One batch for each record. */
+  /** One batch per record. */
   readonly marks: LogMark[];
 }
 
-/** A log in this process's memory: topics appear when they are used. */
+/** A log in memory. Topics are created at their first use. */
 export class MemoryTopics {
   readonly #partitions: number;
   readonly #topics = new Map<string, StreamRecord[][]>();
@@ -21,14 +21,14 @@ export class MemoryTopics {
   readonly #states = new Map<string, PartitionState>();
   readonly #ids = new Map<string, number>();
   #appended = 0;
-  #remakes = 0;
+  #recreations = 0;
   readonly #listeners = new Set<() => void>();
 
   constructor(partitions = PARTITIONS) {
     this.#partitions = partitions;
   }
 
-  /** Creates a topic with its own options, before it is used. */
+  /** Creates a topic with special options before its first use. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void {
     this.#topics.set(
       topic,
@@ -41,7 +41,7 @@ export class MemoryTopics {
     return (key?.length ?? 0) + (value?.length ?? 0) <= (this.#recordBytesMax.get(topic) ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Partitions of a topic, each in the order of its offsets. */
+  /** The partitions of a topic, each in offset order. */
   partitionsOf(topic: string): StreamRecord[][] {
     const found = this.#topics.get(topic) ?? Array.from({ length: this.#partitions }, (): StreamRecord[] => []);
     this.#topics.set(topic, found);
@@ -52,8 +52,8 @@ export class MemoryTopics {
     const partition = this.partitionsOf(record.topic)[record.partition]!;
     const offset = partition.length;
     const appendedAtMs = Date.now();
-    // Makes times differ between a topic and its successor: real topics are not recreated within a millisecond.
-    const timestampMs = appendedAtMs + this.#remakes;
+    // Makes times differ between a topic and its recreation: real topics are not recreated within a millisecond.
+    const timestampMs = appendedAtMs + this.#recreations;
     partition.push({ ...record, offset, timestampMs });
     const { marks, epoch } = this.#stateOf(record.topic, record.partition);
     marks.push({ base: offset, epoch, crc: this.#appended++ });
@@ -65,13 +65,13 @@ export class MemoryTopics {
     return this.#stateOf(topic, partition).start;
   }
 
-  /** The batch that contains an offset; null when there is none. */
+  /** The batch that contains an offset; null when no batch does. */
   batchAt(topic: string, partition: number, offset: number): LogMark | null {
     const { start, marks } = this.#stateOf(topic, partition);
     return offset < start ? null : (marks[offset] ?? null);
   }
 
-  /** Loses the end of a log, like a single broker in a power failure. */
+  /** Truncates a log, like a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void {
     const state = this.#stateOf(topic, partition);
     this.partitionsOf(topic)[partition]!.splice(end);
@@ -80,20 +80,20 @@ export class MemoryTopics {
     this.#notify();
   }
 
-  /** Loses the beginning of a log, as retention does. */
+  /** Removes the beginning of a log, as retention does. */
   expire(topic: string, partition: number, start: number): void {
     this.#stateOf(topic, partition).start = start;
     this.#notify();
   }
 
-  /** Distinguishes a topic from an earlier one of the same name. */
+  /** Distinguishes a topic from an earlier topic of the same name. */
   idOf(topic: string): number {
     return this.#ids.get(topic) ?? 0;
   }
 
-  /** Deletes a topic and creates it again: offsets and epochs restart. */
+  /** Deletes and recreates a topic: offsets and epochs restart. */
   recreate(topic: string): void {
-    this.#ids.set(topic, ++this.#remakes);
+    this.#ids.set(topic, ++this.#recreations);
     for (const [partition, records] of this.partitionsOf(topic).entries()) {
       records.splice(0);
       this.#states.delete(`${topic}/${partition}`);

@@ -2,7 +2,7 @@ import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** A producer into a memory log; it acknowledges in the next turn of the loop. */
+/** A producer for a memory log. It acknowledges in the next turn of the event loop. */
 export class MemoryProducer implements Producer {
   readonly #topics: MemoryTopics;
   readonly #faults: Error[] = [];
@@ -18,7 +18,7 @@ export class MemoryProducer implements Producer {
     return this.#held;
   }
 
-  /** Makes the next `send` fail without storing anything. */
+  /** Makes the next `send` fail without storing records. */
   failNext(fault: Error): void {
     this.#faults.push(fault);
   }
@@ -33,7 +33,7 @@ export class MemoryProducer implements Producer {
     });
   }
 
-  /** @returns offsets of the records; empty when they fail */
+  /** @returns metadata of the stored records; empty when they fail */
   #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordMetadata[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
@@ -57,7 +57,7 @@ export class MemoryProducer implements Producer {
   #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordMetadata {
     const count = this.#topics.partitionsOf(topic).length;
     const partition = given.partition ?? (key === null ? this.#turn % count : toPartition(key, count));
-    // Copies, because a caller may reuse its buffers after the acknowledgement.
+    // Copied, because a caller may reuse its buffers after the acknowledgement.
     const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
     return this.#topics.append({
       topic,

@@ -39,7 +39,7 @@ consumerContract('memory', async () => {
   };
 });
 
-it('the stream metrics count each record once, by its outcome and reason', async () => {
+it('the stream metrics count each record once, by outcome and reason', async () => {
   const { log, producer } = openHarness();
   const metrics = createMetrics('test');
   const texts = ['row', 'row', 'drop this', 'refuse this', 'poison'];
@@ -48,7 +48,7 @@ it('the stream metrics count each record once, by its outcome and reason', async
   const store = new TokenStore();
   let lost = 2;
   store.onWrite = (_name, moment) => {
-    if (moment === 'after' && lost-- > 0) throw new RetryableFault('the answer was lost');
+    if (moment === 'after' && lost-- > 0) throw new RetryableFault('the response was lost');
   };
   const limits = { rowsMax: 10, bytesMax: 1_000, ageMaxMs: 1 };
   const consumer = log.openBlockConsumer({ topics: ['counted'], sink: createTokenSink(store), limits, metrics });

@@ -12,12 +12,12 @@ const pass = async (turns: number) => {
   for (let i = 0; i < turns; i++) await turn();
 };
 
-/** What happens to a topic during the life of a consumer, in this order. */
-interface Life {
+/** What happens to a topic while a consumer runs, in this order. */
+interface ConsumerRun {
   append: number;
   turns: number;
   isRecreated: boolean;
-  /** Turns until its records come. A slow store keeps the consumer paused in the meantime. */
+  /** Turns until the new topic gets records. With a slow store, the consumer is paused in the meantime. */
   turnsBetween: number;
   appendAfter: number;
   isStoreSlow: boolean;
@@ -26,7 +26,7 @@ interface Life {
 }
 
 const few = fc.integer({ min: 0, max: 12 });
-const life: fc.Arbitrary<Life> = fc.record({
+const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   append: few,
   turns: few,
   isRecreated: fc.boolean(),
@@ -37,11 +37,11 @@ const life: fc.Arbitrary<Life> = fc.record({
   isKilled: fc.boolean(),
 });
 
-async function run(lives: readonly Life[]) {
+async function run(runs: readonly ConsumerRun[]) {
   const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
   const open = () => log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits });
-  for (const each of lives) {
+  for (const each of runs) {
     const consumer = open();
     const gate = Promise.withResolvers<void>();
     store.onWrite = async () => void (await (each.isStoreSlow ? gate.promise : turn()));
@@ -69,15 +69,15 @@ async function run(lives: readonly Life[]) {
   return { texts, rows: store.rows.map(({ text }) => text) };
 }
 
-it('a recreated topic is stored completely and once, whether its consumer was paused, killed or working', async () => {
-  const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-    const { texts, rows } = await run(lives);
+it('a recreated topic is stored completely and once, whether its consumer was paused, killed or running', async () => {
+  const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
+    const { texts, rows } = await run(runs);
     expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
   });
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('a record handler gets nothing from the middle of a recreated topic, however long it was paused', async () => {
+it('a record handler never starts in the middle of a recreated topic, however long it was paused', async () => {
   const { log, append } = openFilledLog(TOPIC);
   const gate = Promise.withResolvers<void>();
   const seen: string[] = [];
@@ -99,7 +99,7 @@ it('a record handler gets nothing from the middle of a recreated topic, however 
   expect(seen).toHaveLength(30);
 });
 
-it('a handler that checks a batch of a recreated topic is called again for the new topic', async () => {
+it('a handler that checks a batch in a recreated topic is called again for the new topic', async () => {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);
   const starts: (boolean | null | string)[] = [];

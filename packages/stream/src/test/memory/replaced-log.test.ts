@@ -11,10 +11,10 @@ import { openFilledLog } from './open-filled-log.ts';
 const TOPIC = 'topic';
 
 /** What happens while a consumer runs, in this order. */
-interface Life {
+interface ConsumerRun {
   append: number;
   turns: number;
-  /** The part of the log that is lost; null when nothing is. */
+  /** The share of the log that is truncated; null without a truncation. */
   lost: number | null;
   appendAfter: number;
   turnsAfter: number;
@@ -22,7 +22,7 @@ interface Life {
 }
 
 const few = fc.integer({ min: 0, max: 12 });
-const life: fc.Arbitrary<Life> = fc.record({
+const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   append: few,
   turns: few,
   lost: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
@@ -39,16 +39,16 @@ function createBench() {
   const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
   store.onWrite = async () => void (await turn());
-  /** First record that was appended after the last loss. */
+  /** First record appended after the last truncation. */
   let divergesAt = 0;
   const lose = (part: number) => {
     divergesAt = Math.floor(log.records(TOPIC).length * (1 - part));
     log.truncate(TOPIC, 0, divergesAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
-  const open = (over: { limits?: BlockLimits } = {}) =>
-    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...over });
-  /** Decides about a paused partition with the defaults of the operator's command. */
+  const open = (overrides: { limits?: BlockLimits } = {}) =>
+    log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...overrides });
+  /** Decides about a paused partition like the operator's command with its defaults. */
   const decideIfPaused = async (consumer: MemoryConsumer) => {
     await consumer.idle();
     if (consumer.ready()) return consumer;
@@ -61,9 +61,9 @@ function createBench() {
   return { log, store, append, lose, open, decideIfPaused };
 }
 
-async function run(lives: readonly Life[]) {
+async function run(runs: readonly ConsumerRun[]) {
   const { log, store, append, lose, open, decideIfPaused } = createBench();
-  for (const { append: before, turns, lost, appendAfter, turnsAfter, isKilled } of lives) {
+  for (const { append: before, turns, lost, appendAfter, turnsAfter, isKilled } of runs) {
     let consumer = open();
     await append(before);
     await pass(turns);
@@ -82,9 +82,9 @@ async function run(lives: readonly Life[]) {
   return { isReady, log: log.records(TOPIC).map(({ value }) => `${value}`), rows: store.rows.map(({ text }) => text) };
 }
 
-it('a log that loses its end repeatedly is stored completely and once after decisions, also by killed consumers', async () => {
-  const property = fc.asyncProperty(fc.array(life, { minLength: 1, maxLength: 4 }), async (lives) => {
-    const { isReady, log, rows } = await run(lives);
+it('a log that is truncated repeatedly is stored completely and once after decisions, even by killed consumers', async () => {
+  const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
+    const { isReady, log, rows } = await run(runs);
     expect(isReady).toBe(true);
     expect(log.filter((text) => !rows.includes(text))).toEqual([]);
     expect(rows.length - new Set(rows).size).toBe(0);
@@ -94,7 +94,7 @@ it('a log that loses its end repeatedly is stored completely and once after deci
 
 const LIMITS = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-/** Four rows of a named, uncompleted block are stored; the log keeps `kept` of their records. */
+/** Four rows of a named, uncompleted block are stored, then the log is truncated to `kept` of their records. */
 async function loseWithin(kept: number) {
   const bench = createBench();
   const { log, store, append } = bench;
@@ -110,11 +110,11 @@ async function loseWithin(kept: number) {
   return bench;
 }
 
-it('a decision about a log that lost its end within the block of a dead owner doubles no kept row and skips no other', async () => {
+it("a decision about a log truncated within a dead owner's block neither duplicates kept rows nor skips other records", async () => {
   const property = fc.asyncProperty(
     fc.integer({ min: 0, max: 3 }),
     fc.integer({ min: 1, max: 5 }),
-    // Long enough for a block or two after the decision. The next owner knows the decision only from the commit.
+    // Long enough for one or two blocks after the decision. The next owner knows the decision only from the commit.
     fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
     async (kept, rowsMax, kills) => {
       const { log, store, open } = await loseWithin(kept);
@@ -140,7 +140,7 @@ it('a decision about a log that lost its end within the block of a dead owner do
 it.each([
   ['all read records', { start: 3, unread: 0 }],
   ['unread records as well', { start: 5, unread: 4 }],
-])('a log of which retention deleted %s is read on after a change of its leader', async (_, { start, unread }) => {
+])('reading continues after retention deleted %s and the leader changed', async (_, { start, unread }) => {
   const { log, store, append, open } = createBench();
   await append(3);
   const before = open();
@@ -148,7 +148,7 @@ it.each([
   await before.close();
   await append(unread);
   log.expire(TOPIC, 0, start);
-  // Loses nothing, but starts a new leader epoch.
+  // Removes nothing, but starts a new leader epoch.
   log.truncate(TOPIC, 0, 3 + unread);
   await append(2);
   const consumer = open();
@@ -158,7 +158,7 @@ it.each([
   expect(store.rows).toHaveLength(log.records(TOPIC).length - (start - 3));
 });
 
-it('a log of which retention deleted all read records is read on after a change of its leader while it is consumed', async () => {
+it('a running consumer continues after retention deleted all read records and the leader changed', async () => {
   const { log, store, append, open } = createBench();
   const consumer = open();
   await append(3);
