@@ -12,7 +12,7 @@ const ratesOf = async (id: string) => {
   return { cap, limit };
 };
 
-it('an owner sets and removes the limit of an environment', async () => {
+it('an owner can set and remove an environment limit', async () => {
   const project = await portal.addProject('Limited');
   const browser = await portal.signIn({ project, role: 'owner' });
   const path = pathOf(project.id);
@@ -23,7 +23,7 @@ it('an owner sets and removes the limit of an environment', async () => {
   expect(await ratesOf(project.id)).toEqual({ cap: null, limit: null });
 });
 
-it('only an administrator sets a cap, and no limit may exceed it', async () => {
+it('only an administrator can set a cap, and a limit cannot exceed the cap', async () => {
   const project = await portal.addProject('Capped');
   const [admin, owner] = [await portal.signIn(), await portal.signIn({ project, role: 'owner' })];
   const path = pathOf(project.id);
@@ -34,7 +34,7 @@ it('only an administrator sets a cap, and no limit may exceed it', async () => {
   expect(await ratesOf(project.id)).toEqual({ cap: { perSecond: 100, burst: 200 }, limit: null });
 });
 
-it('the page of limits shows the use of the last hour and of its busiest minute', async () => {
+it('the limits page shows usage for the last hour and its busiest minute', async () => {
   const usage = createMemoryKeyUsage();
   const counted = await openPortal({ usage });
   const project = await counted.addProject('Used');
@@ -47,11 +47,11 @@ it('the page of limits shows the use of the last hour and of its busiest minute'
   await owner.submit(pathOf(project.id), 'limit', { 'per-second': '400', burst: '1000' });
   expect((await owner.get(pathOf(project.id))).text).toContain('busiest minute, 25.0\u00a0% of the limit');
   await counted.close();
-  expect(text).toContain('1.7\u00a0messages/s in the last hour, 100\u00a0messages/s in its busiest minute');
+  expect(text).toContain('1.7\u00a0messages/s on average in the last hour, 100\u00a0messages/s in the busiest minute');
 });
 
 it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(
-  'the form of limits refuses %s messages a second and keeps the typed value',
+  'the limits form rejects %s messages per second and keeps the typed value',
   async (text) => {
     const project = await portal.addProject('Typed');
     const browser = await portal.signIn({ project, role: 'owner' });

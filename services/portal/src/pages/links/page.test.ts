@@ -14,31 +14,31 @@ const operator = ({ parts }: TestPortal): AccountContext => {
 const inviteTo = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
-it('the first administrator link stays valid after an invalid form, and makes an administrator once', async () => {
-  const typo = await openPortal();
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: typo.parts.oneTime });
+it('the link for the first administrator stays valid after an invalid form and creates only one administrator', async () => {
+  const emptyPortal = await openPortal();
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTime });
   const path = `/first-sign-in?code=${code}`;
-  const submit = (also: object) => typo.browser().submit(path, 'accept', { ...filled, ...also });
-  for (const wrong of [
+  const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
+  for (const invalid of [
     { login: 'x' },
     { name: '' },
     { password: 'short', repeated: 'short' },
     { repeated: 'another' },
   ]) {
-    const { status, text } = await submit(wrong);
+    const { status, text } = await submit(invalid);
     expect([status, text.includes('role="alert"'), text.includes(PASSWORD)]).toEqual([400, true, false]);
   }
-  const ada = typo.browser();
+  const ada = emptyPortal.browser();
   expect((await ada.submit(path, 'accept', filled)).status).toBe(303);
-  expect(await typo.parts.accounts.all()).toMatchObject([
+  expect(await emptyPortal.parts.accounts.all()).toMatchObject([
     { isAdministrator: true, name: 'Ada', passwordHash: expect.stringMatching(/^\$argon2id/) },
   ]);
   expect((await ada.get('/instance/accounts')).text).toContain('administrator');
-  expect((await typo.browser().get(path)).status).toBe(404);
-  await typo.close();
+  expect((await emptyPortal.browser().get(path)).status).toBe(404);
+  await emptyPortal.close();
 });
 
-it('an invitation creates one account with its role only', async () => {
+it('an invitation creates one account with only the invited role', async () => {
   const path = await inviteTo('bob');
   for (const _ of [1, 2]) expect((await portal.browser().get(path)).text).toContain('value="bob"');
   const browser = portal.browser();
@@ -52,7 +52,7 @@ it('an invitation creates one account with its role only', async () => {
   expect((await portal.browser().get(path)).status).toBe(404);
 });
 
-it('accepting an invitation ends the session of the browser', async () => {
+it('accepting an invitation ends the previous session of the browser', async () => {
   const browser = await portal.signIn();
   const before = browser.cookie.split('=')[1]!;
   await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
@@ -60,15 +60,15 @@ it('accepting an invitation ends the session of the browser', async () => {
   expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
 });
 
-it('a signed-in user accepts an invitation, which adds the role to the account', async () => {
+it('accepting an invitation while signed in adds the role to the existing account', async () => {
   const root = await addPerson(portal, 'has-account', { roles: [{ projectId: 'q', role: 'developer' }] });
   const path = await inviteTo('zed');
   const browser = portal.browser();
   const visited = await browser.get(path);
   const [, signIn = ''] = /href="(\/sign-in\?next=[^"]+)"/.exec(visited.text) ?? [];
   const typed = { login: 'has-account', password: PASSWORD };
-  const answer = await browser.submit(signIn, 'password', typed);
-  expect(answer.headers.get('location')).toBe(path);
+  const response = await browser.submit(signIn, 'password', typed);
+  expect(response.headers.get('location')).toBe(path);
   expect((await browser.get(path)).text).toContain('Accept as Name of has-account');
   const before = browser.cookie;
   expect((await browser.submit(path, 'join')).headers.get('location')).toBe('/');
@@ -79,7 +79,7 @@ it('a signed-in user accepts an invitation, which adds the role to the account',
     roles: [{ projectId: 'q' }, { projectId: 'p', role: 'analyst' }],
   });
   expect((await browser.get('/settings')).status).toBe(200);
-  for (const other of [browser, portal.browser()]) expect((await other.get(path)).status).toBe(404);
+  for (const each of [browser, portal.browser()]) expect((await each.get(path)).status).toBe(404);
 });
 
 it('accepting an invitation does not renew the sign-in', async () => {

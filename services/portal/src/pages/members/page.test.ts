@@ -6,10 +6,10 @@ import { addPerson, PASSWORD } from '../../test/people.ts';
 const portal = usePortal();
 
 const pathOf = ({ id }: ProjectRecord) => `/projects/${id}/members`;
-const inProject = async ({ id }: ProjectRecord) =>
+const findMembers = async ({ id }: ProjectRecord) =>
   (await portal.parts.accounts.all()).filter(({ roles }) => roles.some(({ projectId }) => projectId === id));
 
-it('an owner invites a member with a link that is shown once, and the member gets the chosen role', async () => {
+it('an invitation link is shown once and grants the chosen role', async () => {
   const project = await portal.addProject('Invites');
   const owner = await portal.signIn({ project, role: 'owner' });
   const { status, text } = await owner.submit(pathOf(project), 'invite', { name: 'Dan', role: 'developer' });
@@ -21,10 +21,10 @@ it('an owner invites a member with a link that is shown once, and the member get
   const filled = { login: 'dan', name: 'Dan', password: PASSWORD, repeated: PASSWORD };
   await dan.submit(link.slice(portal.origin.length), 'accept', filled);
   expect((await dan.get(`/projects/${project.id}/environments/production/keys`)).status).toBe(200);
-  expect((await inProject(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
+  expect((await findMembers(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
 });
 
-it('a change of role ends the sessions of a member', async () => {
+it('a role change ends the sessions of the member', async () => {
   const project = await portal.addProject('Changes');
   const owner = await portal.signIn({ project, role: 'owner' });
   const dan = await addPerson(portal, 'changed', { roles: [{ projectId: project.id, role: 'developer' }] });
@@ -37,20 +37,20 @@ it('a change of role ends the sessions of a member', async () => {
   expect((await browser.get(pathOf(project))).status).toBe(404);
 });
 
-it('an owner cannot give a role to an account that is not a member', async () => {
-  const project = await portal.addProject('Grabs');
+it('an owner cannot assign a role to an account that is not a member', async () => {
+  const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
   const stranger = await addPerson(portal, 'stranger', {});
   const { status } = await owner.submit(pathOf(project), 'role', { account: stranger.id, role: 'analyst' });
   expect(status).toBe(404);
-  expect(await inProject(project)).toHaveLength(1);
+  expect(await findMembers(project)).toHaveLength(1);
 });
 
-it('a revoked invitation disappears, and an unknown role is refused', async () => {
-  const project = await portal.addProject('Takes back');
+it('a revoked invitation disappears, and an unknown role is rejected', async () => {
+  const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
   await owner.submit(pathOf(project), 'invite', { name: 'Eve', role: 'owner' });
   await owner.submit(pathOf(project), 'revoke');
-  expect(await inProject(project)).toHaveLength(1);
+  expect(await findMembers(project)).toHaveLength(1);
   expect((await owner.submit(pathOf(project), 'invite', { name: 'Eve', role: 'king' })).status).toBe(400);
 });

@@ -26,7 +26,7 @@ async function openProject() {
   return { base, path, all, browser: await portal.signIn({ project, role: 'developer' }) };
 }
 
-it('a developer creates a key that only the signer opens, sees its address and the calls that grant its roles, and disables and enables it', async () => {
+it('a developer can create a signable key, see the calls that grant its roles, and disable and enable the key', async () => {
   const { browser, base, path, all } = await openProject();
   const contract = `0x${'ab'.repeat(20)}`;
   await browser.submit(`${base}/collections`, 'link', { chain: 'demo-chain', contract, name: 'Swords' });
@@ -48,7 +48,7 @@ it('a developer creates a key that only the signer opens, sees its address and t
   expect(await all()).toMatchObject([{ state: 'live', revision: 3 }]);
 });
 
-it('no key can be created without SIGNER_PUBLIC_KEY', async () => {
+it('the signable keys page has no creation form without SIGNER_PUBLIC_KEY', async () => {
   const unset = await openPortal();
   const project = await unset.addProject('Game');
   const browser = await unset.signIn({ project, role: 'developer' });
