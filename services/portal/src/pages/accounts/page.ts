@@ -17,7 +17,7 @@ import { disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 import { toInvitationState, toInvitationPage } from '../members/page.ts';
-import { toAccountContext } from '../sign-in/parts.ts';
+import { toContext } from '../sign-in/parts.ts';
 
 const PATH = '/instance/accounts';
 
@@ -26,7 +26,7 @@ export function createAccountsPage(parts: PagesParts): PortalPage {
     access,
     needsFreshSignIn: true,
     run: async (visit, values) => {
-      await run(toAccountContext(parts, visit), values.text('account'));
+      await run(toContext(parts, visit), values.text('account'));
       return { kind: 'redirect', notice: 'changed' };
     },
   });
@@ -57,7 +57,7 @@ const inviteAction = (parts: PagesParts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const invitation = { name: values.text('name'), roles: [], isAdministrator: true };
-    const { text } = await invite(toAccountContext(parts, visit), invitation);
+    const { text } = await invite(toContext(parts, visit), invitation);
     return toInvitationPage(parts.frame.origin, text, PATH);
   },
 });
@@ -70,7 +70,7 @@ const removeAction = (parts: PagesParts): FormAction => ({
     const account = (await parts.accounts.all()).find((each) => each.id === id);
     if (account !== undefined && values.text('confirm') !== account.login)
       throw invalidField('confirm', `Type the login, ${account.login}, to remove this account.`);
-    await removeAccount(toAccountContext(parts, visit), id);
+    await removeAccount(toContext(parts, visit), id);
     return { kind: 'redirect', notice: 'changed' };
   },
 });

@@ -94,7 +94,7 @@ it('the activities page shows token amounts in whole units', async () => {
   expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
 });
 
-it('the activities page filters by collection, type, token and time, and ignores an unknown collection or type', async () => {
+it('the activities page filters by collection, type, token and time, and ignores unknown values', async () => {
   const { browser, project, path } = await openProject();
   const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
   const [sword, shield] = [

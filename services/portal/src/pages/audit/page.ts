@@ -11,7 +11,7 @@ import type { PagesParts } from '../index.ts';
 type Parts = Pick<PagesParts, 'reads' | 'accounts' | 'frame' | 'writeAudit'>;
 type ToName = (actor: string) => string;
 
-const LINES_PER_PAGE = 100;
+const PAGE_LINES = 100;
 /** Entries are retained for two years and deleted within the following month. */
 const RETENTION_MS = 761 * 86_400_000;
 /** Tolerates clock skew between machines. */
@@ -46,7 +46,7 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
     const pieces = toCsv(lists, { columns: COLUMNS, toCells: (line) => toCells(line, toName) });
     return { kind: 'streamed file', name: `audit-${projectId || 'instance'}.csv`, type: CSV_TYPE, pieces };
   }
-  const lines = await reads.audit({ ...search, entriesMax: LINES_PER_PAGE + 1, before: readPosition(visit) }, { signal });
+  const lines = await reads.audit({ ...search, entriesMax: PAGE_LINES + 1, before: readPosition(visit) }, { signal });
   return { kind: 'page', title, content: toContent(visit, lines, toName) };
 }
 
@@ -60,7 +60,7 @@ function readPosition({ query }: Visit): AuditPosition | undefined {
 }
 
 function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): Markup {
-  const page = lines.slice(0, LINES_PER_PAGE);
+  const page = lines.slice(0, PAGE_LINES);
   if (page.length === 0)
     return emptyState('No audit entries', html`<p>Changes appear here within seconds and are retained for two years.</p>`);
   const rows = page.map((line): readonly HtmlValue[] => [

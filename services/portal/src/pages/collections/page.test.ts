@@ -73,10 +73,10 @@ async function openSigning() {
   const key = { address, projectId: project.id, environmentId, name: 'Minter', sealed: 's', createdAt: 1 };
   const sign = (state: 'live' | 'disabled') =>
     portal.parts.signableKeys.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
-  const setState = (overrides: Partial<MintSigner>) => {
+  const setState = (state: Partial<MintSigner>) => {
     const contractAddress = values.contract.toLowerCase();
-    const defaults = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
-    mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...defaults, ...overrides }];
+    const base = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
+    mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...base, ...state }];
   };
   return { sign, setState, text: async () => (await browser.get(path)).text };
 }
@@ -95,9 +95,9 @@ it('the collections page reports a missing signer, and an unknown role before th
 const WAITING = { waiting: 3, waitsMs: WAITING_MS, why: '0xbb has no MINTER_ROLE', heldMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
   ['a confirmed role', { heldMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
-  ['an unknown role if the mint was on another chain', { heldMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
-  ['an unknown role if the mint was for another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
-  ['an unknown role if the mint had another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
+  ['an unknown role for another chain', { heldMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
+  ['an unknown role for another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
+  ['an unknown role for another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
   [
     'the number, time and reason of waiting mints, and the last confirmed role',
     WAITING,

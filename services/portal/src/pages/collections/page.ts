@@ -79,7 +79,7 @@ function readOwner(visit: Visit) {
   return { projectId: project.id, environmentId: environment.id };
 }
 
-const readContract = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
+const getContract = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
 
 /** The project comes from the path, so a form cannot change another project's collection. */
 function readCollection(visit: Visit, values: FormValues): CollectionName {

@@ -4,6 +4,7 @@ import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
 
 const MINUTE_MS = 60_000;
+const OTHER = '77777777-7777-4777-8777-777777777777';
 const [DONE, WAITING] = ['55555555-5555-4555-8555-555555555555', '66666666-6666-4666-8666-666666666666'] as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 
@@ -62,13 +63,13 @@ it('the erasures page marks an erasure that found no data', async () => {
 it('the portal returns the receipt of a completed erasure as a file, and 404 for other receipt paths', async () => {
   const [ownProject, otherProject] = [await openProject(), await openProject()];
   erasures[ownProject.environment.id] = [completed, createErasure({})];
-  erasures[otherProject.environment.id] = [createErasure({ ...completed, erasureId: '77777777-7777-4777-8777-777777777777' })];
+  erasures[otherProject.environment.id] = [createErasure({ ...completed, erasureId: OTHER })];
   const file = await ownProject.browser.get(`${ownProject.path}/${DONE}/receipt`);
   expect([file.status, JSON.parse(file.text).erasureId]).toEqual([200, DONE]);
   expect(file.headers.get('content-disposition')).toContain(`erasure-${DONE}.json`);
   for (const path of [
     `${ownProject.path}/${WAITING}/receipt`,
-    `${ownProject.path}/77777777-7777-4777-8777-777777777777/receipt`,
+    `${ownProject.path}/${OTHER}/receipt`,
     `${ownProject.path}/nothing/receipt`,
     `${otherProject.path}/${DONE}/receipt`,
   ])

@@ -70,7 +70,7 @@ async function makeKey({ keys, settings, writeAudit }: Parts, visit: Visit, valu
   const isRefresh = values.text('form') === 'refresh';
   const kind = readKind(values);
   if (isRefresh) assertConfirmed(visit, values);
-  if (project.state === 'archived') throw invalidField('project', 'The project is archived, so you cannot create keys.');
+  if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = values.text('name');
   if (name.length > NAME_CHARACTERS_MAX)
     throw invalidField('name', `Enter a name with at most ${NAME_CHARACTERS_MAX} characters.`);

@@ -94,7 +94,7 @@ function toRateText(rate: MessageRate | null, none: string): string {
 function toForm(visit: Visit, kind: RateKind, values?: FormValues): HtmlValue {
   const rate = scopeOf(visit).environment[kind];
   const isSubmitted = values?.text('form') === kind;
-  const current = (name: string, stored: number | undefined) => (isSubmitted ? values.text(name) : String(stored ?? ''));
+  const textOf = (name: string, stored: number | undefined) => (isSubmitted ? values.text(name) : String(stored ?? ''));
   const [title, effect] =
     kind === 'limit'
       ? ['Change the project limit', 'The limit cannot exceed the cap.']
@@ -102,8 +102,8 @@ function toForm(visit: Visit, kind: RateKind, values?: FormValues): HtmlValue {
   const form = visit.form(
     kind,
     html`<p>${effect} To remove the ${kind}, leave both fields empty.</p>
-${field({ name: 'per-second', label: 'Messages per second', type: 'number', value: current('per-second', rate?.perSecond) })}
-${field({ name: 'burst', label: 'Burst', type: 'number', value: current('burst', rate?.burst) })}
+${field({ name: 'per-second', label: 'Messages per second', type: 'number', value: textOf('per-second', rate?.perSecond) })}
+${field({ name: 'burst', label: 'Burst', type: 'number', value: textOf('burst', rate?.burst) })}
 <button>Save ${kind}</button>`,
   );
   return disclosure(title, form, isSubmitted);

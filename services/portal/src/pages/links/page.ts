@@ -15,9 +15,9 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  respondWithJson,
+  respondJson,
   beginSession,
-  toAccountContext,
+  toContext,
   newPasswordFields,
   readNewPassword,
   PASSKEY_NAME,
@@ -73,7 +73,7 @@ const joinAction = (parts: PagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account, session } = signedInOf(visit);
-    const joined = await joinInvitation(toAccountContext(parts, visit), { text: values.text('code'), accountId: account.id });
+    const joined = await joinInvitation(toContext(parts, visit), { text: values.text('code'), accountId: account.id });
     const cookie = await beginSession(parts, visit, { account: joined, signedInAt: session.signedInAt });
     return { kind: 'redirect', to: '/', cookie };
   },
@@ -119,7 +119,7 @@ function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPa
       if (found === null) throw invalidLink();
       const login = findLogin(found) || toLogin(visit.query.get('login') ?? '');
       const name = toPersonName(visit.query.get('name') ?? login);
-      return respondWithJson(visit, await signIn.passkeyCreation({ id: toAccountId(found), login, name, passkeys: [] }));
+      return respondJson(visit, await signIn.passkeyCreation({ id: toAccountId(found), login, name, passkeys: [] }));
     },
   };
 }

@@ -157,7 +157,7 @@ const toCells = (line: MessageLine): readonly string[] => [
 /** Searches have a resolution of one second, so the next export repeats messages from the last second. */
 function toLastLine({ happenedMs }: MessagePosition): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
-  return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. To export older messages, search until ${until}.`;
+  return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. For older messages, search until ${until}.`;
 }
 
 export function toMessagesFile(

@@ -25,7 +25,7 @@ export async function toSearchSection(reads: Reads, scope: SearchScope): Promise
   const search = readSearch(scope.query);
   const personNote = search.who === '' ? '' : ' Results are limited to the person in the filter above.';
   const result =
-    search.id !== '' ? await searchById(reads, scope, search) : isList(search) ? await searchByFields(reads, scope, search) : '';
+    search.id !== '' ? await findById(reads, scope, search) : isList(search) ? await findByFields(reads, scope, search) : '';
   return html`<section><h2>Search stored messages</h2>
 <p>Search by message id, or by event name, type, surface, test traffic and time.${personNote}</p>
 ${toForm(scope.path, search)}
@@ -85,7 +85,7 @@ ${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMa
 <p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. By default, the last day is searched.</p></form>`;
 }
 
-async function searchById(reads: Reads, { environmentId, signal }: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findById(reads: Reads, { environmentId, signal }: SearchScope, search: StoredSearch): Promise<HtmlValue> {
   const { id: messageId, name, type, surface, test } = search;
   if (!ID.test(messageId)) return html`<p role="alert">Enter a message id. It must be a UUID.</p>`;
   const choiceError = validateChoices(search);
@@ -121,7 +121,7 @@ const DAY_MS = 86_400_000;
 /** The id is empty if a search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-async function searchByFields(reads: Reads, scope: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findByFields(reads: Reads, scope: SearchScope, search: StoredSearch): Promise<HtmlValue> {
   const messageSearch = toMessageSearch(scope, search);
   if (typeof messageSearch === 'string') return html`<p role="alert">${messageSearch}</p>`;
   const [, ms, messageId] = POSITION.exec(search.after) ?? [];

@@ -6,7 +6,7 @@ import { choice, copyable, disclosure, field, hidden, table, time } from '../../
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
-import { beginSession, toAccountContext } from '../sign-in/parts.ts';
+import { beginSession, toContext } from '../sign-in/parts.ts';
 
 const ROLE_TEXTS: Readonly<Record<Role, string>> = {
   owner: 'owner: full access, including members and erasures',
@@ -36,7 +36,7 @@ export function createMembersPage(parts: PagesParts): PortalPage {
       revoke: {
         access: 'members.invite',
         run: async (visit, values) => {
-          await revokeInvitation(toAccountContext(parts, visit), await readMemberId(parts, visit, values));
+          await revokeInvitation(toContext(parts, visit), await readMemberId(parts, visit, values));
           return { kind: 'redirect', notice: 'revoked' };
         },
       },
@@ -68,7 +68,7 @@ const inviteAction = (parts: PagesParts): FormAction => ({
   run: async (visit, values) => {
     const roles = [{ projectId: projectOf(visit).id, role: readRole(values) }];
     const invitation = { name: values.text('name'), roles, isAdministrator: false };
-    const { text } = await invite(toAccountContext(parts, visit), invitation);
+    const { text } = await invite(toContext(parts, visit), invitation);
     return toInvitationPage(parts.frame.origin, text, visit.path);
   },
 });
@@ -82,13 +82,13 @@ async function readMemberId(parts: PagesParts, visit: Visit, values: FormValues)
   throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Account not found.' });
 }
 
-const changeAction = (parts: PagesParts, readNewRole: (values: FormValues) => Role | null, notice: string): FormAction => ({
+const changeAction = (parts: PagesParts, newRole: (values: FormValues) => Role | null, notice: string): FormAction => ({
   access: 'members.change',
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const [accountId, projectId] = [await readMemberId(parts, visit, values), projectOf(visit).id];
-    const role = readNewRole(values);
-    const changed = await setRole(toAccountContext(parts, visit), { accountId, projectId, role });
+    const role = newRole(values);
+    const changed = await setRole(toContext(parts, visit), { accountId, projectId, role });
     if (role === null) await parts.writeAudit(visit, { action: 'member.remove', object: accountId });
     if (accountId !== visit.account?.id) return { kind: 'redirect', notice };
     return { kind: 'redirect', to: '/', notice, cookie: await beginSession(parts, visit, { account: changed }) };

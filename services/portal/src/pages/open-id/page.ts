@@ -19,9 +19,9 @@ import { pageNotFound } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { createLinks, INVITATION_PATH, toAccountId, toInviteeContext } from '../links/link.ts';
 import { OPEN_ID_PATH, type SignInPurpose, toProviderUnavailable, toRetryPath } from '../sign-in/open-id.ts';
-import { beginSession, toAccountContext, toClientInfo } from '../sign-in/parts.ts';
+import { beginSession, toContext, toClientInfo } from '../sign-in/parts.ts';
 
-interface ProviderCallback<P extends SignInPurpose = SignInPurpose> {
+interface Callback<P extends SignInPurpose = SignInPurpose> {
   readonly purpose: P;
   readonly code: string;
   readonly proof: OpenIdProof;
@@ -66,22 +66,22 @@ export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): Porta
   };
 }
 
-async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: ProviderCallback): Promise<SignInResult> {
+async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
   if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
   if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
   const { account, text } = await parts.signIn.byOpenId({ ...toClientInfo(parts, visit), proof: rest.proof });
   return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(purpose.next) };
 }
 
-type LinkCallback = ProviderCallback<Extract<SignInPurpose, { kind: 'link' }>>;
-type AcceptCallback = ProviderCallback<Extract<SignInPurpose, { kind: 'accept' }>>;
+type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;
+type AcceptCallback = Callback<Extract<SignInPurpose, { kind: 'accept' }>>;
 
 /** Links the account of the session that started the redirect. No other session can complete it. */
 async function link(parts: PagesParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
   const { session } = visit;
   if (session === null || session.id !== purpose.sessionId)
     throw new PublicError('UNAUTHORISED_REQUEST', { message: 'Your session has ended. Sign in and try again.' });
-  const account = await linkOpenId(toAccountContext(parts, visit), { accountId: session.accountId, openId: proof.openId });
+  const account = await linkOpenId(toContext(parts, visit), { accountId: session.accountId, openId: proof.openId });
   return { account, cookie: await beginSession(parts, visit, { account }), to: '/settings', notice: 'linked' };
 }
 

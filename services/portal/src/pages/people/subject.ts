@@ -35,7 +35,7 @@ export function readSubject(values: FormValues, environmentId: string, keyOf: Id
   assertId('id', id);
   if (kindText === 'key') {
     const key = KEY.test(id) ? Buffer.from(id, 'hex') : ZERO_KEY;
-    if (key.equals(ZERO_KEY)) throw invalidField('id', 'An identity key has 32 hexadecimal digits and is not all zeros.');
+    if (key.equals(ZERO_KEY)) throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all zeros.');
     return { environmentId, key, named: null };
   }
   const kind = IDENTITY_KINDS.find((each) => each === kindText);

@@ -47,7 +47,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
         run: async (visit, values) => {
           const partner = values.text('partner');
           if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
-            throw invalidField('partner', `Enter the partner's name, with at most ${PARTNER_CHARACTERS_MAX} characters.`);
+            throw invalidField('partner', `Enter the partner's name, at most ${PARTNER_CHARACTERS_MAX} characters.`);
           return reveal(parts, visit, await createRateLimitKey(contextOf(visit), { partner, ...planOf(values) }));
         },
       },

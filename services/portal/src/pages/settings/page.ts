@@ -18,9 +18,9 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  respondWithJson,
+  respondJson,
   beginSession,
-  toAccountContext,
+  toContext,
   newPasswordFields,
   readNewPassword,
   PASSKEY_SCRIPTS,
@@ -54,7 +54,7 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
         access: 'signed in',
         run: async (visit, values) => {
           const accountId = signedInOf(visit).account.id;
-          await renameAccount(toAccountContext(parts, visit), { accountId, name: values.text('name') });
+          await renameAccount(toContext(parts, visit), { accountId, name: values.text('name') });
           return { kind: 'redirect', notice: 'renamed' };
         },
       },
@@ -79,7 +79,7 @@ export function createPasskeyCreationPage({ signIn }: PagesParts): PortalPage {
   return {
     path: `${PATH}/passkey`,
     access: 'signed in',
-    show: async (visit) => respondWithJson(visit, await signIn.passkeyCreation(signedInOf(visit).account)),
+    show: async (visit) => respondJson(visit, await signIn.passkeyCreation(signedInOf(visit).account)),
   };
 }
 
@@ -99,19 +99,19 @@ function credentialActions(parts: PagesParts): Readonly<Record<string, FormActio
   return {
     password: change('password', async (visit, { id: accountId, login }, values) => {
       const passwordHash = await parts.passwords.hash({ password: readNewPassword(values), login });
-      return setPassword(toAccountContext(parts, visit), { accountId, passwordHash });
+      return setPassword(toContext(parts, visit), { accountId, passwordHash });
     }),
     'add-passkey': change('passkey-added', async (visit, { id: accountId }, values) => {
       const created = { response: readPasskeyResponse(values), name: values.text('name') };
       const { ownerId, passkey } = await parts.signIn.readPasskey(created);
       if (ownerId !== accountId) throw invalidField('response', 'This passkey was created for another account.');
-      return addPasskey(toAccountContext(parts, visit), { accountId, passkey });
+      return addPasskey(toContext(parts, visit), { accountId, passkey });
     }),
     'remove-passkey': change('passkey-removed', (visit, { id: accountId }, values) =>
-      removePasskey(toAccountContext(parts, visit), { accountId, passkeyId: values.text('passkey') }),
+      removePasskey(toContext(parts, visit), { accountId, passkeyId: values.text('passkey') }),
     ),
     'unlink-openid': change('unlinked', async (visit, { id: accountId }) => {
-      const changed = await unlinkOpenId(toAccountContext(parts, visit), { accountId });
+      const changed = await unlinkOpenId(toContext(parts, visit), { accountId });
       await parts.writeAudit(visit, { action: 'openid.unlink', object: accountId });
       return changed;
     }),

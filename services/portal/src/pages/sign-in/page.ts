@@ -6,7 +6,7 @@ import { field, hidden } from '../../frame/components.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
-import { respondWithJson, toClientInfo, PASSKEY_SCRIPTS, passkeyButton, readPassword, readPasskeyResponse } from './parts.ts';
+import { respondJson, toClientInfo, PASSKEY_SCRIPTS, passkeyButton, readPassword, readPasskeyResponse } from './parts.ts';
 
 export function createSignInPage(parts: PagesParts): PortalPage {
   const { signIn } = parts;
@@ -53,8 +53,9 @@ const methodAction = (
   run: async (visit, values): Promise<Answer> => {
     try {
       const { text, account } = await authenticate(visit, values);
-      await writeAudit(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way: method } });
-      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(account.id)];
+      const { id } = account;
+      await writeAudit(visit, { action: 'session.create', actor: id, object: id, detail: { way: method } });
+      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(id)];
       return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
     } catch (error) {
       // Omits the login, because users sometimes type their password into the login field.
@@ -91,7 +92,7 @@ export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
   return {
     path: '/sign-in/passkey',
     access: 'public',
-    show: async (visit) => respondWithJson(visit, await signIn.passkeyRequest(visit)),
+    show: async (visit) => respondJson(visit, await signIn.passkeyRequest(visit)),
   };
 }
 

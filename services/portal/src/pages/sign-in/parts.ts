@@ -13,7 +13,7 @@ import { PAGE_HEADERS } from '../../frame/page-route.ts';
 import type { PagesParts } from '../index.ts';
 
 /** The context of account changes that the signed-in user makes. */
-export function toAccountContext(
+export function toContext(
   { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
   visit: Visit,
 ): AccountContext {
@@ -68,7 +68,7 @@ export function readPassword(values: FormValues, name = 'password'): string {
   return values.all(name)[0] ?? '';
 }
 
-export function respondWithJson({ exchange }: Visit, body: object): Answer {
+export function respondJson({ exchange }: Visit, body: object): Answer {
   exchange.answerText(200, { type: 'application/json', text: JSON.stringify(body) }, PAGE_HEADERS);
   return { kind: 'answered' };
 }

@@ -26,7 +26,7 @@ async function openProject() {
   return { base, path, all, browser: await portal.signIn({ project, role: 'developer' }) };
 }
 
-it('a developer can create a signable key, see the calls that grant its roles, and disable and enable the key', async () => {
+it('a developer can create a signable key, view the calls for its roles, and disable and enable it', async () => {
   const { browser, base, path, all } = await openProject();
   const contract = `0x${'ab'.repeat(20)}`;
   await browser.submit(`${base}/collections`, 'link', { chain: 'demo-chain', contract, name: 'Swords' });

@@ -19,7 +19,7 @@ import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'signableKeys' | 'collections' | 'settings'>;
 
-const NO_SIGNER = 'You cannot create keys, because SIGNER_PUBLIC_KEY is not set. Contact the operator of this instance.';
+const NO_SIGNER = 'SIGNER_PUBLIC_KEY is not set, so you cannot create keys. Contact the operator of this instance.';
 
 export function createSignableKeysPage(parts: Parts): PortalPage {
   const { signableKeys, settings } = parts;
