@@ -146,7 +146,8 @@ it('the activities pages show each activity once, even if many have the same tim
 it('the activities export contains each matching activity once', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  setActivities(...Array.from({ length: 5_000 }, (_, at) => createActivity(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
+  const create = (_: unknown, at: number) => createActivity(contractAddress, at % 2 === 0 ? {} : { type: 'burn' });
+  setActivities(...Array.from({ length: 5_000 }, create));
   const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
   const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);

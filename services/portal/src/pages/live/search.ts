@@ -8,7 +8,7 @@ import type { IdAccess, MessageLine, MessagePage, MessageSearch, PortalReads } f
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-type StoredSearch = ReturnType<typeof readSearch>;
+type Search = ReturnType<typeof readSearch>;
 
 export interface SearchScope {
   readonly environmentId: string;
@@ -25,20 +25,20 @@ export async function toSearchSection(reads: Reads, scope: SearchScope): Promise
   const search = readSearch(scope.query);
   const personNote = search.who === '' ? '' : ' Results are limited to the person in the filter above.';
   const result =
-    search.id !== '' ? await findById(reads, scope, search) : isList(search) ? await findByFields(reads, scope, search) : '';
+    search.id !== '' ? await findById(reads, scope, search) : isList(search) ? await findAll(reads, scope, search) : '';
   return html`<section><h2>Search stored messages</h2>
 <p>Search by message id, or by event name, type, surface, test traffic and time.${personNote}</p>
 ${toForm(scope.path, search)}
 ${result}</section>`;
 }
 
-const isList = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
+const isList = ({ name, type, surface, test, since, until, who }: Search) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
 const NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
 /** @returns an error message if a choice is invalid, otherwise null */
-function validateChoices(search: StoredSearch): string | null {
+function validateChoices(search: Search): string | null {
   for (const name of ['type', 'surface', 'test'] as const) {
     const choices: readonly string[] = FILTER_CHOICES[name];
     if (search[name] !== '' && !choices.includes(search[name]))
@@ -71,7 +71,7 @@ function readSearch(query: URLSearchParams) {
   };
 }
 
-function toForm(path: string, search: StoredSearch): HtmlValue {
+function toForm(path: string, search: Search): HtmlValue {
   const select = (name: keyof typeof NAMES, label: string) =>
     choice({ name: NAMES[name], label, value: search[name], choices: allOr(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
@@ -85,7 +85,7 @@ ${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMa
 <p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. By default, the last day is searched.</p></form>`;
 }
 
-async function findById(reads: Reads, { environmentId, signal }: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findById(reads: Reads, { environmentId, signal }: SearchScope, search: Search): Promise<HtmlValue> {
   const { id: messageId, name, type, surface, test } = search;
   if (!ID.test(messageId)) return html`<p role="alert">Enter a message id. It must be a UUID.</p>`;
   const choiceError = validateChoices(search);
@@ -121,7 +121,7 @@ const DAY_MS = 86_400_000;
 /** The id is empty if a search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-async function findByFields(reads: Reads, scope: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findAll(reads: Reads, scope: SearchScope, search: Search): Promise<HtmlValue> {
   const messageSearch = toMessageSearch(scope, search);
   if (typeof messageSearch === 'string') return html`<p role="alert">${messageSearch}</p>`;
   const [, ms, messageId] = POSITION.exec(search.after) ?? [];
@@ -130,7 +130,7 @@ async function findByFields(reads: Reads, scope: SearchScope, search: StoredSear
 }
 
 /** Searches the last day by default. @returns an error message if the search is invalid */
-function toMessageSearch(scope: SearchScope, search: StoredSearch): MessageSearch | string {
+function toMessageSearch(scope: SearchScope, search: Search): MessageSearch | string {
   const { environmentId, idAccess, nowMs } = scope;
   const { name, type, surface, test, who } = search;
   const choiceError = validateChoices(search);

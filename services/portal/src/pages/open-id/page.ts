@@ -19,7 +19,7 @@ import { pageNotFound } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { createLinks, INVITATION_PATH, toAccountId, toInviteeContext } from '../links/link.ts';
 import { OPEN_ID_PATH, type SignInPurpose, toProviderUnavailable, toRetryPath } from '../sign-in/open-id.ts';
-import { beginSession, toContext, toClientInfo } from '../sign-in/parts.ts';
+import { beginSession, toContext, toClient } from '../sign-in/parts.ts';
 
 interface Callback<P extends SignInPurpose = SignInPurpose> {
   readonly purpose: P;
@@ -69,7 +69,7 @@ export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): Porta
 async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
   if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
   if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
-  const { account, text } = await parts.signIn.byOpenId({ ...toClientInfo(parts, visit), proof: rest.proof });
+  const { account, text } = await parts.signIn.byOpenId({ ...toClient(parts, visit), proof: rest.proof });
   return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(purpose.next) };
 }
 

@@ -21,7 +21,7 @@ export function toContext(
   return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
 }
 
-export function toClientInfo({ frame }: Pick<PagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
+export function toClient({ frame }: Pick<PagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
   const { cookie } = exchange.request.headers;
   const browserOf = (accountId: string) => frame.browserCookie.read(cookie, accountId);
   return { userAgent, address, previousText: frame.cookie.read(cookie), browserOf };
@@ -37,7 +37,7 @@ export async function beginSession(
   visit: Visit,
   { account, ...times }: { readonly account: AccountRecord } & Pick<NewSession, 'signedInAt'>,
 ): Promise<string> {
-  const { previousText, browserOf: _, ...client } = toClientInfo(parts, visit);
+  const { previousText, browserOf: _, ...client } = toClient(parts, visit);
   const previous = previousText === null ? null : await parts.sessions.find(previousText);
   if (previous !== null) await parts.sessions.end(previous.id);
   const session = { accountId: account.id, accountRevision: account.revision, ...client, ...times };
