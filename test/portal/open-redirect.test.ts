@@ -6,15 +6,8 @@ const EXTERNAL_URLS = [
   ...String.raw`//evil.test ///evil.test /\evil.test \\evil.test \/evil.test /\/evil.test //\evil.test`.split(' '),
   ...'https:evil.test https:/evil.test https://evil.test HTTPS://evil.test http:evil.test //evil.test@x'.split(' '),
   ...'%2f%2fevil.test /%2fevil.test /%5cevil.test %5c%5cevil.test /%09/evil.test /%0d%0aevil.test'.split(' '),
-  ...[
-    '/a\nb',
-    '/\n/evil.test',
-    '/\t/evil.test',
-    '/\r\n/evil.test',
-    '\t//evil.test',
-    ' //evil.test',
-    '\u00a0//evil.test',
-  ],
+  ...['/a\nb', '/\n/evil.test', '/\t/evil.test', '/\r\n/evil.test'],
+  ...['\t//evil.test', ' //evil.test', '\u00a0//evil.test'],
   ...['/x\r\nset-cookie: pwned=1', '/x\r\n\r\n<script>pwned()</script>', '/\u0000/evil.test', '\u0000//evil.test'],
   ...['javascript:pwned()', 'JaVaScRiPt:pwned()', 'java\nscript:pwned()', 'data:text/html,x', 'vbscript:x', 'blob:x'],
   ...String.raw`.evil.test @evil.test :80 ?next=//evil.test #//evil.test /..//evil.test /./\evil.test`.split(' '),
@@ -53,13 +46,8 @@ it('a sign-in with a password never redirects to another site', async () => {
 });
 
 it('a request path with two leading slashes never redirects to another site', async () => {
-  for (const path of [
-    '//evil.test/',
-    '//evil.test/%2f..',
-    '/%5cevil.test',
-    '/projects/%0d%0ax',
-    '/settings?x=//evil.test',
-  ]) {
+  const paths = '//evil.test/ //evil.test/%2f.. /%5cevil.test /projects/%0d%0ax /settings?x=//evil.test';
+  for (const path of paths.split(' ')) {
     const { status, headers } = await portal.browser().get(path);
     const location = headers.get('location');
     expect(status === 404 || toOrigin(location ?? '') === portal.origin, `${path} ${status} ${location}`).toBe(true);

@@ -104,12 +104,7 @@ export function seedActivities({ rows }: SeededPortal, contractAddress: string, 
     assets: [{ contractAddress, tokenId: '', amount: '7' }],
   };
   rows.activities[name] = [sale, payout];
-  rows.tokens[name] = {
-    ...contract,
-    name: toText('token name'),
-    symbol: toText('token symbol'),
-    decimals: 2,
-  };
+  rows.tokens[name] = { ...contract, name: toText('token name'), symbol: toText('token symbol'), decimals: 2 };
 }
 
 function toMint(toText: ToText): MintLine {

@@ -51,9 +51,8 @@ it('a linked user can sign in without a password and returns to the requested pa
 
 it('an email address or a subject from another provider does not grant access', async () => {
   await linkAccount('eve@example.com');
-  portal.provider.lies = {
-    claims: { email: 'eve@example.com', email_verified: true, preferred_username: 'eve@example.com' },
-  };
+  const email = 'eve@example.com';
+  portal.provider.lies = { claims: { email, email_verified: true, preferred_username: email } };
   const browser = portal.browser();
   const { status, text } = await portal.signInAs(browser, 'another user');
   expect([status, text.includes('invitation')]).toEqual([401, true]);
@@ -178,13 +177,8 @@ it('the portal accepts a callback once, in the browser that started it and with 
   expect((await browser.get(good)).status).toBe(401);
   const changed = await startSignIn(browser);
   changed.searchParams.set('state', 'x'.repeat(43));
-  for (const path of [
-    toPath(changed),
-    CALLBACK,
-    `${CALLBACK}?state=a&state=b&code=c`,
-    `${CALLBACK}?error=access_denied`,
-  ])
-    expect((await browser.get(path)).status, path).toBe(401);
+  const invalidPaths = [CALLBACK, `${CALLBACK}?state=a&state=b&code=c`, `${CALLBACK}?error=access_denied`];
+  for (const path of [toPath(changed), ...invalidPaths]) expect((await browser.get(path)).status, path).toBe(401);
   expect(await readLogin(thief)).toBeNull();
 });
 

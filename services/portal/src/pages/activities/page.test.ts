@@ -82,13 +82,8 @@ it('the activities page shows type, token, parties, price and transaction, with 
 it('the activities page shows token amounts in whole units', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  tokens[`demo-chain ${contractAddress}`] = {
-    chain: 'demo-chain',
-    contractAddress,
-    name: 'Gold',
-    symbol: 'GLD',
-    decimals: 18,
-  };
+  const contract = { chain: 'demo-chain', contractAddress };
+  tokens[`demo-chain ${contractAddress}`] = { ...contract, name: 'Gold', symbol: 'GLD', decimals: 18 };
   const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
   setActivities(createActivity(contractAddress, { type: 'transfer', assets }));
   expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
@@ -155,7 +150,7 @@ it('the activities export contains each matching activity once', async () => {
   expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
 });
 
-it('the activities page shows no activities of contracts that are unlinked or linked elsewhere', async () => {
+it('the activities page shows no activities for contracts that are unlinked or linked elsewhere', async () => {
   const [ownProject, otherProject] = [await openProject(), await openProject()];
   const [foreign, elsewhere, unlinked, linked] = [
     await link(otherProject.project, { name: 'Foreign' }),

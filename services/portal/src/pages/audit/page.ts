@@ -14,7 +14,6 @@ type ToName = (actor: string) => string;
 const PAGE_LINES = 100;
 /** Entries are retained for two years and deleted within the following month. */
 const RETENTION_MS = 761 * 86_400_000;
-/** Tolerates clock skew between machines. */
 const CLOCK_SKEW_MS = 60_000;
 
 export function createProjectAuditPage(parts: Parts): PortalPage {

@@ -13,13 +13,8 @@ async function openProject() {
   const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
   const contract = `0x${(++contracts).toString(16).toUpperCase().padStart(40, 'A')}`;
   const values = { chain: 'demo-chain', contract, name: 'Swords' };
-  return {
-    project,
-    path: pathOf('production'),
-    pathOf,
-    browser: await portal.signIn({ project, role: 'owner' }),
-    values,
-  };
+  const browser = await portal.signIn({ project, role: 'owner' });
+  return { project, path: pathOf('production'), pathOf, browser, values };
 }
 
 const findCollection = async (contract: string) =>

@@ -120,7 +120,7 @@ function toLink(visit: Visit, values?: FormValues): HtmlValue {
   const form = visit.form(
     'link',
     html`${field({ name: 'chain', label: 'Chain', value: submitted('chain'), hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, charactersMax: 64 })}
-${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Mixed case allows typos to be detected.', isRequired: true, charactersMax: 42 })}
+${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, charactersMax: 42 })}
 ${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: true, charactersMax: 200 })}
 <button>Link contract</button>`,
   );

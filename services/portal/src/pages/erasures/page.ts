@@ -71,7 +71,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/** Shows what was deleted. A common reason for no data is an id that was not percent-encoded. */
+/** If nothing was stored, the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
   const identitiesText = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return identitiesText;

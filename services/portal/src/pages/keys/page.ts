@@ -22,16 +22,12 @@ import { toRevealed } from './revealed.ts';
 
 type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
-const KINDS: readonly { kind: KeyKind; title: string; description: string }[] = [
-  {
-    kind: 'publishable',
-    title: 'Publishable key',
-    description: 'Game clients use this key to send messages. It is not a secret.',
-  },
+const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
+  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use it to send messages. It is not a secret.' },
   {
     kind: 'secret',
     title: 'Secret key',
-    description: 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.',
+    hint: 'Your servers use it to request erasures and mints. It is shown only once, when you create it.',
   },
 ];
 
@@ -171,11 +167,11 @@ interface Section extends KeysView {
 
 function toSection(section: Section): HtmlValue {
   const { visit, keyKind, records, uses } = section;
-  const { kind, title, description } = keyKind;
+  const { kind, title, hint } = keyKind;
   const live = records.find((key) => key.kind === kind && key.revokedAt === null);
   const toLiveKey = (key: KeyRecord) =>
     html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toKeyForms(section) : ''}`;
-  return html`<section aria-labelledby="${kind}"><h2 id="${kind}">${title}</h2><p class="quiet">${description}</p>
+  return html`<section aria-labelledby="${kind}"><h2 id="${kind}">${title}</h2><p class="quiet">${hint}</p>
 ${live === undefined ? toCreateForm(section) : toLiveKey(live)}</section>`;
 }
 

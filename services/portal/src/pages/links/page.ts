@@ -132,7 +132,6 @@ interface LinkForm {
   readonly values: FormValues | undefined;
 }
 
-/** Users can accept an invitation with their existing account. */
 function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
   if (link.path !== INVITATION_PATH) return '';
   const next = `${link.path}?${new URLSearchParams({ code })}`;

@@ -83,7 +83,7 @@ it('the person filter matches every id type in the stream and the search, and no
   const location = response.headers.get('location') ?? '';
   expect([response.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
   const { text } = await developer.get(location);
-  expect(text).toContain('Showing messages of one person');
+  expect(text).toContain('Showing messages from one person');
   expect([text.includes('ada@example.org'), text.includes('bob@example.org')]).toEqual([true, false]);
   const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
   expect(events).not.toContain('example');

@@ -118,23 +118,13 @@ it('the people page lists ids that are held because they linked too many anonymo
   const source = { generation: 0, partition: 0 };
   const after = await people.graph.lastApplied(source);
   const key = keyOf(environment.id, 'untyped', 'shared');
-  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => ({
-    environmentId: environment.id,
-    offset: after + 1 + at,
-    receivedAt: 1_000,
-    eventTime: 1_000,
-    steps: [
-      {
-        link: 'identify' as const,
-        blocked: false,
-        otherKeys: [],
-        aKey: keyOf(environment.id, 'anonymous', `device-${at}`),
-        aKind: 'anonymous' as const,
-        bKey: key,
-        bKind: 'untyped' as const,
-      },
-    ],
-  }));
+  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => {
+    const aKey = keyOf(environment.id, 'anonymous', `device-${at}`);
+    const keys = { aKey, aKind: 'anonymous', bKey: key, bKind: 'untyped' } as const;
+    const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
+    const offset = after + 1 + at;
+    return { environmentId: environment.id, offset, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
+  });
   await people.graph.apply({ ...source, after, through: facts.at(-1)!.offset, facts });
   const { text } = await browser.get(path);
   for (const shown of ['Held ids', key.toString('hex'), 'npm run identity -- suspects']) expect(text).toContain(shown);

@@ -13,11 +13,8 @@ it('an administrator can create, refresh and revoke a rate limit key, which is s
   const [first] = KEY.exec(created.text) ?? [];
   expect(first).toBeDefined();
   const list = (await browser.get(PATH)).text;
-  expect([KEY.test(list), list.includes('5\u202f000\u00a0calls'), list.includes('2099-01-31')]).toEqual([
-    false,
-    true,
-    true,
-  ]);
+  expect(list).not.toMatch(KEY);
+  for (const shown of ['5\u202f000\u00a0calls', '2099-01-31']) expect(list).toContain(shown);
   const [second] = KEY.exec((await browser.submit(PATH, 'refresh')).text) ?? [];
   expect(second).not.toBe(first);
   expect((await browser.submit(PATH, 'revoke')).headers.get('location')).toBe(`${PATH}?done=revoked`);

@@ -30,7 +30,7 @@ async function openProject() {
   return { environment: environment!, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-it('the rejections page shows rejections by code, field and client, and charts them overrides time', async () => {
+it('the rejections page shows rejections by code, field and client, and charts them over time', async () => {
   const { browser, environment, path } = await openProject();
   rows.rejections[environment.id] = [createCount()];
   Object.assign(rows.steps, {
