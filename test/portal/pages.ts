@@ -42,9 +42,9 @@ const invited = ({ invitedId }: Seed) => ({ account: invitedId });
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
 const invitee = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
-const linkUse = (codeOf: (seed: Seed) => string): Pick<PageUse, 'query' | 'actions'> => ({
-  query: (seed) => ({ code: codeOf(seed) }),
-  actions: { accept: { fields: (seed) => ({ code: codeOf(seed), ...invitee }) } },
+const linkUse = (getCode: (seed: Seed) => string): Pick<PageUse, 'query' | 'actions'> => ({
+  query: (seed) => ({ code: getCode(seed) }),
+  actions: { accept: { fields: (seed) => ({ code: getCode(seed), ...invitee }) } },
 });
 /** A signed-in user can accept an invitation with an existing account. */
 const invitationUse: PageUse = {
@@ -54,9 +54,9 @@ const invitationUse: PageUse = {
     join: { fields: ({ invitationCode }) => ({ code: invitationCode }) },
   },
 };
-const passkeyUse = (codeOf: (seed: Seed) => string): PageUse => ({
+const passkeyUse = (getCode: (seed: Seed) => string): PageUse => ({
   isData: true,
-  query: (seed) => ({ code: codeOf(seed), login: 'newcomer', name: 'Newcomer' }),
+  query: (seed) => ({ code: getCode(seed), login: 'newcomer', name: 'Newcomer' }),
 });
 
 /** All pages by path. The tests fail if a page is missing. */

@@ -24,22 +24,24 @@ const MISSING_ID = 'demo-3';
 
 interface World {
   readonly portal: SeededPortal;
-  readonly own: Seed;
-  readonly other: Seed;
-  /** Signs in as a member of `own` with this role. Called before each request, because some forms end all sessions. */
+  readonly project: Seed;
+  readonly otherProject: Seed;
+  /** Signs in as a member of `project`. Called before each request, because some forms end all sessions. */
   signIn(role: Role): Promise<Client>;
 }
 
 /** Opens a portal with two projects, where one project id is a prefix of the other id. */
-async function openWorld([ownId, otherId]: readonly [string, string]): Promise<World> {
+async function openWorld([projectId, otherId]: readonly [string, string]): Promise<World> {
   const portal = await openSeededPortal();
-  const other = await seedProject(portal, { id: otherId, toText: (field) => `${MARKER} ${field}`, environment: 'lab' });
-  const own = await seedProject(portal, { id: ownId, toText: (field) => `own ${field}`, environment: 'shed' });
+  const seed = (id: string, prefix: string, environment: string) =>
+    seedProject(portal, { id, toText: (field) => `${prefix} ${field}`, environment });
+  const otherProject = await seed(otherId, MARKER, 'lab');
+  const project = await seed(projectId, 'own', 'shed');
   const signIn = async (role: Role) => {
-    await portal.parts.sessions.endAll(own.members[role]);
-    return openClient(portal, own.members[role]);
+    await portal.parts.sessions.endAll(project.members[role]);
+    return openClient(portal, project.members[role]);
   };
-  return { portal, own, other, signIn };
+  return { portal, project, otherProject, signIn };
 }
 
 interface Attempt {
@@ -52,11 +54,11 @@ interface Attempt {
 const sendAttempt = (client: Client, { action, path, values }: Attempt): Promise<Response> =>
   action === null ? client.get(path) : client.send(path, action, values);
 
-// Requests every page and form with references to `target`, either in the path or in the fields of a form under our own
-// path. Forms use only the first two paths, because the portal resolves paths of pages and forms in the same way.
-function createAttempts({ portal, own }: World, target: Seed): Attempt[] {
+// Requests every page and form with references to `target`, either in the path or in the fields of a form of `project`.
+// Forms use only the first two paths, because the portal resolves the paths of pages and forms in the same way.
+function createAttempts({ portal, project }: World, target: Seed): Attempt[] {
   return listPages(portal).flatMap(({ path: page, actions = {} }) => [
-    ...listPaths(page, own, target).flatMap((path, index): Attempt[] => [
+    ...listPaths(page, project, target).flatMap((path, index): Attempt[] => [
       { page, action: null, path, values: {} },
       ...(index < 2 ? Object.keys(actions) : []).map((action) => ({
         page,
@@ -68,23 +70,23 @@ function createAttempts({ portal, own }: World, target: Seed): Attempt[] {
     ...Object.keys(actions).flatMap((action): Attempt[] => {
       const { fields = () => ({}), references } = getActionUse(page, action);
       if (references === undefined) return [];
-      return [{ page, action, path: pathFor(page, own), values: { ...fields(own), ...references(target) } }];
+      return [{ page, action, path: pathFor(page, project), values: { ...fields(project), ...references(target) } }];
     }),
   ]);
 }
 
 /** The paths of a page that reference `target` by project, by environment, or by both. */
-function listPaths(page: string, own: Seed, target: Seed): string[] {
+function listPaths(page: string, project: Seed, target: Seed): string[] {
   if (page.includes(':environment')) {
-    // The ids of objects in the target project, under the path of our own project.
-    const mixed = { ...target, id: own.id, environment: own.environment };
+    // The ids of objects in the target project, under the path of `project`.
+    const mixed = { ...target, id: project.id, environment: project.environment };
     return [
       pathFor(page, target),
-      pathFor(page, own, target.environment),
-      pathFor(page, target, own.environment),
+      pathFor(page, project, target.environment),
+      pathFor(page, target, project.environment),
       pathFor(page, target, 'production'),
-      pathFor(page, own, target.environmentId),
-      pathFor(page, { ...own, id: target.environmentId }),
+      pathFor(page, project, target.environmentId),
+      pathFor(page, { ...project, id: target.environmentId }),
       ...(getPageUse(page).params === undefined ? [] : [pathFor(page, mixed)]),
     ];
   }
@@ -132,13 +134,13 @@ describe.each([
   let otherRecords: string;
   beforeAll(async () => {
     world = await openWorld(ids);
-    otherRecords = await readRecords(world.portal, world.other);
-    otherTexts = await readDistinctTexts(world.portal, world.other, world.own);
+    otherRecords = await readRecords(world.portal, world.otherProject);
+    otherTexts = await readDistinctTexts(world.portal, world.otherProject, world.project);
   });
   afterAll(() => world?.portal.close());
 
   it('members get the same response for objects of the other project as for objects that do not exist', async () => {
-    const attempts = createAttempts(world, world.other);
+    const attempts = createAttempts(world, world.otherProject);
     const missingAttempts = createAttempts(world, createMissingSeed(MISSING_ID));
     expect(missingAttempts).toHaveLength(attempts.length);
     for (const role of ROLES) {
@@ -151,29 +153,29 @@ describe.each([
         expect(findLeaks(response, otherTexts, attempt), name).toEqual([]);
       }
     }
-    expect(await readRecords(world.portal, world.other)).toBe(otherRecords);
+    expect(await readRecords(world.portal, world.otherProject)).toBe(otherRecords);
   });
 
   it('members see no data from the other project on their own pages and in exports', async () => {
     for (const role of ROLES) {
       for (const { path: page } of listPages(world.portal)) {
-        const attempt = { page, action: null, path: pathFor(page, world.own), values: {} };
+        const attempt = { page, action: null, path: pathFor(page, world.project), values: {} };
         const response = await sendAttempt(await world.signIn(role), attempt);
         expect(findLeaks(response, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
       }
       const client = await world.signIn(role);
       for (const pathTo of EXPORTS) {
-        const path = pathTo(world.own);
+        const path = pathTo(world.project);
         const attempt = { page: path, action: null, path, values: {} };
         expect(findLeaks(await client.get(path), otherTexts, attempt), `${role} ${path}`).toEqual([]);
-        expect([path, (await client.get(pathTo(world.other))).status]).toEqual([path, 404]);
+        expect([path, (await client.get(pathTo(world.otherProject))).status]).toEqual([path, 404]);
       }
     }
   });
 
   it('every page redirects visitors to the sign-in page, even if the object does not exist', async () => {
     const visitor = await openClient(world.portal, null);
-    const attempts = createAttempts(world, world.other);
+    const attempts = createAttempts(world, world.otherProject);
     const missingAttempts = createAttempts(world, createMissingSeed(MISSING_ID));
     for (const [index, attempt] of attempts.entries()) {
       const response = await sendAttempt(visitor, attempt);
@@ -182,7 +184,7 @@ describe.each([
       expect(toComparable(response, attempt), attempt.path).toBe(expected);
       expect(findLeaks(response, otherTexts, attempt), attempt.path).toEqual([]);
     }
-    expect(await readRecords(world.portal, world.other)).toBe(otherRecords);
+    expect(await readRecords(world.portal, world.otherProject)).toBe(otherRecords);
   });
 });
 
@@ -194,15 +196,15 @@ it('members of one project cannot read or change the other project with any sequ
     async (ids, steps) => {
       const world = await openWorld(ids);
       try {
-        const before = await readRecords(world.portal, world.other);
-        const otherTexts = await readDistinctTexts(world.portal, world.other, world.own);
+        const before = await readRecords(world.portal, world.otherProject);
+        const otherTexts = await readDistinctTexts(world.portal, world.otherProject, world.project);
         for (const { role, isOwn, pick } of steps) {
-          const attempts = createAttempts(world, isOwn ? world.own : world.other);
+          const attempts = createAttempts(world, isOwn ? world.project : world.otherProject);
           const attempt = attempts[pick % attempts.length]!;
           const response = await sendAttempt(await world.signIn(role), attempt);
           expect(findLeaks(response, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
         }
-        expect(await readRecords(world.portal, world.other)).toBe(before);
+        expect(await readRecords(world.portal, world.otherProject)).toBe(before);
       } finally {
         await world.portal.close();
       }

@@ -80,11 +80,11 @@ it('the portal reports an unavailable provider and still accepts passwords', asy
 
 it('the portal responds with 429 to too many unexpected callbacks and stops auditing them', async () => {
   const entries: unknown[] = [];
-  const flooded = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
-  const browser = flooded.browser();
+  const floodedPortal = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
+  const browser = floodedPortal.browser();
   const statuses = [];
   for (let at = 0; at < 70; at++) statuses.push((await browser.get(`${CALLBACK}?state=${at}&code=c`)).status);
-  await flooded.close();
+  await floodedPortal.close();
   expect(statuses.filter((status) => status === 401)).toHaveLength(60);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);
   expect(entries).toHaveLength(60);

@@ -56,9 +56,9 @@ it('an email address or a subject from another provider does not grant access', 
   const browser = portal.browser();
   const { status, text } = await portal.signInAs(browser, 'another user');
   expect([status, text.includes('invitation')]).toEqual([401, true]);
-  const elsewhere = await openPortalWithProvider({ accounts: portal.parts.accounts });
-  expect((await elsewhere.signInAs(elsewhere.browser(), 'sub of eve@example.com')).status).toBe(401);
-  await elsewhere.close();
+  const otherPortal = await openPortalWithProvider({ accounts: portal.parts.accounts });
+  expect((await otherPortal.signInAs(otherPortal.browser(), 'sub of eve@example.com')).status).toBe(401);
+  await otherPortal.close();
   expect(await readLogin(browser)).toBeNull();
 });
 
@@ -90,8 +90,8 @@ it('an account can be linked only once, and only by the session that started the
   expect(browser.formOf(text, 'link-openid')).toBeNull();
   expect(text).toContain(portal.provider.issuer.href);
   const otherBrowser = await signIn('second');
-  const taken = await portal.signInAs(otherBrowser, 'sub of once', LINK);
-  expect([taken.status, taken.text.includes('already')]).toEqual([409, true]);
+  const conflict = await portal.signInAs(otherBrowser, 'sub of once', LINK);
+  expect([conflict.status, conflict.text.includes('already')]).toEqual([409, true]);
   expect((await findAccount('second')).openId).toBeNull();
 
   const callback = portal.provider.visit(await portal.submitToProvider(otherBrowser, LINK));
@@ -101,9 +101,9 @@ it('an account can be linked only once, and only by the session that started the
   const { status } = await otherBrowser.get(toPath(callback));
   expect(status).toBe(401);
   expect((await findAccount('instead')).openId).toBeNull();
-  const foreignCallback = portal.provider.visit(await portal.submitToProvider(await signIn('hers'), LINK));
+  const foreignCallback = portal.provider.visit(await portal.submitToProvider(await signIn('third'), LINK));
   expect((await otherBrowser.get(toPath(foreignCallback))).status).toBe(401);
-  expect((await findAccount('hers')).openId).toBeNull();
+  expect((await findAccount('third')).openId).toBeNull();
 });
 
 it('an account can be unlinked only if it has another credential', async () => {
@@ -114,10 +114,10 @@ it('an account can be unlinked only if it has another credential', async () => {
   expect(entries).toMatchObject([{ action: 'openid.unlink', object: (await findAccount('leaves')).id }]);
   expect((await portal.signInAs(portal.browser(), 'sub of leaves')).status).toBe(401);
 
-  const only = portal.browser();
-  await portal.signInAs(only, 'only', acceptForm(await portal.createInvitation('analyst'), 'only'));
-  await portal.signInAs(only, 'only', { ...SIGN_IN, path: '/sign-in?again=1' });
-  const refused = await only.submit('/settings', 'unlink-openid');
+  const onlyBrowser = portal.browser();
+  await portal.signInAs(onlyBrowser, 'only', acceptForm(await portal.createInvitation('analyst'), 'only'));
+  await portal.signInAs(onlyBrowser, 'only', { ...SIGN_IN, path: '/sign-in?again=1' });
+  const refused = await onlyBrowser.submit('/settings', 'unlink-openid');
   expect([refused.status, refused.text.includes('role="alert"')]).toEqual([409, true]);
   expect((await findAccount('only')).openId).not.toBeNull();
 });
@@ -172,9 +172,9 @@ it('the portal accepts a callback once, in the browser that started it and with 
   expect((await thief.get(toPath(stolen))).status).toBe(401);
   // The thief's attempt consumed the state.
   expect((await browser.get(toPath(stolen))).status).toBe(401);
-  const good = toPath(await startSignIn(browser));
-  expect((await browser.get(good)).status).toBe(303);
-  expect((await browser.get(good)).status).toBe(401);
+  const validPath = toPath(await startSignIn(browser));
+  expect((await browser.get(validPath)).status).toBe(303);
+  expect((await browser.get(validPath)).status).toBe(401);
   const changed = await startSignIn(browser);
   changed.searchParams.set('state', 'x'.repeat(43));
   const invalidPaths = [CALLBACK, `${CALLBACK}?state=a&state=b&code=c`, `${CALLBACK}?error=access_denied`];
@@ -185,12 +185,12 @@ it('the portal accepts a callback once, in the browser that started it and with 
 it('the portal rejects a callback after ten minutes', async () => {
   let elapsedMs = 0;
   const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() + elapsedMs });
-  const late = await openPortalWithProvider({ sessions, oneTime: oneTimeTexts });
-  const browser = late.browser();
-  const callback = late.provider.visit(await late.submitToProvider(browser, SIGN_IN));
+  const latePortal = await openPortalWithProvider({ sessions, oneTime: oneTimeTexts });
+  const browser = latePortal.browser();
+  const callback = latePortal.provider.visit(await latePortal.submitToProvider(browser, SIGN_IN));
   elapsedMs = 10 * 60_000;
   expect((await browser.get(toPath(callback))).status).toBe(401);
-  await late.close();
+  await latePortal.close();
 });
 
 it('a rejected callback shows no text from the provider', async () => {

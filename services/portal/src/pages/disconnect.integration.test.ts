@@ -8,12 +8,12 @@ import { openPortal, type TestPortal } from '../test/open-portal.ts';
 
 const { url, user, password } = testStores().clickhouse;
 /** Like the portal's account: queries end when the client disconnects, and cannot change settings. */
-const limited = new URL(url);
-limited.searchParams.set('cancel_http_readonly_queries_on_client_close', '1');
-limited.searchParams.set('readonly', '1');
-const account = { url: limited.href, user, password, database: 'default' };
+const readOnlyUrl = new URL(url);
+readOnlyUrl.searchParams.set('cancel_http_readonly_queries_on_client_close', '1');
+readOnlyUrl.searchParams.set('readonly', '1');
+const account = { url: readOnlyUrl.href, user, password, database: 'default' };
 /** Runs for minutes, half a second per block. ClickHouse checks the connection between blocks. */
-const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
+const SLOW_SQL = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 
 let portal: TestPortal | undefined;
 afterEach(() => portal?.close());
@@ -21,8 +21,8 @@ afterEach(() => portal?.close());
 async function openSlow(deadlineMs: number) {
   const marker = randomUUID();
   const errors: unknown[] = [];
-  const slow = createQueryRows({ ...account, onFault: (error) => errors.push(error) }, { deadlineMs, isBound: true });
-  const query: QueryRows = (_sql, options) => slow(`${SLOW} /* ${marker} */`, options);
+  const sleep = createQueryRows({ ...account, onFault: (error) => errors.push(error) }, { deadlineMs, isBound: true });
+  const query: QueryRows = (_sql, options) => sleep(`${SLOW_SQL} /* ${marker} */`, options);
   const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => errors.push(line) });
   portal = await openPortal({ reads: createPortalReads(query), logger });
   const project = await portal.addProject('Game');

@@ -10,28 +10,28 @@ let contracts = 0;
 
 async function openProject() {
   const project = await portal.addProject('Game');
-  const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
+  const toPath = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
   const contract = `0x${(++contracts).toString(16).toUpperCase().padStart(40, 'A')}`;
   const values = { chain: 'demo-chain', contract, name: 'Swords' };
   const browser = await portal.signIn({ project, role: 'owner' });
-  return { project, path: pathOf('production'), pathOf, browser, values };
+  return { project, path: toPath('production'), toPath, browser, values };
 }
 
 const findCollection = async (contract: string) =>
   (await portal.parts.collections.all()).find(({ contractAddress }) => contractAddress === contract.toLowerCase());
 
 it('an owner can link, rename, move, unlink and relink a contract', async () => {
-  const { browser, path, pathOf, project, values } = await openProject();
+  const { browser, path, toPath, project, values } = await openProject();
   const linked = await browser.submit(path, 'link', values);
   expect([linked.status, linked.headers.get('location')]).toEqual([303, `${path}?done=linked`]);
   const address = values.contract.toLowerCase();
   const { text } = await browser.get(`${path}?done=linked`);
   expect([text.includes(`data-copy="${address}"`), text.includes('Contract linked.')]).toEqual([true, true]);
   await browser.submit(path, 'rename', { name: 'Axes' });
-  await browser.submit(pathOf('development'), 'relink');
+  await browser.submit(toPath('development'), 'relink');
   expect(await findCollection(address)).toMatchObject({ name: 'Axes', environmentId: `${project.id}-development` });
-  expect((await browser.submit(pathOf('development'), 'unlink', { confirm: 'yes' })).status).toBe(400);
-  await browser.submit(pathOf('development'), 'unlink', { confirm: 'unlink' });
+  expect((await browser.submit(toPath('development'), 'unlink', { confirm: 'yes' })).status).toBe(400);
+  await browser.submit(toPath('development'), 'unlink', { confirm: 'unlink' });
   expect(await findCollection(address)).toMatchObject({ state: 'unlinked' });
   await browser.submit(path, 'relink');
   const [account] = (await portal.parts.accounts.all()).filter(({ roles }) => roles[0]?.projectId === project.id);

@@ -127,7 +127,7 @@ ${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: tru
   return disclosure('Link a contract', form, isSubmitted);
 }
 
-const toHidden = ({ chain, contractAddress }: CollectionRecord) =>
+const toContractFields = ({ chain, contractAddress }: CollectionRecord) =>
   html`${hidden('chain', chain)}${hidden('contract', contractAddress)}`;
 
 function toActions(visit: Visit, record: CollectionRecord, values?: FormValues): HtmlValue {
@@ -135,27 +135,27 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
     values?.text('form') === action && values.text('contract') === record.contractAddress;
   const rename = visit.form(
     'rename',
-    html`${toHidden(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+    html`${toContractFields(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toHidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
   return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
 ${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
 }
 
 function toOtherCollections(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
-  const nameOf = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
+  const toEnvironmentName = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
   const rows = records.map((record) => {
     const { state, environmentId, name } = record;
     const [tag, text] =
       state === 'linked'
-        ? [html`linked to ${nameOf(environmentId)}`, 'Move here']
+        ? [html`linked to ${toEnvironmentName(environmentId)}`, 'Move here']
         : [html`<span class="tag bad">unlinked</span>`, 'Link again'];
     const form = visit.form(
       'relink',
-      html`${toHidden(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
+      html`${toContractFields(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
       { className: 'inline' },
     );
     return [...toCells(record), tag, visit.mayDo('collections.link') ? form : ''];

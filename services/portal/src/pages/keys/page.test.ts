@@ -56,11 +56,12 @@ it('the keys page always shows a publishable key in full', async () => {
 
 it('the keys page creates no key in an archived project or with a long name', async () => {
   const { browser, path, project } = await openProject('owner');
-  const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
+  const longName = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
   await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
-  const late = await browser.submit(path, 'create', { kind: 'publishable' });
-  expect([long.status, late.status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([400, 400, []]);
-  expect(late.text).toContain('archived');
+  const archived = await browser.submit(path, 'create', { kind: 'publishable' });
+  expect([longName.status, archived.status]).toEqual([400, 400]);
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toEqual([]);
+  expect(archived.text).toContain('archived');
 });
 
 it('a key can be refreshed and revoked only if the environment name is confirmed', async () => {
@@ -87,18 +88,18 @@ it('a key record contains the author and the trace id of the request', async () 
 
 it('the keys page shows the last use, hourly requests and last refused request of a key', async () => {
   const usage = createMemoryKeyUsage();
-  const counted = await openPortal({ usage });
-  const project = await counted.addProject('Used');
+  const usagePortal = await openPortal({ usage });
+  const project = await usagePortal.addProject('Used');
   const path = `/projects/${project.id}/environments/development/keys`;
-  const browser = await counted.signIn({ project, role: 'developer' });
+  const browser = await usagePortal.signIn({ project, role: 'developer' });
   await browser.submit(path, 'create', { kind: 'publishable' });
   expect((await browser.get(path)).text).toContain('<dd>never</dd>');
-  const [{ keyId = '' } = {}] = keysOfProject(await counted.parts.keys.all(), project.id);
+  const [{ keyId = '' } = {}] = keysOfProject(await usagePortal.parts.keys.all(), project.id);
   const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
   const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
   const { text } = await browser.get(path);
-  await counted.close();
+  await usagePortal.close();
   expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
   expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
 });

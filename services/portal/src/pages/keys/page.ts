@@ -18,7 +18,7 @@ import { copyable, disclosure, field, hidden, lines, number, table, time } from 
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
-import { toRevealed } from './revealed.ts';
+import { toNewKeyPage } from './new-key.ts';
 
 type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
@@ -51,8 +51,8 @@ export function createKeysPage(parts: Parts): PortalPage {
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
     actions: {
-      create: { access: 'keys.create', needsFreshSignIn: true, run: (...form) => makeKey(parts, ...form) },
-      refresh: { access: 'keys.refresh', needsFreshSignIn: true, run: (...form) => makeKey(parts, ...form) },
+      create: { access: 'keys.create', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
+      refresh: { access: 'keys.refresh', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
       revoke: revokeAction(parts),
       origins: originsAction(parts),
       // The page that shows a new key contains this form.
@@ -61,7 +61,7 @@ export function createKeysPage(parts: Parts): PortalPage {
   };
 }
 
-async function makeKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { project, environment } = scopeOf(visit);
   const isRefresh = values.text('form') === 'refresh';
   const kind = readKind(values);
@@ -80,7 +80,7 @@ async function makeKey({ keys, settings, writeAudit }: Parts, visit: Visit, valu
   const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
   const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
   if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
-  return toRevealed(visit, kind, key, settings);
+  return toNewKeyPage(visit, kind, key, settings);
 }
 
 /** A key from another environment gets the same response as a string that is not a key. */

@@ -85,13 +85,13 @@ it('accepting an invitation does not renew the sign-in', async () => {
     return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
   };
   const { origin: _, ...shared } = portal.parts;
-  const stale = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
-  const old = stale.browser();
-  old.keep(browser.cookie.split('=')[1]!);
-  await old.submit(await inviteTo('yan'), 'join');
-  const session = await portal.parts.sessions.find(old.cookie.split('=')[1]!);
+  const stalePortal = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
+  const oldBrowser = stalePortal.browser();
+  oldBrowser.keep(browser.cookie.split('=')[1]!);
+  await oldBrowser.submit(await inviteTo('yan'), 'join');
+  const session = await portal.parts.sessions.find(oldBrowser.cookie.split('=')[1]!);
   expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);
-  await stale.close();
+  await stalePortal.close();
 });
 
 it('a reset link keeps the login, sets a new password and ends all sessions', async () => {

@@ -15,7 +15,7 @@ import {
   readManyMessages,
 } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toFirstEvent } from '../keys/revealed.ts';
+import { toEventCommand } from '../keys/new-key.ts';
 import { toIdentityKeys } from '../people/subject.ts';
 import { isMasked } from './events.ts';
 import { toExportSearch, toSearchSection } from './search.ts';
@@ -132,7 +132,7 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
   if (live === undefined)
     return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create one</a>, then send a message with it.</p>`;
   return html`<p>To send a message, run this command:</p>
-${copyableBlock(toFirstEvent(live.text ?? '', settings), 'the command that sends a message')}
+${copyableBlock(toEventCommand(live.text ?? '', settings), 'the command that sends a message')}
 <p>A 401 response means that the key is not valid. A 400 response names the invalid field, and the message appears here as rejected. To find messages sent before you opened this page, use the search below.</p>`;
 }
 

@@ -51,12 +51,12 @@ it('creating a project redirects to the keys page of its development environment
 
 it('the home page shows the event rate and the rejected percentage of each environment', async () => {
   const usage = createMemoryKeyUsage();
-  const counted = await openPortal({ usage });
-  const { id } = await counted.addProject('Busy');
+  const usagePortal = await openPortal({ usage });
+  const { id } = await usagePortal.addProject('Busy');
   const environments = [{ environmentId: `${id}-production`, accepted: 2_850, rejected: 150 }];
   await usage.add({ minuteAt: minuteOf(Date.now() - 60_000), keys: [], environments });
-  const { text } = await (await counted.signIn()).get('/');
-  await counted.close();
+  const { text } = await (await usagePortal.signIn()).get('/');
+  await usagePortal.close();
   expect(text).toContain('9.5\u00a0events/s, 5.0\u00a0% rejected');
   expect(text).toContain('no events in the last hour');
 });

@@ -48,14 +48,14 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
           const partner = values.text('partner');
           if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
             throw invalidField('partner', `Enter the partner's name, at most ${PARTNER_CHARACTERS_MAX} characters.`);
-          return reveal(parts, visit, await createRateLimitKey(contextOf(visit), { partner, ...planOf(values) }));
+          return showNewKey(parts, visit, await createRateLimitKey(contextOf(visit), { partner, ...planOf(values) }));
         },
       },
       refresh: {
         access: 'rate-limit-keys.refresh',
         needsFreshSignIn: true,
         run: async (visit, values) =>
-          reveal(parts, visit, await refreshRateLimitKey(contextOf(visit), { keyId: values.text('key') })),
+          showNewKey(parts, visit, await refreshRateLimitKey(contextOf(visit), { keyId: values.text('key') })),
       },
       revoke: {
         access: 'rate-limit-keys.revoke',
@@ -70,7 +70,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
 }
 
 /** The page that follows the creation of a key. No other page shows the key. */
-async function reveal(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
+async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
   await parts.writeAudit(visit, { action: 'key.show', object: record.keyId });
   const url = `${parts.settings.chainApiUrl}/v1/chains/demo-chain/activity-history?page_size=2`;
   return {

@@ -5,15 +5,15 @@ import { expect, it } from 'vitest';
 import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const jwkOf = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
-const signer = createSigner({ privateKeys: parseSignerKeys(`[${jwkOf(privateKey)}]`) });
+const toJwk = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
+const signer = createSigner({ privateKeys: parseSignerKeys(`[${toJwk(privateKey)}]`) });
 const settings = {
   keyPrefix: 'svcapik',
   headerPrefix: 'x-service',
   gatewayUrl: 'http://g.test',
   chainApiUrl: 'http://c.test',
   servedChains: null,
-  signerKey: parseSignerPublicKey(jwkOf(publicKey)),
+  signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 
 const portal = usePortal({ settings });
@@ -49,10 +49,10 @@ it('a developer can create a signable key, view the calls for its roles, and dis
 });
 
 it('the signable keys page has no creation form without SIGNER_PUBLIC_KEY', async () => {
-  const unset = await openPortal();
-  const project = await unset.addProject('Game');
-  const browser = await unset.signIn({ project, role: 'developer' });
+  const unconfigured = await openPortal();
+  const project = await unconfigured.addProject('Game');
+  const browser = await unconfigured.signIn({ project, role: 'developer' });
   const { text } = await browser.get(`/projects/${project.id}/environments/production/signable-keys`);
   expect([text.includes('SIGNER_PUBLIC_KEY'), browser.formOf(text, 'create')]).toEqual([true, null]);
-  await unset.close();
+  await unconfigured.close();
 });

@@ -5,7 +5,7 @@ import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
 import type { Answer, Visit } from '../../frame/page.ts';
 
 /** The page that follows the creation of a key. No other page shows a secret key. */
-export function toRevealed(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): Answer {
+export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): Answer {
   const isSecret = kind === 'secret';
   const variable = isSecret ? 'PLAYLINE_SECRET_KEY' : 'PLAYLINE_PUBLISHABLE_KEY';
   const instructions = isSecret
@@ -20,21 +20,21 @@ ${visit.form('test', html`${hidden('key', key)}<button class="outline">Test the 
 <h2>Add it to your .env file</h2>
 ${copyableBlock(`${variable}=${key}`, 'the line')}
 <h2>${isSecret ? 'Erase a person' : 'Send your first event'}</h2>
-${copyableBlock(isSecret ? toErasure(key, settings) : toFirstEvent(key, settings), 'the command')}
+${copyableBlock(isSecret ? toErasureCommand(key, settings) : toEventCommand(key, settings), 'the command')}
 ${isSecret ? '' : nextStep}
 <p><a class="button" href="${visit.path}">Back to keys</a></p>`,
   };
 }
 
 /** A command that sends one event. The shell generates the message id and the timestamp. */
-export function toFirstEvent(key: string, { gatewayUrl, headerPrefix }: PortalSettings): string {
+export function toEventCommand(key: string, { gatewayUrl, headerPrefix }: PortalSettings): string {
   return `curl -sS '${gatewayUrl}/v1/audience/messages' \\
   -H 'content-type: application/json' \\
   -H '${headerPrefix}-publishable-key: ${key}' \\
   -d '{"messages":[{"type":"track","messageId":"'$(cat /proc/sys/kernel/random/uuid 2>/dev/null || uuidgen)'","eventTimestamp":"'$(date -u +%Y-%m-%dT%H:%M:%SZ)'","anonymousId":"player-1","eventName":"level_started","properties":{"level":3}}]}'`;
 }
 
-function toErasure(key: string, { gatewayUrl, headerPrefix }: PortalSettings): string {
+function toErasureCommand(key: string, { gatewayUrl, headerPrefix }: PortalSettings): string {
   return `curl -sS -i -X DELETE '${gatewayUrl}/v1/audience/data?anonymousId=player-1' \\
   -H '${headerPrefix}-api-key: ${key}'`;
 }
