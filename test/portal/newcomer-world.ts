@@ -20,12 +20,12 @@ export async function openNewcomerWorld() {
     for (const each of cleanups.reverse()) await each();
   };
   try {
-    const [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
-    cleanups.push(own.close, redis.close);
-    const settings = createSettings(own.prefix, { ...own.environment, REDIS_URL: redis.url });
+    const [stores, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
+    cleanups.push(stores.close, redis.close);
+    const settings = createSettings(stores.prefix, { ...stores.environment, REDIS_URL: redis.url });
     const operate = createOperate(settings, cleanups);
     await operate('identity', 'init');
-    return { ...(await startServices(settings, cleanups)), operate, query: own.query, close };
+    return { ...(await startServices(settings, cleanups)), operate, query: stores.query, close };
   } catch (error) {
     await close();
     throw error;

@@ -132,7 +132,7 @@ it('the activities pages show each activity once, even if many have the same tim
   const seen: (string | undefined)[] = [];
   for (let next: string | undefined = `${path}?kind=mint`; next !== undefined; ) {
     const { text } = await browser.get(next);
-    seen.push(...idsIn(text));
+    seen.push(...readIds(text));
     next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
   }
   expect([seen.length, new Set(seen).size]).toEqual([350, 350]);

@@ -51,14 +51,14 @@ export function createCollectionsPage(parts: Parts): PortalPage {
     },
     actions: {
       link: change('collections.link', 'linked', (store, visit, values) => {
-        const link = { ...contractOf(values), ...ownerOf(visit), name: values.text('name') };
+        const link = { ...getContract(values), ...readOwner(visit), name: values.text('name') };
         return linkCollection({ store, servedChains }, link);
       }),
       rename: change('collections.link', 'renamed', (store, visit, values) =>
-        renameCollection({ store }, { ...collectionOf(visit, values), name: values.text('name') }),
+        renameCollection({ store }, { ...readCollection(visit, values), name: values.text('name') }),
       ),
       relink: change('collections.link', 'linked', (store, visit, values) =>
-        relinkCollection({ store, servedChains }, { ...collectionOf(visit, values), ...ownerOf(visit) }),
+        relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
         if (values.text('confirm') !== CONFIRM)
@@ -83,7 +83,7 @@ const getContract = (values: FormValues) => ({ chain: values.text('chain'), cont
 
 /** The project comes from the path, so a form cannot change another project's collection. */
 function readCollection(visit: Visit, values: FormValues): CollectionName {
-  return { ...contractOf(values), projectId: scopeOf(visit).project.id };
+  return { ...getContract(values), projectId: scopeOf(visit).project.id };
 }
 
 type Records = readonly CollectionRecord[];

@@ -27,8 +27,8 @@ export function createLimitsPage(parts: Parts): PortalPage {
     show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
       const counts = await parts.usage.readEnvironments([environment.id], USE_MINUTES).catch(() => null);
-      const use = toUsageText(counts?.get(environment.id) ?? null, environment);
-      return { kind: 'page', title: `Limits in ${environment.name}`, content: toContent(visit, use, failure?.values) };
+      const usage = toUsageText(counts?.get(environment.id) ?? null, environment);
+      return { kind: 'page', title: `Limits in ${environment.name}`, content: toContent(visit, usage, failure?.values) };
     },
     actions: { limit: rateAction(parts, 'limit'), cap: rateAction(parts, 'cap') },
   };
@@ -69,20 +69,20 @@ function toUsageText(minutes: readonly EnvironmentMinute[] | null, { cap, limit 
   const perSecond = minutes.map(({ accepted, rejected }) => (accepted + rejected) / 60);
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'no messages in the last hour';
-  const toRateText = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
+  const format = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
   const busiest = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
   // Without a cap and a limit, the gateways' own setting applies, which the portal cannot read.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
   const percentage = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of the limit` : '';
-  return `${toRateText(total / minutes.length)} on average in the last hour, ${toRateText(busiest)} in the busiest minute${percentage}`;
+  return `${format(total / minutes.length)} on average in the last hour, ${format(busiest)} in the busiest minute${percentage}`;
 }
 
-function toContent(visit: Visit, use: string, values?: FormValues): HtmlValue {
+function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue {
   const { environment } = scopeOf(visit);
   return html`<p>The maximum rate for all clients that share a key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
 <dl><dt>Cap</dt><dd>${toRateText(environment.cap, 'none; the gateways’ default applies')}</dd>
 <dt>Project limit</dt><dd>${toRateText(environment.limit, 'none')}</dd>
-<dt>Current usage</dt><dd>${use}</dd></dl>
+<dt>Current usage</dt><dd>${usage}</dd></dl>
 ${visit.mayDo('limit.set') ? toForm(visit, 'limit', values) : ''}
 ${visit.mayDo('cap.set') ? toForm(visit, 'cap', values) : ''}`;
 }

@@ -59,7 +59,7 @@ const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
     if (found === null) throw invalidLink();
     const { openId, frame } = parts;
     if (openId !== null && values.text('way') === OPEN_ID_METHOD) {
-      const purpose = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
+      const purpose = { kind: 'accept', path: link.path, ...readNames(found, values) } as const;
       return redirectToProvider({ openId, frame }, { purpose, code });
     }
     const invitee = await readInvitee(parts, found, values);

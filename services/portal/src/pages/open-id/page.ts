@@ -76,7 +76,7 @@ async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: C
 type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;
 type AcceptCallback = Callback<Extract<SignInPurpose, { kind: 'accept' }>>;
 
-/** Links the account of the session that started the redirect. No other session can complete it. */
+/** Links the account of the session that started the redirect. No other session can complete the redirect. */
 async function link(parts: PagesParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
   const { session } = visit;
   if (session === null || session.id !== purpose.sessionId)
@@ -89,7 +89,7 @@ async function accept(parts: PagesParts, visit: Visit, callback: AcceptCallback)
   const joined = await join(parts, visit, callback);
   const account = joined ?? (await acceptLink(parts, visit, callback));
   // Accepting a one-time link counts as a fresh sign-in. Joining with an existing account does not.
-  const session = joined === null ? { account } : { account, signedInAt: signedInAtOf(returned.proof) };
+  const session = joined === null ? { account } : { account, signedInAt: signedInAtOf(callback.proof) };
   return { account, cookie: await beginSession(parts, visit, session), to: '/' };
 }
 

@@ -31,7 +31,7 @@ type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
 
 export function createRateLimitKeysPage(parts: Parts): PortalPage {
   const { rateLimitKeys, settings } = parts;
-  const contextOf = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
+  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
   return {
     path: '/instance/rate-limit-keys',
     access: 'rate-limit-keys.read',
@@ -48,20 +48,20 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
           const partner = values.text('partner');
           if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
             throw invalidField('partner', `Enter the partner's name, at most ${PARTNER_CHARACTERS_MAX} characters.`);
-          return showNewKey(parts, visit, await createRateLimitKey(contextOf(visit), { partner, ...planOf(values) }));
+          return showNewKey(parts, visit, await createRateLimitKey(toContext(visit), { partner, ...readPlan(values) }));
         },
       },
       refresh: {
         access: 'rate-limit-keys.refresh',
         needsFreshSignIn: true,
         run: async (visit, values) =>
-          showNewKey(parts, visit, await refreshRateLimitKey(contextOf(visit), { keyId: values.text('key') })),
+          showNewKey(parts, visit, await refreshRateLimitKey(toContext(visit), { keyId: values.text('key') })),
       },
       revoke: {
         access: 'rate-limit-keys.revoke',
         needsFreshSignIn: true,
         run: async (visit, values) => {
-          await revokeRateLimitKey(contextOf(visit), values.text('key'));
+          await revokeRateLimitKey(toContext(visit), values.text('key'));
           return { kind: 'redirect', notice: 'revoked' };
         },
       },

@@ -44,15 +44,15 @@ it('an unknown login, a wrong password and a disabled account get the same respo
 });
 
 it('a browser that has signed in before is not blocked by failed attempts from other browsers', async () => {
-  const own = await openPortal();
-  await addPerson(own, 'known', {});
-  const browser = own.browser();
+  const otherPortal = await openPortal();
+  await addPerson(otherPortal, 'known', {});
+  const browser = otherPortal.browser();
   await signIn(browser, 'known');
   await browser.submit('/', 'sign-out');
-  for (let at = 0; at < 10; at++) await signIn(own.browser(), 'known', { password: 'another password' });
-  expect((await signIn(own.browser(), 'known')).status).toBe(429);
+  for (let at = 0; at < 10; at++) await signIn(otherPortal.browser(), 'known', { password: 'another password' });
+  expect((await signIn(otherPortal.browser(), 'known')).status).toBe(429);
   expect((await signIn(browser, 'known')).status).toBe(303);
-  await own.close();
+  await otherPortal.close();
 });
 
 it('signing out ends the session and deletes the cookie', async () => {

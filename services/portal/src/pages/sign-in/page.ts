@@ -24,10 +24,10 @@ export function createSignInPage(parts: PagesParts): PortalPage {
     actions: {
       password: methodAction(parts, 'password', (visit, values) => {
         const typed = { login: values.text('login'), password: readPassword(values) };
-        return signIn.byPassword({ ...fromOf(parts, visit), ...typed });
+        return signIn.byPassword({ ...toClient(parts, visit), ...typed });
       }),
       passkey: methodAction(parts, 'passkey', (visit, values) =>
-        signIn.byPasskey({ ...fromOf(parts, visit), response: readPasskeyResponse(values) }),
+        signIn.byPasskey({ ...toClient(parts, visit), response: readPasskeyResponse(values) }),
       ),
       ...openIdAction(parts),
     },

@@ -62,7 +62,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         access: 'signable-keys.create',
         needsFreshSignIn: true,
         run: async (visit, values) => {
-          const key = { ...ownerOf(visit), key: values.text('address') };
+          const key = { ...readOwner(visit), key: values.text('address') };
           await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
           return { kind: 'redirect', notice: 'enabled' };
         },
