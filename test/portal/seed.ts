@@ -17,7 +17,7 @@ import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './seeded-portal.ts';
 
 /** A project with a different string in every field that users or clients can set. */
-export type Seed = Awaited<ReturnType<typeof plant>>;
+export type Seed = Awaited<ReturnType<typeof seedProject>>;
 
 /** Returns the string for the field with this name. */
 export type ToText = (field: string) => string;

@@ -77,11 +77,11 @@ it('a disabled account and an unknown user get the same response', async () => {
 it('a sign-in replaces the previous session of the browser', async () => {
   await linkAccount('fixed');
   const victim = portal.browser();
-  const seed = await portal.parts.sessions.create({ accountId: 'id-of-mallory', userAgent: '', address: '' });
-  victim.keep(seed.text);
+  const previous = await portal.parts.sessions.create({ accountId: 'id-of-mallory', userAgent: '', address: '' });
+  victim.keep(previous.text);
   await portal.signInAs(victim, 'sub of fixed');
-  expect(victim.cookie).not.toContain(seed.text);
-  expect(await portal.parts.sessions.find(seed.text)).toBeNull();
+  expect(victim.cookie).not.toContain(previous.text);
+  expect(await portal.parts.sessions.find(previous.text)).toBeNull();
 });
 
 it('an account can be linked only once, and only by the session that started the redirect', async () => {
