@@ -45,11 +45,11 @@ it('accepting an invitation counts as a fresh sign-in even if the provider sends
     (await portal.signInAs(browser, 'by-link', acceptForm(await portal.createInvitation('analyst'), 'by-link'))).status,
   ).toBe(303);
   const typed = { password: PASSWORD, repeated: PASSWORD };
-  const location = async (target: TestBrowser) => (await target.submit('/settings', 'password', typed)).headers.get('location');
-  expect(await location(browser)).toBe('/settings?done=password');
+  const submit = async (tab: TestBrowser) => (await tab.submit('/settings', 'password', typed)).headers.get('location');
+  expect(await submit(browser)).toBe('/settings?done=password');
   const joined = portal.browser();
   await portal.signInAs(joined, 'by-link', acceptForm(await portal.createInvitation('owner'), 'x-x'));
-  expect(await location(joined)).toContain('/sign-in?again=1');
+  expect(await submit(joined)).toContain('/sign-in?again=1');
 });
 
 it('a sign-in is not fresh if the provider sends no time', async () => {

@@ -67,8 +67,8 @@ it('the home page shows the oldest open erasure of each project and links to it'
   const { portal, project } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
-  erasures[`${project.id}-production`] = [openErasure('of-now', 20_000)];
-  erasures[`${project.id}-development`] = [openErasure('of-before', 130_000), openErasure('of-then', 121_000)];
+  erasures[`${project.id}-production`] = [openErasure('production-erasure', 20_000)];
+  erasures[`${project.id}-development`] = [openErasure('oldest-erasure', 130_000), openErasure('second-erasure', 121_000)];
   const { text } = await analyst.get('/');
   const path = `/projects/${project.id}/environments/development/erasures`;
   expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);
@@ -77,19 +77,19 @@ it('the home page shows the oldest open erasure of each project and links to it'
 
 it('the home page marks a late erasure and shows administrators its id and a command', async () => {
   const { portal, project } = await open();
-  erasures[`${project.id}-production`] = [openErasure('the-late-one', 3 * 3_600_000)];
+  erasures[`${project.id}-production`] = [openErasure('late-erasure', 3 * 3_600_000)];
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
   expect([text.includes('late</span>'), text.includes('the operator')]).toEqual([true, true]);
   const all = (await (await portal.signIn()).get('/')).text;
-  expect(all).toContain('npm run erasures -- show the-late-one');
+  expect(all).toContain('npm run erasures -- show late-erasure');
 });
 
 it('the home page shows no erasures from other projects', async () => {
   const { portal, project } = await open();
   const other = await portal.addProject('Sea');
-  erasures[`${other.id}-production`] = [openErasure('of-others', 3 * 3_600_000)];
+  erasures[`${other.id}-production`] = [openErasure('other-erasure', 3 * 3_600_000)];
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-  expect(text).not.toMatch(/late<|of-others|in production/);
+  expect(text).not.toMatch(/late<|other-erasure|in production/);
 });
 
 it('the home page lists projects even if erasures, brokers and counters cannot be read', async () => {

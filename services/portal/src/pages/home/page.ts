@@ -118,13 +118,13 @@ function toDeadLetters(deadLetters: OpenDeadLetters | null, environments: Projec
 const atLeast = ({ isWhole }: OpenDeadLetters, count: number) =>
   isWhole ? number(count) : `at least ${number(count)}`;
 
-/** Explains the cards. Administrators also see the number of dead letters across all projects. */
+/** Explains the cards. Administrators also see the number of dead letters on the instance. */
 function toNotes(visit: Visit, { deadLetters, delay }: Figures): HtmlValue {
   const waiting = delay !== null && delay.waiting > 0 ? ` Currently waiting: ${number(delay.waiting)}.` : '';
   const instance =
     deadLetters === null || !visit.mayDo('accounts.read')
       ? ''
-      : html`<p>Open dead letters in all projects: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including dead letters that belong to no project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
+      : html`<p>Open dead letters on this instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including dead letters that belong to no project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
   return html`${instance}<p class="quiet">Visible delay is the age of the oldest message that has not been stored yet. All projects share one event writer, so the delay is the same for every project.${waiting}</p>`;
 }
 

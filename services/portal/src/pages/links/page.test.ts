@@ -11,7 +11,7 @@ const operator = ({ parts }: TestPortal): AccountContext => {
   const store = parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
   return { store, sessions: parts.sessions, actorId: null };
 };
-const inviteTo = async (login: string) =>
+const createInvitation = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
 it('the first-administrator link stays valid after an invalid form and creates only one administrator', async () => {
@@ -35,7 +35,7 @@ it('the first-administrator link stays valid after an invalid form and creates o
 });
 
 it('an invitation creates one account with only the invited role', async () => {
-  const path = await inviteTo('bob');
+  const path = await createInvitation('bob');
   for (const _ of [1, 2]) expect((await portal.browser().get(path)).text).toContain('value="bob"');
   const browser = portal.browser();
   const submit = () =>
@@ -51,14 +51,14 @@ it('an invitation creates one account with only the invited role', async () => {
 it('accepting an invitation ends the previous session of the browser', async () => {
   const browser = await portal.signIn();
   const before = browser.cookie.split('=')[1]!;
-  await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
+  await browser.submit(await createInvitation('zoe'), 'accept', { ...filled, login: 'zoe' });
   expect(await portal.parts.sessions.find(before)).toBeNull();
   expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
 });
 
 it('accepting an invitation while signed in adds the role to the existing account', async () => {
   const root = await addPerson(portal, 'has-account', { roles: [{ projectId: 'q', role: 'developer' }] });
-  const path = await inviteTo('zed');
+  const path = await createInvitation('zed');
   const browser = portal.browser();
   const visited = await browser.get(path);
   const [, signIn = ''] = /href="(\/sign-in\?next=[^"]+)"/.exec(visited.text) ?? [];
@@ -88,7 +88,7 @@ it('accepting an invitation does not renew the sign-in', async () => {
   const stalePortal = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
   const oldBrowser = stalePortal.browser();
   oldBrowser.keep(browser.cookie.split('=')[1]!);
-  await oldBrowser.submit(await inviteTo('yan'), 'join');
+  await oldBrowser.submit(await createInvitation('yan'), 'join');
   const session = await portal.parts.sessions.find(oldBrowser.cookie.split('=')[1]!);
   expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);
   await stalePortal.close();

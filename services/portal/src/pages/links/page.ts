@@ -158,7 +158,7 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
           charactersMax: 254,
         });
   const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
-  // Pressing Enter in a field activates the first submit button, which must be the password's.
+  // Pressing Enter in a field activates the first submit button, which must be the button for the password.
   const provider =
     parts.openId === null
       ? ''
