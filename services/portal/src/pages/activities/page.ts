@@ -55,7 +55,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
 const toUnlinked = (visit: Visit): Markup =>
   emptyState(
     'No linked contracts yet',
-    html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its activities, including past ones.</p>`,
+    html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its past and future activities.</p>`,
   );
 
 function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
@@ -84,7 +84,7 @@ function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: Cont
     activities.length === 0
       ? toEmpty(visit, filter, page)
       : html`${table('Activities', columns, rows)}
-<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a> (at most ${number(CSV_LINES_MAX)})</p>`;
+<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a> (at most ${number(CSV_LINES_MAX, 'rows')})</p>`;
   const more = next === null ? '' : html`<p><a href="${`${visit.path}?${older}`}">Older activities</a></p>`;
   return html`${toFilter(visit, filter)}${list}${more}`;
 }

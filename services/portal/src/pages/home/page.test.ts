@@ -67,8 +67,8 @@ it('the home page shows the oldest open erasure of each project and links to it'
   const { portal, project } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
-  erasures[`${project.id}-production`] = [openErasure('production-erasure', 20_000)];
-  erasures[`${project.id}-development`] = [openErasure('oldest-erasure', 130_000), openErasure('second-erasure', 121_000)];
+  erasures[`${project.id}-production`] = [openErasure('newest', 20_000)];
+  erasures[`${project.id}-development`] = [openErasure('oldest', 130_000), openErasure('newer', 121_000)];
   const { text } = await analyst.get('/');
   const path = `/projects/${project.id}/environments/development/erasures`;
   expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);

@@ -167,6 +167,6 @@ function toPage({ path, query }: SearchScope, { messages, next, searchedSinceMs 
     rows.length === 0
       ? html`<p>No matching messages since ${time(searchedSinceMs)}. Messages appear here within two seconds.</p>`
       : html`${table('Stored messages', columns, rows)}
-<p><a href="${`${path}?${file}`}">Export all as CSV</a> (at most the newest ${number(CSV_LINES_MAX)})</p>`;
+<p><a href="${`${path}?${file}`}">Export all as CSV</a> (at most the newest ${number(CSV_LINES_MAX, 'rows')})</p>`;
   return html`${shown}${next === null ? '' : html`<p><a href="${`${path}?${older}`}">Older messages</a></p>`}`;
 }
