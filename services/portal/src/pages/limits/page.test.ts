@@ -51,7 +51,7 @@ it('the limits page shows usage for the last hour and its busiest minute', async
 });
 
 it.each(['0', '-1', '1.5', '1e3', 'many', '200001'])(
-  'the limits form rejects %s messages per second and keeps the typed value',
+  'the limits form rejects %s messages per second and shows the entered value again',
   async (text) => {
     const project = await portal.addProject('Typed');
     const browser = await portal.signIn({ project, role: 'owner' });

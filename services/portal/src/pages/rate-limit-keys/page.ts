@@ -119,7 +119,7 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
     newest.length === 0
       ? emptyState(
           'No keys yet',
-          html`<p>Create a key to give a partner a higher chain API limit than the default of ${number(1500)} calls in five minutes.</p>`,
+          html`<p>Create a key to raise a partner's chain API limit above the default of ${number(1500)} calls in five minutes.</p>`,
         )
       : table(
           'Rate limit keys',

@@ -12,7 +12,7 @@ import type { Answer, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
 import type { PagesParts } from '../index.ts';
 
-/** The context of account changes that the signed-in user makes. */
+/** The context for account changes by the signed-in user. */
 export function toContext(
   { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
   visit: Visit,
