@@ -4,18 +4,18 @@ import { FAINT_TEXT, TOO_WIDE } from '../docs/pages/probes.ts';
 import { VIEWPORTS } from '../docs/pages/visit-docs.ts';
 import {
   closeContexts,
-  openTab,
+  type FocusWalk,
   findViolations,
+  openTab,
+  screenshot,
   setViewport,
   sharedBrowser,
   TALL_ROWS,
   type Tab,
-  screenshot,
-  type FocusWalk,
   walkFocus,
 } from './browser.ts';
-import { listPages, pathFor, getPageUse } from './pages.ts';
-import { type Seed, seedProject, seedAccount } from './seed.ts';
+import { getPageUse, listPages, pathFor } from './pages.ts';
+import { type Seed, seedAccount, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 const FIRST_PORTAL = await openSeededPortal();

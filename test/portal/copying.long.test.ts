@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { closeContexts, openTab, sharedBrowser } from './browser.ts';
 import { pathFor } from './pages.ts';
-import { type Seed, seedProject, seedAccount } from './seed.ts';
+import { type Seed, seedAccount, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 let browser: Browser;

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile-texts.ts';
-import { normalize, type Shape, readShape } from './page-shape.ts';
-import { getActionUse, EXPORTS, listPages, pathFor, openClient, type Response, storedMessagesPath } from './pages.ts';
-import { AUTHOR, seedProject, seedAccount, type ToText } from './seed.ts';
-import { PROVIDER_URL, openSeededPortal, type SeededPortal } from './seeded-portal.ts';
+import { normalize, readShape, type Shape } from './page-shape.ts';
+import { EXPORTS, getActionUse, listPages, openClient, pathFor, type Response, storedMessagesPath } from './pages.ts';
+import { AUTHOR, seedAccount, seedProject, type ToText } from './seed.ts';
+import { openSeededPortal, PROVIDER_URL, type SeededPortal } from './seeded-portal.ts';
 
 let portals: SeededPortal[] = [];
 afterEach(async () => {

@@ -1,10 +1,10 @@
 import { createMemorySessions } from '@playline/access-keys/test';
 import { describe, expect, it } from 'vitest';
 import { readShape } from './page-shape.ts';
-import { getActionUse, type Client, listPages, pathFor, openClient, type Response } from './pages.ts';
-import { type Seed, seedProject, seedAccount } from './seed.ts';
-import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
+import { type Client, getActionUse, listPages, openClient, pathFor, type Response } from './pages.ts';
 import { EXPECTED_STATUSES, USER_TYPES, type UserType } from './role-table.ts';
+import { type Seed, seedAccount, seedProject } from './seed.ts';
+import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
 interface RowAction {
   readonly row: string;

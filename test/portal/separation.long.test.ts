@@ -3,20 +3,20 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPortalApp } from '../../services/portal/src/app.ts';
 import {
-  getActionUse,
-  EXPORTS,
-  EXEMPT_ROUTES,
   type Client,
+  EXEMPT_ROUTES,
+  EXPORTS,
+  getActionUse,
+  getPageUse,
   listPages,
-  pathFor,
   openClient,
+  pathFor,
   type Response,
   storedMessagesPath,
-  getPageUse,
 } from './pages.ts';
-import { type Seed, seedProject, createMissingSeed } from './seed.ts';
+import { readDistinctTexts, readRecords } from './project-records.ts';
+import { createMissingSeed, type Seed, seedProject } from './seed.ts';
 import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
-import { readRecords, readDistinctTexts } from './project-records.ts';
 
 const MARKER = 'zq-other-project';
 /** The id of a project that does not exist. Has the same prefix as the ids of both projects. */

@@ -9,10 +9,10 @@ import {
   LINK,
   openLinkedBrowser,
   openPortalWithProvider,
-  type PortalWithProvider,
-  toPath,
-  SIGN_IN,
   openSignedInBrowser,
+  type PortalWithProvider,
+  SIGN_IN,
+  toPath,
 } from './portal-with-provider.ts';
 
 let portal: PortalWithProvider;

@@ -16,7 +16,7 @@ import { invalidField } from '@playline/errors';
 import { disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
-import { toInvitationState, toInvitationPage } from '../members/page.ts';
+import { toInvitationPage, toInvitationState } from '../members/page.ts';
 import { toContext } from '../sign-in/parts.ts';
 
 const PATH = '/instance/accounts';

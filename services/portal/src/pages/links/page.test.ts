@@ -19,7 +19,12 @@ it('the first-administrator link stays valid after an invalid form and creates o
   const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTime });
   const path = `/first-sign-in?code=${code}`;
   const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
-  const invalidFields = [{ login: 'x' }, { name: '' }, { password: 'short', repeated: 'short' }, { repeated: 'another' }];
+  const invalidFields = [
+    { login: 'x' },
+    { name: '' },
+    { password: 'short', repeated: 'short' },
+    { repeated: 'another' },
+  ];
   for (const invalid of invalidFields) {
     const { status, text } = await submit(invalid);
     expect([status, text.includes('role="alert"'), text.includes(PASSWORD)]).toEqual([400, true, false]);

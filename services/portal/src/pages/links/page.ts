@@ -15,15 +15,15 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  respondJson,
   beginSession,
-  toContext,
   newPasswordFields,
-  readNewPassword,
   PASSKEY_NAME,
   PASSKEY_SCRIPTS,
   passkeyButton,
+  readNewPassword,
   readPasskeyResponse,
+  respondJson,
+  toContext,
 } from '../sign-in/parts.ts';
 import { createLinks, INVITATION_PATH, type Invitee, type Link, toAccountId, toInviteeContext } from './link.ts';
 

@@ -19,7 +19,7 @@ import { pageNotFound } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { createLinks, INVITATION_PATH, toAccountId, toInviteeContext } from '../links/link.ts';
 import { OPEN_ID_PATH, type SignInPurpose, toProviderUnavailable, toRetryPath } from '../sign-in/open-id.ts';
-import { beginSession, toContext, toClient } from '../sign-in/parts.ts';
+import { beginSession, toClient, toContext } from '../sign-in/parts.ts';
 
 interface Callback<P extends SignInPurpose = SignInPurpose> {
   readonly purpose: P;

@@ -8,7 +8,7 @@ import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../fr
 import { scopeOf } from '../../frame/scope.ts';
 import type { LinkDecision } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toErasureKeys, SUBJECT_CHOICES, type Subject, readSubject } from './subject.ts';
+import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
 
 type Parts = Pick<PagesParts, 'people' | 'reads' | 'writeAudit'>;
 
@@ -205,7 +205,8 @@ function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): Html
 function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
   if (!visit.mayDo('erasure.request')) return '';
-  if (named === null) return html`<p class="quiet">To request an erasure, find the person by id instead of identity key.</p>`;
+  if (named === null)
+    return html`<p class="quiet">To request an erasure, find the person by id instead of identity key.</p>`;
   const types = named.kind === 'anonymous' ? '' : ' The user id is erased with every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
   const form = visit.form(

@@ -18,14 +18,14 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  respondJson,
   beginSession,
-  toContext,
   newPasswordFields,
-  readNewPassword,
   PASSKEY_SCRIPTS,
   passkeyButton,
+  readNewPassword,
   readPasskeyResponse,
+  respondJson,
+  toContext,
 } from '../sign-in/parts.ts';
 
 const PATH = '/settings';

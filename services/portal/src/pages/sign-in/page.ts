@@ -6,7 +6,7 @@ import { field, hidden } from '../../frame/components.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
-import { respondJson, toClient, PASSKEY_SCRIPTS, passkeyButton, readPassword, readPasskeyResponse } from './parts.ts';
+import { PASSKEY_SCRIPTS, passkeyButton, readPasskeyResponse, readPassword, respondJson, toClient } from './parts.ts';
 
 export function createSignInPage(parts: PagesParts): PortalPage {
   const { signIn } = parts;
