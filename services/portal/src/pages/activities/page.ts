@@ -90,8 +90,7 @@ function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: Cont
 }
 
 function toEmpty({ query }: Visit, filter: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
-  if (next !== null)
-    return html`<p>No activities found since ${time(searchedSinceMs)}. Older activities may exist.</p>`;
+  if (next !== null) return html`<p>No activities since ${time(searchedSinceMs)}. Older activities may exist.</p>`;
   if (query.has('after')) return html`<p>There are no older activities.</p>`;
   if (toParams(filter).size > 0)
     return emptyState('No matching activities', html`<p>Select “Show all” to clear the filter.</p>`);

@@ -61,10 +61,7 @@ function readPosition({ query }: Visit): AuditPosition | undefined {
 function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): Markup {
   const page = lines.slice(0, PAGE_LINES);
   if (page.length === 0)
-    return emptyState(
-      'No audit entries',
-      html`<p>Changes appear here within seconds and are retained for two years.</p>`,
-    );
+    return emptyState('No audit entries', html`<p>Changes appear here within seconds and remain for two years.</p>`);
   const rows = page.map((line): readonly HtmlValue[] => [
     time(line.happenedMs),
     html`<code>${line.action}</code>`,
@@ -75,9 +72,8 @@ function toContent(visit: Visit, lines: readonly AuditLine[], toName: ToName): M
   ]);
   const { happenedMs, entryId } = page.at(-1)!;
   const older = new URLSearchParams({ before: String(happenedMs), entry: entryId });
-  const backLink =
-    visit.project === null ? '' : html` <a href="${projectPath(visit.project.id)}">Back to the project</a>`;
-  return html`<p>All changes and their authors. IP addresses are retained for 90 days. <a href="${visit.path}?as=csv">Export all as CSV</a>${backLink}</p>
+  const back = visit.project === null ? '' : html` <a href="${projectPath(visit.project.id)}">Back to the project</a>`;
+  return html`<p>All changes and their authors. IP addresses are retained for 90 days. <a href="${visit.path}?as=csv">Export all as CSV</a>${back}</p>
 ${table('Audit log', ['Time', 'Action', 'Object', 'Author', 'IP address', 'Details'], rows)}
 <p>${lines.length > page.length ? html`<a href="${visit.path}?${older.toString()}">Older entries</a>` : ''}</p>`;
 }

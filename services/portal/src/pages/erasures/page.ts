@@ -73,8 +73,8 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
 
 /** If nothing was stored, the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
-  const identitiesText =
+  const count =
     identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
-  if (deleted === null) return identitiesText;
-  return html`${identitiesText}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
+  if (deleted === null) return count;
+  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
 }

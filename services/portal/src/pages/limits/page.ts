@@ -28,11 +28,8 @@ export function createLimitsPage(parts: Parts): PortalPage {
       const { environment } = scopeOf(visit);
       const counts = await parts.usage.readEnvironments([environment.id], USE_MINUTES).catch(() => null);
       const usage = toUsageText(counts?.get(environment.id) ?? null, environment);
-      return {
-        kind: 'page',
-        title: `Limits in ${environment.name}`,
-        content: toContent(visit, usage, failure?.values),
-      };
+      const content = toContent(visit, usage, failure?.values);
+      return { kind: 'page', title: `Limits in ${environment.name}`, content };
     },
     actions: { limit: rateAction(parts, 'limit'), cap: rateAction(parts, 'cap') },
   };

@@ -205,8 +205,7 @@ function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): Html
 function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
   if (!visit.mayDo('erasure.request')) return '';
-  if (named === null)
-    return html`<p class="quiet">To request an erasure, find the person by id instead of identity key.</p>`;
+  if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
   const types = named.kind === 'anonymous' ? '' : ' The user id is erased with every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
   const form = visit.form(
