@@ -18,8 +18,8 @@ afterEach(async () => {
 interface LivePage {
   readonly world: LiveWorld;
   readonly page: Page;
-  /** Errors, dialogs, blocked scripts and requests to other origins. */
-  readonly faults: string[];
+  /** Script and console errors, dialogs and requests to other origins. */
+  readonly errors: string[];
   readonly environmentId: string;
 }
 
@@ -33,19 +33,19 @@ async function open(query = ''): Promise<LivePage> {
   context.setDefaultTimeout(20_000);
   await context.addCookies([{ name, value, url: portal.origin }]);
   const page = await context.newPage();
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
   page.on('dialog', (dialog) => {
-    faults.push(`dialog: ${dialog.message()}`);
+    errors.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
   page.on('request', (request) => {
-    if (!request.url().startsWith(portal!.origin)) faults.push(`outside: ${request.url()}`);
+    if (!request.url().startsWith(portal!.origin)) errors.push(`external request: ${request.url()}`);
   });
   await page.goto(`${portal.origin}/projects/${project.id}/environments/production/live${query}`);
   await page.getByText('seen 0, shown 0').waitFor();
-  return { world, page, faults, environmentId: `${project.id}-production` };
+  return { world, page, errors, environmentId: `${project.id}-production` };
 }
 
 const ATTACK = '"><img src=x onerror=alert(1)><script>alert(2)</script><svg onload=alert(3)>\u202e\r\ndata: x\n\n';
@@ -55,8 +55,8 @@ const FIELDS = [
   ...['fromType', 'toId', 'toType', 'deviceId', 'sessionId', 'pageUrl', 'properties', 'traits', 'traceId', 'userAgent'],
 ] as const;
 
-it('the page of live messages shows script in any field of a message as text', async () => {
-  const { world, page, faults, environmentId } = await open();
+it('the live page shows scripts in message fields as text', async () => {
+  const { world, page, errors, environmentId } = await open();
   await world.send({ environmentId, ...Object.fromEntries(FIELDS.map((field) => [field, `${field} ${ATTACK}`])) });
   const rejected = { environmentId, field: `field ${ATTACK}`, code: `code ${ATTACK}`, surface: ATTACK };
   await world.reject({ ...rejected, library: ATTACK, libraryVersion: ATTACK });
@@ -66,18 +66,18 @@ it('the page of live messages shows script in any field of a message as text', a
   for (const field of ['eventName', 'userId', 'sessionId', 'properties', 'traits', 'field'])
     expect(text).toContain(`${field} "><img src=x onerror=alert(1)>`);
   expect(await page.locator('.live img, .live script, .live svg').count()).toBe(0);
-  expect(faults).toEqual([]);
+  expect(errors).toEqual([]);
 });
 
-it('the page of live messages updates outcomes, and removes content of an erased person even while paused', async () => {
-  const { world, page, environmentId, faults } = await open();
+it('the live page updates outcomes and removes the content of an erased person even while paused', async () => {
+  const { world, page, environmentId, errors } = await open();
   const ada = Buffer.alloc(16, 1);
-  const position = await world.send({ environmentId, eventName: 'mine', userKey: ada, userId: 'ada@example.org' });
+  const position = await world.send({ environmentId, eventName: 'first', userKey: ada, userId: 'ada@example.org' });
   await page.locator('td', { hasText: 'accepted' }).waitFor();
   world.commit(position.partition, position.offset + 1);
   await page.locator('td', { hasText: 'stored' }).waitFor();
   await page.getByRole('button', { name: 'Pause' }).click();
-  await world.send({ environmentId, eventName: 'behind', userKey: ada, userId: 'ada@example.org' });
+  await world.send({ environmentId, eventName: 'second', userKey: ada, userId: 'ada@example.org' });
   await page.getByText('1 waiting').waitFor();
   world.fences.keys.add(ada.toString('hex'));
   await page.locator('td', { hasText: 'fenced' }).waitFor();
@@ -85,10 +85,10 @@ it('the page of live messages updates outcomes, and removes content of an erased
   await page.getByRole('button', { name: 'Resume' }).click();
   await until('both rows are fenced', async () => (await page.locator('.outcome.fenced').count()) === 2);
   expect(await page.content()).not.toContain('ada@example.org');
-  expect(faults).toEqual([]);
+  expect(errors).toEqual([]);
 });
 
-it('the page of live messages reports the end of its stream when the user loses access, and does not reconnect', async () => {
+it('the live page reports the end of the stream and does not reconnect when the user loses access', async () => {
   const { world, page } = await open();
   const [account] = await portal!.parts.accounts.all();
   for (const { id } of await portal!.parts.sessions.list(account!.id)) await portal!.parts.sessions.end(id);
@@ -96,9 +96,9 @@ it('the page of live messages reports the end of its stream when the user loses 
   expect(world.hub.subscribers).toBe(0);
 });
 
-it('the page of live messages keeps the newest 200 rows', async () => {
+it('the live page keeps only the newest 200 rows', async () => {
   const { world, page, environmentId } = await open();
-  // In two batches, because the hub samples a larger one.
+  // Sent in two batches, because the hub samples larger batches.
   for (const [from, to] of [
     [0, 225],
     [225, 450],
@@ -111,7 +111,7 @@ it('the page of live messages keeps the newest 200 rows', async () => {
 });
 
 it.each([390, 1280])(
-  'the filters of the page are aligned at %d pixels, with the heading on the first screen',
+  'the filters on the live page are aligned and the heading is visible at a width of %d pixels',
   async (width) => {
     const { page } = await open();
     await page.setViewportSize({ width, height: 800 });

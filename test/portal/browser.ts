@@ -9,15 +9,15 @@ import { VIEWPORTS, type Viewport } from '../docs/pages/visit-docs.ts';
 
 const SECRET = Buffer.alloc(32, 1);
 const SCREEN_HEIGHT = 900;
-const PATIENCE_MS = 20_000;
-const PICTURES = new URL('../../.playline/test/portal/', import.meta.url);
+const TIMEOUT_MS = 20_000;
+const SCREENSHOTS = new URL('../../.playline/test/portal/', import.meta.url);
 
-let ofProcess: Browser | null = null;
+let shared: Browser | null = null;
 
-/** The browser of this process, restarted after a crash. Each test file closes its contexts. */
+/** The shared browser of this process, restarted after a crash. Each test file closes its own contexts. */
 export async function sharedBrowser(): Promise<Browser> {
-  if (ofProcess?.isConnected() !== true) ofProcess = await openBrowser();
-  return ofProcess;
+  if (shared?.isConnected() !== true) shared = await openBrowser();
+  return shared;
 }
 
 export async function closeContexts(browser: Browser | undefined): Promise<void> {
@@ -28,8 +28,8 @@ export interface Tab {
   readonly page: Page;
   readonly context: BrowserContext;
   readonly protocol: CDPSession;
-  /** Script and console errors, answers of 500 and above, and requests to other origins. */
-  readonly faults: string[];
+  /** Script and console errors, responses with status 500 or higher, and requests to other origins. */
+  readonly errors: string[];
 }
 
 export async function openTab(
@@ -42,7 +42,7 @@ export async function openTab(
     javaScriptEnabled: javaScript,
     viewport: { width: 1280, height: SCREEN_HEIGHT },
   });
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(TIMEOUT_MS);
   if (accountId !== null) {
     const { text } = await portal.parts.sessions.create({ accountId, userAgent: 'a test', address: '127.0.0.1' });
     const [name = '', value = ''] = createSessionCookie(portal.origin, SECRET)
@@ -53,39 +53,39 @@ export async function openTab(
   }
   const page = await context.newPage();
   const protocol = await context.newCDPSession(page);
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
-  page.on('response', (answer) => answer.status() >= 500 && faults.push(`${answer.status()} ${answer.url()}`));
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
+  page.on('response', (response) => response.status() >= 500 && errors.push(`${response.status()} ${response.url()}`));
   page.on('request', (request) => {
-    if (!request.url().startsWith(portal.origin)) faults.push(`outside: ${request.url()}`);
+    if (!request.url().startsWith(portal.origin)) errors.push(`external request: ${request.url()}`);
   });
-  return { page, context, protocol, faults };
+  return { page, context, protocol, errors };
 }
 
 export async function setViewport(page: Page, { width, scheme }: Viewport): Promise<void> {
-  // Setting even the same size causes a new layout.
+  // Setting the size causes a new layout even if the size is unchanged.
   if (page.viewportSize()?.width !== width) await page.setViewportSize({ width, height: SCREEN_HEIGHT });
   await page.emulateMedia({ colorScheme: scheme });
 }
 
-/** Runs in a page: beginnings of table rows that are higher than the viewport. */
+/** Runs in a page. Returns the first characters of each table row that is taller than the viewport. */
 export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
   .filter((row) => row.getBoundingClientRect().height > ${SCREEN_HEIGHT})
   .map((row) => row.textContent.trim().slice(0, 60))`;
 
-/** Only on request, because a picture of a page takes as long as its checks. */
-export async function takePicture({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
+/** Disabled by default, because a screenshot takes as long as all other checks of a page. */
+export async function screenshot({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
   mkdirSync(PICTURES, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;
-  // A part outside the viewport would cost a second layout for each picture.
+  // Content outside the viewport would cause a second layout per screenshot.
   if (page.viewportSize()?.height !== height) await page.setViewportSize({ width, height });
-  // Compression takes most of the time of a screenshot.
+  // Compression accounts for most of the time.
   const { data } = await protocol.send('Page.captureScreenshot', { optimizeForSpeed: true });
-  await writeFile(new URL(file, PICTURES), Buffer.from(data, 'base64'));
+  await writeFile(new URL(file, SCREENSHOTS), Buffer.from(data, 'base64'));
 }
 
 interface Violation {
@@ -97,23 +97,23 @@ interface Violation {
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** Rules of axe that depend on colours, the only difference of the dark scheme. */
+/** The axe rules that depend on colours. The dark scheme differs only in colours. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 const WITHOUT_COLOURS = Object.fromEntries(COLOUR_RULES.map((rule) => [rule, { enabled: false }]));
 
-/** Options with the rules that can differ in a viewport; null for none. */
+/** Options for the rules whose result can depend on the viewport, or null if there are none. */
 function rulesFor({ scheme, width }: Viewport): object | null {
   const isWide = width === VIEWPORTS[0]!.width;
   if (scheme === 'light') return isWide ? {} : { rules: WITHOUT_COLOURS };
   return isWide ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
 }
 
-/** Serious and critical findings of axe. Colour rules run on wide viewports, other rules on light ones. */
-export async function seriousIn(page: Page, viewport: Viewport = VIEWPORTS[0]!): Promise<string[]> {
+/** Finds serious and critical axe violations. Colour rules run in wide viewports, all other rules in light ones. */
+export async function findViolations(page: Page, viewport: Viewport = VIEWPORTS[0]!): Promise<string[]> {
   const rules = rulesFor(viewport);
   if (rules === null) return [];
-  const isThere = await page.evaluate('typeof globalThis.axe === "object"');
-  if (!isThere) await injectAxe(page);
+  const isInjected = await page.evaluate('typeof globalThis.axe === "object"');
+  if (!isInjected) await injectAxe(page);
   const options = { resultTypes: ['violations'], ...rules };
   const violations = (await page.evaluate(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`,
@@ -125,7 +125,7 @@ export async function seriousIn(page: Page, viewport: Viewport = VIEWPORTS[0]!):
 
 let axe: Promise<string> | null = null;
 
-/** By the protocol, because the page's policy allows no other script, and half a megabyte passes the driver slowly. */
+/** Uses the DevTools protocol, because the page's policy blocks other scripts and the driver sends them slowly. */
 async function injectAxe(page: Page): Promise<void> {
   axe ??= readFile(AXE, 'utf8');
   const protocol = await page.context().newCDPSession(page);
@@ -133,13 +133,13 @@ async function injectAxe(page: Page): Promise<void> {
   await protocol.detach();
 }
 
-/** Runs in a page: from now on it notes each element that gets the focus, and whether the focus is visible there. */
-const NOTE_FOCUS = `(() => {
+/** Runs in a page. Starts to record each element that receives the focus, and whether the focus is visible. */
+const TRACK_FOCUS = `(() => {
   document.activeElement?.blur();
-  globalThis.walk = { reached: new Map(), isRound: false };
+  globalThis.walk = { reached: new Map(), hasWrapped: false };
   document.addEventListener('focusin', ({ target }) => {
     if (walk.reached.has(target)) {
-      walk.isRound = true;
+      walk.hasWrapped = true;
       return;
     }
     const style = getComputedStyle(target);
@@ -149,11 +149,11 @@ const NOTE_FOCUS = `(() => {
   });
 })()`;
 
-/** Runs in a page behind `NOTE_FOCUS`: the walk so far, as `Walk` has it. */
-const WALKED = `({
+/** Runs in a page after `TRACK_FOCUS`. Returns the recorded `FocusWalk`. */
+const READ_FOCUS_WALK = `({
   reached: walk.reached.size,
-  isRound: walk.isRound,
-  unseen: [...walk.reached].filter(([, isSeen]) => !isSeen)
+  hasWrapped: walk.hasWrapped,
+  invisible: [...walk.reached].filter(([, isVisible]) => !isVisible)
     .map(([{ tagName, textContent, name }]) => tagName + ' ' + (textContent.trim() || name || '').slice(0, 40)),
   unreached: [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
     .filter((element) => element.type !== 'hidden' && element.type !== 'radio' && !element.disabled
@@ -161,11 +161,11 @@ const WALKED = `({
     .map((element) => element.outerHTML.slice(0, 120)),
 })`;
 
-export interface Walk {
+export interface FocusWalk {
   readonly reached: number;
-  readonly isRound: boolean;
-  /** Elements where the focus is not visible. */
-  readonly unseen: readonly string[];
+  readonly hasWrapped: boolean;
+  /** Elements on which the focus is not visible. */
+  readonly invisible: readonly string[];
   readonly unreached: readonly string[];
 }
 
@@ -173,15 +173,15 @@ const PRESSES_PER_BATCH = 30;
 const PRESSES_MAX = 300;
 const TAB_KEY = { type: 'rawKeyDown', key: 'Tab', code: 'Tab', windowsVirtualKeyCode: 9 } as const;
 
-/** Presses Tab until the focus is back at its start or there is no next element. */
-export async function walkThrough({ page, protocol }: Tab): Promise<Walk> {
-  await page.evaluate(NOTE_FOCUS);
+/** Presses Tab until the focus returns to the first element or stops moving. */
+export async function walkFocus({ page, protocol }: Tab): Promise<FocusWalk> {
+  await page.evaluate(TRACK_FOCUS);
   for (let presses = PRESSES_PER_BATCH; ; presses += PRESSES_PER_BATCH) {
-    // Sent in batches, which takes a third of the time.
+    // Batches take a third of the time of single key presses.
     await Promise.all(
       Array.from({ length: PRESSES_PER_BATCH }, () => protocol.send('Input.dispatchKeyEvent', TAB_KEY)),
     );
-    const walk = (await page.evaluate(WALKED)) as Walk;
-    if (walk.isRound || walk.reached < presses || presses >= PRESSES_MAX) return walk;
+    const walk = (await page.evaluate(READ_FOCUS_WALK)) as FocusWalk;
+    if (walk.hasWrapped || walk.reached < presses || presses >= PRESSES_MAX) return walk;
   }
 }

@@ -1,126 +1,122 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { HOSTILE } from './hostile-texts.ts';
-import { asRead, type Shape, shapeOf } from './page-shape.ts';
-import { actionUseOf, FILES, pagesOf, pathFor, personOf, type Response, storedPathFor } from './pages.ts';
-import { AUTHOR, plant, plantAccount, type TextOf } from './planted.ts';
-import { NEAR_PROVIDER, openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
+import { normalize, readShape, type Shape } from './page-shape.ts';
+import { EXPORTS, getActionUse, listPages, openClient, pathFor, type Response, storedMessagesPath } from './pages.ts';
+import { AUTHOR, seedAccount, seedProject, type ToText } from './seed.ts';
+import { openSeededPortal, PROVIDER_URL, type SeededPortal } from './seeded-portal.ts';
 
-let portals: PlantedPortal[] = [];
+let portals: SeededPortal[] = [];
 afterEach(async () => {
   for (const portal of portals) await portal.close();
   portals = [];
 });
 
-interface Answer extends Response {
+interface PageResponse extends Response {
   readonly page: string;
   readonly shape: Shape;
 }
 
-type World = Awaited<ReturnType<typeof openWith>>;
+type World = Awaited<ReturnType<typeof openSeededWorld>>;
 
-/** A portal with the text in every field of a project, and the owner of the project as an administrator. */
-async function openWith(textOf: TextOf) {
-  const portal = await openPlantedPortal();
+/** Opens a portal with the string in every field of a project. The client is an owner and an administrator. */
+async function openSeededWorld(toText: ToText) {
+  const portal = await openSeededPortal();
   portals.push(portal);
-  const planted = await plant(portal, { id: 'demo', textOf });
+  const seed = await seedProject(portal, { id: 'demo', toText });
   await portal.parts.accounts.changedBy(AUTHOR).change((accounts) => {
-    const owner = accounts.find(({ id }) => id === planted.members.owner);
+    const owner = accounts.find(({ id }) => id === seed.members.owner);
     return owner === undefined ? null : { ...owner, isAdministrator: true };
   });
-  return { portal, planted, person: await personOf(portal, planted.members.owner) };
+  return { portal, seed, client: await openClient(portal, seed.members.owner) };
 }
 
-async function visitAll({ portal, planted, person }: World): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  for (const { path } of pagesOf(portal)) {
-    const seen = await person.get(pathFor(path, planted));
-    answers.push({ page: path, ...seen, shape: shapeOf(seen.text) });
+async function visitAll({ portal, seed, client }: World): Promise<PageResponse[]> {
+  const responses: PageResponse[] = [];
+  for (const { path } of listPages(portal)) {
+    const response = await client.get(pathFor(path, seed));
+    responses.push({ page: path, ...response, shape: readShape(response.text) });
   }
-  const found = await person.send(pathFor(PEOPLE, planted), 'search', { kind: 'key', id: planted.personKey });
-  const listed = await person.get(storedPathFor(planted));
+  const found = await client.send(pathFor(PEOPLE, seed), 'search', { kind: 'key', id: seed.personKey });
+  const listed = await client.get(storedMessagesPath(seed));
   return [
-    ...answers,
-    { page: 'a person who was found', ...found, shape: shapeOf(found.text) },
-    { page: 'stored messages of a span', ...listed, shape: shapeOf(listed.text) },
+    ...responses,
+    { page: 'person search results', ...found, shape: readShape(found.text) },
+    { page: 'stored messages', ...listed, shape: readShape(listed.text) },
   ];
 }
 
 const PEOPLE = '/projects/:project/environments/:environment/people';
 
-interface FormAnswer extends Answer {
+interface FormResponse extends PageResponse {
   readonly label: string;
 }
 
-/** Answers of every form of every page. Every field contains the text, except fields that choose a value. */
-async function formsWith(text: string): Promise<{ answers: FormAnswer[]; elements: string[] }> {
-  const portal = await openPlantedPortal();
+/** Submits every form of every page with the string in every field, except fields that select a value. */
+async function submitForms(text: string): Promise<{ responses: FormResponse[]; elements: string[] }> {
+  const portal = await openSeededPortal();
   portals.push(portal);
-  const planted = await plant(portal, { id: 'demo', textOf: (field) => field });
-  const administrator = await plantAccount(portal, { isAdministrator: true });
-  const answers: FormAnswer[] = [];
-  for (const { path: page, actions = {} } of pagesOf(portal)) {
+  const seed = await seedProject(portal, { id: 'demo', toText: (field) => field });
+  const administrator = await seedAccount(portal, { isAdministrator: true });
+  const responses: FormResponse[] = [];
+  for (const { path: page, actions = {} } of listPages(portal)) {
     for (const action of Object.keys(actions)) {
-      const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, action);
-      // A short password is refused, and the form shows the other fields again.
-      const values = Object.entries({ ...plain(planted), ...refers(planted) }).map(([name, value]) =>
-        CHOOSING.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
+      const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
+      // A short password is rejected, and the form shows all other fields again.
+      const values = Object.entries({ ...fields(seed), ...references(seed) }).map(([name, value]) =>
+        SELECTING_FIELDS.has(name) ? [name, value] : [name, name === 'password' ? 'short' : text],
       );
-      const person = await personOf(portal, administrator);
-      const seen = await person.send(pathFor(page, planted), action, Object.fromEntries(values));
-      answers.push({ page, ...seen, shape: shapeOf(seen.text), label: `${page} ${action}: ${seen.status}` });
+      const client = await openClient(portal, administrator);
+      const response = await client.send(pathFor(page, seed), action, Object.fromEntries(values));
+      const label = `${page} ${action}: ${response.status}`;
+      responses.push({ page, ...response, shape: readShape(response.text), label });
     }
   }
-  return { answers, elements: answers.flatMap(({ shape }) => shape.elements) };
+  return { responses, elements: responses.flatMap(({ shape }) => shape.elements) };
 }
 
-/** Fields that choose an object or one of a few values. A form with another text in them is refused. */
-const CHOOSING = new Set(['kind', 'role', 'code']);
+/** Fields that select an object or one of a few values. Forms reject all other values. */
+const SELECTING_FIELDS = new Set(['kind', 'role', 'code']);
 
-const USUAL = 'a usual text';
+const HARMLESS = 'a harmless text';
 const fields: string[] = [];
-const textOfField: TextOf = (field) => {
+const recordField: ToText = (field) => {
   fields.push(field);
-  return USUAL;
+  return HARMLESS;
 };
-const usual = await visitAll(await openWith(textOfField));
-/** The part of a text that is always visible: forms trim some texts, and the name of a browser is cut off. */
-const shownOf = (text: string) => asRead(text).trim().slice(0, 100);
-const typedInForms = await formsWith(USUAL);
-/** The audit shows details as JSON, so the text may also be visible in its JSON form. */
-const timesSeen = (shown: string, text: string) => {
-  const escaped = JSON.stringify(text).slice(1, -1);
-  return (
-    timesShown(shown, shownOf(text)) + (escaped.startsWith(shownOf(text)) ? 0 : timesShown(shown, shownOf(escaped)))
-  );
+const baselines = await visitAll(await openSeededWorld(recordField));
+/** The part of a string that is always visible. Forms trim some strings, and the page truncates browser names. */
+const toVisiblePart = (text: string) => normalize(text).trim().slice(0, 100);
+const baselineForms = await submitForms(HARMLESS);
+const count = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
+/** Also counts the JSON form of the string, because the audit shows details as JSON. */
+const countVisible = (page: string, text: string) => {
+  const [plain, json] = [text, JSON.stringify(text).slice(1, -1)].map(toVisiblePart) as [string, string];
+  return count(page, plain) + (json.startsWith(plain) ? 0 : count(page, json));
 };
-const timesShown = (text: string, part: string) => (part === '' ? text.length : text.split(part).length - 1);
 
-describe(`${Object.keys(HOSTILE).length} hostile texts in ${new Set(fields).size} fields of ${usual.length} pages`, () => {
-  it('the fields are shown on the pages', () => {
-    const showing = usual.filter(({ shape }) => shape.text.includes(USUAL)).map(({ page }) => page);
-    expect(showing).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
+describe(`${Object.keys(HOSTILE).length} hostile strings in ${new Set(fields).size} fields on ${baselines.length} pages`, () => {
+  it('the pages show the fields', () => {
+    const pages = baselines.filter(({ shape }) => shape.text.includes(HARMLESS)).map(({ page }) => page);
+    expect(pages).toEqual(expect.arrayContaining(['/', '/projects/:project', '/instance/rate-limit-keys']));
   });
 
-  it.each(Object.entries(HOSTILE))('%s is text on every page, and one cell of every file', async (_, text) => {
-    const world = await openWith(() => text);
+  it.each(Object.entries(HOSTILE))('%s appears as text on every page and in one cell per export', async (_, text) => {
+    const world = await openSeededWorld(() => text);
     await expectCells(world);
-    for (const [index, answer] of (await visitAll(world)).entries()) {
-      const plain = usual[index]!;
-      const { page, shape, status, headers } = answer;
-      expect(status, page).toBe(plain.status);
-      expect([...headers.keys()].toSorted(), page).toEqual([...plain.headers.keys()].toSorted());
-      expect(
-        [...headers].filter(([, value]) => value.includes('taken')),
-        page,
-      ).toEqual([]);
-      if (isData(answer)) {
-        expect(jsonOf(answer), page).toHaveLength(jsonOf(plain).length);
+    for (const [index, response] of (await visitAll(world)).entries()) {
+      const baseline = baselines[index]!;
+      const { page, shape, status, headers } = response;
+      expect(status, page).toBe(baseline.status);
+      expect([...headers.keys()].toSorted(), page).toEqual([...baseline.headers.keys()].toSorted());
+      expect([...headers.values()].join('\n'), page).not.toContain('pwned');
+      if (isData(response)) {
+        expect(parseBody(response), page).toHaveLength(parseBody(baseline).length);
         continue;
       }
-      expect(shape.elements, page).toEqual(plain.shape.elements);
-      const times = timesShown(plain.shape.text, USUAL);
-      expect(timesSeen(shape.text, text), `${page} shows it`).toBeGreaterThanOrEqual(times);
-      expect(shape.addresses.map(toKind), page).toEqual(plain.shape.addresses.map(toKind));
+      expect(shape.elements, page).toEqual(baseline.shape.elements);
+      const times = count(baseline.shape.text, HARMLESS);
+      expect(countVisible(shape.text, text), `${page} shows the string`).toBeGreaterThanOrEqual(times);
+      expect(shape.addresses.map(toTarget), page).toEqual(baseline.shape.addresses.map(toTarget));
     }
   });
 });
@@ -129,8 +125,8 @@ const isData = ({ headers }: Response) =>
   /^(application\/json|text\/event-stream)/.test(headers.get('content-type') ?? '') &&
   headers.get('x-content-type-options') === 'nosniff';
 
-/** The JSON values of a body. An event stream has one per event. @throws Error when a value is not JSON */
-function jsonOf({ headers, text }: Response): unknown[] {
+/** Parses a JSON body, or the JSON value of each event in a stream. @throws Error if a value is not JSON */
+function parseBody({ headers, text }: Response): unknown[] {
   if (headers.get('content-type')?.startsWith('application/json') === true) return [JSON.parse(text)];
   const fields = text.split(/\r\n|\r|\n/).filter((line) => line !== '');
   for (const field of fields) expect(field).toMatch(/^data: \{/);
@@ -138,35 +134,29 @@ function jsonOf({ headers, text }: Response): unknown[] {
 }
 
 it.each(Object.entries(HOSTILE))(
-  '%s is shown as text in the answer of every form, which leads to no other address',
+  '%s appears as text in every form response and causes no redirect to another site',
   async (_, text) => {
-    const known = new Set([...usual.flatMap(({ shape }) => shape.elements), ...typedInForms.elements]);
-    for (const { shape, headers, label } of (await formsWith(text)).answers) {
-      expect(
-        shape.elements.filter((each) => !known.has(each)),
-        label,
-      ).toEqual([]);
-      expect(
-        shape.addresses.map(toKind).filter((kind) => kind.startsWith('another')),
-        label,
-      ).toEqual([]);
+    const allowed = new Set([...baselines.flatMap(({ shape }) => shape.elements), ...baselineForms.elements]);
+    for (const { shape, headers, label } of (await submitForms(text)).responses) {
+      const injected = shape.elements.filter((element) => !allowed.has(element));
+      expect(injected, label).toEqual([]);
+      const external = shape.addresses.map(toTarget).filter((target) => target.startsWith('external'));
+      expect(external, label).toEqual([]);
       const location = headers.get('location') ?? '/';
-      expect(location === NEAR_PROVIDER ? '/' : location, label).toMatch(/^\/(?![/\\])/);
-      expect(headers.get('set-cookie') ?? '', label).not.toContain('taken');
+      expect(location === PROVIDER_URL ? '/' : location, label).toMatch(/^\/(?![/\\])/);
+      expect(headers.get('set-cookie') ?? '', label).not.toContain('pwned');
     }
   },
 );
 
-/** Expects the same number of cells in each line of every file, and no formula. */
-async function expectCells({ planted, person }: World): Promise<void> {
-  for (const pathTo of FILES) {
-    const { status, text: file, headers } = await person.get(pathTo(planted));
-    expect([status, headers.get('content-type'), headers.get('cache-control')]).toEqual([
-      ...[200, 'text/csv; charset=utf-8', 'no-store'],
-    ]);
-    expect([headers.get('x-content-type-options'), headers.get('content-disposition')]).toEqual([
-      ...['nosniff', expect.stringMatching(/^attachment; filename="[\w.-]+"$/)],
-    ]);
+/** Checks that every row of every export has the same number of cells, and that no cell is a formula. */
+async function expectCells({ seed, client }: World): Promise<void> {
+  for (const pathTo of EXPORTS) {
+    const { status, text: file, headers } = await client.get(pathTo(seed));
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/csv; charset=utf-8']);
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-disposition')).toMatch(/^attachment; filename="[\w.-]+"$/);
     const cells = file.match(/"(?:[^"]|"")*"/g) ?? [];
     expect(cells.filter((cell) => /^"\s*[=+\-@\t\r]/.test(cell))).toEqual([]);
     const rows = file
@@ -179,8 +169,8 @@ async function expectCells({ planted, person }: World): Promise<void> {
   }
 }
 
-/** Whether an address leads to a page of the portal, by path, or to another site. */
-function toKind(address: string): string {
+/** Classifies the target of a link: this page, the portal or an external site. */
+function toTarget(address: string): string {
   if (address.startsWith('#')) return 'this page';
-  return /^\/(?![/\\])/.test(address) ? 'the portal' : `another: ${address}`;
+  return /^\/(?![/\\])/.test(address) ? 'the portal' : `external: ${address}`;
 }

@@ -12,53 +12,53 @@ const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', '
 
 export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
 
-// Processes of all services with empty stores, as after a first start. They are the stores of the test run, because
-// starting a stack takes half a minute.
+// Starts all services with empty stores, as after a first start. Uses the stores of the test run, because starting a
+// separate stack takes half a minute.
 export async function openNewcomerWorld() {
-  const closing: (() => Promise<void>)[] = [];
+  const cleanups: (() => Promise<void>)[] = [];
   const close = async () => {
-    for (const each of closing.reverse()) await each();
+    for (const each of cleanups.reverse()) await each();
   };
   try {
-    const [own, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
-    closing.push(own.close, redis.close);
-    const settings = settingsOf(own.prefix, { ...own.environment, REDIS_URL: redis.url });
-    const operate = createOperate(settings, closing);
+    const [stores, redis] = await Promise.all([openOwnStores(), openRedisDatabase()]);
+    cleanups.push(stores.close, redis.close);
+    const settings = createSettings(stores.prefix, { ...stores.environment, REDIS_URL: redis.url });
+    const operate = createOperate(settings, cleanups);
     await operate('identity', 'init');
-    return { ...(await startServices(settings, closing)), operate, query: own.query, close };
-  } catch (fault) {
+    return { ...(await startServices(settings, cleanups)), operate, query: stores.query, close };
+  } catch (error) {
     await close();
-    throw fault;
+    throw error;
   }
 }
 
-const groupOf = (prefix: string, service: string) => prefix + service;
+const toGroup = (prefix: string, service: string) => prefix + service;
 
-function settingsOf(prefix: string, stores: Readonly<Record<string, string>>): Record<string, string> {
+function createSettings(prefix: string, stores: Readonly<Record<string, string>>): Record<string, string> {
   return {
     ...stores,
     IDENTITY_PEPPER: randomBytes(32).toString('hex'),
     LOG_LEVEL: 'error',
-    LINKER_GROUP: groupOf(prefix, 'identity-linker'),
-    WRITER_GROUP: groupOf(prefix, 'event-writer'),
+    LINKER_GROUP: toGroup(prefix, 'identity-linker'),
+    WRITER_GROUP: toGroup(prefix, 'event-writer'),
   };
 }
 
-function createOperate(settings: Readonly<Record<string, string>>, closing: (() => Promise<void>)[]) {
-  // Commands use a stack of their working folder. This folder has none.
+function createOperate(settings: Readonly<Record<string, string>>, cleanups: (() => Promise<void>)[]) {
+  // Commands use the stack in their working directory, so they run in an empty directory.
   const cwd = mkdtempSync(join(tmpdir(), 'playline-newcomer-'));
-  closing.push(async () => rmSync(cwd, { recursive: true, force: true }));
+  cleanups.push(async () => rmSync(cwd, { recursive: true, force: true }));
   const env = { ...bareEnvironment(), ...settings };
-  /** Runs an operator command. @returns its output */
+  /** Runs an operator command. @returns the output of the command */
   return async (...args: string[]) => (await run(process.execPath, [mainOf('operator'), ...args], { cwd, env })).stdout;
 }
 
-async function startServices(settings: Readonly<Record<string, string>>, closing: (() => Promise<void>)[]) {
-  const start = async (service: string, own: Readonly<Record<string, string>> = {}) => {
-    const group = { CONSUMER_GROUP: groupOf(settings.TOPIC_PREFIX ?? '', service) };
+async function startServices(settings: Readonly<Record<string, string>>, cleanups: (() => Promise<void>)[]) {
+  const start = async (service: string, overrides: Readonly<Record<string, string>> = {}) => {
+    const group = { CONSUMER_GROUP: toGroup(settings.TOPIC_PREFIX ?? '', service) };
     const processes = openServiceProcesses(mainOf(service), { ...settings, ...group });
-    closing.push(processes.close);
-    await processes.start(own);
+    cleanups.push(processes.close);
+    await processes.start(overrides);
   };
   const [first = 0, second = 0, third = 0] = await freePorts(3);
   const gateways = [first, second].map((port) => `http://127.0.0.1:${port}`);
@@ -67,7 +67,7 @@ async function startServices(settings: Readonly<Record<string, string>>, closing
     start('gateway', { HTTP_PORT: String(first) }),
     start('gateway', { HTTP_PORT: String(second) }),
     ...['identity-linker', 'event-writer'].map((service) => start(service)),
-    // Only one erasure is requested.
+    // Only one erasure is requested, so a short batch window is enough.
     start('eraser', { BATCH_WINDOW_MS: '100' }),
     start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
   ]);

@@ -10,90 +10,90 @@ import { type NewcomerWorld, openNewcomerWorld } from './newcomer-world.ts';
 const run = promisify(execFile);
 const PASSWORD = 'correct horse battery';
 const LIVE_MAX_MS = 2_000;
-const STOP_MAX_MS = 1_000;
-const PATIENCE_MS = 30_000;
-/** Statuses of an erasure request without a person: with an accepted key, and with a refused one. */
-const [KNOWN, REFUSED] = [400, 401];
+const REVOCATION_MAX_MS = 1_000;
+const TIMEOUT_MS = 30_000;
+/** Statuses of an erasure request that names no person, with a valid key and with an invalid key. */
+const [VALID_KEY_STATUS, INVALID_KEY_STATUS] = [400, 401];
 
 let world: NewcomerWorld;
 let browser: Browser;
 let page: Page;
-const faults: string[] = [];
+const errors: string[] = [];
 
 beforeAll(async () => {
   world = await openNewcomerWorld();
   browser = await sharedBrowser();
   page = await (await browser.newContext({ viewport: { width: 1280, height: 900 } })).newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
+  page.setDefaultTimeout(TIMEOUT_MS);
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (line) => line.type() === 'error' && errors.push(line.text()));
 });
 afterAll(async () => {
   await closeContexts(browser);
   await world?.close();
 });
 
-const press = (name: string | RegExp) => page.getByRole('button', { name }).click();
-const heading = () => page.getByRole('heading', { level: 1 }).textContent();
-const textOfBlock = async (index: number) => (await page.locator('.sample code').nth(index).textContent()) ?? '';
+const clickButton = (name: string | RegExp) => page.getByRole('button', { name }).click();
+const readHeading = () => page.getByRole('heading', { level: 1 }).textContent();
+const readBlock = async (index: number) => (await page.locator('.sample code').nth(index).textContent()) ?? '';
 
-/** The link that `npm run accounts -- link` prints. */
-async function firstLink(): Promise<string> {
+/** Creates the link with `npm run accounts -- link`. */
+async function createFirstLink(): Promise<string> {
   return JSON.parse(await world.operate('accounts', 'link', '--json', '--origin', world.portal)).link;
 }
 
 async function becomeAdministrator(): Promise<void> {
-  await page.goto(await firstLink());
+  await page.goto(await createFirstLink());
   await page.getByLabel('Login').fill('ada@example.com');
   await page.getByLabel('Your name').fill('Ada');
   await page.getByLabel('Password', { exact: true }).fill(PASSWORD);
   await page.getByLabel('Repeat the password').fill(PASSWORD);
-  await press('Continue with the password');
-  expect(await heading()).toBe('Projects');
+  await clickButton('Continue with a password');
+  expect(await readHeading()).toBe('Projects');
 }
 
 async function createProject(): Promise<void> {
   await page.locator('summary', { hasText: 'Create a project' }).click();
   await page.getByLabel('Name').fill('Sky Islands');
-  await press('Create project');
-  expect(await heading()).toBe('Keys of development');
+  await clickButton('Create project');
+  expect(await readHeading()).toBe('Keys in development');
 }
 
-async function shownKey(): Promise<string> {
+async function readKey(): Promise<string> {
   const text = (await page.locator('.secret code').textContent()) ?? '';
   expect(text).toMatch(/^[ps]k_/);
   return text;
 }
 
 async function createKey(kind: 'publishable' | 'secret'): Promise<string> {
-  await press(`Create ${kind} key`);
-  expect(await heading()).toMatch(new RegExp(`^${kind} key$`, 'i'));
-  return shownKey();
+  await clickButton(`Create ${kind} key`);
+  expect(await readHeading()).toMatch(new RegExp(`^${kind} key$`, 'i'));
+  return readKey();
 }
 
-/** Status of an erasure request without a person, which starts no erasure. */
-async function statusOf(url: string, secret: string): Promise<number> {
+/** Checks a key with an erasure request that names no person and therefore starts no erasure. */
+async function checkKey(url: string, secret: string): Promise<number> {
   const headers = { 'x-service-api-key': secret };
   return (await fetch(`${url}/v1/audience/data`, { method: 'DELETE', headers })).status;
 }
 
-/** Finds the sender of the first event by id, and requests the erasure. */
+/** Finds the person by id and requests an erasure. */
 async function erasePlayer(id: string): Promise<string> {
   await page.getByRole('link', { name: 'People', exact: true }).click();
   await page.getByLabel('Id', { exact: true }).fill(id);
-  await press('Find');
+  await clickButton('Find');
   await page.locator('summary', { hasText: 'Erase this person' }).click();
   await page.getByLabel('Type the id again').fill(id);
-  await press('Erase this person');
-  expect(await heading()).toBe('Erasure requested');
+  await clickButton('Erase this person');
+  expect(await readHeading()).toBe('Erasure requested');
   return (await page.locator('.copyable code').textContent()) ?? '';
 }
 
-/** Waits until the person is erased, and downloads the receipt from the page. */
+/** Waits until the person is erased, then downloads the receipt from the page. */
 async function downloadReceipt(erasureId: string): Promise<Record<string, unknown>> {
   await page.getByRole('link', { name: 'Erasures', exact: true }).first().click();
   const link = page.getByRole('row', { name: erasureId }).getByRole('link', { name: 'Download' });
-  // Reloading the page in the meantime would slow the erasure down.
+  // Polls ClickHouse first, because reloading the page would slow down the erasure.
   const stored = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${erasureId}'`;
   await until('the person is erased', async () => Number(await world.query(stored)) > 0);
   await until('the receipt is on the page', async () => {
@@ -104,11 +104,11 @@ async function downloadReceipt(erasureId: string): Promise<Record<string, unknow
   return JSON.parse(readFileSync((await download.path()) ?? '', 'utf8'));
 }
 
-it('a new administrator creates a project and keys, sees the first event, and ends a key on every gateway', async () => {
+it('a new administrator can create a project, send a first event, and replace a key on every gateway', async () => {
   await becomeAdministrator();
   await createProject();
   await createKey('publishable');
-  const command = await textOfBlock(1);
+  const command = await readBlock(1);
   expect(command).toContain('/v1/audience/messages');
   await page.getByRole('link', { name: 'Back to keys' }).click();
   const secret = await createKey('secret');
@@ -118,38 +118,38 @@ it('a new administrator creates a project and keys, sees the first event, and en
   await page.getByRole('link', { name: 'Live', exact: true }).click();
   await page.locator('.counts', { hasText: /seen/i }).waitFor();
   const { stdout } = await run('bash', ['-c', command]);
-  const answeredAt = performance.now();
+  const respondedAt = performance.now();
   expect(JSON.parse(stdout)).toMatchObject({ accepted: 1 });
   const row = page.locator('.live tbody tr', { hasText: 'level_started' });
   await row.waitFor();
-  const seenMs = performance.now() - answeredAt;
+  const seenMs = performance.now() - respondedAt;
   expect(await row.textContent()).toMatch(/accepted|stored/);
   await row.locator('.outcome.stored').waitFor();
   expect(seenMs).toBeLessThan(LIVE_MAX_MS);
 
   await page.goto(keys);
-  for (const url of world.gateways) expect(await statusOf(url, secret)).toBe(KNOWN);
+  for (const url of world.gateways) expect(await checkKey(url, secret)).toBe(VALID_KEY_STATUS);
   await page.locator('summary', { hasText: 'Refresh the secret key' }).click();
   const form = page.locator('form', { has: page.getByRole('button', { name: 'Refresh secret key' }) });
   await form.getByLabel('Type development').fill('development');
-  await press('Refresh secret key');
+  await clickButton('Refresh secret key');
   await page.locator('.secret code').waitFor();
   const refreshedAt = performance.now();
-  const stops = world.gateways.map(async (url) => {
-    await until('the old key is refused', async () => (await statusOf(url, secret)) === REFUSED);
+  const delays = world.gateways.map(async (url) => {
+    await until('the gateway rejects the old key', async () => (await checkKey(url, secret)) === INVALID_KEY_STATUS);
     return performance.now() - refreshedAt;
   });
-  for (const ms of await Promise.all(stops)) expect(ms).toBeLessThan(STOP_MAX_MS);
-  const successor = await shownKey();
-  for (const url of world.gateways) expect(await statusOf(url, successor)).toBe(KNOWN);
-  expect(faults).toEqual([]);
+  for (const ms of await Promise.all(delays)) expect(ms).toBeLessThan(REVOCATION_MAX_MS);
+  const newKey = await readKey();
+  for (const url of world.gateways) expect(await checkKey(url, newKey)).toBe(VALID_KEY_STATUS);
+  expect(errors).toEqual([]);
 });
 
-it('the administrator then erases the player and downloads the receipt', async () => {
+it('the administrator can then erase the player and download the receipt', async () => {
   const erasureId = await erasePlayer('player-1');
   const receipt = await downloadReceipt(erasureId);
   expect(receipt).toMatchObject({ erasureId, closureCount: 1, visiblyErasedAt: expect.any(String) });
   expect(JSON.stringify(receipt)).not.toContain('player-1');
   const events = await world.query("SELECT count() FROM events WHERE anonymous_id = 'player-1'");
-  expect([Number(events), faults]).toEqual([0, []]);
+  expect([Number(events), errors]).toEqual([0, []]);
 });

@@ -3,23 +3,23 @@ import { type DefaultTreeAdapterTypes, parse } from 'parse5';
 type Node = DefaultTreeAdapterTypes.Node;
 type Element = DefaultTreeAdapterTypes.Element;
 
-export type Shape = ReturnType<typeof shapeOf>;
+export type Shape = ReturnType<typeof readShape>;
 
 const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'poster', 'data', 'ping', 'background']);
 
-/** The parts of a page as a browser parses it. */
-export function shapeOf(page: string) {
-  /** With the names of their attributes; sorted, because sessions of the same time have no order. */
+/** Parses a page as a browser does, and returns its elements, text and attribute values. */
+export function readShape(page: string) {
+  /** Tag and attribute names. Sorted, because sessions with the same timestamp have no defined order. */
   const elements: string[] = [];
   const texts: string[] = [];
-  /** Values of attributes that link to something or load something. */
+  /** Values of attributes that link to or load a resource. */
   const addresses: string[] = [];
-  /** Values of all other attributes: what a user hears, types or copies. */
+  /** Values of all other attributes, which users can hear, submit or copy. */
   const values: string[] = [];
   const links: string[] = [];
   forEachNode(parse(page), (node) => {
     if (node.nodeName === '#text') texts.push((node as DefaultTreeAdapterTypes.TextNode).value);
-    if (node.nodeName === '#comment') elements.push('a comment');
+    if (node.nodeName === '#comment') elements.push('comment');
     if (!('tagName' in node)) return;
     const names = node.attrs.map(({ name }) => name).sort();
     elements.push([node.tagName, ...names].join(' '));
@@ -28,7 +28,7 @@ export function shapeOf(page: string) {
       (ADDRESSES.has(name) ? addresses : values).push(value);
     }
   });
-  return { elements: elements.sort(), text: asRead(texts.join('')), addresses, links, values };
+  return { elements: elements.sort(), text: normalize(texts.join('')), addresses, links, values };
 }
 
 function forEachNode(node: Node, visit: (node: Node) => void): void {
@@ -37,6 +37,6 @@ function forEachNode(node: Node, visit: (node: Node) => void): void {
   if ('content' in node) forEachNode((node as Element & { content: Node }).content, visit);
 }
 
-/** A text as an HTML parser returns it: with one kind of line end, without characters that HTML does not allow. */
-export const asRead = (text: string): string =>
+/** Normalises text as an HTML parser does: line breaks become \n, and invalid characters are removed. */
+export const normalize = (text: string): string =>
   text.replace(/\r\n?/g, '\n').toWellFormed().replaceAll('\u0000', '').replaceAll('\ufffd', '');

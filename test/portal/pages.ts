@@ -10,100 +10,100 @@ import type { PortalPage } from '../../services/portal/src/frame/page.ts';
 import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Response } from '../../services/portal/src/test/test-browser.ts';
-import type { Planted } from './planted.ts';
-import { STORED_ID, TRACE_ID } from './planted-portal.ts';
+import type { Seed } from './seed.ts';
+import { STORED_ID, TRACE_ID } from './seeded-portal.ts';
 
 export type { Response };
 
-/** How to request a page of the portal, and how to fill each of its forms. */
+/** How to request a portal page and how to fill in each of its forms. */
 export interface PageUse {
-  /** Values of path parameters other than `:project` and `:environment`. */
-  readonly params?: (planted: Planted) => Readonly<Record<string, string>>;
-  readonly query?: (planted: Planted) => Readonly<Record<string, string>>;
+  /** Path parameters other than `:project` and `:environment`. */
+  readonly params?: (seed: Seed) => Readonly<Record<string, string>>;
+  readonly query?: (seed: Seed) => Readonly<Record<string, string>>;
   readonly actions?: Readonly<Record<string, ActionUse>>;
-  /** True when a script requests it, so it is not a page for people. */
+  /** True if scripts request this path, so it is not a page for users. */
   readonly isData?: boolean;
 }
 
 export interface ActionUse {
-  /** Fields that name no object of a project or an account. */
-  readonly plain?: (planted: Planted) => Readonly<Record<string, string>>;
-  /** Fields that name an object of a project or an account by its id. */
-  readonly refers?: (planted: Planted) => Readonly<Record<string, string>>;
+  /** Fields that do not reference an object. */
+  readonly fields?: (seed: Seed) => Readonly<Record<string, string>>;
+  /** Fields that reference an object of a project or an account by its id. */
+  readonly references?: (seed: Seed) => Readonly<Record<string, string>>;
 }
 
-const confirmEnvironment = ({ environment }: Planted) => ({ confirm: environment });
-const rateLimitKey = ({ rateLimitKeyId }: Planted) => ({ key: rateLimitKeyId });
-const collection = ({ contractAddress }: Planted) => ({ chain: 'demo-chain', contract: contractAddress });
-const signableKey = ({ address }: Planted) => ({ address });
-const analyst = ({ members }: Planted) => ({ account: members.analyst });
-const invited = ({ invitedId }: Planted) => ({ account: invitedId });
+const confirmEnvironment = ({ environment }: Seed) => ({ confirm: environment });
+const rateLimitKey = ({ rateLimitKeyId }: Seed) => ({ key: rateLimitKeyId });
+const collection = ({ contractAddress }: Seed) => ({ chain: 'demo-chain', contract: contractAddress });
+const signableKey = ({ address }: Seed) => ({ address });
+const analyst = ({ members }: Seed) => ({ account: members.analyst });
+const invited = ({ invitedId }: Seed) => ({ account: invitedId });
 
 export const PASSWORDS = { password: 'correct horse battery', repeated: 'correct horse battery' };
-const person = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
+const invitee = { login: 'newcomer', name: 'Newcomer', ...PASSWORDS };
 
-const linkUse = (codeOf: (planted: Planted) => string): Pick<PageUse, 'query' | 'actions'> => ({
-  query: (planted) => ({ code: codeOf(planted) }),
-  actions: { accept: { plain: (planted) => ({ code: codeOf(planted), ...person }) } },
+const linkUse = (getCode: (seed: Seed) => string): Pick<PageUse, 'query' | 'actions'> => ({
+  query: (seed) => ({ code: getCode(seed) }),
+  actions: { accept: { fields: (seed) => ({ code: getCode(seed), ...invitee }) } },
 });
-/** A signed-in user may accept an invitation with their existing account. */
+/** A signed-in user can accept an invitation with an existing account. */
 const invitationUse: PageUse = {
   query: ({ invitationCode }) => ({ code: invitationCode }),
   actions: {
     ...linkUse(({ invitationCode }) => invitationCode).actions,
-    join: { plain: ({ invitationCode }) => ({ code: invitationCode }) },
+    join: { fields: ({ invitationCode }) => ({ code: invitationCode }) },
   },
 };
-const passkeyUse = (codeOf: (planted: Planted) => string): PageUse => ({
+const passkeyUse = (getCode: (seed: Seed) => string): PageUse => ({
   isData: true,
-  query: (planted) => ({ code: codeOf(planted), login: 'newcomer', name: 'Newcomer' }),
+  query: (seed) => ({ code: getCode(seed), login: 'newcomer', name: 'Newcomer' }),
 });
 
-/** All pages, by path. The tests fail for a page that is missing here: add how to fill it. */
+/** All pages by path. The tests fail if a page is missing. */
 export const PAGE_USES: Readonly<Record<string, PageUse>> = {
-  '/': { actions: { create: { plain: () => ({ name: 'Another game' }) } } },
+  '/': { actions: { create: { fields: () => ({ name: 'Another game' }) } } },
   '/projects/:project': {
     actions: {
-      rename: { plain: () => ({ name: 'Renamed' }) },
-      'add-environment': { plain: () => ({ environment: 'added', kind: 'development' }) },
-      archive: { plain: ({ project }) => ({ confirm: project.name }) },
+      rename: { fields: () => ({ name: 'Renamed' }) },
+      'add-environment': { fields: () => ({ environment: 'added', kind: 'development' }) },
+      archive: { fields: ({ project }) => ({ confirm: project.name }) },
     },
   },
   '/projects/:project/environments/:environment/keys': {
     actions: {
-      create: { plain: () => ({ kind: 'secret', name: 'Created' }) },
-      refresh: { plain: (planted) => ({ kind: 'publishable', ...confirmEnvironment(planted) }) },
-      revoke: { plain: (planted) => ({ kind: 'secret', ...confirmEnvironment(planted) }) },
-      origins: { plain: () => ({ origins: 'https://game.example' }) },
-      test: { plain: () => ({ key: 'none' }) },
+      create: { fields: () => ({ kind: 'secret', name: 'Created' }) },
+      refresh: { fields: (seed) => ({ kind: 'publishable', ...confirmEnvironment(seed) }) },
+      revoke: { fields: (seed) => ({ kind: 'secret', ...confirmEnvironment(seed) }) },
+      origins: { fields: () => ({ origins: 'https://game.example' }) },
+      test: { fields: () => ({ key: 'none' }) },
     },
   },
   '/projects/:project/environments/:environment/collections': {
     actions: {
-      link: { plain: () => ({ chain: 'demo-chain', contract: `0x${'7'.repeat(40)}`, name: 'Linked' }) },
-      rename: { plain: () => ({ name: 'Renamed' }), refers: collection },
-      relink: { refers: collection },
-      unlink: { plain: () => ({ confirm: 'unlink' }), refers: collection },
+      link: { fields: () => ({ chain: 'demo-chain', contract: `0x${'7'.repeat(40)}`, name: 'Linked' }) },
+      rename: { fields: () => ({ name: 'Renamed' }), references: collection },
+      relink: { references: collection },
+      unlink: { fields: () => ({ confirm: 'unlink' }), references: collection },
     },
   },
   '/projects/:project/environments/:environment/signable-keys': {
     actions: {
-      create: { plain: () => ({ name: 'Created' }) },
-      disable: { refers: signableKey },
-      enable: { refers: ({ disabledAddress }) => ({ address: disabledAddress }) },
+      create: { fields: () => ({ name: 'Created' }) },
+      disable: { references: signableKey },
+      enable: { references: ({ disabledAddress }) => ({ address: disabledAddress }) },
     },
   },
   '/projects/:project/environments/:environment/live': {
     query: () => ({ find: STORED_ID }),
-    actions: { person: { plain: () => ({ person: 'player-0' }) } },
+    actions: { person: { fields: () => ({ person: 'player-0' }) } },
   },
   '/projects/:project/environments/:environment/live/events': { isData: true },
   '/projects/:project/environments/:environment/rejections': { query: () => ({ trace: TRACE_ID }) },
   '/projects/:project/environments/:environment/people': {
     actions: {
-      search: { refers: ({ personKey }) => ({ kind: 'key', id: personKey }) },
-      erase: { plain: () => ({ kind: 'anonymous', id: 'player-0', confirm: 'player-0' }) },
-      unlink: { plain: () => ({ kind: 'anonymous', id: 'player-0' }) },
+      search: { references: ({ personKey }) => ({ kind: 'key', id: personKey }) },
+      erase: { fields: () => ({ kind: 'anonymous', id: 'player-0', confirm: 'player-0' }) },
+      unlink: { fields: () => ({ kind: 'anonymous', id: 'player-0' }) },
     },
   },
   '/projects/:project/environments/:environment/erasures': {},
@@ -118,27 +118,27 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/instance/audit': {},
   '/projects/:project/environments/:environment/limits': {
     actions: {
-      limit: { plain: () => ({ 'per-second': '5', burst: '6' }) },
-      cap: { plain: () => ({ 'per-second': '80000', burst: '800000' }) },
+      limit: { fields: () => ({ 'per-second': '5', burst: '6' }) },
+      cap: { fields: () => ({ 'per-second': '80000', burst: '800000' }) },
     },
   },
   '/instance/rate-limit-keys': {
     actions: {
-      create: { plain: () => ({ partner: 'A partner', calls: '7', window: '60' }) },
-      refresh: { refers: rateLimitKey },
-      revoke: { refers: rateLimitKey },
+      create: { fields: () => ({ partner: 'A partner', calls: '7', window: '60' }) },
+      refresh: { references: rateLimitKey },
+      revoke: { references: rateLimitKey },
     },
   },
   '/sign-in': {
     query: () => ({ again: '1' }),
     actions: {
-      password: { plain: () => ({ login: 'unknown', password: 'not the password' }) },
-      passkey: { plain: () => ({ response: '{}' }) },
+      password: { fields: () => ({ login: 'unknown', password: 'not the password' }) },
+      passkey: { fields: () => ({ response: '{}' }) },
       openid: {},
     },
   },
   '/sign-in/passkey': { isData: true },
-  // No sign-in was started here, so the callback is refused.
+  // Rejected, because no sign-in was started.
   '/sign-in/openid': { isData: true, query: () => ({ state: 'unknown', code: 'none' }) },
   '/sign-out': { actions: { 'sign-out': {} } },
   '/first-sign-in': linkUse(({ firstCode }) => firstCode),
@@ -149,46 +149,46 @@ export const PAGE_USES: Readonly<Record<string, PageUse>> = {
   '/reset/passkey': passkeyUse(({ invitationCode }) => invitationCode),
   '/settings': {
     actions: {
-      rename: { plain: () => ({ name: 'Renamed' }) },
-      password: { plain: () => PASSWORDS },
-      'add-passkey': { plain: () => ({ name: 'Created', response: '{}' }) },
-      'remove-passkey': { refers: ({ passkeyId }) => ({ passkey: passkeyId }) },
+      rename: { fields: () => ({ name: 'Renamed' }) },
+      password: { fields: () => PASSWORDS },
+      'add-passkey': { fields: () => ({ name: 'Created', response: '{}' }) },
+      'remove-passkey': { references: ({ passkeyId }) => ({ passkey: passkeyId }) },
       'link-openid': {},
       'unlink-openid': {},
-      end: { refers: ({ sessionId }) => ({ session: sessionId }) },
+      end: { references: ({ sessionId }) => ({ session: sessionId }) },
       'end-others': {},
     },
   },
   '/settings/passkey': { isData: true },
   '/projects/:project/members': {
     actions: {
-      invite: { plain: () => ({ name: 'Invited', role: 'analyst' }) },
-      role: { plain: () => ({ role: 'developer' }), refers: analyst },
-      remove: { refers: analyst },
-      revoke: { refers: invited },
+      invite: { fields: () => ({ name: 'Invited', role: 'analyst' }) },
+      role: { fields: () => ({ role: 'developer' }), references: analyst },
+      remove: { references: analyst },
+      revoke: { references: invited },
     },
   },
   '/instance/accounts': {
     actions: {
-      invite: { plain: () => ({ name: 'Invited' }) },
-      revoke: { refers: invited },
-      appoint: { refers: analyst },
-      dismiss: { refers: analyst },
-      disable: { refers: analyst },
-      enable: { refers: ({ disabledId }) => ({ account: disabledId }) },
-      remove: { refers: ({ disabledId, disabledLogin }) => ({ account: disabledId, confirm: disabledLogin }) },
+      invite: { fields: () => ({ name: 'Invited' }) },
+      revoke: { references: invited },
+      appoint: { references: analyst },
+      dismiss: { references: analyst },
+      disable: { references: analyst },
+      enable: { references: ({ disabledId }) => ({ account: disabledId }) },
+      remove: { references: ({ disabledId, disabledLogin }) => ({ account: disabledId, confirm: disabledLogin }) },
     },
   },
 };
 
-/** Routes that are no pages. They send the same bytes to everybody. */
-export const OTHER_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
+/** Routes that are not pages and return the same response to every user. */
+export const EXEMPT_ROUTES: readonly RegExp[] = [/^GET \/assets\/[\w.-]+$/, /^(GET|POST) \/\{\*unknown\}$/];
 
 const SECRET = Buffer.alloc(32, 1);
 
 const MEMORY_BYTES = 1024 * 1024;
 
-export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
+export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] {
   const frame = {
     origin: new URL(origin),
     sessions: parts.sessions,
@@ -212,69 +212,69 @@ export function pagesOf({ parts, origin }: TestPortal): readonly PortalPage[] {
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 
-/** @throws Error for a page that is not in the table */
-export function useOf(path: string): PageUse {
+/** @throws Error if the page is not in PAGE_USES */
+export function getPageUse(path: string): PageUse {
   const use = PAGE_USES[path];
   if (use !== undefined) return use;
-  throw new Error(`The page ${path} is missing in PAGE_USES: add how to fill its path and its forms.`);
+  throw new Error(`The page ${path} is missing from PAGE_USES. Add its path parameters and forms.`);
 }
 
-/** @throws Error for a form that is not in the table */
-export function actionUseOf(path: string, action: string): ActionUse {
-  const use = useOf(path).actions?.[action];
+/** @throws Error if the form is not in PAGE_USES */
+export function getActionUse(path: string, action: string): ActionUse {
+  const use = getPageUse(path).actions?.[action];
   if (use !== undefined) return use;
-  throw new Error(`The form ${action} of ${path} is missing in PAGE_USES: add how to fill it.`);
+  throw new Error(`The form ${action} on ${path} is missing from PAGE_USES. Add its fields.`);
 }
 
-export function pathFor(path: string, planted: Planted, environment = planted.environment): string {
-  const { params, query } = useOf(path);
-  const names: Record<string, string> = { project: planted.id, environment, ...params?.(planted) };
-  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(names[name] ?? ''));
-  return query === undefined ? filled : `${filled}?${new URLSearchParams(query(planted))}`;
+export function pathFor(path: string, seed: Seed, environment = seed.environment): string {
+  const { params, query } = getPageUse(path);
+  const values: Record<string, string> = { project: seed.id, environment, ...params?.(seed) };
+  const filled = path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(values[name] ?? ''));
+  return query === undefined ? filled : `${filled}?${new URLSearchParams(query(seed))}`;
 }
 
 const LIVE = '/projects/:project/environments/:environment/live';
 const REJECTIONS = '/projects/:project/environments/:environment/rejections';
 
-/** The list of stored messages for a span of time, which belongs to the page Live. */
-export function storedPathFor(planted: Planted): string {
-  return `${pathFor(LIVE, planted).split('?')[0]}?since=2026-01-01T00:00`;
+/** The path of the Live page with a list of stored messages. */
+export function storedMessagesPath(seed: Seed): string {
+  return `${pathFor(LIVE, seed).split('?')[0]}?since=2026-01-01T00:00`;
 }
 
-export const FILES: readonly ((planted: Planted) => string)[] = [
-  (planted) => `${storedPathFor(planted)}&as=csv`,
-  (planted) => `/projects/${encodeURIComponent(planted.id)}/audit?as=csv`,
-  (planted) => `${pathFor(REJECTIONS, planted).split('?')[0]}?as=csv`,
-  (planted) => `${pathFor('/projects/:project/environments/:environment/mints', planted)}?as=csv`,
-  (planted) => `${pathFor('/projects/:project/environments/:environment/activities', planted)}?as=csv`,
+export const EXPORTS: readonly ((seed: Seed) => string)[] = [
+  (seed) => `${storedMessagesPath(seed)}&as=csv`,
+  (seed) => `/projects/${encodeURIComponent(seed.id)}/audit?as=csv`,
+  (seed) => `${pathFor(REJECTIONS, seed).split('?')[0]}?as=csv`,
+  (seed) => `${pathFor('/projects/:project/environments/:environment/mints', seed)}?as=csv`,
+  (seed) => `${pathFor('/projects/:project/environments/:environment/activities', seed)}?as=csv`,
 ];
 
-/** A user whose forms always have valid tokens. */
-export interface Person {
+/** An HTTP client that adds a valid token to each form. */
+export interface Client {
   get(path: string): Promise<Response>;
   send(path: string, form: string, values: Readonly<Record<string, string>>): Promise<Response>;
 }
 
-/** Signs an account in. @param accountId null for a visitor without a session */
-export async function personOf(portal: TestPortal, accountId: string | null): Promise<Person> {
+/** Opens a client that is signed in to an account. @param accountId null for a client without a session */
+export async function openClient(portal: TestPortal, accountId: string | null): Promise<Client> {
   const browser = portal.browser();
   let sessionId = '';
   if (accountId !== null) {
     const revision = (await portal.parts.accounts.all()).find(({ id }) => id === accountId)?.revision ?? 0;
-    const of = { accountId, accountRevision: revision };
-    const created = await portal.parts.sessions.create({ ...of, userAgent: 'a test', address: '127.0.0.1' });
+    const account = { accountId, accountRevision: revision };
+    const created = await portal.parts.sessions.create({ ...account, userAgent: 'a test', address: '127.0.0.1' });
     browser.keep(created.text);
     sessionId = created.session.id;
   }
   return {
     get: browser.get,
     send: (path, form, values) => {
-      const token = createFormTokens(SECRET).issue({ sessionId, path: decodedPath(path), action: form });
-      // A random client address for each form, because the limit of forms per address is not under test here.
+      const token = createFormTokens(SECRET).issue({ sessionId, path: decodePath(path), action: form });
+      // Each form uses a random client address to avoid the rate limit per address.
       const headers = { 'x-forwarded-for': `10.${randomInt(256)}.${randomInt(256)}.${randomInt(256)}` };
       return browser.post(path, new URLSearchParams({ form, token, ...values }), headers);
     },
   };
 }
 
-const decodedPath = (path: string) => new URL(path, 'http://localhost').pathname;
+const decodePath = (path: string) => new URL(path, 'http://localhost').pathname;

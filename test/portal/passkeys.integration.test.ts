@@ -9,8 +9,8 @@ let portal: TestPortal;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
-let devices: CDPSession;
-const faults: string[] = [];
+let protocol: CDPSession;
+const errors: string[] = [];
 
 beforeAll(async () => {
   portal = await openPortal();
@@ -18,19 +18,19 @@ beforeAll(async () => {
   context = await browser.newContext();
   context.setDefaultTimeout(20_000);
   page = await context.newPage();
-  page.on('pageerror', (fault) => void faults.push(String(fault)));
+  page.on('pageerror', (error) => void errors.push(String(error)));
   page.on('console', (message) => {
-    if (message.type() === 'error') faults.push(message.text());
+    if (message.type() === 'error') errors.push(message.text());
   });
-  devices = await context.newCDPSession(page);
-  await devices.send('WebAuthn.enable');
+  protocol = await context.newCDPSession(page);
+  await protocol.send('WebAuthn.enable');
 });
 afterAll(async () => {
   await closeContexts(browser);
   await portal?.close();
 });
 
-/** A virtual authenticator that stores passkeys and verifies the user. */
+/** Adds a virtual authenticator that stores passkeys and verifies the user. */
 async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
   const options = {
     transport,
@@ -40,12 +40,12 @@ async function addDevice(transport: 'internal' | 'usb'): Promise<string> {
     protocol: 'ctap2' as const,
     automaticPresenceSimulation: true,
   };
-  return (await devices.send('WebAuthn.addVirtualAuthenticator', { options })).authenticatorId;
+  return (await protocol.send('WebAuthn.addVirtualAuthenticator', { options })).authenticatorId;
 }
 
 const button = (name: string) => page.getByRole('button', { name });
 
-it('a passkey creates the first administrator, signs in without a login, and can be added and removed', async () => {
+it('passkeys can create the first administrator, sign in without a login, and be added and removed', async () => {
   await addDevice('internal');
   const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: portal.parts.oneTime });
   await page.goto(`${portal.origin}/first-sign-in?code=${code}`);
@@ -74,5 +74,5 @@ it('a passkey creates the first administrator, signs in without a login, and can
   expect((await portal.parts.accounts.all())[0]!.passkeys.map(({ name }) => name)).toEqual(['First passkey']);
   await button('Remove First passkey').click();
   await page.locator('.message.failed').waitFor();
-  expect(faults.filter((fault) => !fault.includes('409'))).toEqual([]);
+  expect(errors.filter((error) => !error.includes('409'))).toEqual([]);
 });

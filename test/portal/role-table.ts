@@ -1,6 +1,6 @@
-/** Kinds of users, in ascending order of rights. A stranger has signed in and has no role in the project. */
-export const CALLERS = ['visitor', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
-export type Caller = (typeof CALLERS)[number];
+/** User types, from least to most privileged. A stranger is signed in but has no role in the project. */
+export const USER_TYPES = ['visitor', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+export type UserType = (typeof USER_TYPES)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';
 const DEVELOPERS = 'sign-in 404 404 200 200 200';
@@ -8,15 +8,15 @@ const SIGNED_IN = 'sign-in 200 200 200 200 200';
 const ADMINISTRATORS = 'sign-in 404 404 404 404 200';
 const PUBLIC = '200 200 200 200 200 200';
 
-// Expected statuses by page and form, one for each kind of user. `sign-in` is a redirect to the sign-in page. Forms
-// with `fresh` require a sign-in within the last ten minutes.
-export const ANSWERS: Readonly<Record<string, string>> = {
+// Expected statuses by page and form, one per user type. `sign-in` means a redirect to the sign-in page, and `fresh`
+// means that the form requires a sign-in within the last ten minutes.
+export const EXPECTED_STATUSES: Readonly<Record<string, string>> = {
   'GET /': SIGNED_IN,
   'POST / create': 'sign-in 404 404 404 404 303',
   'GET /projects/:project': READERS,
   'POST /projects/:project rename': 'sign-in 404 404 404 303 303',
   'POST /projects/:project add-environment': 'sign-in 404 404 303 303 303',
-  // 409: the project has live keys, which must be revoked first.
+  // 409: the project still has live keys.
   'POST /projects/:project archive': 'sign-in 404 404 404 409 409 fresh',
   'GET /projects/:project/environments/:environment/keys': READERS,
   // 409: a key already exists.
@@ -28,11 +28,11 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /projects/:project/environments/:environment/collections': READERS,
   'POST /projects/:project/environments/:environment/collections link': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/collections rename': 'sign-in 404 404 303 303 303',
-  // 409: the collection is linked to this project already.
+  // 409: the collection is already linked to this project.
   'POST /projects/:project/environments/:environment/collections relink': 'sign-in 404 404 409 409 409',
   'POST /projects/:project/environments/:environment/collections unlink': 'sign-in 404 404 404 303 303',
   'GET /projects/:project/environments/:environment/signable-keys': READERS,
-  // 409: the portal has no public key of the signer.
+  // 409: the portal has no signer public key.
   'POST /projects/:project/environments/:environment/signable-keys create': 'sign-in 404 404 409 409 409 fresh',
   'POST /projects/:project/environments/:environment/signable-keys disable': 'sign-in 404 404 303 303 303',
   'POST /projects/:project/environments/:environment/signable-keys enable': 'sign-in 404 404 303 303 303 fresh',
@@ -69,7 +69,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'GET /sign-out': SIGNED_IN,
   'POST /sign-out sign-out': 'sign-in 303 303 303 303 303',
   'GET /first-sign-in': PUBLIC,
-  // 404: an administrator exists now, so the link is void.
+  // 404: an administrator already exists, so the link is invalid.
   'POST /first-sign-in accept': '303 303 303 303 303 404',
   'GET /first-sign-in/passkey': PUBLIC,
   'GET /invitation': PUBLIC,
@@ -84,7 +84,7 @@ export const ANSWERS: Readonly<Record<string, string>> = {
   'POST /settings password': 'sign-in 303 303 303 303 303 fresh',
   // 400: the value is not a passkey.
   'POST /settings add-passkey': 'sign-in 400 400 400 400 400 fresh',
-  // 409: the owner's only credential.
+  // 409: the passkey is the owner's only credential.
   'POST /settings remove-passkey': 'sign-in 404 404 404 409 404 fresh',
   'POST /settings link-openid': 'sign-in 303 303 303 303 303 fresh',
   // 409: the account is not linked.

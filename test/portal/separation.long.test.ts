@@ -3,43 +3,45 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createPortalApp } from '../../services/portal/src/app.ts';
 import {
-  actionUseOf,
-  FILES,
-  OTHER_ROUTES,
-  type Person,
-  pagesOf,
+  type Client,
+  EXEMPT_ROUTES,
+  EXPORTS,
+  getActionUse,
+  getPageUse,
+  listPages,
+  openClient,
   pathFor,
-  personOf,
   type Response,
-  storedPathFor,
-  useOf,
+  storedMessagesPath,
 } from './pages.ts';
-import { type Planted, plant, plantedNowhere } from './planted.ts';
-import { openPlantedPortal, type PlantedPortal } from './planted-portal.ts';
-import { recordsOf, textsOf } from './records-of.ts';
+import { readDistinctTexts, readRecords } from './project-records.ts';
+import { createMissingSeed, type Seed, seedProject } from './seed.ts';
+import { openSeededPortal, type SeededPortal } from './seeded-portal.ts';
 
-const MARK = 'zq-of-the-other';
-/** Id of no project, with the prefix of both others. */
-const NOWHERE = 'demo-3';
+const MARKER = 'zq-other-project';
+/** The id of a project that does not exist. Has the same prefix as the ids of both projects. */
+const MISSING_ID = 'demo-3';
 
 interface World {
-  readonly portal: PlantedPortal;
-  readonly own: Planted;
-  readonly other: Planted;
-  /** Signs in again a member of our project with this role, because some forms end all of the member's sessions. */
-  signIn(role: Role): Promise<Person>;
+  readonly portal: SeededPortal;
+  readonly project: Seed;
+  readonly otherProject: Seed;
+  /** Signs in as a member of `project`. Called before each request, because some forms end all sessions. */
+  signIn(role: Role): Promise<Client>;
 }
 
-/** Opens a portal with two projects. The id of one is a prefix of the other's id. */
-async function openWorld([ownId, otherId]: readonly [string, string]): Promise<World> {
-  const portal = await openPlantedPortal();
-  const other = await plant(portal, { id: otherId, textOf: (field) => `${MARK} ${field}`, environment: 'lab' });
-  const own = await plant(portal, { id: ownId, textOf: (field) => `own ${field}`, environment: 'shed' });
+/** Opens a portal with two projects, where one project id is a prefix of the other id. */
+async function openWorld([projectId, otherId]: readonly [string, string]): Promise<World> {
+  const portal = await openSeededPortal();
+  const seed = (id: string, prefix: string, environment: string) =>
+    seedProject(portal, { id, toText: (field) => `${prefix} ${field}`, environment });
+  const otherProject = await seed(otherId, MARKER, 'lab');
+  const project = await seed(projectId, 'own', 'shed');
   const signIn = async (role: Role) => {
-    await portal.parts.sessions.endAll(own.members[role]);
-    return personOf(portal, own.members[role]);
+    await portal.parts.sessions.endAll(project.members[role]);
+    return openClient(portal, project.members[role]);
   };
-  return { portal, own, other, signIn };
+  return { portal, project, otherProject, signIn };
 }
 
 interface Attempt {
@@ -49,66 +51,65 @@ interface Attempt {
   readonly values: Readonly<Record<string, string>>;
 }
 
-type AnsweredBy = (person: Person, attempt: Attempt) => Promise<Response>;
-const answerTo: AnsweredBy = (person, { action, path, values }) =>
-  action === null ? person.get(path) : person.send(path, action, values);
+const sendAttempt = (client: Client, { action, path, values }: Attempt): Promise<Response> =>
+  action === null ? client.get(path) : client.send(path, action, values);
 
-// All pages and forms, aimed at the objects of `at`: by the path, or under our own path by ids in the form. Forms are
-// sent to the first two paths, because a path is resolved the same way for pages and forms.
-function triesAt({ portal, own }: World, at: Planted): Attempt[] {
-  return pagesOf(portal).flatMap(({ path: page, actions = {} }) => [
-    ...pathsAt(page, own, at).flatMap((path, index): Attempt[] => [
+// Requests every page and form with references to `target`, either in the path or in the fields of a form of `project`.
+// Forms use only the first two paths, because the portal resolves the paths of pages and forms in the same way.
+function createAttempts({ portal, project }: World, target: Seed): Attempt[] {
+  return listPages(portal).flatMap(({ path: page, actions = {} }) => [
+    ...listPaths(page, project, target).flatMap((path, index): Attempt[] => [
       { page, action: null, path, values: {} },
       ...(index < 2 ? Object.keys(actions) : []).map((action) => ({
         page,
         action,
         path,
-        values: valuesOf(page, action, at),
+        values: toValues(page, action, target),
       })),
     ]),
     ...Object.keys(actions).flatMap((action): Attempt[] => {
-      const { plain = () => ({}), refers } = actionUseOf(page, action);
-      if (refers === undefined) return [];
-      return [{ page, action, path: pathFor(page, own), values: { ...plain(own), ...refers(at) } }];
+      const { fields = () => ({}), references } = getActionUse(page, action);
+      if (references === undefined) return [];
+      return [{ page, action, path: pathFor(page, project), values: { ...fields(project), ...references(target) } }];
     }),
   ]);
 }
 
-/** The paths of a page that name `at`: by project, by environment, or by both. */
-function pathsAt(page: string, own: Planted, at: Planted): string[] {
-  if (page.includes(':environment'))
+/** The paths of a page that reference `target` by project, by environment, or by both. */
+function listPaths(page: string, project: Seed, target: Seed): string[] {
+  if (page.includes(':environment')) {
+    // The ids of objects in the target project, under the path of `project`.
+    const mixed = { ...target, id: project.id, environment: project.environment };
     return [
-      pathFor(page, at),
-      pathFor(page, own, at.environment),
-      pathFor(page, at, own.environment),
-      pathFor(page, at, 'production'),
-      pathFor(page, own, at.environmentId),
-      pathFor(page, { ...own, id: at.environmentId }),
-      // An object of the other project by its id, under the path of our project.
-      ...(useOf(page).params === undefined ? [] : [pathFor(page, { ...at, ...scopeOf(own) })]),
+      pathFor(page, target),
+      pathFor(page, project, target.environment),
+      pathFor(page, target, project.environment),
+      pathFor(page, target, 'production'),
+      pathFor(page, project, target.environmentId),
+      pathFor(page, { ...project, id: target.environmentId }),
+      ...(getPageUse(page).params === undefined ? [] : [pathFor(page, mixed)]),
     ];
-  return page.includes(':') ? [pathFor(page, at)] : [];
+  }
+  return page.includes(':') ? [pathFor(page, target)] : [];
 }
 
-const scopeOf = ({ id, environment }: Planted) => ({ id, environment });
-
-function valuesOf(page: string, action: string, at: Planted): Readonly<Record<string, string>> {
-  const { plain = () => ({}), refers = () => ({}) } = actionUseOf(page, action);
-  return { ...plain(at), ...refers(at) };
+function toValues(page: string, action: string, target: Seed): Readonly<Record<string, string>> {
+  const { fields = () => ({}), references = () => ({}) } = getActionUse(page, action);
+  return { ...fields(target), ...references(target) };
 }
 
-// The bytes of an answer, without parts that differ in every answer (tokens, times) and without the values that the
-// request sent, which a form shows again.
-function toBytes({ status, text, headers }: Response, { values, path }: Attempt): string {
-  // A form redirects to its page, which is the path without the query.
+// Serialises a response without the parts that differ in every response (tokens and times) and without the values that
+// the request sent, because a form shows these values again.
+function toComparable({ status, text, headers }: Response, { values, path }: Attempt): string {
+  // A form redirects to the path of its page, without the query.
   const paths = [path, path.split('?')[0]!];
-  const typed = [...paths, ...paths.map(encodeURIComponent), ...Object.values(values)].filter(
+  const sentValues = [...paths, ...paths.map(encodeURIComponent), ...Object.values(values)].filter(
     (each) => each.length > 3,
   );
-  const sent = [...headers].filter(([name]) => !['date', 'x-trace-id', 'traceparent'].includes(name));
-  return typed
+  const comparedHeaders = [...headers].filter(([name]) => !['date', 'x-trace-id', 'traceparent'].includes(name));
+  return sentValues
     .toSorted((a, b) => b.length - a.length)
-    .reduce((bytes, each) => bytes.replaceAll(each, 'TYPED'), `${status} ${JSON.stringify(sent)}\n${text}`)
+    .reduce((text, each) => text.replaceAll(each, 'SENT'), `${status} ${JSON.stringify(comparedHeaders)}\n${text}`)
     .replace(/"content-length","\d+"/, '"content-length",""')
     .replace(/[\w-]{22}\.\d+\.[\w-]{43}/g, 'TOKEN')
     .replace(/\d{4}-\d\d-\d\d[T ][\d:.]+(Z| UTC)/g, 'TIME')
@@ -117,77 +118,77 @@ function toBytes({ status, text, headers }: Response, { values, path }: Attempt)
     .replace(/[0-9a-f]{32}/g, 'TRACE');
 }
 
-/** Texts of the other project's records that occur in the answer, except those that the request sent. */
-function leaksIn({ text, headers }: Response, otherTexts: readonly string[], { path, values }: Attempt): string[] {
-  const typed = [path, ...Object.values(values)].join('\n');
+/** Finds strings from the other project that occur in the response but were not part of the request. */
+function findLeaks({ text, headers }: Response, otherTexts: readonly string[], { path, values }: Attempt): string[] {
+  const sent = [path, ...Object.values(values)].join('\n');
   const shown = `${text}\n${JSON.stringify([...headers])}`;
-  return otherTexts.filter((each) => shown.includes(each) && !typed.includes(each));
+  return otherTexts.filter((each) => shown.includes(each) && !sent.includes(each));
 }
 
 describe.each([
   ['demo', 'demo-2'],
   ['demo-2', 'demo'],
-] as const)('people of %s, beside %s', (...ids) => {
+] as const)('members of project %s, next to project %s', (...ids) => {
   let world: World;
   let otherTexts: readonly string[];
   let otherRecords: string;
   beforeAll(async () => {
     world = await openWorld(ids);
-    otherRecords = await recordsOf(world.portal, world.other);
-    otherTexts = await textsOf(world.portal, world.other, world.own);
+    otherRecords = await readRecords(world.portal, world.otherProject);
+    otherTexts = await readDistinctTexts(world.portal, world.otherProject, world.project);
   });
   afterAll(() => world?.portal.close());
 
-  it('members get the same bytes for objects of the other project as for objects that do not exist', async () => {
-    const nowhere = plantedNowhere(NOWHERE);
-    const tries = triesAt(world, world.other);
-    const twins = triesAt(world, nowhere);
-    expect(twins).toHaveLength(tries.length);
+  it('members get the same response for objects of the other project as for objects that do not exist', async () => {
+    const attempts = createAttempts(world, world.otherProject);
+    const missingAttempts = createAttempts(world, createMissingSeed(MISSING_ID));
+    expect(missingAttempts).toHaveLength(attempts.length);
     for (const role of ROLES) {
-      for (const [index, attempt] of tries.entries()) {
+      for (const [index, attempt] of attempts.entries()) {
         const name = `${role} ${attempt.action ?? 'GET'} ${attempt.path} ${JSON.stringify(attempt.values)}`;
-        const answer = await answerTo(await world.signIn(role), attempt);
-        const twin = await answerTo(await world.signIn(role), twins[index]!);
-        expect(toBytes(answer, attempt), name).toBe(toBytes(twin, twins[index]!));
-        expect(leaksIn(answer, otherTexts, attempt), name).toEqual([]);
+        const response = await sendAttempt(await world.signIn(role), attempt);
+        const missing = missingAttempts[index]!;
+        const expected = await sendAttempt(await world.signIn(role), missing);
+        expect(toComparable(response, attempt), name).toBe(toComparable(expected, missing));
+        expect(findLeaks(response, otherTexts, attempt), name).toEqual([]);
       }
     }
-    expect(await recordsOf(world.portal, world.other)).toBe(otherRecords);
+    expect(await readRecords(world.portal, world.otherProject)).toBe(otherRecords);
   });
 
-  it('members see nothing of the other project on their own pages and in files', async () => {
+  it('members see no data from the other project on their own pages and in exports', async () => {
     for (const role of ROLES) {
-      for (const { path: page } of pagesOf(world.portal)) {
-        const attempt = { page, action: null, path: pathFor(page, world.own), values: {} };
-        const answer = await answerTo(await world.signIn(role), attempt);
-        expect(leaksIn(answer, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
+      for (const { path: page } of listPages(world.portal)) {
+        const attempt = { page, action: null, path: pathFor(page, world.project), values: {} };
+        const response = await sendAttempt(await world.signIn(role), attempt);
+        expect(findLeaks(response, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
       }
-      const person = await world.signIn(role);
-      for (const pathTo of FILES) {
-        const path = pathTo(world.own);
+      const client = await world.signIn(role);
+      for (const pathTo of EXPORTS) {
+        const path = pathTo(world.project);
         const attempt = { page: path, action: null, path, values: {} };
-        expect(leaksIn(await person.get(path), otherTexts, attempt), `${role} ${path}`).toEqual([]);
-        expect([path, (await person.get(pathTo(world.other))).status]).toEqual([path, 404]);
+        expect(findLeaks(await client.get(path), otherTexts, attempt), `${role} ${path}`).toEqual([]);
+        expect([path, (await client.get(pathTo(world.otherProject))).status]).toEqual([path, 404]);
       }
     }
   });
 
-  it('visitors are redirected to the sign-in by every page, existing or not', async () => {
-    const visitor = await personOf(world.portal, null);
-    const tries = triesAt(world, world.other);
-    const twins = triesAt(world, plantedNowhere(NOWHERE));
-    for (const [index, attempt] of tries.entries()) {
-      const answer = await answerTo(visitor, attempt);
-      expect(toBytes(answer, attempt), attempt.path).toBe(
-        toBytes(await answerTo(visitor, twins[index]!), twins[index]!),
-      );
-      expect(leaksIn(answer, otherTexts, attempt), attempt.path).toEqual([]);
+  it('every page redirects visitors to the sign-in page, even if the object does not exist', async () => {
+    const visitor = await openClient(world.portal, null);
+    const attempts = createAttempts(world, world.otherProject);
+    const missingAttempts = createAttempts(world, createMissingSeed(MISSING_ID));
+    for (const [index, attempt] of attempts.entries()) {
+      const response = await sendAttempt(visitor, attempt);
+      const missing = missingAttempts[index]!;
+      const expected = toComparable(await sendAttempt(visitor, missing), missing);
+      expect(toComparable(response, attempt), attempt.path).toBe(expected);
+      expect(findLeaks(response, otherTexts, attempt), attempt.path).toEqual([]);
     }
-    expect(await recordsOf(world.portal, world.other)).toBe(otherRecords);
+    expect(await readRecords(world.portal, world.otherProject)).toBe(otherRecords);
   });
 });
 
-it('members of one project see and change nothing of the other in any order of requests', async () => {
+it('members of one project cannot read or change the other project with any sequence of requests', async () => {
   const step = fc.record({ role: fc.constantFrom(...ROLES), isOwn: fc.boolean(), pick: fc.nat() });
   const property = fc.asyncProperty(
     fc.constantFrom(['demo', 'demo-2'] as const, ['demo-2', 'demo'] as const),
@@ -195,15 +196,15 @@ it('members of one project see and change nothing of the other in any order of r
     async (ids, steps) => {
       const world = await openWorld(ids);
       try {
-        const before = await recordsOf(world.portal, world.other);
-        const otherTexts = await textsOf(world.portal, world.other, world.own);
+        const before = await readRecords(world.portal, world.otherProject);
+        const otherTexts = await readDistinctTexts(world.portal, world.otherProject, world.project);
         for (const { role, isOwn, pick } of steps) {
-          const tries = triesAt(world, isOwn ? world.own : world.other);
-          const attempt = tries[pick % tries.length]!;
-          const answer = await answerTo(await world.signIn(role), attempt);
-          expect(leaksIn(answer, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
+          const attempts = createAttempts(world, isOwn ? world.project : world.otherProject);
+          const attempt = attempts[pick % attempts.length]!;
+          const response = await sendAttempt(await world.signIn(role), attempt);
+          expect(findLeaks(response, otherTexts, attempt), `${role} ${attempt.path}`).toEqual([]);
         }
-        expect(await recordsOf(world.portal, world.other)).toBe(before);
+        expect(await readRecords(world.portal, world.otherProject)).toBe(before);
       } finally {
         await world.portal.close();
       }
@@ -212,43 +213,43 @@ it('members of one project see and change nothing of the other in any order of r
   await fc.assert(property, { numRuns: 25 });
 });
 
-it('the test knows every route of the portal', async () => {
-  const portal = await openPlantedPortal();
-  const pages = pagesOf(portal);
-  const ofPages = pages.flatMap(({ path, actions }) => [
+it('the page table covers every route of the portal', async () => {
+  const portal = await openSeededPortal();
+  const pages = listPages(portal);
+  const pageRoutes = pages.flatMap(({ path, actions }) => [
     `GET ${path}`,
     ...(actions === undefined ? [] : [`POST ${path}`]),
   ]);
   const routes = createPortalApp(portal.parts).routes.map(({ method, path }) => `${method} ${path}`);
   await portal.close();
-  const unknown = routes.filter((route) => !ofPages.includes(route) && !OTHER_ROUTES.some((each) => each.test(route)));
-  expect(unknown, 'routes that are not pages: add them to OTHER_ROUTES').toEqual([]);
+  const unknown = routes.filter((name) => !pageRoutes.includes(name) && !EXEMPT_ROUTES.some((each) => each.test(name)));
+  expect(unknown, 'unknown routes: add them to PAGE_USES or EXEMPT_ROUTES').toEqual([]);
   for (const { path, actions = {} } of pages) {
-    useOf(path);
-    for (const action of Object.keys(actions)) actionUseOf(path, action);
+    getPageUse(path);
+    for (const action of Object.keys(actions)) getActionUse(path, action);
   }
 });
 
-it('every planted text is shown to members of the project', async () => {
-  const portal = await openPlantedPortal();
+it('the pages show every seeded string to members of the project', async () => {
+  const portal = await openSeededPortal();
   const fields: string[] = [];
-  const textOf = (field: string) => {
+  const toText = (field: string) => {
     fields.push(field);
-    return `${MARK} ${field}`;
+    return `${MARKER} ${field}`;
   };
-  const planted = await plant(portal, { id: 'demo', textOf });
+  const seed = await seedProject(portal, { id: 'demo', toText });
   await portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change((all) => {
-    const owner = all.find(({ id }) => id === planted.members.owner)!;
+    const owner = all.find(({ id }) => id === seed.members.owner)!;
     return { ...owner, isAdministrator: true };
   });
-  const owner = await personOf(portal, planted.members.owner);
+  const owner = await openClient(portal, seed.members.owner);
   let shown = '';
-  for (const { path } of pagesOf(portal)) shown += (await owner.get(pathFor(path, planted))).text;
-  const people = '/projects/:project/environments/:environment/people';
-  const search = { kind: 'key', id: planted.personKey };
-  shown += (await owner.send(pathFor(people, planted), 'search', search)).text;
-  shown += (await owner.get(storedPathFor(planted))).text;
+  for (const { path } of listPages(portal)) shown += (await owner.get(pathFor(path, seed))).text;
+  const peoplePage = '/projects/:project/environments/:environment/people';
+  const search = { kind: 'key', id: seed.personKey };
+  shown += (await owner.send(pathFor(peoplePage, seed), 'search', search)).text;
+  shown += (await owner.get(storedMessagesPath(seed))).text;
   await portal.close();
-  const unseen = fields.filter((field) => !shown.includes(`${MARK} ${field}`));
-  expect([...new Set(unseen)]).toEqual([]);
+  const missing = fields.filter((field) => !shown.includes(`${MARKER} ${field}`));
+  expect([...new Set(missing)]).toEqual([]);
 });

@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { addPerson, PASSWORD } from '../../../services/portal/src/test/people.ts';
 import type { TestBrowser } from '../../../services/portal/src/test/test-browser.ts';
 import {
-  acceptAt,
+  acceptForm,
   CALLBACK,
-  linkedIn,
+  openLinkedBrowser,
   openPortalWithProvider,
   type PortalWithProvider,
   SIGN_IN,
@@ -20,17 +20,17 @@ afterEach(() => {
   portal.provider.lies = {};
 });
 
-const linked = (login: string) => linkedIn(portal, login);
+const linkAccount = (login: string) => openLinkedBrowser(portal, login);
 
-it('a fresh sign-in is requested from the provider, which states its age', async () => {
-  await linked('aged');
+it('the portal requests a fresh sign-in from the provider and checks its time', async () => {
+  await linkAccount('aged');
   const browser = portal.browser();
   portal.provider.lies = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
   expect((await portal.signInAs(browser, 'sub of aged')).status).toBe(303);
   const unlink = async () => (await browser.submit('/settings', 'unlink-openid')).headers.get('location');
   expect(await unlink()).toBe('/sign-in?again=1&next=%2Fsettings');
   const again = { ...SIGN_IN, path: '/sign-in?again=1&next=%2Fsettings' };
-  const location = await portal.leave(browser, again);
+  const location = await portal.submitToProvider(browser, again);
   expect([location.searchParams.get('prompt'), location.searchParams.get('max_age')]).toEqual(['login', '600']);
   expect((await portal.signInAs(browser, 'sub of aged', again)).status).toBe(401);
   portal.provider.lies = {};
@@ -38,22 +38,22 @@ it('a fresh sign-in is requested from the provider, which states its age', async
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
-it('a sign-in by invitation is fresh without a time from the provider', async () => {
+it('accepting an invitation counts as a fresh sign-in even if the provider sends no time', async () => {
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect(
-    (await portal.signInAs(browser, 'by-link', acceptAt(await portal.inviteTo('analyst'), 'by-link'))).status,
+    (await portal.signInAs(browser, 'by-link', acceptForm(await portal.createInvitation('analyst'), 'by-link'))).status,
   ).toBe(303);
   const typed = { password: PASSWORD, repeated: PASSWORD };
-  const location = async (of: TestBrowser) => (await of.submit('/settings', 'password', typed)).headers.get('location');
-  expect(await location(browser)).toBe('/settings?done=password');
+  const submit = async (tab: TestBrowser) => (await tab.submit('/settings', 'password', typed)).headers.get('location');
+  expect(await submit(browser)).toBe('/settings?done=password');
   const joined = portal.browser();
-  await portal.signInAs(joined, 'by-link', acceptAt(await portal.inviteTo('owner'), 'x-x'));
-  expect(await location(joined)).toContain('/sign-in?again=1');
+  await portal.signInAs(joined, 'by-link', acceptForm(await portal.createInvitation('owner'), 'x-x'));
+  expect(await submit(joined)).toContain('/sign-in?again=1');
 });
 
-it('a sign-in without a time from the provider is not fresh', async () => {
-  await linked('silent');
+it('a sign-in is not fresh if the provider sends no time', async () => {
+  await linkAccount('silent');
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect((await portal.signInAs(browser, 'sub of silent')).status).toBe(303);
@@ -62,72 +62,72 @@ it('a sign-in without a time from the provider is not fresh', async () => {
   expect([again.status, again.text.includes('passkey')]).toEqual([401, true]);
 });
 
-it('a provider that is down is reported, and other sign-ins work', async () => {
-  const down = await openPortalWithProvider();
-  await addPerson(down, 'ada', {});
+it('the portal reports an unavailable provider and still accepts passwords', async () => {
+  const brokenPortal = await openPortalWithProvider();
+  await addPerson(brokenPortal, 'ada', {});
   for (const instead of ['silence', 500] as const) {
-    down.provider.lies = { instead };
-    const { status, text } = await down.browser().submit('/sign-in', 'openid');
-    expect([status, text.includes('Work &amp; Co is not available')]).toEqual([503, true]);
+    brokenPortal.provider.lies = { instead };
+    const { status, text } = await brokenPortal.browser().submit('/sign-in', 'openid');
+    expect([status, text.includes('Work &amp; Co is unavailable')]).toEqual([503, true]);
   }
-  const browser = down.browser();
+  const browser = brokenPortal.browser();
   expect((await browser.submit('/sign-in', 'password', { login: 'ada', password: PASSWORD })).status).toBe(303);
-  down.provider.lies = {};
-  const back = down.provider.visit(await down.leave(down.browser(), SIGN_IN));
-  expect(back.pathname).toBe(CALLBACK);
-  await down.close();
+  brokenPortal.provider.lies = {};
+  const callback = brokenPortal.provider.visit(await brokenPortal.submitToProvider(brokenPortal.browser(), SIGN_IN));
+  expect(callback.pathname).toBe(CALLBACK);
+  await brokenPortal.close();
 });
 
-it('an address with many unexpected callbacks gets 429, without further audit entries', async () => {
+it('the portal responds with 429 to too many unexpected callbacks and stops auditing them', async () => {
   const entries: unknown[] = [];
-  const flooded = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
-  const browser = flooded.browser();
+  const floodedPortal = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
+  const browser = floodedPortal.browser();
   const statuses = [];
   for (let at = 0; at < 70; at++) statuses.push((await browser.get(`${CALLBACK}?state=${at}&code=c`)).status);
-  await flooded.close();
+  await floodedPortal.close();
   expect(statuses.filter((status) => status === 401)).toHaveLength(60);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);
   expect(entries).toHaveLength(60);
 });
 
-it('pages allow forms to the provider only when they have one', async () => {
-  const policyOf = async (path: string) => {
+it('only pages with a provider form allow form submission to the provider', async () => {
+  const readPolicy = async (path: string) => {
     const browser = await portal.signIn();
     const headers = (await browser.get(path)).headers.get('content-security-policy') ?? '';
     return /form-action ([^;]*)/.exec(headers)?.[1];
   };
   const { origin } = portal.provider.issuer;
-  for (const path of ['/sign-in?again=1', '/settings', await portal.inviteTo('analyst')])
-    expect(await policyOf(path), path).toBe(`'self' ${origin}`);
+  for (const path of ['/sign-in?again=1', '/settings', await portal.createInvitation('analyst')])
+    expect(await readPolicy(path), path).toBe(`'self' ${origin}`);
   for (const path of ['/', '/instance/accounts', '/sign-out', CALLBACK])
-    expect(await policyOf(path), path).toBe("'self'");
+    expect(await readPolicy(path), path).toBe("'self'");
 });
 
-it('the sign-in page shows the provider only when one is configured', async () => {
+it('the sign-in page shows a provider button only if a provider is configured', async () => {
   expect((await portal.browser().get('/sign-in')).text).toContain('Sign in with Work &amp; Co');
-  const none = await openPortalWithProvider({ openIdProvider: null });
-  const browser = none.browser();
+  const withoutProvider = await openPortalWithProvider({ openIdProvider: null });
+  const browser = withoutProvider.browser();
   expect(browser.formOf((await browser.get('/sign-in')).text, 'openid')).toBeNull();
   expect((await browser.get(CALLBACK)).status).toBe(404);
-  await none.close();
+  await withoutProvider.close();
 });
 
-it('neither the code of a link nor the state is stored while the user is at the provider', async () => {
-  const kept: string[] = [];
+it('the portal stores neither the link code nor the state during the redirect to the provider', async () => {
+  const stored: string[] = [];
   const { sessions, oneTimeTexts } = createMemorySessions();
-  const issue: typeof oneTimeTexts.issue = async (wanted) => {
-    kept.push(wanted.value);
-    return oneTimeTexts.issue(wanted);
+  const issue: typeof oneTimeTexts.issue = async (request) => {
+    stored.push(request.value);
+    return oneTimeTexts.issue(request);
   };
-  const watched = await openPortalWithProvider({ sessions, oneTime: { ...oneTimeTexts, issue } });
-  const path = await watched.inviteTo('analyst');
-  const browser = watched.browser();
-  const location = await watched.leave(browser, acceptAt(path, 'ada'));
-  expect(kept).toHaveLength(1);
-  expect(kept[0]).not.toContain(path.split('=')[1]!);
-  expect(kept[0]).not.toContain(location.searchParams.get('state')!);
+  const watchedPortal = await openPortalWithProvider({ sessions, oneTime: { ...oneTimeTexts, issue } });
+  const path = await watchedPortal.createInvitation('analyst');
+  const browser = watchedPortal.browser();
+  const location = await watchedPortal.submitToProvider(browser, acceptForm(path, 'ada'));
+  expect(stored).toHaveLength(1);
+  expect(stored[0]).not.toContain(path.split('=')[1]!);
+  expect(stored[0]).not.toContain(location.searchParams.get('state')!);
   expect(location.href).not.toContain(path.split('=')[1]!);
   const [text = ''] = /playline-way-\w+=[^;]+/.exec(browser.cookie) ?? [];
-  expect(kept[0]).not.toContain(text.split('=')[1]!.split('.')[0]!);
-  await watched.close();
+  expect(stored[0]).not.toContain(text.split('=')[1]!.split('.')[0]!);
+  await watchedPortal.close();
 });

@@ -15,23 +15,23 @@ const LABEL = 'Work & Co';
 
 export interface PortalWithProvider extends TestPortal {
   readonly provider: HostileProvider;
-  /** Sends a form that leads to the provider. @returns the provider's address. Fails when the form leads elsewhere */
-  leave(browser: TestBrowser, form: LeavingForm): Promise<URL>;
-  /** Goes to the provider, signs in there as `subject`, and comes back. */
-  signInAs(browser: TestBrowser, subject: string, form?: LeavingForm): Promise<Response>;
-  /** Creates an invitation, as an administrator does. @returns its path */
-  inviteTo(role: Role): Promise<string>;
+  /** Submits a form. @returns the provider URL @throws Error if the form does not redirect to the provider */
+  submitToProvider(browser: TestBrowser, form: ProviderForm): Promise<URL>;
+  /** Submits a form, signs in to the provider as `subject`, and requests the callback. */
+  signInAs(browser: TestBrowser, subject: string, form?: ProviderForm): Promise<Response>;
+  /** Creates an invitation. @returns the path of its link */
+  createInvitation(role: Role): Promise<string>;
 }
 
-export interface LeavingForm {
+export interface ProviderForm {
   readonly path: string;
   readonly action: string;
   readonly values?: Readonly<Record<string, string>>;
 }
 
-export const SIGN_IN: LeavingForm = { path: '/sign-in', action: 'openid' };
+export const SIGN_IN: ProviderForm = { path: '/sign-in', action: 'openid' };
 
-export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}): Promise<PortalWithProvider> {
+export async function openPortalWithProvider(parts: Partial<PortalAppParts> = {}): Promise<PortalWithProvider> {
   const provider = await openHostileProvider();
   const openIdProvider = createOpenIdProvider({
     issuer: provider.issuer,
@@ -42,30 +42,30 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
     onFault: () => {},
   });
   const config = { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 };
-  const portal = await openPortal({ openIdProvider, config, ...own });
-  // Each browser has its own address, because the limit of forms per address is not under test here.
+  const portal = await openPortal({ openIdProvider, config, ...parts });
+  // Each browser uses a random client address to avoid the rate limit per address.
   const browser = () => createBrowser(portal.origin, { 'x-forwarded-for': `10.0.${randomInt(256)}.${randomInt(256)}` });
-  const leave: PortalWithProvider['leave'] = async (browser, { path, action, values = {} }) => {
+  const submitToProvider: PortalWithProvider['submitToProvider'] = async (browser, { path, action, values = {} }) => {
     const { status, headers, text } = await browser.submit(path, action, values);
     const location = headers.get('location') ?? '';
     if (status === 303 && location.startsWith(provider.issuer.href)) return new URL(location);
-    throw new Error(`the form does not lead to the provider: ${status} ${location} ${text.slice(0, 2000)}`);
+    throw new Error(`The form does not redirect to the provider: ${status} ${location} ${text.slice(0, 2000)}`);
   };
-  const inviteTo = async (role: Role) => {
+  const createInvitation = async (role: Role) => {
     const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
     const context = { store, sessions: portal.parts.sessions, actorId: null };
-    const wanted = { name: 'A name', roles: [{ projectId: 'p', role }], isAdministrator: false };
-    return `/invitation?code=${(await invite(context, wanted)).text}`;
+    const invitation = { name: 'A name', roles: [{ projectId: 'p', role }], isAdministrator: false };
+    return `/invitation?code=${(await invite(context, invitation)).text}`;
   };
   return {
     ...portal,
     provider,
     browser,
-    leave,
-    inviteTo,
+    submitToProvider,
+    createInvitation,
     signInAs: async (browser, subject, form = SIGN_IN) => {
       provider.subject = subject;
-      return browser.get(pathOf(provider.visit(await leave(browser, form))));
+      return browser.get(toPath(provider.visit(await submitToProvider(browser, form))));
     },
     close: async () => {
       await portal.close();
@@ -74,28 +74,28 @@ export async function openPortalWithProvider(own: Partial<PortalAppParts> = {}):
   };
 }
 
-export const pathOf = ({ pathname, search }: URL): string => pathname + search;
+export const toPath = ({ pathname, search }: URL): string => pathname + search;
 
 export const CALLBACK = '/sign-in/openid';
-export const LINK: LeavingForm = { path: '/settings', action: 'link-openid' };
+export const LINK: ProviderForm = { path: '/settings', action: 'link-openid' };
 
-/** The form of the page that a one-time link opens. */
-export const acceptAt = (path: string, login: string): LeavingForm => ({
+/** The form that accepts a one-time link. */
+export const acceptForm = (path: string, login: string): ProviderForm => ({
   path,
   action: 'accept',
   values: { login, name: `Name of ${login}`, way: 'openid' },
 });
 
-export async function signedIn(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
+export async function openSignedInBrowser(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
   await addPerson(portal, login, {});
   const browser = portal.browser();
   await browser.submit('/sign-in', 'password', { login, password: PASSWORD });
   return browser;
 }
 
-/** Adds a user who is linked to `sub of <login>`, and signs them in. */
-export async function linkedIn(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
-  const browser = await signedIn(portal, login);
+/** Adds a user, links the account to the subject `sub of <login>`, and signs the user in. */
+export async function openLinkedBrowser(portal: PortalWithProvider, login: string): Promise<TestBrowser> {
+  const browser = await openSignedInBrowser(portal, login);
   const { status, headers } = await portal.signInAs(browser, `sub of ${login}`, LINK);
   expect([status, headers.get('location')]).toEqual([303, '/settings?done=linked']);
   return browser;

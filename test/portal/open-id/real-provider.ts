@@ -6,12 +6,9 @@ import { Provider } from 'oidc-provider';
 
 export type RealProvider = Awaited<ReturnType<typeof openRealProvider>>;
 
-/**
- * A real OpenID Connect provider. It accepts every name.
- * @param redirectUri address of the portal that the provider may lead back to
- */
+/** Opens a real OpenID Connect provider that accepts every name. @param redirectUri the portal's callback URL */
 export async function openRealProvider(redirectUri: string) {
-  const client = { clientId: 'portal', clientSecret: 'known to both' };
+  const client = { clientId: 'portal', clientSecret: 'shared-secret' };
   const server = createServer();
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const issuer = new URL(`http://localhost:${(server.address() as AddressInfo).port}`);
@@ -27,7 +24,7 @@ export async function openRealProvider(redirectUri: string) {
       },
     ],
     cookies: { keys: ['a key'] },
-    // Without these settings the provider warns that it uses generated values.
+    // Without these settings, the provider logs warnings about generated values.
     jwks: { keys: [generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })] },
     ttl: { AccessToken: 60, AuthorizationCode: 60, Grant: 600, IdToken: 60, Interaction: 600, Session: 600 },
     features: { devInteractions: { enabled: false } },

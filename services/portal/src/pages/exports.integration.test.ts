@@ -4,22 +4,22 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
 import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
 
-/** Several queries of 2,000 rows. */
+/** Requires several queries of 2,000 rows each. */
 const ROWS = 5_000;
-/** More than fits between the portal and a client that does not read. */
-const ROWS_TO_LEAVE = 25_000;
+/** Exceeds the buffers between the portal and a client that stops reading. */
+const ABORTED_ROWS = 25_000;
 
-let own: OwnReads;
+let database: OwnReads;
 let portal: TestPortal;
-/** Number of rows that each query returned. */
+/** Number of rows returned by each query. */
 const queries: number[] = [];
 const logged: string[] = [];
 beforeAll(async () => {
-  own = await openOwnReads();
-  const { messages, audit } = own.reads;
+  database = await openOwnReads();
+  const { messages, audit } = database.reads;
   const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => logged.push(line) });
-  const reads: typeof own.reads = {
-    ...own.reads,
+  const reads: typeof database.reads = {
+    ...database.reads,
     messages: async (...args) => {
       const page = await messages(...args);
       queries.push(page.messages.length);
@@ -35,13 +35,13 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await portal?.close();
-  await own?.close();
+  await database?.close();
 });
 
-/** Inserts rows, `perTime` of them at each time, and returns the path of their page. */
+/** Inserts `perTime` rows per timestamp and returns the path of the page that shows them. */
 const SOURCES = {
   messages: async (projectId: string, rows: number, perTime: number) => {
-    await own.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
+    await database.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
       SELECT '${projectId}-production', 'track', 'jump',
         toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${perTime})),
         now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)
@@ -49,7 +49,7 @@ const SOURCES = {
     return `/projects/${projectId}/environments/production/live?since=2026-10-01T00:00&until=2026-11-01T00:01`;
   },
   audit: async (projectId: string, rows: number, perTime: number) => {
-    await own.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
+    await database.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
       SELECT '${projectId}', fromUnixTimestamp64Milli(toInt64(${Date.now() - 60_000} - intDiv(number, ${perTime})), 'UTC'),
         concat('key:', toString(cityHash64(number)), ':1'), 'key', concat('o-', toString(number)), 'key.create', 'ada',
         repeat('x', 2000)
@@ -65,27 +65,24 @@ async function openProject(source: keyof typeof SOURCES, rows: number, perTime: 
   return { path, browser: await portal.signIn({ project, role: 'owner' }) };
 }
 
-const idsIn = (text: string) => [...text.matchAll(/"(o-\d+|00000000-0000-4000-8000-\d{12})"/g)].map(([, id]) => id);
+const readIds = (text: string) => [...text.matchAll(/"(o-\d+|00000000-0000-4000-8000-\d{12})"/g)].map(([, id]) => id);
 
 it.each([
   ['messages', 1],
   ['messages', 3_000],
   ['audit', 7],
   ['audit', ROWS],
-] as const)(
-  'the file of %s has each of 5,000 rows once, with %d at each time, in several queries',
-  async (source, perTime) => {
-    const { browser, path } = await openProject(source, ROWS, perTime);
-    const { status, text } = await browser.get(`${path}&as=csv`);
-    const ids = idsIn(text);
-    expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
-    expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
-    expect(logged).toEqual([]);
-  },
-);
+] as const)('the %s export contains each of 5,000 rows once, with %d rows per timestamp', async (source, perTime) => {
+  const { browser, path } = await openProject(source, ROWS, perTime);
+  const { status, text } = await browser.get(`${path}&as=csv`);
+  const ids = readIds(text);
+  expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);
+  expect(Math.max(...queries)).toBeLessThanOrEqual(2_000);
+  expect(logged).toEqual([]);
+});
 
-it('the portal stops its queries when the client of a file disconnects', async () => {
-  const { browser, path } = await openProject('messages', ROWS_TO_LEAVE, 1);
+it('the portal stops querying when the client of an export disconnects', async () => {
+  const { browser, path } = await openProject('messages', ABORTED_ROWS, 1);
   const abort = new AbortController();
   const options = { headers: { cookie: browser.cookie }, signal: abort.signal };
   const response = await fetch(`${portal.origin}${path}&as=csv`, options);
@@ -97,10 +94,10 @@ it('the portal stops its queries when the client of a file disconnects', async (
     before = queries.length;
     return isQuiet;
   });
-  expect([queries.length < ROWS_TO_LEAVE / 2_000, logged]).toEqual([true, []]);
+  expect([queries.length < ABORTED_ROWS / 2_000, logged]).toEqual([true, []]);
 });
 
-it('a file breaks off when a later query fails, so that it is not taken for complete', async () => {
+it('the portal aborts an export when a later query fails', async () => {
   const { browser, path } = await openProject('audit', 5_000, 7);
   const { audit } = portal.parts.reads;
   let calls = 0;
@@ -111,5 +108,5 @@ it('a file breaks off when a later query fails, so that it is not taken for comp
   await expect(browser.get(`${path}&as=csv`)).rejects.toThrow();
   Object.assign(portal.parts.reads, { audit });
   expect(calls).toBe(2);
-  await until('it is logged', () => logged.some((line) => line.includes('connection lost')));
+  await until('the error is logged', () => logged.some((line) => line.includes('connection lost')));
 });

@@ -5,37 +5,37 @@ import { addPerson } from '../../test/people.ts';
 const PATH = '/instance/accounts';
 const portal = usePortal();
 
-const find = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
+const findAccount = async (id: string) => (await portal.parts.accounts.all()).find((account) => account.id === id)!;
 
-it('an administrator changes an account, which ends its sessions', async () => {
+it('the accounts page ends the sessions of an account that an administrator changes', async () => {
   const { id } = await addPerson(portal, 'ada', {});
   const browser = await portal.signIn();
   const { text } = await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' });
   const submit = (action: string, values = {}) => browser.submit(PATH, action, { account: id, ...values });
   await submit('appoint');
-  expect(await find(id)).toMatchObject({ isAdministrator: true });
+  expect(await findAccount(id)).toMatchObject({ isAdministrator: true });
   expect(await portal.parts.sessions.find(text)).toBeNull();
   await submit('dismiss');
   await submit('disable');
-  expect(await find(id)).toMatchObject({ isAdministrator: false, state: 'disabled' });
+  expect(await findAccount(id)).toMatchObject({ isAdministrator: false, state: 'disabled' });
   await submit('enable');
   expect((await submit('remove', { confirm: 'another' })).status).toBe(400);
   await submit('remove', { confirm: 'ada' });
-  expect(await find(id)).toMatchObject({ state: 'disabled', login: '', name: '', passwordHash: null });
+  expect(await findAccount(id)).toMatchObject({ state: 'disabled', login: '', name: '', passwordHash: null });
 });
 
-it('the link of an invitation is shown once', async () => {
+it('the accounts page shows an invitation link only once', async () => {
   const browser = await portal.signIn();
   const { text } = await browser.submit(PATH, 'invite', { name: 'Root' });
   expect(text).toMatch(/\/invitation\?code=[\w-]{43}/);
   const page = (await browser.get(PATH)).text;
-  expect(page).toContain('invited, until');
+  expect(page).toContain('invited, expires');
   expect(page).not.toMatch(/code=[\w-]{43}/);
   await browser.submit(PATH, 'revoke');
   expect((await portal.parts.accounts.all()).filter(({ state }) => state === 'invited')).toEqual([]);
 });
 
-it('the page of accounts shows no password hash', async () => {
+it('the accounts page shows no password hashes', async () => {
   const ada = await addPerson(portal, 'hashed', {});
   expect((await (await portal.signIn()).get(PATH)).text).not.toContain(ada.passwordHash!.slice(-20));
 });

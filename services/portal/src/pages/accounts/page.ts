@@ -1,4 +1,4 @@
-/** All accounts of the instance, for administrators. */
+/** Administrators manage all accounts on this page. */
 import {
   type AccountContext,
   type AccountRecord,
@@ -16,8 +16,8 @@ import { invalidField } from '@playline/errors';
 import { disclosure, field, hidden, table } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
-import { toInvitationState, toInvited } from '../members/page.ts';
-import { contextOf } from '../sign-in/parts.ts';
+import { toInvitationPage, toInvitationState } from '../members/page.ts';
+import { toContext } from '../sign-in/parts.ts';
 
 const PATH = '/instance/accounts';
 
@@ -26,7 +26,7 @@ export function createAccountsPage(parts: PagesParts): PortalPage {
     access,
     needsFreshSignIn: true,
     run: async (visit, values) => {
-      await run(contextOf(parts, visit), values.text('account'));
+      await run(toContext(parts, visit), values.text('account'));
       return { kind: 'redirect', notice: 'changed' };
     },
   });
@@ -35,10 +35,10 @@ export function createAccountsPage(parts: PagesParts): PortalPage {
   return {
     path: PATH,
     access: 'accounts.read',
-    notices: { changed: 'Account changed. Its sessions have ended.' },
-    show: async (visit, fault) => {
+    notices: { changed: 'Account updated. All of its sessions have ended.' },
+    show: async (visit, failure) => {
       const accounts = (await parts.accounts.all()).filter((account) => !isRemoved(account));
-      return { kind: 'page', title: 'Accounts', content: toContent(visit, accounts, fault?.values) };
+      return { kind: 'page', title: 'Accounts', content: toContent(visit, accounts, failure?.values) };
     },
     actions: {
       invite: inviteAction(parts),
@@ -57,8 +57,8 @@ const inviteAction = (parts: PagesParts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const invitation = { name: values.text('name'), roles: [], isAdministrator: true };
-    const { text } = await invite(contextOf(parts, visit), invitation);
-    return toInvited(parts.frame.origin, text, PATH);
+    const { text } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, text, PATH);
   },
 });
 
@@ -69,8 +69,8 @@ const removeAction = (parts: PagesParts): FormAction => ({
     const id = values.text('account');
     const account = (await parts.accounts.all()).find((each) => each.id === id);
     if (account !== undefined && values.text('confirm') !== account.login)
-      throw invalidField('confirm', `Type the login, ${account.login}, to remove the account.`);
-    await removeAccount(contextOf(parts, visit), id);
+      throw invalidField('confirm', `Type the login, ${account.login}, to remove this account.`);
+    await removeAccount(toContext(parts, visit), id);
     return { kind: 'redirect', notice: 'changed' };
   },
 });
@@ -82,23 +82,23 @@ function toContent(visit: Visit, accounts: readonly AccountRecord[], values?: Fo
       account.name,
       account.login,
       toInvitationState(account),
-      toRights(account),
+      toRoles(account),
       toSignInMethods(account),
       toButtons(visit, account),
     ]);
   const form = visit.form(
     'invite',
-    html`<p>Invite members of a project on the project's own page.</p>
+    html`<p>To invite someone to a project, use the project's Members page.</p>
 ${field({ name: 'name', label: 'Name', value: values?.text('name') ?? '', isRequired: true, charactersMax: 200 })}<button>Create invitation</button>`,
   );
-  return html`<p>To restore access for someone who lost password and passkeys, run <code>npm run accounts -- reset</code>.</p>
-${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Signs in with', ''], rows)}
+  return html`<p>To restore access for someone who has lost their password and passkeys, run <code>npm run accounts -- reset</code>.</p>
+${table('Accounts', ['Name', 'Login', 'State', 'Roles', 'Sign-in methods', ''], rows)}
 ${disclosure('Invite an administrator', form, values?.text('form') === 'invite')}`;
 }
 
-function toRights({ isAdministrator, roles }: AccountRecord): string {
-  const own = isAdministrator ? ['administrator'] : [];
-  return [...own, ...roles.map(({ projectId, role }) => `${role} of ${projectId}`)].join(', ') || '–';
+function toRoles({ isAdministrator, roles }: AccountRecord): string {
+  const projectRoles = roles.map(({ projectId, role }) => `${role} in ${projectId}`);
+  return [...(isAdministrator ? ['administrator'] : []), ...projectRoles].join(', ') || '–';
 }
 
 function toSignInMethods({ passwordHash, passkeys, openId }: AccountRecord): string {
@@ -119,7 +119,7 @@ function toButtons(visit: Visit, account: AccountRecord): HtmlValue {
   if (account.state === 'invited') return button('revoke', 'Revoke invitation');
   const remove = visit.form(
     'remove',
-    html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove</button>`,
+    html`${accountField}${field({ name: 'confirm', label: `Type ${account.login} to remove this account permanently`, isRequired: true })}<button class="danger">Remove account</button>`,
   );
   return html`${account.isAdministrator ? button('dismiss', 'Remove administrator role') : button('appoint', 'Make administrator')}
 ${account.state === 'disabled' ? button('enable', 'Enable') : button('disable', 'Disable')}

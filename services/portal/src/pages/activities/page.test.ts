@@ -20,7 +20,7 @@ const createAddress = () => `0x${(++addresses).toString(16).padStart(40, '0')}`;
 let created = 0;
 const createId = () => `0b1f7a52-6c3e-4d8a-9f10-${String(++created).padStart(12, '0')}`;
 
-const lineOf = (contractAddress: string, over: Partial<ActivityLine> = {}): ActivityLine => ({
+const createActivity = (contractAddress: string, overrides: Partial<ActivityLine> = {}): ActivityLine => ({
   chain: 'demo-chain',
   contractAddress,
   id: createId(),
@@ -34,7 +34,7 @@ const lineOf = (contractAddress: string, over: Partial<ActivityLine> = {}): Acti
   assets: [{ contractAddress, tokenId: '4711', amount: '1' }],
   transactionHash: HASH,
   blockNumber: '18204511',
-  ...over,
+  ...overrides,
 });
 
 async function openProject() {
@@ -43,110 +43,106 @@ async function openProject() {
   return { project, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-/** Links a contract; `put` sets its activities. */
+/** Links a contract and returns a function that sets its activities. */
 async function link(project: ProjectRecord, { name = 'Swords', environment = 'development' } = {}) {
   const contractAddress = createAddress();
   const environmentId = `${project.id}-${environment}`;
   const store = portal.parts.collections.changedBy(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress };
   await linkCollection({ store }, { ...contract, projectId: project.id, environmentId, name });
-  const put = (...lines: ActivityLine[]) => {
+  const setActivities = (...lines: ActivityLine[]) => {
     activities[`demo-chain ${contractAddress}`] = lines;
   };
-  return { contractAddress, put, id: `demo-chain:${contractAddress}` };
+  return { contractAddress, setActivities, id: `demo-chain:${contractAddress}` };
 }
 
-const idsIn = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
+const readIds = (text: string) => [...text.matchAll(/<code>(0b1f7a52[\w-]+)<\/code>/g)].map(([, id]) => id);
 
-it('the page without activities names the next step: link a contract, wait, or change the filter', async () => {
+it('the empty activities page explains how to link a contract, check the chain or clear the filter', async () => {
   const { browser, project, path } = await openProject();
   expect((await browser.get(path)).text).toContain(`href="${path.replace('activities', 'collections')}"`);
-  const { contractAddress, put } = await link(project);
+  const { contractAddress, setActivities } = await link(project);
   const { text } = await browser.get(path);
   for (const expected of ['No activities yet', 'demo-chain', 'npm run status']) expect(text).toContain(expected);
-  put(lineOf(contractAddress));
+  setActivities(createActivity(contractAddress));
   expect((await browser.get(`${path}?kind=sale`)).text).toContain('No matching activities');
 });
 
-it('the list of activities shows type, token, parties, price and transaction, with copy buttons', async () => {
+it('the activities page shows type, token, parties, price and transaction, with copy buttons', async () => {
   const { browser, project, path } = await openProject();
-  const { contractAddress, put } = await link(project);
+  const { contractAddress, setActivities } = await link(project);
   const payment = { contractAddress: '', symbol: 'ETH', amount: '105' };
-  put(lineOf(contractAddress, { type: 'sale', from: SELLER, payment }));
+  setActivities(createActivity(contractAddress, { type: 'sale', from: SELLER, payment }));
   const { text } = await browser.get(path);
   for (const expected of ['Swords', 'sale', '105', 'ETH', '18204511']) expect(text).toContain(expected);
   for (const copied of [contractAddress, '4711', SELLER, BUYER, HASH]) expect(text).toContain(`data-copy="${copied}"`);
   expect(text).toContain('<time datetime="2026-11-01T10:00:00.000Z">2026-11-01 10:00:00 UTC</time>');
 });
 
-it('the list of activities shows amounts in whole units of the token', async () => {
+it('the activities page shows token amounts in whole units', async () => {
   const { browser, project, path } = await openProject();
-  const { contractAddress, put } = await link(project);
-  tokens[`demo-chain ${contractAddress}`] = {
-    chain: 'demo-chain',
-    contractAddress,
-    name: 'Gold',
-    symbol: 'GLD',
-    decimals: 18,
-  };
+  const { contractAddress, setActivities } = await link(project);
+  const contract = { chain: 'demo-chain', contractAddress };
+  tokens[`demo-chain ${contractAddress}`] = { ...contract, name: 'Gold', symbol: 'GLD', decimals: 18 };
   const assets = [{ contractAddress, tokenId: '', amount: '2500000000000000000' }];
-  put(lineOf(contractAddress, { type: 'transfer', assets }));
+  setActivities(createActivity(contractAddress, { type: 'transfer', assets }));
   expect((await browser.get(path)).text).toContain('2.5 GLD (Gold)');
 });
 
-it('the list of activities filters by collection, kind, token and time, and ignores an unknown collection and kind', async () => {
+it('the activities page filters by collection, type, token and time, and ignores unknown values', async () => {
   const { browser, project, path } = await openProject();
   const [swords, shields] = [await link(project), await link(project, { name: 'Shields' })];
   const [sword, shield] = [
-    lineOf(swords.contractAddress),
-    lineOf(shields.contractAddress, {
+    createActivity(swords.contractAddress),
+    createActivity(shields.contractAddress, {
       type: 'burn',
       indexedMs: NOW_MS - 86_400_000,
       updatedUs: NOW_MS * 1000 - 1,
       assets: [{ contractAddress: shields.contractAddress, tokenId: '47', amount: '1' }],
     }),
   ];
-  swords.put(sword);
-  shields.put(shield);
-  const shown = async (query: string) => idsIn((await browser.get(`${path}?${query}`)).text);
+  swords.setActivities(sword);
+  shields.setActivities(shield);
+  const shown = async (query: string) => readIds((await browser.get(`${path}?${query}`)).text);
   expect(await shown('')).toEqual([sword.id, shield.id]);
   for (const query of [`collection=${shields.id}`, 'kind=burn', 'token=47', 'until=2026-11-01+00:00'])
     expect([query, await shown(query)]).toEqual([query, [shield.id]]);
   for (const query of [`collection=${swords.id}`, 'kind=mint', 'token=4711', 'since=2026-11-01+00:00'])
     expect([query, await shown(query)]).toEqual([query, [sword.id]]);
   expect(await shown('collection=none&kind=none')).toEqual([sword.id, shield.id]);
-  for (const wrong of ['since=yesterday', 'token=x', 'since=2026-11-02T00:00&until=2026-11-01T00:00'])
-    expect((await browser.get(`${path}?${wrong}`)).text).toContain('role="alert"');
+  for (const invalid of ['since=yesterday', 'token=x', 'since=2026-11-02T00:00&until=2026-11-01T00:00'])
+    expect((await browser.get(`${path}?${invalid}`)).text).toContain('role="alert"');
 });
 
-it('the list of activities continues from a time without an id, at which a search ran out of time', async () => {
+it('the activities page continues after a search that timed out between two activities', async () => {
   const { browser, project, path } = await openProject();
-  const { contractAddress, put } = await link(project);
-  put(...[0, 1, 2].map((at) => lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
-  const all = idsIn((await browser.get(path)).text);
-  expect(idsIn((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
+  const { contractAddress, setActivities } = await link(project);
+  setActivities(...[0, 1, 2].map((at) => createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
+  const all = readIds((await browser.get(path)).text);
+  expect(readIds((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
 });
 
-it('the pages of activities show each activity once, even when many have the same time', async () => {
+it('the activities pages show each activity once, even if many have the same timestamp', async () => {
   const { browser, project, path } = await openProject();
-  const { contractAddress, put } = await link(project);
+  const { contractAddress, setActivities } = await link(project);
   const lines = Array.from({ length: 350 }, (_, at) =>
-    lineOf(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
+    createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
   );
-  put(...lines, lineOf(contractAddress, { type: 'burn' }));
+  setActivities(...lines, createActivity(contractAddress, { type: 'burn' }));
   const seen: (string | undefined)[] = [];
   for (let next: string | undefined = `${path}?kind=mint`; next !== undefined; ) {
     const { text } = await browser.get(next);
-    seen.push(...idsIn(text));
+    seen.push(...readIds(text));
     next = /href="([^"]*)">Older/.exec(text)?.[1]?.replaceAll('&amp;', '&');
   }
   expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
 });
 
-it('the file of activities has each activity of the filter once', async () => {
+it('the activities export contains each matching activity once', async () => {
   const { browser, project, path } = await openProject();
-  const { contractAddress, put } = await link(project);
-  put(...Array.from({ length: 5_000 }, (_, at) => lineOf(contractAddress, at % 2 === 0 ? {} : { type: 'burn' })));
+  const { contractAddress, setActivities } = await link(project);
+  const create = (_: unknown, at: number) => createActivity(contractAddress, at % 2 === 0 ? {} : { type: 'burn' });
+  setActivities(...Array.from({ length: 5_000 }, create));
   const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
   const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);
@@ -154,23 +150,23 @@ it('the file of activities has each activity of the filter once', async () => {
   expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
 });
 
-it('the list of activities has no activity of contracts linked elsewhere or unlinked', async () => {
-  const [own, other] = [await openProject(), await openProject()];
+it('the activities page shows no activities for contracts that are unlinked or linked elsewhere', async () => {
+  const [ownProject, otherProject] = [await openProject(), await openProject()];
   const [foreign, elsewhere, unlinked, linked] = [
-    await link(other.project, { name: 'Foreign' }),
-    await link(own.project, { name: 'Elsewhere', environment: 'production' }),
-    await link(own.project, { name: 'Unlinked' }),
-    await link(own.project, { name: 'Linked' }),
+    await link(otherProject.project, { name: 'Foreign' }),
+    await link(ownProject.project, { name: 'Elsewhere', environment: 'production' }),
+    await link(ownProject.project, { name: 'Unlinked' }),
+    await link(ownProject.project, { name: 'Linked' }),
   ];
   const store = portal.parts.collections.changedBy(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
-  await unlinkCollection({ store }, { ...contract, projectId: own.project.id });
-  const line = lineOf(linked.contractAddress);
-  for (const each of [foreign, elsewhere, unlinked]) each.put(lineOf(each.contractAddress));
-  linked.put(line);
+  await unlinkCollection({ store }, { ...contract, projectId: ownProject.project.id });
+  const line = createActivity(linked.contractAddress);
+  for (const each of [foreign, elsewhere, unlinked]) each.setActivities(createActivity(each.contractAddress));
+  linked.setActivities(line);
   for (const id of [foreign.id, elsewhere.id, unlinked.id, '', '*']) {
     for (const format of ['', '&as=csv']) {
-      const { text } = await own.browser.get(`${own.path}?collection=${encodeURIComponent(id)}${format}`);
+      const { text } = await ownProject.browser.get(`${ownProject.path}?collection=${encodeURIComponent(id)}${format}`);
       expect(text).toContain(line.id);
       expect(text).not.toMatch(/Foreign|Elsewhere|Unlinked/);
       for (const each of [foreign, elsewhere, unlinked]) expect(text).not.toContain(each.contractAddress);
@@ -185,15 +181,15 @@ it.each([
   ['7', 0, '7'],
   ['7', null, '7'],
   ['<b>', 2, '<b>'],
-] as const)('the amount %s with %s decimals is %s', (digits, decimals, shown) => {
+] as const)('toAmount formats %s with %s decimals as %s', (digits, decimals, shown) => {
   expect(toAmount(digits, decimals)).toBe(shown);
 });
 
-it('the amount keeps its value', () => {
+it('toAmount preserves the value of every amount', () => {
   const property = fc.property(fc.bigInt({ min: 0n, max: 10n ** 78n - 1n }), fc.nat(255), (amount, decimals) => {
-    const [whole = '', part = ''] = toAmount(String(amount), decimals).split('.');
-    expect(BigInt(whole + part.padEnd(decimals, '0'))).toBe(amount);
-    expect(part).not.toMatch(/0$/);
+    const [whole = '', fraction = ''] = toAmount(String(amount), decimals).split('.');
+    expect(BigInt(whole + fraction.padEnd(decimals, '0'))).toBe(amount);
+    expect(fraction).not.toMatch(/0$/);
   });
   fc.assert(property);
 });

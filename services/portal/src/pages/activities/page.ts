@@ -1,4 +1,4 @@
-/** On-chain activities of the contracts that an environment has linked. */
+/** On-chain activities of the contracts that are linked to an environment. */
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
@@ -29,7 +29,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const { signal } = visit;
-      const title = `Activities of ${environment.name}`;
+      const title = `Activities in ${environment.name}`;
       const filter = readFilter(visit, await collections.all());
       const { linked } = filter;
       if (linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
@@ -54,8 +54,8 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
 
 const toUnlinked = (visit: Visit): Markup =>
   emptyState(
-    'No contract is linked yet',
-    html`<p>Mints, transfers and sales of this environment's contracts will appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its history immediately, including what happened before.</p>`,
+    'No linked contracts yet',
+    html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its past and future activities.</p>`,
   );
 
 function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, until }: Filter): Markup {
@@ -65,12 +65,12 @@ function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, u
   }));
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
 ${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
-${choice({ name: 'kind', label: 'Kind', value: type, choices: allOr(ACTIVITY_TYPES) })}
+${choice({ name: 'kind', label: 'Type', value: type, choices: allOr(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}
 <button class="outline">Filter</button> <a href="${path}">Show all</a>
-<p class="hint">Times such as 2026-11-01 10:00 refer to when an activity was first indexed. The latest change comes first.</p></form>`;
+<p class="hint">Enter times such as 2026-11-01 10:00. They refer to when an activity was first indexed. Activities are sorted by their latest change.</p></form>`;
 }
 
 function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: ContractNames): Markup {
@@ -78,25 +78,26 @@ function toContent(visit: Visit, filter: Filter, page: ActivityPage, names: Cont
   const [older, file] = [toParams(filter), toParams(filter)];
   if (next !== null) older.set('after', `${next.updatedUs}.${next.id}`);
   file.set('as', 'csv');
-  const heads = ['Changed', 'Kind', 'What', 'From', 'To', 'Paid', 'Transaction, id'];
+  const columns = ['Changed', 'Type', 'Item', 'From', 'To', 'Price', 'Transaction and id'];
   const rows = activities.map((each) => toRow(each, names));
   const list =
     activities.length === 0
-      ? toNothing(visit, filter, page)
-      : html`${table('Activities', heads, rows)}
-<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a>, at most ${number(CSV_LINES_MAX)}.</p>`;
+      ? toEmpty(visit, filter, page)
+      : html`${table('Activities', columns, rows)}
+<p><a href="${`${visit.path}?${file}`}">Export all as CSV</a> (at most ${number(CSV_LINES_MAX, 'rows')})</p>`;
   const more = next === null ? '' : html`<p><a href="${`${visit.path}?${older}`}">Older activities</a></p>`;
   return html`${toFilter(visit, filter)}${list}${more}`;
 }
 
-function toNothing({ query }: Visit, filter: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
-  if (next !== null) return html`<p>No activities found back to ${time(searchedSinceMs)}. Older ones may exist.</p>`;
+function toEmpty({ query }: Visit, filter: Filter, { next, searchedSinceMs }: ActivityPage): HtmlValue {
+  if (next !== null) return html`<p>No activities since ${time(searchedSinceMs)}. Older activities may exist.</p>`;
   if (query.has('after')) return html`<p>There are no older activities.</p>`;
-  if (toParams(filter).size > 0) return emptyState('No matching activities', html`<p>Show all to see what exists.</p>`);
+  if (toParams(filter).size > 0)
+    return emptyState('No matching activities', html`<p>Select “Show all” to clear the filter.</p>`);
   const chains = [...new Set(filter.linked.map(({ chain }) => chain))].join(', ');
   return emptyState(
     'No activities yet',
-    html`<p>Mints, sales and transfers of the linked contracts on ${chains} appear here within seconds of a final block. If none arrive, check the contract's address; an operator can check with <code>npm run status</code> whether the chain is indexed.</p>`,
+    html`<p>Mints, sales and transfers of the linked contracts on ${chains} appear here within seconds after their block is final. If no activities appear, check the contract address. An operator can run <code>npm run status</code> to check that the chain is being indexed.</p>`,
   );
 }
 
@@ -127,13 +128,13 @@ function toCsvCells(activity: ActivityLine, linked: ContractNames['linked']): re
 }
 
 const toLastLine = () =>
-  `This file ends here, at ${number(CSV_LINES_MAX, 'activities')}: choose a shorter time range, or one collection. npm run replicate exports a whole chain.`;
+  `This export is limited to ${number(CSV_LINES_MAX, 'activities')}. Choose a shorter time range or one collection, or export the whole chain with npm run replicate.`;
 
 type Filter = ReturnType<typeof readFilter>;
 
-const END_OF_TIME_MS = Date.UTC(2256, 0);
+const UNTIL_MAX_MS = Date.UTC(2256, 0);
 const TOKEN_ID = /^\d{1,78}$/;
-/** Without an id where a search ran out of time between two activities. */
+/** The id is empty if a search timed out between two activities. */
 const POSITION = /^(\d{1,16})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
 function readFilter(visit: Visit, records: readonly CollectionRecord[]) {
@@ -153,16 +154,16 @@ function readFilter(visit: Visit, records: readonly CollectionRecord[]) {
 }
 
 function toParams({ collection, type, tokenId, since, until }: Filter): URLSearchParams {
-  const given = Object.entries({ collection, kind: type, token: tokenId, since, until });
-  return new URLSearchParams(given.filter(([, value]) => value !== ''));
+  const fields = Object.entries({ collection, kind: type, token: tokenId, since, until });
+  return new URLSearchParams(fields.filter(([, value]) => value !== ''));
 }
 
 function toSearch(filter: Filter, { query }: Visit, nowMs: number): ActivitySearch | string {
   const { linked, collection, type, tokenId } = filter;
   const [since, until] = [parseTime(filter.since), parseTime(filter.until)];
   if (since === undefined || until === undefined) return INVALID_TIME;
-  if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Enter a token id in decimal digits, such as 4711.';
-  const [sinceMs, untilMs] = [since ?? 0, Math.min(until ?? END_OF_TIME_MS, END_OF_TIME_MS)];
+  if (tokenId !== '' && !TOKEN_ID.test(tokenId)) return 'Enter a decimal token id such as 4711.';
+  const [sinceMs, untilMs] = [since ?? 0, Math.min(until ?? UNTIL_MAX_MS, UNTIL_MAX_MS)];
   if (sinceMs >= untilMs) return INVALID_RANGE;
   const contracts = linked.filter(({ id }) => collection === '' || id === collection);
   const [, updatedUs, id] = POSITION.exec(query.get('after') ?? '') ?? [];
@@ -186,44 +187,44 @@ function toRow(activity: ActivityLine, names: ContractNames): readonly HtmlValue
   return [
     html`${time(updatedMs)}<br><span class="quiet">indexed ${time(indexedMs)}</span>`,
     type,
-    toSubject(activity, names),
+    toItem(activity, names),
     from === '' ? '–' : copyable(from, 'the sender’s address'),
     to === '' ? '–' : copyable(to, 'the recipient’s address'),
-    payment === null ? '–' : toPaid(activity.chain, payment, names),
-    html`${transactionHash === '' ? '' : transaction}${copyable(id, 'the id of the activity')}`,
+    payment === null ? '–' : toPrice(activity.chain, payment, names),
+    html`${transactionHash === '' ? '' : transaction}${copyable(id, 'the activity id')}`,
   ];
 }
 
-/** The exported file has all assets of a sale. */
+/** The CSV export contains all assets of an activity. */
 const ASSETS_SHOWN_MAX = 5;
 
-function toSubject({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup {
+function toItem({ chain, contractAddress, assets }: ActivityLine, names: ContractNames): Markup {
   const contract = { chain, contractAddress };
   const token = findContract(names.tokens, contract);
   const shown = assets.slice(0, ASSETS_SHOWN_MAX).map((asset) => html`<br>${toAssetText(asset, token)}`);
-  const left = assets.length - shown.length;
-  return html`${findContract(names.linked, contract)?.name ?? contractAddress}${shown}${left > 0 ? html`<br>and ${number(left)} more` : ''}<br>${copyable(contractAddress, 'the contract address')} <span class="quiet">${chain}</span>`;
+  const hiddenCount = assets.length - shown.length;
+  return html`${findContract(names.linked, contract)?.name ?? contractAddress}${shown}${hiddenCount > 0 ? html`<br>and ${number(hiddenCount)} more` : ''}<br>${copyable(contractAddress, 'the contract address')} <span class="quiet">${chain}</span>`;
 }
 
 function toAssetText({ tokenId, amount }: ActivityAsset, token: TokenLine | undefined): Markup {
   if (tokenId === '')
-    return html`${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'units' : unitOf(token)}`;
+    return html`${toAmount(amount, token?.decimals ?? null)} ${token === undefined ? 'units' : toUnit(token)}`;
   return html`token ${copyable(tokenId, 'the token id')}${amount === '' || amount === '1' ? '' : ` × ${amount}`}`;
 }
 
-const unitOf = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
+const toUnit = ({ symbol, name }: TokenLine): string => (name === '' ? symbol : `${symbol} (${name})`);
 
-function toPaid(chain: string, { contractAddress, symbol, amount }: ActivityPayment, names: ContractNames): Markup {
+function toPrice(chain: string, { contractAddress, symbol, amount }: ActivityPayment, names: ContractNames): Markup {
   if (contractAddress === '') return html`${amount}<br><span class="quiet">smallest units of ${symbol}</span>`;
   const token = findContract(names.tokens, { chain, contractAddress });
-  const unit = token === undefined ? 'smallest units of' : unitOf(token);
-  return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the address of the payment token')}`;
+  const unit = token === undefined ? 'smallest units of' : toUnit(token);
+  return html`${toAmount(amount, token?.decimals ?? null)} ${unit}<br>${copyable(contractAddress, 'the payment token’s address')}`;
 }
 
-/** Decimal digits of the smallest unit in whole units. Unknown decimals and other texts stay as they are. */
+/** Converts an amount from smallest to whole units. Returns it unchanged if it is not a number or has no decimals. */
 export function toAmount(digits: string, decimals: number | null): string {
   if (decimals === null || decimals === 0 || !/^\d+$/.test(digits)) return digits;
   const padded = digits.padStart(decimals + 1, '0');
-  const [whole, part] = [padded.slice(0, -decimals), padded.slice(-decimals).replace(/0+$/, '')];
-  return part === '' ? whole : `${whole}.${part}`;
+  const [whole, fraction] = [padded.slice(0, -decimals), padded.slice(-decimals).replace(/0+$/, '')];
+  return fraction === '' ? whole : `${whole}.${fraction}`;
 }

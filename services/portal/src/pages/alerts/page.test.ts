@@ -30,7 +30,7 @@ async function open() {
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
   const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
   const addKey = async (kind: KeyKind, days: number) => {
-    const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} one` });
+    const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} key` });
     await store.change((all) => {
       const created = all.find(({ live }) => live?.keyId === record.keyId)!;
       return { ...created, live: { ...created.live!, createdAt: Date.now() - days * DAY_MS } };
@@ -53,22 +53,22 @@ async function open() {
   return rest;
 }
 
-const numberOnHome = (text: string) => /<dt>Alerts<\/dt><dd><a [^>]*>([^<]*)</.exec(text)?.[1];
+const readAlertCount = (text: string) => /<dt>Alerts<\/dt><dd><a [^>]*>([^<]*)</.exec(text)?.[1];
 
-it('values within their limits cause no alert', async () => {
+it('values within their limits raise no alerts', async () => {
   const { browser, path, addKey, count, use } = await open();
   await addKey('secret', 89);
   const { keyId } = await addKey('publishable', 400);
   await use(keyId, { uses: 1_000, refusals: 19 });
-  // Few messages have no meaningful share, and the limit itself is allowed.
+  // Twenty messages are too few for an alert.
   await count(10, 10);
   expect((await browser.get(path)).text).toContain('No alerts');
   await count(370, 10);
   expect((await browser.get(path)).text).toContain('No alerts');
-  expect(numberOnHome((await browser.get('/')).text)).toBe('none');
+  expect(readAlertCount((await browser.get('/')).text)).toBe('none');
 });
 
-it('rejections, delay, dead letters, unused secret keys and refused keys cause alerts', async () => {
+it('the alerts page reports rejections, delay, dead letters, unused secret keys and refused keys', async () => {
   const { browser, path, pipeline, addKey, count, use, owner } = await open();
   await addKey('secret', 91);
   const { keyId } = await addKey('publishable', 1);
@@ -79,26 +79,26 @@ it('rejections, delay, dead letters, unused secret keys and refused keys cause a
   const { text } = await browser.get(path);
   for (const expected of [
     ...['10.0\u00a0% of 1\u202f000\u00a0messages', '2\u00a0min; 5 waiting', '3\u00a0dead'],
-    ...[/a secret one \w{4}…\w{4}: for 91\u00a0d/, /a publishable one \w{4}…\w{4}: 20 of 100\u00a0requests refused/],
+    ...[/a secret key \S+: unused for 91\u00a0d/, /a publishable key \S+: 20 of 100\u00a0requests refused/],
   ])
     expect(text).toMatch(expected);
-  expect(numberOnHome((await browser.get('/')).text)).toBe('5');
+  expect(readAlertCount((await browser.get('/')).text)).toBe('5');
 });
 
-it('a secret key unused for long causes an alert until it is revoked', async () => {
+it('an unused secret key raises an alert until the key is revoked', async () => {
   const { browser, path, addKey, use, store, owner } = await open();
   const { keyId } = await addKey('secret', 400);
   await use(keyId, { lastUsedAt: Date.now() - 95 * DAY_MS });
-  expect((await browser.get(path)).text).toContain('for 95\u00a0d');
+  expect((await browser.get(path)).text).toContain('unused for 95\u00a0d');
   await revokeKey({ store }, { ...owner, kind: 'secret' });
   expect((await browser.get(path)).text).toContain('No alerts');
 });
 
-it('the page of alerts names the checks that are not available', async () => {
+it('the alerts page names the checks that are unavailable', async () => {
   const { browser, path, pipeline } = await open();
   pipeline.isDown = true;
   const { status, text } = await browser.get(path);
   expect([status, text.includes('All values are within')]).toEqual([200, false]);
-  expect(text).toContain('Not available now: Visible delay, Dead letters.');
-  expect(numberOnHome((await browser.get('/')).text)).toBe('not available');
+  expect(text).toContain('Currently unavailable: Visible delay, Dead letters.');
+  expect(readAlertCount((await browser.get('/')).text)).toBe('not available');
 });

@@ -20,7 +20,7 @@ export function createAlertsPage(parts: FiguresParts): PortalPage {
     show: async (visit) => {
       const project = projectOf(visit);
       const found = findAlerts(project, await readFigures(parts, [project]));
-      return { kind: 'page', title: `Alerts of ${project.name}`, content: toContent(visit, found) };
+      return { kind: 'page', title: `Alerts for ${project.name}`, content: toContent(visit, found) };
     },
   };
 }
@@ -29,23 +29,23 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
   const missing =
     unknown.length === 0
       ? ''
-      : html`<p class="message failed" role="alert">Not available now: ${unknown.map((kind) => NAMES[kind]).join(', ')}. Alerts of these kinds may be missing.</p>`;
+      : html`<p class="message failed" role="alert">Currently unavailable: ${unknown.map((kind) => NAMES[kind]).join(', ')}. Alerts of these types may be missing.</p>`;
   const rows = alerts.map((alert): readonly HtmlValue[] => [
     NAMES[alert.kind],
     alert.environment ?? 'all',
     toFigures(alert),
     toRemedy(visit, alert),
   ]);
-  const nothing = html`<p>Alerts appear here when a value is out of bounds.${unknown.length === 0 ? ' All values are within their bounds.' : ''}</p>`;
+  const emptyText = html`<p>Alerts appear here when a value exceeds its limit.${unknown.length === 0 ? ' All values are within their limits.' : ''}</p>`;
   return html`${missing}
-${rows.length === 0 ? emptyState('No alerts', nothing) : table('Alerts', ['What', 'Environment', 'Now', 'What to do'], rows)}
-<h2>What is checked</h2>
+${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
+<h2>Checks</h2>
 <ul>
-<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of at least ${number(ALERT_BOUNDS.messagesMin)} messages in the last hour.</li>
-<li>Visible delay: the oldest message on the log has waited more than ${span(ALERT_BOUNDS.delayMs)} to be stored. One writer stores for all projects.</li>
-<li>Dead letters: any that is open.</li>
-<li>Unused key: a secret key that was not used for ${span(ALERT_BOUNDS.unusedMs)}.</li>
-<li>Refused key: at least ${number(ALERT_BOUNDS.refusals)} refused requests in the last hour, and ${share(ALERT_BOUNDS.refusedShare, 1)} of the key's requests.</li>
+<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_BOUNDS.messagesMin)} messages.</li>
+<li>Visible delay: the oldest unstored message on the log is more than ${span(ALERT_BOUNDS.delayMs)} old. All projects share one event writer.</li>
+<li>Dead letters: at least one dead letter is open.</li>
+<li>Unused key: a secret key has not been used for ${span(ALERT_BOUNDS.unusedMs)}.</li>
+<li>Refused key: gateways refused at least ${number(ALERT_BOUNDS.refusals)} of the key's requests in the last hour, and at least ${share(ALERT_BOUNDS.refusedShare, 1)} of all its requests.</li>
 </ul>
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
@@ -62,19 +62,19 @@ function toFigures({ kind, value, total, name }: Alert): HtmlValue {
   if (kind === 'rejections') return `${share(value, total)} of ${number(total, 'messages')}`;
   if (kind === 'delay') return `${span(value)}; ${number(total)} waiting`;
   if (kind === 'dead letters') return number(value, value === 1 ? 'dead letter' : 'dead letters');
-  if (kind === 'unused key') return `${name}: for ${span(value)}`;
+  if (kind === 'unused key') return `${name}: unused for ${span(value)}`;
   return `${name}: ${number(value)} of ${number(total, 'requests')} refused`;
 }
 
 function toRemedy({ project }: Visit, { kind, environment }: Alert): HtmlValue {
-  if (kind === 'dead letters') return html`An operator runs <code>npm run dead-letters -- list</code>`;
-  if (kind === 'delay') return html`An operator runs <code>npm run status</code>`;
+  if (kind === 'dead letters') return html`As an operator, run <code>npm run dead-letters -- list</code>`;
+  if (kind === 'delay') return html`As an operator, run <code>npm run status</code>`;
   if (environment === null) return '–';
   const page = kind === 'rejections' ? 'rejections' : 'keys';
-  const texts = {
-    rejections: 'See which messages and clients',
-    'unused key': 'Revoke the key if it is not needed',
-    'refused key': 'See the reason',
+  const linkTexts = {
+    rejections: 'View affected messages and clients',
+    'unused key': 'Revoke the key if it is no longer needed',
+    'refused key': 'View the reason',
   };
-  return html`<a href="${environmentPath(project?.id ?? '', environment)}/${page}">${texts[kind]}</a>`;
+  return html`<a href="${environmentPath(project?.id ?? '', environment)}/${page}">${linkTexts[kind]}</a>`;
 }

@@ -6,7 +6,7 @@ import { usePortal } from '../../test/open-portal.ts';
 
 const START_MS = Date.parse('2026-11-01T10:00:00Z');
 let entries = 0;
-const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
+const createEntry = (overrides: Partial<AuditLine> = {}): AuditLine => ({
   entryId: `key:${String(entries++).padStart(6, '0')}:é&1`,
   happenedMs: START_MS,
   environmentId: '',
@@ -18,7 +18,7 @@ const lineOf = (over: Partial<AuditLine> = {}): AuditLine => ({
   requestId: 'request-1',
   address: '',
   detail: '{"name":"server"}',
-  ...over,
+  ...overrides,
 });
 
 const audit: Record<string, AuditLine[]> = {};
@@ -34,7 +34,7 @@ async function openProject() {
   return { project, path, browser: await portal.signIn({ project, role: 'owner' }) };
 }
 
-it('the audit records each export', async () => {
+it('the audit records every export', async () => {
   const { browser, project } = await openProject();
   const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
   const owner = { projectId: project.id, environmentId: `${project.id}-production` };
@@ -49,20 +49,20 @@ it('the audit records each export', async () => {
   );
 });
 
-it('the page of the audit shows an owner who did what, by the name of the account', async () => {
+it('the audit page shows each action with the account name of its author', async () => {
   const { browser, path, project } = await openProject();
   const ada = await portal.addAccount({});
-  audit[project.id] = [lineOf({ actor: ada.id, address: '192.0.2.7' })];
+  audit[project.id] = [createEntry({ actor: ada.id, address: '192.0.2.7' })];
   const { status, text } = await browser.get(path);
   expect(status).toBe(200);
   for (const expected of ['key.create', 'key-1', 'A name', '192.0.2.7', '&quot;name&quot;: &quot;server&quot;'])
     expect(text).toContain(expected);
 });
 
-it.each([1, 30, 300])('the pages of the audit show each entry once, with %d entries at each time', async (perTime) => {
+it.each([1, 30, 300])('the audit pages show each entry once, with %d entries per timestamp', async (perTime) => {
   const { browser, path, project } = await openProject();
   audit[project.id] = Array.from({ length: 350 }, (_, index) =>
-    lineOf({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
+    createEntry({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
   );
   const seen: string[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {
@@ -73,9 +73,9 @@ it.each([1, 30, 300])('the pages of the audit show each entry once, with %d entr
   expect([seen.length, new Set(seen).size]).toEqual([350, 350]);
 });
 
-it('the file of the audit has the fields of each entry', async () => {
+it('the audit export contains all fields of each entry', async () => {
   const { browser, path, project } = await openProject();
-  audit[project.id] = [lineOf({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
+  audit[project.id] = [createEntry({ object: 'key-1', detail: '{"name":"a \\"b\\", c"}' })];
   const { text, headers } = await browser.get(`${path}?as=csv`);
   expect(headers.get('content-type')).toContain('text/csv');
   expect(text.split('\r\n')[1]).toBe(

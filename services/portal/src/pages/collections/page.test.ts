@@ -10,55 +10,50 @@ let contracts = 0;
 
 async function openProject() {
   const project = await portal.addProject('Game');
-  const pathOf = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
+  const toPath = (environment: string) => `/projects/${project.id}/environments/${environment}/collections`;
   const contract = `0x${(++contracts).toString(16).toUpperCase().padStart(40, 'A')}`;
-  const wanted = { chain: 'demo-chain', contract, name: 'Swords' };
-  return {
-    project,
-    path: pathOf('production'),
-    pathOf,
-    browser: await portal.signIn({ project, role: 'owner' }),
-    wanted,
-  };
+  const values = { chain: 'demo-chain', contract, name: 'Swords' };
+  const browser = await portal.signIn({ project, role: 'owner' });
+  return { project, path: toPath('production'), toPath, browser, values };
 }
 
-const one = async (contract: string) =>
+const findCollection = async (contract: string) =>
   (await portal.parts.collections.all()).find(({ contractAddress }) => contractAddress === contract.toLowerCase());
 
-it('an owner links, renames, moves and unlinks a contract and links it again', async () => {
-  const { browser, path, pathOf, project, wanted } = await openProject();
-  const linked = await browser.submit(path, 'link', wanted);
+it('an owner can link, rename, move, unlink and relink a contract', async () => {
+  const { browser, path, toPath, project, values } = await openProject();
+  const linked = await browser.submit(path, 'link', values);
   expect([linked.status, linked.headers.get('location')]).toEqual([303, `${path}?done=linked`]);
-  const address = wanted.contract.toLowerCase();
+  const address = values.contract.toLowerCase();
   const { text } = await browser.get(`${path}?done=linked`);
   expect([text.includes(`data-copy="${address}"`), text.includes('Contract linked.')]).toEqual([true, true]);
   await browser.submit(path, 'rename', { name: 'Axes' });
-  await browser.submit(pathOf('development'), 'relink');
-  expect(await one(address)).toMatchObject({ name: 'Axes', environmentId: `${project.id}-development` });
-  expect((await browser.submit(pathOf('development'), 'unlink', { confirm: 'yes' })).status).toBe(400);
-  await browser.submit(pathOf('development'), 'unlink', { confirm: 'unlink' });
-  expect(await one(address)).toMatchObject({ state: 'unlinked' });
+  await browser.submit(toPath('development'), 'relink');
+  expect(await findCollection(address)).toMatchObject({ name: 'Axes', environmentId: `${project.id}-development` });
+  expect((await browser.submit(toPath('development'), 'unlink', { confirm: 'yes' })).status).toBe(400);
+  await browser.submit(toPath('development'), 'unlink', { confirm: 'unlink' });
+  expect(await findCollection(address)).toMatchObject({ state: 'unlinked' });
   await browser.submit(path, 'relink');
   const [account] = (await portal.parts.accounts.all()).filter(({ roles }) => roles[0]?.projectId === project.id);
   const owner = { projectId: project.id, environmentId: `${project.id}-production`, changedBy: account!.id };
-  expect(await one(address)).toMatchObject({ ...owner, state: 'linked', name: 'Axes', revision: 5 });
+  expect(await findCollection(address)).toMatchObject({ ...owner, state: 'linked', name: 'Axes', revision: 5 });
 });
 
-it('only contracts of served chains can be linked', async () => {
-  const { browser, path, wanted } = await openProject();
-  const { status, text } = await browser.submit(path, 'link', { ...wanted, chain: 'moon-chain' });
+it('the collections page rejects a contract on a chain that is not served', async () => {
+  const { browser, path, values } = await openProject();
+  const { status, text } = await browser.submit(path, 'link', { ...values, chain: 'moon-chain' });
   expect([status, text.includes('demo-chain')]).toEqual([400, true]);
-  expect(await one(wanted.contract)).toBeUndefined();
+  expect(await findCollection(values.contract)).toBeUndefined();
 });
 
-it('no contract can be linked to an archived project', async () => {
-  const { browser, path, project, wanted } = await openProject();
+it('an archived project rejects new contracts', async () => {
+  const { browser, path, project, values } = await openProject();
   const form = browser.formOf((await browser.get(path)).text, 'link')!;
   await browser.submit(`/projects/${project.id}`, 'archive', { confirm: 'Game' });
-  for (const [name, value] of Object.entries(wanted)) form.fields.set(name, value);
+  for (const [name, value] of Object.entries(values)) form.fields.set(name, value);
   const { status, text } = await browser.post(path, form.fields);
   expect([status, text.includes('archived')]).toEqual([400, true]);
-  expect(await one(wanted.contract)).toBeUndefined();
+  expect(await findCollection(values.contract)).toBeUndefined();
 });
 
 const UNKNOWN = 'Role unknown until the first mint';
@@ -66,22 +61,22 @@ const GRANTED_MS = Date.parse('2026-11-01T10:00:00Z');
 const WAITING_MS = Date.parse('2026-11-02T10:00:00Z');
 
 async function openSigning() {
-  const { project, path, browser, wanted } = await openProject();
-  await browser.submit(path, 'link', wanted);
+  const { project, path, browser, values } = await openProject();
+  await browser.submit(path, 'link', values);
   const address = `0x${(++contracts).toString(16).padStart(40, 'b')}`;
   const environmentId = `${project.id}-production`;
   const key = { address, projectId: project.id, environmentId, name: 'Minter', sealed: 's', createdAt: 1 };
   const sign = (state: 'live' | 'disabled') =>
     portal.parts.signableKeys.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
-  const setState = (over: Partial<MintSigner>) => {
-    const contractAddress = wanted.contract.toLowerCase();
-    const none = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
-    mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...none, ...over }];
+  const setState = (state: Partial<MintSigner>) => {
+    const contractAddress = values.contract.toLowerCase();
+    const base = { heldMs: null, waiting: 0, waitsMs: 0, why: '' };
+    mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...base, ...state }];
   };
   return { sign, setState, text: async () => (await browser.get(path)).text };
 }
 
-it('the page of collections shows a missing signer, and an unknown role before the first mint', async () => {
+it('the collections page reports a missing signer, and an unknown role before the first mint', async () => {
   const { sign, setState, text } = await openSigning();
   expect(await text()).toContain('No signer. Create one');
   await sign('live');
@@ -95,15 +90,15 @@ it('the page of collections shows a missing signer, and an unknown role before t
 const WAITING = { waiting: 3, waitsMs: WAITING_MS, why: '0xbb has no MINTER_ROLE', heldMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
   ['a confirmed role', { heldMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
-  ['an unknown role of another chain', { heldMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
-  ['an unknown role of another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
-  ['an unknown role of another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
+  ['an unknown role for another chain', { heldMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
+  ['an unknown role for another contract', { heldMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
+  ['an unknown role for another signer', { heldMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
   [
-    'number, time and reason of waiting mints, and the last confirmed role',
+    'the number, time and reason of waiting mints, and the last confirmed role',
     WAITING,
     ['3\u00a0mints', '<time datetime="2026-11-02', ': 0xbb has no MINTER_ROLE', 'as of <time datetime="2026-11-01'],
   ],
-])('the page of collections shows %s', async (_, state, expected) => {
+])('the collections page shows %s', async (_, state, expected) => {
   const { sign, setState, text } = await openSigning();
   await sign('live');
   setState(state);
@@ -111,7 +106,7 @@ it.each<[string, Partial<MintSigner>, string[]]>([
   for (const each of expected) expect(shown).toContain(each);
 });
 
-it('the page of collections shows collections when roles cannot be read', async () => {
+it('the collections page lists collections even if roles cannot be read', async () => {
   const { sign, text } = await openSigning();
   await sign('live');
   const { mintSigners: read } = portal.parts.reads;

@@ -1,4 +1,4 @@
-/** Contracts that are linked to an environment, and whether their signer can mint. */
+/** The contracts linked to an environment, and whether their signer can mint. */
 import {
   type Action,
   type CollectionName,
@@ -40,74 +40,74 @@ export function createCollectionsPage(parts: Parts): PortalPage {
     notices: {
       linked: 'Contract linked.',
       renamed: 'Collection renamed.',
-      unlinked: 'Contract unlinked. Its pending mints end as failed, and any project may link it now.',
+      unlinked: 'Contract unlinked. Its pending mints will fail, and any project can now link it.',
     },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { project, environment } = scopeOf(visit);
       const records = collectionsOf(await parts.collections.all(), project.id);
-      const minting = await readMinting(parts, environment.id, visit.signal);
-      const content = toContent(visit, records, minting, fault?.values);
-      return { kind: 'page', title: `Collections of ${environment.name}`, content };
+      const minterState = await readMinterState(parts, environment.id, visit.signal);
+      const content = toContent(visit, records, minterState, failure?.values);
+      return { kind: 'page', title: `Collections in ${environment.name}`, content };
     },
     actions: {
       link: change('collections.link', 'linked', (store, visit, values) => {
-        const link = { ...contractOf(values), ...ownerOf(visit), name: values.text('name') };
+        const link = { ...getContract(values), ...readOwner(visit), name: values.text('name') };
         return linkCollection({ store, servedChains }, link);
       }),
       rename: change('collections.link', 'renamed', (store, visit, values) =>
-        renameCollection({ store }, { ...collectionOf(visit, values), name: values.text('name') }),
+        renameCollection({ store }, { ...readCollection(visit, values), name: values.text('name') }),
       ),
       relink: change('collections.link', 'linked', (store, visit, values) =>
-        relinkCollection({ store, servedChains }, { ...collectionOf(visit, values), ...ownerOf(visit) }),
+        relinkCollection({ store, servedChains }, { ...readCollection(visit, values), ...readOwner(visit) }),
       ),
       unlink: change('collections.unlink', 'unlinked', (store, visit, values) => {
         if (values.text('confirm') !== CONFIRM)
-          throw invalidField('confirm', `Type ${CONFIRM} to unlink the contract from the project.`);
-        return unlinkCollection({ store }, collectionOf(visit, values));
+          throw invalidField('confirm', `Type ${CONFIRM} to unlink this contract.`);
+        return unlinkCollection({ store }, readCollection(visit, values));
       }),
     },
   };
 }
 
-/** Must be typed, because another project may link an unlinked contract. */
+/** Typed by the user to confirm, because any project can link an unlinked contract. */
 const CONFIRM = 'unlink';
 
-function ownerOf(visit: Visit) {
+function readOwner(visit: Visit) {
   const { project, environment } = scopeOf(visit);
   if (project.state === 'archived')
     throw invalidField('project', 'The project is archived. Contracts can only be unlinked.');
   return { projectId: project.id, environmentId: environment.id };
 }
 
-const contractOf = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
+const getContract = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
 
-/** A collection of the project of the path, whatever the form contains. */
-function collectionOf(visit: Visit, values: FormValues): CollectionName {
-  return { ...contractOf(values), projectId: scopeOf(visit).project.id };
+/** The project comes from the path, so a form cannot change another project's collection. */
+function readCollection(visit: Visit, values: FormValues): CollectionName {
+  return { ...getContract(values), projectId: scopeOf(visit).project.id };
 }
 
 type Records = readonly CollectionRecord[];
 
-function toContent(visit: Visit, records: Records, minting: Minting, values?: FormValues): HtmlValue {
+function toContent(visit: Visit, records: Records, minterState: MinterState, values?: FormValues): HtmlValue {
   const { project, environment } = scopeOf(visit);
-  const here = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
-  const others = records.filter((record) => !here.includes(record));
+  const linked = records.filter(({ state, environmentId }) => state === 'linked' && environmentId === environment.id);
+  const otherRecords = records.filter((record) => !linked.includes(record));
   const list =
-    here.length === 0
+    linked.length === 0
       ? emptyState(
           'No collections yet',
-          html`<p>A collection is a contract on a chain that belongs to this game. Link a contract to see its activities and to mint with it. A contract can be linked to one project.</p>`,
+          html`<p>A collection is a contract that belongs to your game. Link a contract to see its on-chain activities and to mint tokens. A contract can be linked to only one project.</p>`,
         )
       : table(
           'Collections',
           ['Name', 'Chain', 'Contract', 'Changed', 'Signer', 'Actions'],
-          here.map((record) => [
+          linked.map((record) => [
             ...toCells(record),
-            toSigner(minting, visit, record),
+            toSigner(minterState, visit, record),
             toActions(visit, record, values),
           ]),
         );
-  return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${others.length === 0 ? '' : toOthers(visit, project, others)}`;
+  return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
 }
 
 function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
@@ -115,81 +115,81 @@ function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord):
 }
 
 function toLink(visit: Visit, values?: FormValues): HtmlValue {
-  const isTyped = values?.text('form') === 'link';
-  const typed = (name: string) => (isTyped ? values.text(name) : '');
+  const isSubmitted = values?.text('form') === 'link';
+  const submitted = (name: string) => (isSubmitted ? values.text(name) : '');
   const form = visit.form(
     'link',
-    html`${field({ name: 'chain', label: 'Chain', value: typed('chain'), hint: 'Its name in paths of the chain API, such as demo-chain.', isRequired: true, charactersMax: 64 })}
-${field({ name: 'contract', label: 'Contract address', value: typed('contract'), hint: '0x and 40 hexadecimal digits. Paste it with its upper and lower case, so that typing errors are detected.', isRequired: true, charactersMax: 42 })}
-${field({ name: 'name', label: 'Name', value: typed('name'), isRequired: true, charactersMax: 200 })}
+    html`${field({ name: 'chain', label: 'Chain', value: submitted('chain'), hint: 'The name of the chain in chain API paths, such as demo-chain.', isRequired: true, charactersMax: 64 })}
+${field({ name: 'contract', label: 'Contract address', value: submitted('contract'), hint: '0x followed by 40 hexadecimal digits. Keep the mixed case, so that typos are detected.', isRequired: true, charactersMax: 42 })}
+${field({ name: 'name', label: 'Name', value: submitted('name'), isRequired: true, charactersMax: 200 })}
 <button>Link contract</button>`,
   );
-  return disclosure('Link a contract', form, isTyped);
+  return disclosure('Link a contract', form, isSubmitted);
 }
 
-const toHidden = ({ chain, contractAddress }: CollectionRecord) =>
+const toContractFields = ({ chain, contractAddress }: CollectionRecord) =>
   html`${hidden('chain', chain)}${hidden('contract', contractAddress)}`;
 
 function toActions(visit: Visit, record: CollectionRecord, values?: FormValues): HtmlValue {
-  const isTyped = (action: string) =>
+  const isSubmitted = (action: string) =>
     values?.text('form') === action && values.text('contract') === record.contractAddress;
   const rename = visit.form(
     'rename',
-    html`${toHidden(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+    html`${toContractFields(record)}${field({ name: 'name', label: 'Name', value: record.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
   );
   const unlink = visit.form(
     'unlink',
-    html`<p>Pending mints end as failed, and any project may link the contract.</p>${toHidden(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
+    html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
-  return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isTyped('rename')) : ''}
-${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isTyped('unlink')) : ''}`;
+  return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
+${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
 }
 
-function toOthers(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
-  const nameOf = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
+function toOtherCollections(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
+  const toEnvironmentName = (id: string) => project.environments.find((each) => each.id === id)?.name ?? id;
   const rows = records.map((record) => {
     const { state, environmentId, name } = record;
     const [tag, text] =
       state === 'linked'
-        ? [html`linked to ${nameOf(environmentId)}`, 'Move here']
+        ? [html`linked to ${toEnvironmentName(environmentId)}`, 'Move here']
         : [html`<span class="tag bad">unlinked</span>`, 'Link again'];
     const form = visit.form(
       'relink',
-      html`${toHidden(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
+      html`${toContractFields(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
       { className: 'inline' },
     );
     return [...toCells(record), tag, visit.mayDo('collections.link') ? form : ''];
   });
-  const heads = ['Name', 'Chain', 'Contract', 'Changed', 'State', 'Actions'];
-  return html`<h2>Not in this environment</h2>${table('Collections that are not in this environment', heads, rows)}`;
+  const columns = ['Name', 'Chain', 'Contract', 'Changed', 'State', 'Actions'];
+  return html`<h2>Other collections in this project</h2>${table('Other collections in this project', columns, rows)}`;
 }
 
-type Minting = Awaited<ReturnType<typeof readMinting>>;
+type MinterState = Awaited<ReturnType<typeof readMinterState>>;
 
-const MINTS_READ_MS = 90 * 86_400_000;
+const MINTS_MAX_AGE_MS = 90 * 86_400_000;
 
-async function readMinting(parts: Parts, environmentId: string, signal: AbortSignal) {
+async function readMinterState(parts: Parts, environmentId: string, signal: AbortSignal) {
   const { signableKeys, reads, frame } = parts;
-  const search = { environmentId, sinceMs: frame.wallClockMs() - MINTS_READ_MS };
+  const search = { environmentId, sinceMs: frame.wallClockMs() - MINTS_MAX_AGE_MS };
   const [keys, signers] = await Promise.all([signableKeys.all(), orNull(reads.mintSigners(search, { signal }))]);
   return { signer: findSigner(keys, environmentId)?.address ?? null, signers };
 }
 
-/** Whether the signer of a collection has the minter role, as of the last mint that shows it. */
-function toSigner({ signer, signers }: Minting, visit: Visit, collection: CollectionRecord): HtmlValue {
-  const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">signable keys</a>`;
+/** Shows whether the collection's signer has the minter role, as of the last mint that confirmed it. */
+function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): HtmlValue {
+  const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
   if (signer === null) return html`No signer. Create one in ${keys}.`;
-  const address = copyable(signer, `the address that signs for ${collection.name}`);
+  const address = copyable(signer, `the signer address for ${collection.name}`);
   const found = signers?.find(
     (each) =>
       each.chain === collection.chain &&
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  return html`${address}<br>${signers === null ? 'Its role is not available now.' : toSignerState(found, keys)}`;
+  return html`${address}<br>${signers === null ? 'The role is currently not available.' : toSignerState(found, keys)}`;
 }
 
-const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase();
+const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
 function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValue {
   const heldMs = found?.heldMs ?? null;
@@ -199,5 +199,5 @@ function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValu
     return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitsMs)}: ${found.why}${held}`;
   }
   if (heldMs !== null) return html`Has the minter role as of ${time(heldMs)}.`;
-  return html`Role unknown until the first mint. The call that grants the role is in ${keys}.`;
+  return html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
 }

@@ -1,4 +1,4 @@
-/** The oldest open erasure of projects, and what to do when it is late. */
+/** The oldest open erasure per project, and what to do about a late erasure. */
 import type { ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { number, span } from '../../frame/components.ts';
@@ -13,7 +13,7 @@ export interface OldestErasures {
   readonly nowMs: number;
 }
 
-/** Age of the oldest erasure of these environments, as a link. */
+/** The age of the oldest open erasure in these environments, as a link. */
 export function toOldestErasure(
   { open, nowMs }: OldestErasures,
   project: ProjectRecord,
@@ -24,18 +24,18 @@ export function toOldestErasure(
   const environment = environments.find(({ id }) => id === found?.environmentId);
   if (found === undefined || environment === undefined) return 'none';
   const ageMs = nowMs - found.oldestMs;
-  const where = environments.length === 1 ? '' : ` in ${environment.name}`;
-  const others = found.count === 1 ? '' : `, ${number(found.count)} open`;
+  const location = environments.length === 1 ? '' : ` in ${environment.name}`;
+  const total = found.count === 1 ? '' : `, ${number(found.count)} open`;
   const late = ageMs > LATE_MS ? html` <span class="tag bad">late</span>` : '';
-  return html`<a href="${environmentPath(project.id, environment.name)}/erasures">${span(ageMs)}${where}</a>${others}${late}`;
+  return html`<a href="${environmentPath(project.id, environment.name)}/erasures">${span(ageMs)}${location}</a>${total}${late}`;
 }
 
-/** Empty while no erasure is late. */
+/** A warning about the oldest late erasure. Empty if no erasure is late. */
 export function toErasureRemedy({ open, nowMs }: OldestErasures, visit: Visit): Markup {
   const [oldest] = open ?? [];
   if (oldest === undefined || nowMs - oldest.oldestMs <= LATE_MS) return html``;
   const remedy = visit.mayDo('accounts.read')
-    ? html`Run <code>npm run status</code> to see why the eraser makes no progress, and <code>npm run erasures -- show ${oldest.oldestId}</code> for its state.`
-    : html`Report its id to the operator of this instance.`;
+    ? html`Run <code>npm run status</code> to see why the eraser makes no progress, and <code>npm run erasures -- show ${oldest.oldestId}</code> to see the state of this erasure.`
+    : html`Report the erasure id to the operator of this instance.`;
   return html`<p class="message failed">An erasure has been open for ${span(nowMs - oldest.oldestMs)}. Erasures usually take less than a minute. ${remedy}</p>`;
 }

@@ -4,10 +4,11 @@ import { createMemoryReads } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
 
 const MINUTE_MS = 60_000;
+const OTHER = '77777777-7777-4777-8777-777777777777';
 const [DONE, WAITING] = ['55555555-5555-4555-8555-555555555555', '66666666-6666-4666-8666-666666666666'] as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 
-const lineOf = (over: Partial<ErasureLine>): ErasureLine => ({
+const createErasure = (overrides: Partial<ErasureLine>): ErasureLine => ({
   erasureId: WAITING,
   requestedMs: NOW_MS,
   cutoffMs: NOW_MS,
@@ -20,9 +21,9 @@ const lineOf = (over: Partial<ErasureLine>): ErasureLine => ({
   physicallyErasedMs: null,
   logExpiresMs: null,
   logExpiredMs: null,
-  ...over,
+  ...overrides,
 });
-const done = lineOf({
+const completed = createErasure({
   erasureId: DONE,
   state: 'erased',
   identities: 3,
@@ -42,35 +43,35 @@ async function openProject() {
   return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-it('the list of erasures shows the state and durations of each erasure', async () => {
+it('the erasures page shows the state and durations of each erasure', async () => {
   const { browser, environment, path } = await openProject();
-  erasures[environment.id] = [done, lineOf({})];
+  erasures[environment.id] = [completed, createErasure({})];
   const { text } = await browser.get(path);
   for (const expected of [DONE, WAITING, 'erased', 'waiting', '5\u00a0s', '3\u00a0min', 'due <time'])
     expect(text).toContain(expected);
   expect(text.match(/\/receipt">Download/g)).toHaveLength(1);
 });
 
-it('the list of erasures marks an erasure that found nothing', async () => {
+it('the erasures page marks an erasure that found no data', async () => {
   const { browser, environment, path } = await openProject();
-  erasures[environment.id] = [done];
+  erasures[environment.id] = [completed];
   expect((await browser.get(path)).text).not.toContain('nothing was stored');
-  erasures[environment.id] = [{ ...done, identities: 1, deleted: 0 }];
+  erasures[environment.id] = [{ ...completed, identities: 1, deleted: 0 }];
   expect((await browser.get(path)).text).toContain('nothing was stored');
 });
 
-it('the receipt of a completed erasure is a file; other paths are not found', async () => {
-  const [own, other] = [await openProject(), await openProject()];
-  erasures[own.environment.id] = [done, lineOf({})];
-  erasures[other.environment.id] = [lineOf({ ...done, erasureId: '77777777-7777-4777-8777-777777777777' })];
-  const file = await own.browser.get(`${own.path}/${DONE}/receipt`);
+it('the portal returns the receipt of a completed erasure as a file, and 404 for other receipt paths', async () => {
+  const [ownProject, otherProject] = [await openProject(), await openProject()];
+  erasures[ownProject.environment.id] = [completed, createErasure({})];
+  erasures[otherProject.environment.id] = [createErasure({ ...completed, erasureId: OTHER })];
+  const file = await ownProject.browser.get(`${ownProject.path}/${DONE}/receipt`);
   expect([file.status, JSON.parse(file.text).erasureId]).toEqual([200, DONE]);
   expect(file.headers.get('content-disposition')).toContain(`erasure-${DONE}.json`);
   for (const path of [
-    `${own.path}/${WAITING}/receipt`,
-    `${own.path}/77777777-7777-4777-8777-777777777777/receipt`,
-    `${own.path}/nothing/receipt`,
-    `${other.path}/${DONE}/receipt`,
+    `${ownProject.path}/${WAITING}/receipt`,
+    `${ownProject.path}/${OTHER}/receipt`,
+    `${ownProject.path}/nothing/receipt`,
+    `${otherProject.path}/${DONE}/receipt`,
   ])
-    expect([path, (await own.browser.get(path)).status]).toEqual([path, 404]);
+    expect([path, (await ownProject.browser.get(path)).status]).toEqual([path, 404]);
 });

@@ -18,7 +18,7 @@ export function createErasuresPage({ reads }: Parts): PortalPage {
     show: async (visit) => {
       const { environment } = scopeOf(visit);
       const erasures = await reads.erasures(environment.id, { signal: visit.signal });
-      return { kind: 'page', title: `Erasures of ${environment.name}`, content: toContent(visit, erasures) };
+      return { kind: 'page', title: `Erasures in ${environment.name}`, content: toContent(visit, erasures) };
     },
   };
 }
@@ -43,16 +43,16 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
   if (erasures.length === 0)
     return emptyState(
       'No erasures yet',
-      html`<p>Servers request erasures with a secret key, as the gateway's documentation describes; owners can also request them in People. Each appears here with its progress and receipt.</p>`,
+      html`<p>Your servers request erasures with a secret key, as described in the gateway documentation. Project owners can also request erasures on the People page. Each erasure appears here with its progress and receipt.</p>`,
     );
-  const heads = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Off the disk', 'Out of the log', 'Receipt'];
-  return html`<p>All times are counted from the request. Once fenced, older messages of the person are not stored any more.</p>
+  const columns = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Disk purged', 'Log expired', 'Receipt'];
+  return html`<p>Durations are measured from the request. Once a person is fenced, late messages from before the request are no longer stored.</p>
 ${table(
   'Erasures',
-  heads,
+  columns,
   erasures.map((each) => toRow(visit, each)),
 )}
-${erasures.length === 500 ? html`<p class="hint">The newest 500. For older ones run npm run erasures -- list.</p>` : ''}`;
+${erasures.length === 500 ? html`<p class="hint">Showing the newest 500. To list older erasures, run npm run erasures -- list.</p>` : ''}`;
 }
 
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
@@ -60,7 +60,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
-    html`${copyable(each.erasureId, 'the id of the erasure')}<br>${time(each.requestedMs)}`,
+    html`${copyable(each.erasureId, 'the erasure id')}<br>${time(each.requestedMs)}`,
     each.state,
     toDeletedText(each),
     since(each.fencedMs),
@@ -71,9 +71,10 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/** An identity without rows is often an id that was not percent-encoded, such as one with a plus. */
+/** If nothing was stored, the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
-  const of = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
-  if (deleted === null) return of;
-  return html`${of}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
+  const count =
+    identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
+  if (deleted === null) return count;
+  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
 }

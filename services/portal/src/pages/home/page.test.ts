@@ -31,7 +31,7 @@ const count = (environmentId: string, accepted: number, rejected: number) => {
   return usage.add({ minuteAt, keys: [], environments: [{ environmentId, accepted, rejected }] });
 };
 
-it('the list of projects shows few messages as a number of the last hour', async () => {
+it('the home page shows an hourly message count instead of a rate at low volume', async () => {
   const { portal, project, environmentId } = await open();
   await count(environmentId, 3, 1);
   const { text } = await (await portal.signIn({ project, role: 'analyst' })).get('/');
@@ -40,7 +40,7 @@ it('the list of projects shows few messages as a number of the last hour', async
   expect(text).not.toContain('events/s');
 });
 
-it('the list of projects shows the age of the oldest message that is not stored', async () => {
+it('the home page shows the age of the oldest message that is not stored', async () => {
   let oldestMs: number | null = null;
   const { portal, project } = await open({ delay: async () => ({ waiting: 12, oldestMs }) });
   const analyst = await portal.signIn({ project, role: 'analyst' });
@@ -51,7 +51,7 @@ it('the list of projects shows the age of the oldest message that is not stored'
   expect(text).toContain('12');
 });
 
-it('the list of projects shows dead letters of a project, and those of the instance to administrators only', async () => {
+it('the home page shows dead letters per project, and the total only to administrators', async () => {
   const byEnvironment = new Map<string, number>();
   const { portal, project, environmentId } = await open({
     deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
@@ -63,36 +63,36 @@ it('the list of projects shows dead letters of a project, and those of the insta
   expect((await (await portal.signIn()).get('/')).text).toContain('<strong>at least 41</strong>');
 });
 
-it('the list of projects shows the oldest open erasure of each project and links to it', async () => {
+it('the home page shows the oldest open erasure of each project and links to it', async () => {
   const { portal, project } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   expect((await analyst.get('/')).text).toContain('<dt>Oldest open erasure</dt><dd>none</dd>');
-  erasures[`${project.id}-production`] = [openErasure('of-now', 20_000)];
-  erasures[`${project.id}-development`] = [openErasure('of-before', 130_000), openErasure('of-then', 121_000)];
+  erasures[`${project.id}-production`] = [openErasure('newest', 20_000)];
+  erasures[`${project.id}-development`] = [openErasure('oldest', 130_000), openErasure('newer', 121_000)];
   const { text } = await analyst.get('/');
   const path = `/projects/${project.id}/environments/development/erasures`;
   expect(text).toContain(`<dd><a href="${path}">2\u00a0min in development</a>, 2 open</dd>`);
   expect(text).not.toContain('late</span>');
 });
 
-it('the list of projects marks a late erasure and shows administrators its id and a command', async () => {
+it('the home page marks a late erasure and shows administrators its id and a command', async () => {
   const { portal, project } = await open();
-  erasures[`${project.id}-production`] = [openErasure('the-late-one', 3 * 3_600_000)];
+  erasures[`${project.id}-production`] = [openErasure('late-erasure', 3 * 3_600_000)];
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
   expect([text.includes('late</span>'), text.includes('the operator')]).toEqual([true, true]);
   const all = (await (await portal.signIn()).get('/')).text;
-  expect(all).toContain('npm run erasures -- show the-late-one');
+  expect(all).toContain('npm run erasures -- show late-erasure');
 });
 
-it('the list of projects shows no erasures of other projects', async () => {
+it('the home page shows no erasures from other projects', async () => {
   const { portal, project } = await open();
   const other = await portal.addProject('Sea');
-  erasures[`${other.id}-production`] = [openErasure('of-others', 3 * 3_600_000)];
+  erasures[`${other.id}-production`] = [openErasure('other-erasure', 3 * 3_600_000)];
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');
-  expect(text).not.toMatch(/late<|of-others|in production/);
+  expect(text).not.toMatch(/late<|other-erasure|in production/);
 });
 
-it('the list of projects shows projects when erasures, brokers and counters cannot be read', async () => {
+it('the home page lists projects even if erasures, brokers and counters cannot be read', async () => {
   const fail = () => Promise.reject(new Error('connection lost'));
   const { portal, project } = await open({ delay: fail, deadLetters: fail });
   Object.assign(portal.parts.reads, { openErasures: fail });

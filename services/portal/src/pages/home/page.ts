@@ -1,4 +1,4 @@
-/** The projects in which an account has a role. */
+/** The home page: the projects of the account, with their key figures. */
 import {
   createProject,
   type EnvironmentMinute,
@@ -22,11 +22,11 @@ export function createHomePage(parts: Parts): PortalPage {
   return {
     path: '/',
     access: 'signed in',
-    show: async (visit, fault) => {
-      const own = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
-      const live = own.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
+    show: async (visit, failure) => {
+      const visible = (await projects.all()).filter(({ id }) => visit.mayDo('project.read', id));
+      const live = visible.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
       const [figures, erasures] = await Promise.all([readFigures(parts, live), readErasures(parts, visit, live)]);
-      const archived = own.filter(({ state }) => state === 'archived');
+      const archived = visible.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',
         title: 'Projects',
@@ -37,8 +37,8 @@ export function createHomePage(parts: Parts): PortalPage {
 ${toErasureRemedy(erasures, visit)}
 ${toNotes(visit, figures)}`
         }
-${toCreateForm(visit, fault?.values.text('name') ?? '', fault !== undefined)}
-${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toLine)}</ul>`)}`,
+${toCreateForm(visit, failure?.values.text('name') ?? '', failure !== undefined)}
+${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`<ul>${archived.map(toArchived)}</ul>`)}`,
       };
     },
     actions: {
@@ -79,25 +79,25 @@ function toCard(project: ProjectRecord, figures: Figures, erasures: OldestErasur
 <p class="quiet"><code>${id}</code></p></li>`;
 }
 
-/** The mean of these minutes, without the current one, so that one busy second does not dominate. */
+/** The rate is averaged over the last minutes, excluding the current minute, to smooth out bursts. */
 const RATE_MINUTES = 6;
-/** Below one event a second, the count of an hour is easier to read. */
+/** Below one event per second, a card shows the hourly count instead of the rate. */
 const RATE_MIN = 1;
 
-/** From the gateways' counters, because the rejections in ClickHouse are a sample. */
-function toRate(counted: Figures['minutes'], environmentId: string): string {
-  if (counted === null) return NOT_AVAILABLE;
-  const minutes = counted.get(environmentId) ?? [];
+/** Uses the gateways' counters, because ClickHouse stores only a sample of the rejections. */
+function toRate(counters: Figures['minutes'], environmentId: string): string {
+  if (counters === null) return NOT_AVAILABLE;
+  const minutes = counters.get(environmentId) ?? [];
   const { perSecond, rejectedShare } = toEnvironmentRate(minutes.slice(-RATE_MINUTES));
   if (perSecond >= RATE_MIN)
     return `${number(Number(perSecond.toFixed(1)), 'events/s')}, ${share(rejectedShare, 1)} rejected`;
-  const [accepted, rejected] = [sumOf(minutes, 'accepted'), sumOf(minutes, 'rejected')];
+  const [accepted, rejected] = [sum(minutes, 'accepted'), sum(minutes, 'rejected')];
   if (accepted + rejected === 0) return 'no events in the last hour';
   return `${number(accepted)} in the last hour, ${share(rejected, accepted + rejected)} rejected`;
 }
 
-const sumOf = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'rejected') =>
-  minutes.reduce((sum, minute) => sum + minute[name], 0);
+const sum = (minutes: readonly EnvironmentMinute[], name: 'accepted' | 'rejected') =>
+  minutes.reduce((total, minute) => total + minute[name], 0);
 
 function toDelay({ delay, nowMs }: Figures): string {
   if (delay === null) return NOT_AVAILABLE;
@@ -118,30 +118,30 @@ function toDeadLetters(deadLetters: OpenDeadLetters | null, environments: Projec
 const atLeast = ({ isWhole }: OpenDeadLetters, count: number) =>
   isWhole ? number(count) : `at least ${number(count)}`;
 
-/** Explains the cards; administrators also see the dead letters of the instance. */
+/** Explains the cards. Administrators also see the number of dead letters on the instance. */
 function toNotes(visit: Visit, { deadLetters, delay }: Figures): HtmlValue {
-  const waiting = delay !== null && delay.waiting > 0 ? ` ${number(delay.waiting)} are waiting now.` : '';
+  const waiting = delay !== null && delay.waiting > 0 ? ` Currently waiting: ${number(delay.waiting)}.` : '';
   const instance =
     deadLetters === null || !visit.mayDo('accounts.read')
       ? ''
-      : html`<p>Open dead letters of the instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including those without a project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
-  return html`${instance}<p class="quiet">Visible delay: the age of the oldest message that is not stored yet. One writer stores for all projects, so it is the same for each.${waiting}</p>`;
+      : html`<p>Open dead letters on this instance: <strong>${atLeast(deadLetters, deadLetters.total)}</strong>, including dead letters that belong to no project.${deadLetters.total === 0 ? '' : html` Run <code>npm run dead-letters -- list</code> to list them.`}</p>`;
+  return html`${instance}<p class="quiet">Visible delay is the age of the oldest message that has not been stored yet. All projects share one event writer, so the delay is the same for every project.${waiting}</p>`;
 }
 
-const toLine = ({ id, name }: ProjectRecord) =>
+const toArchived = ({ id, name }: ProjectRecord) =>
   html`<li><a href="${projectPath(id)}">${name}</a> <code>${id}</code></li>`;
 
 const toNoProjects = (visit: Visit): HtmlValue =>
   emptyState(
     'No projects yet',
     visit.mayDo('project.create')
-      ? html`<p>A project is a game. It has environments, such as production and development, each with its own keys. Create one below; its page shows how to send the first event.</p>`
-      : html`<p>Your projects will appear here once you have a role. Contact an owner for an invitation, or an administrator for a new project.</p>`,
+      ? html`<p>A project represents one game. It has environments, such as production and development, and each environment has its own keys. Create a project below, then create a key to send your first event.</p>`
+      : html`<p>Projects appear here once you have a role in them. Contact a project owner for an invitation, or contact an administrator to create a project.</p>`,
   );
 
 function toCreateForm(visit: Visit, name: string, isOpen: boolean): HtmlValue {
   if (!visit.mayDo('project.create')) return '';
-  const hint = 'The name of the game. You can change it later, but not the project id.';
+  const hint = 'The name of your game. You can rename the project later, but its id never changes.';
   const form = visit.form(
     'create',
     html`${field({ name: 'name', label: 'Name', value: name, hint, isRequired: true, charactersMax: 200 })}<button>Create project</button>`,

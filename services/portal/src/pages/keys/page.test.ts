@@ -14,7 +14,7 @@ async function openProject(role: 'owner' | 'developer' = 'developer') {
   return { project, path, browser: await portal.signIn({ project, role }) };
 }
 
-it('a secret key is shown once, with a command and an .env line', async () => {
+it('the keys page shows a secret key once, with a command and an .env line', async () => {
   const { browser, path } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'secret', name: 'game server' });
   const key = SECRET.exec(created.text)?.[0] ?? '';
@@ -28,7 +28,7 @@ it('a secret key is shown once, with a command and an .env line', async () => {
   expect(text).toContain('game server');
 });
 
-it('a key can be tested after it is shown, in its own environment only', async () => {
+it('the key test accepts a key only in its own environment', async () => {
   const { browser, path } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'secret' });
   const form = browser.formOf(created.text, 'test')!;
@@ -39,14 +39,14 @@ it('a key can be tested after it is shown, in its own environment only', async (
   const again = browser.formOf((await browser.submit(path, 'create', { kind: 'secret' })).text, 'test')!;
   again.fields.set('key', form.fields.get('key')!);
   expect((await browser.post(again.action, again.fields)).text).toContain('Key is not valid');
-  const other = await openProject();
-  const shown = await other.browser.submit(other.path, 'create', { kind: 'publishable' });
-  const foreign = other.browser.formOf(shown.text, 'test')!;
+  const otherProject = await openProject();
+  const shown = await otherProject.browser.submit(otherProject.path, 'create', { kind: 'publishable' });
+  const foreign = otherProject.browser.formOf(shown.text, 'test')!;
   foreign.fields.set('key', form.fields.get('key')!);
-  expect((await other.browser.post(foreign.action, foreign.fields)).text).toContain('Key is not valid');
+  expect((await otherProject.browser.post(foreign.action, foreign.fields)).text).toContain('Key is not valid');
 });
 
-it('a publishable key is always shown in full', async () => {
+it('the keys page always shows a publishable key in full', async () => {
   const { browser, path } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'publishable' });
   const [key = ''] = PUBLISHABLE.exec(created.text) ?? [];
@@ -54,16 +54,17 @@ it('a publishable key is always shown in full', async () => {
   expect((await browser.get(path)).text).toContain(`data-copy="${key}"`);
 });
 
-it('no key is created in an archived project or with a long name', async () => {
+it('the keys page creates no key in an archived project or with a long name', async () => {
   const { browser, path, project } = await openProject('owner');
-  const long = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
+  const longName = await browser.submit(path, 'create', { kind: 'secret', name: 'n'.repeat(101) });
   await browser.submit(`/projects/${project.id}`, 'archive', { confirm: project.name });
-  const late = await browser.submit(path, 'create', { kind: 'publishable' });
-  expect([long.status, late.status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([400, 400, []]);
-  expect(late.text).toContain('archived');
+  const archived = await browser.submit(path, 'create', { kind: 'publishable' });
+  expect([longName.status, archived.status]).toEqual([400, 400]);
+  expect(keysOfProject(await portal.parts.keys.all(), project.id)).toEqual([]);
+  expect(archived.text).toContain('archived');
 });
 
-it('a key is refreshed and revoked only after the name of the environment is typed', async () => {
+it('a key can be refreshed and revoked only if the environment name is confirmed', async () => {
   const { browser, path, project } = await openProject();
   await browser.submit(path, 'create', { kind: 'secret' });
   const refused = await browser.submit(path, 'refresh', { kind: 'secret', confirm: 'production' });
@@ -76,7 +77,7 @@ it('a key is refreshed and revoked only after the name of the environment is typ
   expect(states).toEqual([true, true]);
 });
 
-it('the record of a key has its author and request', async () => {
+it('a key record contains the author and the trace id of the request', async () => {
   const { browser, path, project } = await openProject();
   const created = await browser.submit(path, 'create', { kind: 'publishable' });
   const record = (await portal.parts.keys.all()).find(({ projectId }) => projectId === project.id);
@@ -85,25 +86,25 @@ it('the record of a key has its author and request', async () => {
   expect(record).toMatchObject({ changedBy, requestId: created.headers.get('x-trace-id'), live: { changedBy } });
 });
 
-it('the page of keys shows the last use, the requests of the last hour and the last refusal of a key', async () => {
+it('the keys page shows the last use, hourly requests and last refused request of a key', async () => {
   const usage = createMemoryKeyUsage();
-  const counted = await openPortal({ usage });
-  const project = await counted.addProject('Used');
+  const usagePortal = await openPortal({ usage });
+  const project = await usagePortal.addProject('Used');
   const path = `/projects/${project.id}/environments/development/keys`;
-  const browser = await counted.signIn({ project, role: 'developer' });
+  const browser = await usagePortal.signIn({ project, role: 'developer' });
   await browser.submit(path, 'create', { kind: 'publishable' });
   expect((await browser.get(path)).text).toContain('<dd>never</dd>');
-  const [{ keyId = '' } = {}] = keysOfProject(await counted.parts.keys.all(), project.id);
+  const [{ keyId = '' } = {}] = keysOfProject(await usagePortal.parts.keys.all(), project.id);
   const lastRefusal = { at: Date.now(), reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
   const key = { keyId, uses: 1200, refusals: 7, lastUsedAt: lastRefusal.at, lastRefusal };
   await usage.add({ minuteAt: minuteOf(lastRefusal.at), keys: [key], environments: [] });
   const { text } = await browser.get(path);
-  await counted.close();
+  await usagePortal.close();
   expect(text).toContain('1\u202f200\u00a0requests, 7 refused');
   expect(text).toContain(`TOO_MANY_REQUESTS_ERROR, trace id <span class="copyable"><code>${'a'.repeat(32)}</code>`);
 });
 
-it('the allowed origins of the publishable key are saved, and invalid ones are refused', async () => {
+it('the keys page saves allowed origins and rejects invalid origins', async () => {
   const { browser, path, project } = await openProject();
   await browser.submit(path, 'create', { kind: 'publishable' });
   expect((await browser.get(path)).text).toContain('<dt>Allowed origins</dt><dd>any</dd>');
@@ -114,8 +115,8 @@ it('the allowed origins of the publishable key are saved, and invalid ones are r
   expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([
     { origins: ['https://game.example', 'http://localhost:5173'], changedBy: account!.id, revokedAt: null },
   ]);
-  const wrong = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
-  expect([wrong.status, wrong.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
+  const invalid = await browser.submit(path, 'origins', { origins: 'https://game.example/<b>' });
+  expect([invalid.status, invalid.text.includes('https://game.example/&lt;b&gt;</textarea>')]).toEqual([400, true]);
   await browser.submit(path, 'origins', { origins: '' });
   expect(keysOfProject(await portal.parts.keys.all(), project.id)).toMatchObject([{ origins: [] }]);
 });

@@ -1,4 +1,4 @@
-/** What an environment may send: the cap of an administrator, and the project's own limit. */
+/** An environment's rate limits: the administrator's cap and the project's own limit. */
 import {
   type EnvironmentMinute,
   type MessageRate,
@@ -24,11 +24,12 @@ export function createLimitsPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/limits',
     access: 'project.read',
     notices: { changed: 'Limit saved. All gateways apply it within a second.' },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
       const counts = await parts.usage.readEnvironments([environment.id], USE_MINUTES).catch(() => null);
-      const use = toUse(counts?.get(environment.id) ?? null, environment);
-      return { kind: 'page', title: `Limits of ${environment.name}`, content: toContent(visit, use, fault?.values) };
+      const usage = toUsageText(counts?.get(environment.id) ?? null, environment);
+      const content = toContent(visit, usage, failure?.values);
+      return { kind: 'page', title: `Limits in ${environment.name}`, content };
     },
     actions: { limit: rateAction(parts, 'limit'), cap: rateAction(parts, 'cap') },
   };
@@ -38,73 +39,73 @@ const rateAction = ({ projects }: Parts, kind: RateKind): FormAction => ({
   access: kind === 'cap' ? 'cap.set' : 'limit.set',
   run: async (visit, values) => {
     const { project, environment } = scopeOf(visit);
-    const rates: WantedRates = { [kind]: rateOf(values) };
+    const rates: WantedRates = { [kind]: readRate(values) };
     const names = { project: project.id, environment: environment.id };
     await setRates({ store: projects.changedBy(visit.author) }, names, rates);
     return { kind: 'redirect', notice: 'changed' };
   },
 });
 
-function rateOf(values: FormValues): MessageRate | null {
+function readRate(values: FormValues): MessageRate | null {
   const [perSecond, burst] = [values.text('per-second'), values.text('burst')];
   if (perSecond === '' && burst === '') return null;
   return {
-    perSecond: numberOf(perSecond, 'per-second', MESSAGE_RATE_MAX.perSecond),
-    burst: numberOf(burst, 'burst', MESSAGE_RATE_MAX.burst),
+    perSecond: readNumber(perSecond, 'per-second', MESSAGE_RATE_MAX.perSecond),
+    burst: readNumber(burst, 'burst', MESSAGE_RATE_MAX.burst),
   };
 }
 
-function numberOf(text: string, name: string, max: number): number {
+function readNumber(text: string, name: string, max: number): number {
   const value = Number(text);
   if (/^\d{1,8}$/.test(text) && value >= 1 && value <= max) return value;
   throw invalidField(
     name,
-    `Enter messages per second from 1 to ${number(MESSAGE_RATE_MAX.perSecond)} and a burst from 1 to ${number(MESSAGE_RATE_MAX.burst)}, or leave both empty.`,
+    `Enter 1 to ${number(MESSAGE_RATE_MAX.perSecond)} messages per second and a burst of 1 to ${number(MESSAGE_RATE_MAX.burst)}, or leave both fields empty.`,
   );
 }
 
-/** From the gateways' counters; rejected messages count against the limit too. */
-function toUse(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: ProjectEnvironment): string {
+/** Uses the gateways' counters. Rejected messages also count against the limit. */
+function toUsageText(minutes: readonly EnvironmentMinute[] | null, { cap, limit }: ProjectEnvironment): string {
   if (minutes === null) return 'not available';
   const perSecond = minutes.map(({ accepted, rejected }) => (accepted + rejected) / 60);
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'no messages in the last hour';
-  const toText = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
-  const busiest = perSecond.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY);
-  // Without cap and limit the gateways' setting applies, which the portal does not know.
+  const format = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
+  const busiest = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
+  // Without a cap and a limit, the gateways' own setting applies, which the portal cannot read.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
-  const of = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of the limit` : '';
-  return `${toText(total / minutes.length)} in the last hour, ${toText(busiest)} in its busiest minute${of}`;
+  const percentage = Number.isFinite(allowed) ? `, ${share(busiest, allowed)} of the limit` : '';
+  return `${format(total / minutes.length)} on average in the last hour, ${format(busiest)} in the busiest minute${percentage}`;
 }
 
-function toContent(visit: Visit, use: string, values?: FormValues): HtmlValue {
+function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue {
   const { environment } = scopeOf(visit);
-  return html`<p>The rate at which all clients of a key together may send messages. Beyond it, gateways answer 429 with the seconds to wait. Accepted messages are never lost.</p>
-<dl><dt>Cap</dt><dd>${toText(environment.cap, 'none: the gateways’ setting applies')}</dd>
-<dt>Project limit</dt><dd>${toText(environment.limit, 'none')}</dd>
-<dt>In use</dt><dd>${use}</dd></dl>
+  return html`<p>The maximum rate for all clients that share a key. Above this rate, gateways respond with 429 and the number of seconds to wait. Accepted messages are never lost.</p>
+<dl><dt>Cap</dt><dd>${toRateText(environment.cap, 'none; the gateways’ default applies')}</dd>
+<dt>Project limit</dt><dd>${toRateText(environment.limit, 'none')}</dd>
+<dt>Current usage</dt><dd>${usage}</dd></dl>
 ${visit.mayDo('limit.set') ? toForm(visit, 'limit', values) : ''}
 ${visit.mayDo('cap.set') ? toForm(visit, 'cap', values) : ''}`;
 }
 
-function toText(rate: MessageRate | null, none: string): string {
+function toRateText(rate: MessageRate | null, none: string): string {
   return rate === null ? none : `${number(rate.perSecond, 'messages/s')}, burst ${number(rate.burst)}`;
 }
 
 function toForm(visit: Visit, kind: RateKind, values?: FormValues): HtmlValue {
   const rate = scopeOf(visit).environment[kind];
-  const isTyped = values?.text('form') === kind;
-  const current = (name: string, stored: number | undefined) => (isTyped ? values.text(name) : String(stored ?? ''));
+  const isSubmitted = values?.text('form') === kind;
+  const textOf = (name: string, stored: number | undefined) => (isSubmitted ? values.text(name) : String(stored ?? ''));
   const [title, effect] =
     kind === 'limit'
       ? ['Change the project limit', 'The limit cannot exceed the cap.']
-      : ['Change the cap (administrators)', 'The cap replaces the gateways’ setting.'];
+      : ['Change the cap (administrators only)', 'The cap overrides the gateways’ default.'];
   const form = visit.form(
     kind,
-    html`<p>${effect} Leave both fields empty to remove it.</p>
-${field({ name: 'per-second', label: 'Messages per second', type: 'number', value: current('per-second', rate?.perSecond) })}
-${field({ name: 'burst', label: 'Burst', type: 'number', value: current('burst', rate?.burst) })}
+    html`<p>${effect} To remove the ${kind}, leave both fields empty.</p>
+${field({ name: 'per-second', label: 'Messages per second', type: 'number', value: textOf('per-second', rate?.perSecond) })}
+${field({ name: 'burst', label: 'Burst', type: 'number', value: textOf('burst', rate?.burst) })}
 <button>Save ${kind}</button>`,
   );
-  return disclosure(title, form, isTyped);
+  return disclosure(title, form, isSubmitted);
 }

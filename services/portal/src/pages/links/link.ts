@@ -15,11 +15,11 @@ export interface Invitee extends NewPerson {
   readonly id: string;
 }
 
-/** A one-time link. Opening it does not use it up. */
+/** A one-time link. It can be opened repeatedly, but accepted only once. */
 export interface Link {
   readonly path: string;
   readonly title: string;
-  /** The account that waits, 'new' when one is to be created, null for an invalid link. */
+  /** The invited account, 'new' if accepting the link creates an account, or null if the link is invalid. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
   accept(context: AccountContext, code: string, person: Invitee): Promise<AccountRecord>;
 }
@@ -28,7 +28,7 @@ export const INVITATION_PATH = '/invitation';
 
 export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' | 'oneTime'>): readonly Link[] {
   const stores = { oneTimeTexts: oneTime };
-  const invitationAt = (path: string, title: string): Link => ({
+  const createInvitationLink = (path: string, title: string): Link => ({
     path,
     title,
     find: async (code) => findInvited(await accounts.all(), code, Date.now()),
@@ -41,15 +41,15 @@ export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' |
       find: async (code) => ((await isFirstLink(stores, code)) ? 'new' : null),
       accept: (context, text, person) => acceptFirstLink({ ...context, ...stores }, { text, person }),
     },
-    invitationAt(INVITATION_PATH, 'Accept the invitation'),
-    invitationAt('/reset', 'Restore access'),
+    createInvitationLink(INVITATION_PATH, 'Accept the invitation'),
+    createInvitationLink('/reset', 'Restore access'),
   ];
 }
 
-export const idFor = (found: AccountRecord | 'new'): string => (found === 'new' ? randomUUID() : found.id);
+export const toAccountId = (found: AccountRecord | 'new'): string => (found === 'new' ? randomUUID() : found.id);
 
-/** The link authorises the change, so no sign-in is needed. The person is the author. */
-export function contextFor(
+/** The link authorises the change, so no sign-in is required. The invitee is recorded as its author. */
+export function toInviteeContext(
   { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
   visit: Visit,
   accountId: string,

@@ -11,35 +11,36 @@ const operator = ({ parts }: TestPortal): AccountContext => {
   const store = parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
   return { store, sessions: parts.sessions, actorId: null };
 };
-const inviteTo = async (login: string) =>
+const createInvitation = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
-it('the first administrator link stays valid after an invalid form, and makes an administrator once', async () => {
-  const typo = await openPortal();
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: typo.parts.oneTime });
+it('the first-administrator link stays valid after an invalid form and creates only one administrator', async () => {
+  const emptyPortal = await openPortal();
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTime });
   const path = `/first-sign-in?code=${code}`;
-  const submit = (also: object) => typo.browser().submit(path, 'accept', { ...filled, ...also });
-  for (const wrong of [
+  const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
+  const invalidFields = [
     { login: 'x' },
     { name: '' },
     { password: 'short', repeated: 'short' },
     { repeated: 'another' },
-  ]) {
-    const { status, text } = await submit(wrong);
+  ];
+  for (const invalid of invalidFields) {
+    const { status, text } = await submit(invalid);
     expect([status, text.includes('role="alert"'), text.includes(PASSWORD)]).toEqual([400, true, false]);
   }
-  const ada = typo.browser();
+  const ada = emptyPortal.browser();
   expect((await ada.submit(path, 'accept', filled)).status).toBe(303);
-  expect(await typo.parts.accounts.all()).toMatchObject([
+  expect(await emptyPortal.parts.accounts.all()).toMatchObject([
     { isAdministrator: true, name: 'Ada', passwordHash: expect.stringMatching(/^\$argon2id/) },
   ]);
   expect((await ada.get('/instance/accounts')).text).toContain('administrator');
-  expect((await typo.browser().get(path)).status).toBe(404);
-  await typo.close();
+  expect((await emptyPortal.browser().get(path)).status).toBe(404);
+  await emptyPortal.close();
 });
 
-it('an invitation creates one account with its role only', async () => {
-  const path = await inviteTo('bob');
+it('an invitation creates one account with only the invited role', async () => {
+  const path = await createInvitation('bob');
   for (const _ of [1, 2]) expect((await portal.browser().get(path)).text).toContain('value="bob"');
   const browser = portal.browser();
   const submit = () =>
@@ -52,23 +53,23 @@ it('an invitation creates one account with its role only', async () => {
   expect((await portal.browser().get(path)).status).toBe(404);
 });
 
-it('accepting an invitation ends the session of the browser', async () => {
+it('accepting an invitation ends the previous session of the browser', async () => {
   const browser = await portal.signIn();
   const before = browser.cookie.split('=')[1]!;
-  await browser.submit(await inviteTo('zoe'), 'accept', { ...filled, login: 'zoe' });
+  await browser.submit(await createInvitation('zoe'), 'accept', { ...filled, login: 'zoe' });
   expect(await portal.parts.sessions.find(before)).toBeNull();
   expect((await browser.get('/settings')).text).toContain('<dd>zoe</dd>');
 });
 
-it('a signed-in user accepts an invitation, which adds the role to the account', async () => {
+it('accepting an invitation while signed in adds the role to the existing account', async () => {
   const root = await addPerson(portal, 'has-account', { roles: [{ projectId: 'q', role: 'developer' }] });
-  const path = await inviteTo('zed');
+  const path = await createInvitation('zed');
   const browser = portal.browser();
   const visited = await browser.get(path);
   const [, signIn = ''] = /href="(\/sign-in\?next=[^"]+)"/.exec(visited.text) ?? [];
   const typed = { login: 'has-account', password: PASSWORD };
-  const answer = await browser.submit(signIn, 'password', typed);
-  expect(answer.headers.get('location')).toBe(path);
+  const response = await browser.submit(signIn, 'password', typed);
+  expect(response.headers.get('location')).toBe(path);
   expect((await browser.get(path)).text).toContain('Accept as Name of has-account');
   const before = browser.cookie;
   expect((await browser.submit(path, 'join')).headers.get('location')).toBe('/');
@@ -79,7 +80,7 @@ it('a signed-in user accepts an invitation, which adds the role to the account',
     roles: [{ projectId: 'q' }, { projectId: 'p', role: 'analyst' }],
   });
   expect((await browser.get('/settings')).status).toBe(200);
-  for (const other of [browser, portal.browser()]) expect((await other.get(path)).status).toBe(404);
+  for (const each of [browser, portal.browser()]) expect((await each.get(path)).status).toBe(404);
 });
 
 it('accepting an invitation does not renew the sign-in', async () => {
@@ -89,13 +90,13 @@ it('accepting an invitation does not renew the sign-in', async () => {
     return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
   };
   const { origin: _, ...shared } = portal.parts;
-  const stale = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
-  const old = stale.browser();
-  old.keep(browser.cookie.split('=')[1]!);
-  await old.submit(await inviteTo('yan'), 'join');
-  const session = await portal.parts.sessions.find(old.cookie.split('=')[1]!);
+  const stalePortal = await openPortal({ ...shared, sessions: { ...shared.sessions, find } });
+  const oldBrowser = stalePortal.browser();
+  oldBrowser.keep(browser.cookie.split('=')[1]!);
+  await oldBrowser.submit(await createInvitation('yan'), 'join');
+  const session = await portal.parts.sessions.find(oldBrowser.cookie.split('=')[1]!);
   expect(session!.signedInAt).toBeLessThan(Date.now() - 600_000);
-  await stale.close();
+  await stalePortal.close();
 });
 
 it('a reset link keeps the login, sets a new password and ends all sessions', async () => {
@@ -108,9 +109,7 @@ it('a reset link keeps the login, sets a new password and ends all sessions', as
   const values = { name: 'Ada', password: 'another password 1', repeated: 'another password 1', login: 'mallory' };
   expect((await browser.submit(path, 'accept', values)).status).toBe(303);
   expect(await portal.parts.sessions.find(session)).toBeNull();
-  const other = portal.browser();
-  expect((await other.submit('/sign-in', 'password', { login: 'lost', password: PASSWORD })).status).toBe(401);
-  expect((await other.submit('/sign-in', 'password', { login: 'lost', password: 'another password 1' })).status).toBe(
-    303,
-  );
+  const signIn = async (password: string) =>
+    (await portal.browser().submit('/sign-in', 'password', { login: 'lost', password })).status;
+  expect([await signIn(PASSWORD), await signIn('another password 1')]).toEqual([401, 303]);
 });

@@ -1,4 +1,4 @@
-/** The pages of one-time links, and the passkey options for them. */
+/** The pages that one-time links open, and the passkey options that they request. */
 import {
   type AccountRecord,
   findJoinable,
@@ -15,32 +15,32 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  answerJson,
   beginSession,
-  contextOf,
   newPasswordFields,
-  newPasswordOf,
   PASSKEY_NAME,
   PASSKEY_SCRIPTS,
   passkeyButton,
-  responseOf,
+  readNewPassword,
+  readPasskeyResponse,
+  respondJson,
+  toContext,
 } from '../sign-in/parts.ts';
-import { contextFor, createLinks, INVITATION_PATH, type Invitee, idFor, type Link } from './link.ts';
+import { createLinks, INVITATION_PATH, type Invitee, type Link, toAccountId, toInviteeContext } from './link.ts';
 
 export function createLinkPages(parts: PagesParts): PortalPage[] {
-  return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createCreationPage(parts, link)]);
+  return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createPasskeyCreationPage(parts, link)]);
 }
 
 function createLinkPage(parts: PagesParts, link: Link): PortalPage {
   return {
     path: link.path,
     access: 'public',
-    show: async (visit, fault) => {
-      const code = fault?.values.text('code') ?? visit.query.get('code') ?? '';
+    show: async (visit, failure) => {
+      const code = failure?.values.text('code') ?? visit.query.get('code') ?? '';
       const found = await link.find(code);
       const isJoinable = await canJoin(parts, visit, link, code);
       if (found === null && !isJoinable) throw invalidLink();
-      const form = { parts, visit, link, code, values: fault?.values };
+      const form = { parts, visit, link, code, values: failure?.values };
       const content = html`${toJoin(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
       return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
@@ -59,21 +59,21 @@ const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
     if (found === null) throw invalidLink();
     const { openId, frame } = parts;
     if (openId !== null && values.text('way') === OPEN_ID_METHOD) {
-      const purpose = { kind: 'accept', path: link.path, ...namesOf(found, values) } as const;
+      const purpose = { kind: 'accept', path: link.path, ...readNames(found, values) } as const;
       return redirectToProvider({ openId, frame }, { purpose, code });
     }
-    const person = await inviteeOf(parts, found, values);
-    const account = await link.accept(contextFor(parts, visit, person.id), code, person);
+    const invitee = await readInvitee(parts, found, values);
+    const account = await link.accept(toInviteeContext(parts, visit, invitee.id), code, invitee);
     return { kind: 'redirect', to: '/', cookie: await beginSession(parts, visit, { account }) };
   },
 });
 
-/** Adds an invitation to the account of a signed-in person. The session stays as fresh as before. */
+/** Adds the invitation's role to the signed-in user's account, without renewing the sign-in. */
 const joinAction = (parts: PagesParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account, session } = signedInOf(visit);
-    const joined = await joinInvitation(contextOf(parts, visit), { text: values.text('code'), accountId: account.id });
+    const joined = await joinInvitation(toContext(parts, visit), { text: values.text('code'), accountId: account.id });
     const cookie = await beginSession(parts, visit, { account: joined, signedInAt: session.signedInAt });
     return { kind: 'redirect', to: '/', cookie };
   },
@@ -86,17 +86,17 @@ async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link,
 
 const OPEN_ID_METHOD = 'openid';
 
-async function inviteeOf(
+async function readInvitee(
   { signIn, passwords }: PagesParts,
   found: AccountRecord | 'new',
   values: FormValues,
 ): Promise<Invitee> {
-  const { login, name } = namesOf(found, values);
-  const response = responseOf(values);
+  const { login, name } = readNames(found, values);
+  const response = readPasskeyResponse(values);
   if (response === null) {
-    const password = newPasswordOf(values);
+    const password = readNewPassword(values);
     const passwordHash = await passwords.hash({ password, login });
-    return { id: idFor(found), login, name, passwordHash, passkey: null };
+    return { id: toAccountId(found), login, name, passwordHash, passkey: null };
   }
   const { ownerId, passkey } = await signIn.readPasskey({ response, name: PASSKEY_NAME });
   if (found !== 'new' && found.id !== ownerId)
@@ -104,22 +104,22 @@ async function inviteeOf(
   return { id: ownerId, login, name, passwordHash: null, passkey };
 }
 
-const knownLogin = (found: AccountRecord | 'new') => (found === 'new' ? '' : found.login);
+const findLogin = (found: AccountRecord | 'new') => (found === 'new' ? '' : found.login);
 
-function namesOf(found: AccountRecord | 'new', values: FormValues): { login: string; name: string } {
-  return { login: knownLogin(found) || toLogin(values.text('login')), name: toPersonName(values.text('name')) };
+function readNames(found: AccountRecord | 'new', values: FormValues): { login: string; name: string } {
+  return { login: findLogin(found) || toLogin(values.text('login')), name: toPersonName(values.text('name')) };
 }
 
-function createCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
+function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
   return {
     path: `${link.path}/passkey`,
     access: 'public',
     show: async (visit) => {
       const found = await link.find(visit.query.get('code') ?? '');
       if (found === null) throw invalidLink();
-      const login = knownLogin(found) || toLogin(visit.query.get('login') ?? '');
+      const login = findLogin(found) || toLogin(visit.query.get('login') ?? '');
       const name = toPersonName(visit.query.get('name') ?? login);
-      return answerJson(visit, await signIn.passkeyCreation({ id: idFor(found), login, name, passkeys: [] }));
+      return respondJson(visit, await signIn.passkeyCreation({ id: toAccountId(found), login, name, passkeys: [] }));
     },
   };
 }
@@ -132,7 +132,6 @@ interface LinkForm {
   readonly values: FormValues | undefined;
 }
 
-/** People who have an account can accept an invitation with it. */
 function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
   if (link.path !== INVITATION_PATH) return '';
   const next = `${link.path}?${new URLSearchParams({ code })}`;
@@ -140,26 +139,26 @@ function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue
     return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with it.</p>`;
   if (!isJoinable) return '';
   const form = visit.form('join', html`${hidden('code', code)}<button>Accept as ${visit.account.name}</button>`);
-  return html`<p>You are signed in. Accepting adds the role to your account.</p>${form}
+  return html`<p>You are signed in. Accepting the invitation adds the role to your account.</p>${form}
 <h2>Or create a new account</h2>`;
 }
 
 function toContent({ parts, visit, link, code, values }: LinkForm, found: AccountRecord | 'new'): HtmlValue {
-  const known = knownLogin(found);
+  const existingLogin = findLogin(found);
   const login =
-    known !== ''
-      ? html`<p>You sign in as <strong>${known}</strong>.</p>`
+    existingLogin !== ''
+      ? html`<p>Your login is <strong>${existingLogin}</strong>.</p>`
       : field({
           name: 'login',
           label: 'Login',
           value: values?.text('login') ?? '',
-          hint: 'What you type to sign in, such as your e-mail address.',
+          hint: 'You use your login to sign in. It can be your email address.',
           autocomplete: 'username',
           isRequired: true,
           charactersMax: 254,
         });
   const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
-  // The password comes before the provider, because Enter in a field presses the first button of a form.
+  // Pressing Enter in a field activates the first submit button, which must be the button for the password.
   const provider =
     parts.openId === null
       ? ''
@@ -171,11 +170,11 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
 ${login}
 ${field({ name: 'name', label: 'Your name', value: name, autocomplete: 'name', isRequired: true, charactersMax: 200 })}
 <h2>With a passkey</h2>
-<p>Your phone or computer confirms that it is you. There is nothing to remember, and nothing to steal from this server.</p>
+<p>Your phone or computer confirms your identity. There is no password to remember, and this server stores no secret.</p>
 ${passkeyButton('create', `${link.path}/passkey`, 'Continue with a passkey')}
 <h2>Or with a password</h2>
 ${newPasswordFields({ label: 'Password', isRequired: false })}
-<button>Continue with the password</button>
+<button>Continue with a password</button>
 ${provider}`,
   );
 }

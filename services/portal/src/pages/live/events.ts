@@ -1,4 +1,4 @@
-/** The event stream of the Live page, with the same filter. `last-event-id` has no effect, because nothing is stored. */
+/** The Live page's event stream, with the same filter. Ignores `last-event-id`, because events are not stored. */
 import { type Action, isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -11,7 +11,7 @@ type Parts = Pick<PagesParts, 'accounts' | 'projects' | 'live' | 'sessions' | 'f
 
 const HEADERS = ['cache-control', 'no-store', 'x-content-type-options', 'nosniff', 'x-accel-buffering', 'no'];
 
-const STREAMS_OF_ACCOUNT_MAX = 8;
+const ACCOUNT_STREAMS_MAX = 8;
 
 export function createLiveEventsPage(parts: Parts): PortalPage {
   const open = new Map<string, number>();
@@ -20,18 +20,18 @@ export function createLiveEventsPage(parts: Parts): PortalPage {
     access: 'live.read',
     show: async (visit) => {
       const [{ environment }, { account }] = [scopeOf(visit), signedInOf(visit)];
-      // No client reads the events of a HEAD request.
+      // A client that sends a HEAD request never reads the stream.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
       const streams = open.get(account.id) ?? 0;
-      if (streams >= STREAMS_OF_ACCOUNT_MAX)
+      if (streams >= ACCOUNT_STREAMS_MAX)
         throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
-          message: `You have ${STREAMS_OF_ACCOUNT_MAX} live pages open. Close one.`,
+          message: `You have ${ACCOUNT_STREAMS_MAX} Live pages open. Close a page to open another.`,
           retryAfterS: 5,
         });
       const masks = isMasked(visit);
       const filter = parseFilter(visit.query, !masks);
-      const isStillAllowed = createPermission(parts, visit);
-      // Counted before the first await, so that tabs opened together do not all see the same count.
+      const isStillAllowed = createPermissionCheck(parts, visit);
+      // Incremented before the first await, because several tabs may open at the same time.
       open.set(account.id, streams + 1);
       let release: Release = () => {};
       try {
@@ -42,9 +42,9 @@ export function createLiveEventsPage(parts: Parts): PortalPage {
         else await sendEvents(subscriber, stream);
       } finally {
         release();
-        const left = (open.get(account.id) ?? 1) - 1;
-        if (left === 0) open.delete(account.id);
-        else open.set(account.id, left);
+        const remaining = (open.get(account.id) ?? 1) - 1;
+        if (remaining === 0) open.delete(account.id);
+        else open.set(account.id, remaining);
       }
       return { kind: 'answered' };
     },
@@ -54,10 +54,10 @@ export function createLiveEventsPage(parts: Parts): PortalPage {
 export const isMasked = (visit: Visit): boolean => !visit.mayDo('people.raw-ids');
 
 /**
- * Whether session, account, rights (raw ids included) and environment are unchanged since the stream began. The check
- * does not count as use of the session, so the session can still become idle.
+ * Checks that the session, the account's permissions (including raw ids) and the environment have not changed since the
+ * stream started. The check does not refresh the session, so the session can still expire.
  */
-function createPermission({ accounts, projects, sessions }: Parts, visit: Visit) {
+function createPermissionCheck({ accounts, projects, sessions }: Parts, visit: Visit) {
   const {
     project: { id: projectId },
     environment,

@@ -33,19 +33,19 @@ async function openStream(portal: TestPortal, path: string, headers: Record<stri
   const abort = new AbortController();
   aborts.push(abort);
   const response = await fetch(portal.origin + path, { headers, signal: abort.signal, redirect: 'manual' });
-  const received = { text: '', isOver: false };
+  const received = { text: '', isClosed: false };
   const read = async () => {
     for await (const chunk of response.body ?? []) received.text += Buffer.from(chunk).toString();
   };
-  const end = () => (received.isOver = true);
+  const end = () => (received.isClosed = true);
   read().then(end, end);
   return { response, received };
 }
 
-const isPolling = (world: LiveWorld) =>
+const untilPolling = (world: LiveWorld) =>
   until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
 
-it('the page of live messages shows how to send a first message, with the publishable key when there is one', async () => {
+it('the live page shows how to send a first message with the publishable key', async () => {
   const { portal, project, environmentId, path } = await open();
   const developer = await portal.signIn({ project, role: 'developer' });
   expect((await developer.get(path)).text).toContain('no publishable key yet');
@@ -61,7 +61,7 @@ it('the page of live messages shows how to send a first message, with the publis
   expect(text).toContain('/assets/live.js');
 });
 
-it('the page of live messages keeps its filter in the address, passes it to the stream, and refuses an invalid one', async () => {
+it('the live page keeps its filter in the URL, passes it to the stream and rejects an invalid filter', async () => {
   const { portal, project, path } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   const { text } = await analyst.get(`${path}?type=track&name=level&surface=&outcome=stored`);
@@ -71,7 +71,7 @@ it('the page of live messages keeps its filter in the address, passes it to the 
   expect([refused.status, refused.text.includes('a message id (UUID)')]).toEqual([400, true]);
 });
 
-it('the live filter by person covers every kind of id, in the stream and the search, without the id in an address', async () => {
+it('the person filter matches every id type in the stream and the search, and no URL contains the id', async () => {
   const { world, portal, project, environmentId, path } = await open();
   const adaKey = keyOf(environmentId, 'email', 'ada@example.org');
   messages[environmentId] = [
@@ -79,26 +79,26 @@ it('the live filter by person covers every kind of id, in the stream and the sea
     messageLineOf({ userId: 'bob@example.org' }),
   ];
   const developer = await portal.signIn({ project, role: 'developer' });
-  const answer = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
-  const location = answer.headers.get('location') ?? '';
-  expect([answer.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
+  const response = await developer.submit(`${path}?type=track`, 'person', { person: 'ada@example.org' });
+  const location = response.headers.get('location') ?? '';
+  expect([response.status, location.includes('example'), location.includes('type=track')]).toEqual([303, false, true]);
   const { text } = await developer.get(location);
-  expect(text).toContain('Showing messages of one person');
+  expect(text).toContain('Showing messages from one person');
   expect([text.includes('ada@example.org'), text.includes('bob@example.org')]).toEqual([true, false]);
   const events = /data-events="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&');
   expect(events).not.toContain('example');
   const { received } = await openStream(portal, events, { cookie: developer.cookie });
-  await isPolling(world);
+  await untilPolling(world);
   const send = (eventName: string, changes: object) => world.send({ environmentId, eventName, ...changes });
-  await send('of another', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
+  await send('from another environment', { userKey: keyOf(environmentId, 'email', 'bob@example.org') });
   await send('as a user', { userKey: adaKey });
   await send('as a visitor', { anonymousKey: keyOf(environmentId, 'anonymous', 'ada@example.org') });
-  await until('both arrive', () => received.text.includes('"as a visitor"') && received.text.includes('"as a user"'));
-  expect(received.text).not.toContain('of another');
+  await until('both messages arrive', () => /"as a visitor"/.test(received.text) && /"as a user"/.test(received.text));
+  expect(received.text).not.toContain('from another environment');
   expect((await developer.submit(path, 'person', { person: '' })).status).toBe(400);
 });
 
-it('an analyst cannot filter by identity key: not on the page, in a file or in the stream', async () => {
+it('an analyst cannot filter by identity key on the live page, in an export or in the stream', async () => {
   const { world, portal, project, environmentId, path } = await open();
   const analyst = await portal.signIn({ project, role: 'analyst' });
   const key = keyOf(environmentId, 'email', 'ada@example.org');
@@ -110,13 +110,13 @@ it('an analyst cannot filter by identity key: not on the page, in a file or in t
   const headers = { cookie: analyst.cookie };
   const { received } = await openStream(portal, `${path}/events?id=${key.toString('hex')}`, headers);
   const { received: unfiltered } = await openStream(portal, `${path}/events`, headers);
-  await isPolling(world);
-  await world.send({ environmentId, eventName: 'hers', userKey: key });
-  await until('it arrives without the filter', () => unfiltered.text.includes('"hers"'));
-  expect(received.text).not.toContain('"hers"');
+  await untilPolling(world);
+  await world.send({ environmentId, eventName: 'from-ada', userKey: key });
+  await until('the message arrives without the filter', () => unfiltered.text.includes('"from-ada"'));
+  expect(received.text).not.toContain('"from-ada"');
 });
 
-it('the audit records a search for a person without the id', async () => {
+it('the audit records a person search without the id', async () => {
   const entries: AuditEntry[] = [];
   const { portal, project, path } = await open({ append: async (entry) => void entries.push(entry) });
   const developer = await portal.signIn({ project, role: 'developer' });
@@ -125,54 +125,54 @@ it('the audit records a search for a person without the id', async () => {
   expect(JSON.stringify(entries)).not.toContain('example.org');
 });
 
-it('the live stream sends messages of its environment, raw to a developer and masked to an analyst', async () => {
+it('the live stream sends messages from its environment, raw to a developer and masked to an analyst', async () => {
   const { world, portal, project, environmentId, path } = await open();
   const developer = await portal.signIn({ project, role: 'developer' });
   const analyst = await portal.signIn({ project, role: 'analyst' });
   const raw = await openStream(portal, `${path}/events`, { cookie: developer.cookie, 'last-event-id': '7' });
   const masked = await openStream(portal, `${path}/events`, { cookie: analyst.cookie });
   expect(raw.response.headers.get('content-type')).toContain('text/event-stream');
-  await isPolling(world);
+  await untilPolling(world);
   await world.send({ environmentId, userId: 'ada@example.org', eventName: 'mine' });
-  await world.send({ environmentId: `${environmentId}-2`, eventName: 'of another' });
-  await until('both arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
+  await world.send({ environmentId: `${environmentId}-2`, eventName: 'from another environment' });
+  await until('both messages arrive', () => [raw, masked].every(({ received }) => received.text.includes('"mine"')));
   expect(raw.received.text).toContain('ada@example.org');
   expect(masked.received.text).toContain('ad…');
   expect(masked.received.text).not.toContain('example.org');
-  expect(raw.received.text + masked.received.text).not.toContain('of another');
+  expect(raw.received.text + masked.received.text).not.toContain('from another environment');
 });
 
-it('an account may open eight streams, and a HEAD request opens none', async () => {
+it('an account can open eight live streams, and a HEAD request opens no stream', async () => {
   const { world, portal, project, path } = await open();
-  const one = await portal.signIn({ project, role: 'analyst' });
-  const other = await portal.signIn({ project, role: 'analyst' });
-  const openOne = async ({ cookie }: TestBrowser) => (await openStream(portal, `${path}/events`, { cookie })).response;
+  const first = await portal.signIn({ project, role: 'analyst' });
+  const second = await portal.signIn({ project, role: 'analyst' });
+  const openTab = async ({ cookie }: TestBrowser) => (await openStream(portal, `${path}/events`, { cookie })).response;
   const statuses = [];
-  for (let tab = 0; tab < 9; tab++) statuses.push((await openOne(one)).status);
+  for (let tab = 0; tab < 9; tab++) statuses.push((await openTab(first)).status);
   expect(statuses).toEqual([...Array.from({ length: 8 }, () => 200), 429]);
-  expect((await openOne(other)).status).toBe(200);
-  const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: other.cookie } });
+  expect((await openTab(second)).status).toBe(200);
+  const head = await fetch(`${portal.origin}${path}/events`, { method: 'HEAD', headers: { cookie: second.cookie } });
   expect(head.status).toBe(404);
   expect(world.hub.subscribers).toBe(9);
 });
 
-it('a project may open sixteen streams, without affecting other projects and administrators', async () => {
+it('a project can open sixteen live streams without affecting other projects or administrators', async () => {
   const { world, portal, project, path } = await open();
-  const openOne = async ({ cookie }: TestBrowser, at = path) =>
+  const openStatus = async ({ cookie }: TestBrowser, at = path) =>
     (await openStream(portal, `${at}/events`, { cookie })).response.status;
   const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
   const statuses = [];
-  for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openOne(person));
+  for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openStatus(person));
   expect(statuses.filter((status) => status === 200)).toHaveLength(16);
   expect(statuses.slice(16)).toEqual(Array.from({ length: 5 }, () => 429));
-  const other = await portal.addProject('Other');
-  const otherPath = `/projects/${other.id}/environments/production/live`;
-  expect(await openOne(await portal.signIn({ project: other, role: 'analyst' }), otherPath)).toBe(200);
-  expect(await openOne(await portal.signIn())).toBe(200);
+  const otherProject = await portal.addProject('Other');
+  const otherPath = `/projects/${otherProject.id}/environments/production/live`;
+  expect(await openStatus(await portal.signIn({ project: otherProject, role: 'analyst' }), otherPath)).toBe(200);
+  expect(await openStatus(await portal.signIn())).toBe(200);
   expect(world.hub.subscribers).toBe(18);
 });
 
-it.each<[string, (scope: Ended) => Promise<unknown>]>([
+it.each<[string, (scope: EndScope) => Promise<unknown>]>([
   [
     'the session ends',
     async ({ portal, account }) => {
@@ -185,7 +185,7 @@ it.each<[string, (scope: Ended) => Promise<unknown>]>([
       change(portal, account, (now) => ({ ...now, roles: [{ projectId: project, role: 'analyst' }] })),
   ],
   [
-    'the credentials change, even before the session is ended',
+    'the credentials change while the session still exists',
     ({ portal, account }) => change(portal, account, (now) => ({ ...now, sessionsFrom: now.revision + 1 })),
   ],
   ['the role is removed', ({ portal, account }) => change(portal, account, (now) => ({ ...now, roles: [] }))],
@@ -205,17 +205,17 @@ it.each<[string, (scope: Ended) => Promise<unknown>]>([
   const { world, portal, project, path } = await open();
   const developer = await portal.signIn({ project, role: 'developer' });
   const { received } = await openStream(portal, `${path}/events`, { cookie: developer.cookie });
-  await isPolling(world);
+  await untilPolling(world);
   const account = (await portal.parts.accounts.all()).find(({ roles }) =>
     roles.some((each) => each.role === 'developer'),
   )!;
   await end({ portal, account: account.id, project: project.id });
-  await until('the stream closes', () => received.isOver);
+  await until('the stream closes', () => received.isClosed);
   expect(received.text).toContain('"kind":"end"');
   expect(world.hub.subscribers).toBe(0);
 });
 
-interface Ended {
+interface EndScope {
   readonly portal: TestPortal;
   readonly account: string;
   readonly project: string;

@@ -1,4 +1,4 @@
-/** Messages of an environment and their outcomes as they arrive, with a search of stored messages. */
+/** Shows messages and their outcomes as they arrive, and searches stored messages. */
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { allOr, choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/components.ts';
@@ -15,10 +15,10 @@ import {
   readManyMessages,
 } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { toFirstEvent } from '../keys/revealed.ts';
-import { keysOfId } from '../people/subject.ts';
+import { toEventCommand } from '../keys/new-key.ts';
+import { toIdentityKeys } from '../people/subject.ts';
 import { isMasked } from './events.ts';
-import { searchToSave, toSearchSection } from './search.ts';
+import { toExportSearch, toSearchSection } from './search.ts';
 
 type Parts = Pick<PagesParts, 'keys' | 'settings' | 'reads' | 'people' | 'frame' | 'writeAudit'>;
 
@@ -26,7 +26,7 @@ export function createLivePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/live',
     access: 'live.read',
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
       const path = pathInEnvironment(visit, 'live');
       const scope = {
@@ -37,21 +37,21 @@ export function createLivePage(parts: Parts): PortalPage {
         idAccess: isMasked(visit) ? ('masked ids' as const) : ('raw ids' as const),
         nowMs: parts.frame.wallClockMs(),
       };
-      // Refuses a filter that the role must not use, before anything is read.
+      // Rejects filters that the role may not use before any query runs.
       const filter = parseFilter(visit.query, !isMasked(visit));
-      const search = visit.query.get('as') === 'csv' ? searchToSave(scope) : null;
+      const search = visit.query.get('as') === 'csv' ? toExportSearch(scope) : null;
       if (search !== null) {
         const [since = '', until = ''] = [search.sinceMs, search.untilMs].map(toIso);
         const detail = { since, until, ids: search.idAccess };
         await parts.writeAudit(visit, { action: 'messages.save', object: environment.id, detail });
-        return toStoredFile(parts.reads, search, visit.signal);
+        return toMessagesFile(parts.reads, search, visit.signal);
       }
       return {
         kind: 'page',
-        title: `Live messages of ${environment.name}`,
+        title: `Live messages in ${environment.name}`,
         content: html`${toExplanation(visit)}
 ${toFilter(path, filter)}
-${toPersonFilter(visit, filter, fault?.values)}
+${toPersonFilter(visit, filter, failure?.values)}
 ${toLive(path, filter)}
 ${emptyState('Waiting for the first message', await toFirstMessage(parts, visit))}
 ${await toSearchSection(parts.reads, scope)}`,
@@ -62,13 +62,13 @@ ${await toSearchSection(parts.reads, scope)}`,
   };
 }
 
-/** Makes a filter of an id. Only the keyed hashes of the id become part of the address. */
+/** Converts an id into a filter. The URL contains only keyed hashes of the id. */
 const personAction = ({ people, writeAudit }: Parts): FormAction => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
-    const who = keysOfId(values.text('person'), scopeOf(visit).environment.id, people.keyOf).join('.');
-    const filter = Object.keys(NO_FILTER).map((name): [string, string] => [name, values.text(name)]);
-    const query = new URLSearchParams(filter.filter(([name, value]) => value !== '' && name !== 'who'));
+    const who = toIdentityKeys(values.text('person'), scopeOf(visit).environment.id, people.keyOf).join('.');
+    const fields = Object.keys(NO_FILTER).map((name): [string, string] => [name, values.text(name)]);
+    const query = new URLSearchParams(fields.filter(([name, value]) => value !== '' && name !== 'who'));
     query.set('who', who);
     await writeAudit(visit, { action: 'person.find', detail: { page: 'live', by: 'id' } });
     return { kind: 'redirect', to: `${visit.path}?${query}` };
@@ -77,27 +77,27 @@ const personAction = ({ people, writeAudit }: Parts): FormAction => ({
 
 function toPersonFilter(visit: Visit, filter: LiveFilter, values?: FormValues): HtmlValue {
   if (!visit.mayDo('people.raw-ids')) return '';
-  const kept = Object.entries(filter).filter(([name, value]) => value !== '' && name !== 'who');
+  const otherFields = Object.entries(filter).filter(([name, value]) => value !== '' && name !== 'who');
   const note =
-    filter.who === '' ? '' : html`<p class="hint">Showing messages of one person, here and in the search below.</p>`;
+    filter.who === '' ? '' : html`<p class="hint">Showing messages from one person, here and in the search below.</p>`;
   return visit.form(
     'person',
-    html`${kept.map(([name, value]) => hidden(name, value))}${field({ name: 'person', label: 'Id of a person', value: values?.text('person') ?? '', charactersMax: 300 })}
-<button>Show messages</button>${note}<p class="hint">An anonymous id or a user id, as clients send it. It never appears in an address or a log.</p>`,
+    html`${otherFields.map(([name, value]) => hidden(name, value))}${field({ name: 'person', label: 'Person’s id', value: values?.text('person') ?? '', charactersMax: 300 })}
+<button>Show messages</button>${note}<p class="hint">An anonymous id or a user id, as sent by clients. The id never appears in a URL or a log.</p>`,
     { className: 'form filter' },
   );
 }
 
 function toExplanation(visit: Visit): HtmlValue {
   const masked = isMasked(visit)
-    ? ' For your role, ids are shortened to two characters and properties are hidden.'
+    ? ' With your role, ids are shortened to two characters and properties are hidden.'
     : '';
-  return html`<p>Each message appears within two seconds, with its outcome: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (about an erased person), <b>dead-lettered</b> (an operator must act). This view is not stored.${masked}</p>`;
+  return html`<p>Each message appears within two seconds, with its outcome: <b>accepted</b> (on the log), <b>stored</b> (in ClickHouse), <b>rejected</b> (with field and code), <b>fenced</b> (the person was erased) or <b>dead-lettered</b> (an operator must act). Messages in this list are not saved.${masked}</p>`;
 }
 
 const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
 
-/** Sent by GET, so that a filtered view is a link. */
+/** Uses GET, so that users can share a filtered view as a link. */
 function toFilter(path: string, filter: LiveFilter): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
     choice({ name, label: LABELS[name], value: filter[name], choices: allOr(FILTER_CHOICES[name]) }),
@@ -107,20 +107,20 @@ function toFilter(path: string, filter: LiveFilter): HtmlValue {
 ${field({ name: 'name', label: 'Name contains', value: filter.name, charactersMax: 200 })}
 ${field({ name: 'id', label: 'Id', value: filter.id, charactersMax: 36 })}
 <button>Filter</button> <a href="${path}">Show all</a>
-<p class="hint">A message id, a trace id or, for roles that see raw ids, an identity key.</p></form>`;
+<p class="hint">The id can be a message id, a trace id or, if your role has access to raw ids, an identity key.</p></form>`;
 }
 
-const HEADS = ['Received', 'Outcome', 'Type', 'Name or field', 'Surface', 'Who'];
+const COLUMNS = ['Received', 'Outcome', 'Type', 'Name or field', 'Surface', 'User'];
 
 function toLive(path: string, filter: LiveFilter): HtmlValue {
   const query = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ''));
   const events = `${path}/events${query.size === 0 ? '' : `?${query}`}`;
   return html`<section class="live" data-events="${events}">
-<noscript><p class="message failed">Live messages need JavaScript. The search below works without.</p></noscript>
+<noscript><p class="message failed">Live messages require JavaScript. The search below works without it.</p></noscript>
 <p><button type="button" class="pause" hidden>Pause</button> <span role="status" class="counts">Connecting…</span></p>
 <p class="trouble" role="alert" hidden></p>
 <div class="scroll" tabindex="0" role="region" aria-label="Live messages" hidden><table><caption class="unseen">Live messages, newest first</caption>
-<thead><tr>${HEADS.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<thead><tr>${COLUMNS.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
 <tbody></tbody></table></div></section>`;
 }
 
@@ -131,9 +131,9 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
   );
   if (live === undefined)
     return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create one</a>, then send a message with it.</p>`;
-  return html`<p>Send a message and watch it arrive:</p>
-${copyableBlock(toFirstEvent(live.text ?? '', settings), 'the command that sends a message')}
-<p>A 401 response means a wrong key. A 400 response names the wrong field, and the message appears here as rejected. Messages sent before you opened this page are in the search below.</p>`;
+  return html`<p>To send a message, run this command:</p>
+${copyableBlock(toEventCommand(live.text ?? '', settings), 'the command that sends a message')}
+<p>A 401 response means that the key is not valid. A 400 response names the invalid field, and the message appears here as rejected. To find messages sent before you opened this page, use the search below.</p>`;
 }
 
 const FILE_COLUMNS =
@@ -154,13 +154,13 @@ const toCells = (line: MessageLine): readonly string[] => [
   line.traceId,
 ];
 
-/** A search takes whole seconds, so the next file repeats the messages of the last second. */
+/** Searches have a resolution of one second, so the next export repeats messages from the last second. */
 function toLastLine({ happenedMs }: MessagePosition): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
-  return `This file ends here, at ${number(CSV_LINES_MAX, 'messages')}: search until ${until} for older ones.`;
+  return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. For older messages, search until ${until}.`;
 }
 
-export function toStoredFile(
+export function toMessagesFile(
   reads: Pick<PortalReads, 'messages'>,
   search: MessageSearch,
   signal: AbortSignal,

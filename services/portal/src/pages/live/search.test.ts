@@ -16,10 +16,10 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
   return { environmentId, path, browser: await portal.signIn({ project, role }) };
 }
 
-const lineOf = (traceId: string, over: Partial<MessageLine> = {}) =>
-  messageLineOf({ messageId: `${traceId}-message`, traceId, ...over });
+const toLine = (traceId: string, overrides: Partial<MessageLine> = {}) =>
+  messageLineOf({ messageId: `${traceId}-message`, traceId, ...overrides });
 
-const shownIn = (text: string) =>
+const findShown = (text: string) =>
   ['plain', 'paged', 'on-unity', 'tested'].filter((name) => text.includes(`${name}-message`));
 
 it.each([
@@ -32,44 +32,44 @@ it.each([
   ['stored-type=track&event=jump&stored-surface=unity', ['on-unity']],
   ['stored-type=page&event=jump', []],
   ['stored-surface=pixel', []],
-] as const)('the search of stored messages by %s shows %j on the page and in the file', async (query, expected) => {
+] as const)('the message search with %s shows %j on the page and in the export', async (query, expected) => {
   const { environmentId, path, browser } = await openProject();
   messages[environmentId] = [
-    lineOf('plain'),
-    lineOf('paged', { type: 'page', name: '' }),
-    lineOf('on-unity', { surface: 'unity' }),
-    lineOf('tested', { isTest: true }),
+    toLine('plain'),
+    toLine('paged', { type: 'page', name: '' }),
+    toLine('on-unity', { surface: 'unity' }),
+    toLine('tested', { isTest: true }),
   ];
-  expect(shownIn((await browser.get(`${path}?${query}`)).text)).toEqual(expected);
-  expect(shownIn((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
+  expect(findShown((await browser.get(`${path}?${query}`)).text)).toEqual(expected);
+  expect(findShown((await browser.get(`${path}?${query}&as=csv`)).text)).toEqual(expected);
 });
 
-it('the search of stored messages continues from a time without a message id, at which a search ran out of time', async () => {
+it('the message search continues after a search that timed out between two messages', async () => {
   const { environmentId, path, browser } = await openProject();
   const nowMs = Date.now();
-  messages[environmentId] = [lineOf('plain', { happenedMs: nowMs }), lineOf('paged', { happenedMs: nowMs - 1 })];
-  const shown = async (query: string) => shownIn((await browser.get(`${path}?event=jump&${query}`)).text);
+  messages[environmentId] = [toLine('plain', { happenedMs: nowMs }), toLine('paged', { happenedMs: nowMs - 1 })];
+  const shown = async (query: string) => findShown((await browser.get(`${path}?event=jump&${query}`)).text);
   expect(await shown('')).toEqual(['plain', 'paged']);
   expect(await shown(`after=${nowMs}.`)).toEqual(['paged']);
 });
 
-it('the search of stored messages by person applies the other filters and marks test messages, also in the file', async () => {
+it('the message search by person applies the remaining filters on the page and in the export', async () => {
   const { environmentId, path, browser } = await openProject();
   const identityId = keyOf(environmentId, 'email', 'ada').toString('hex');
   messages[environmentId] = [
-    lineOf('plain', { identityId }),
-    lineOf('tested', { identityId, isTest: true }),
-    lineOf('paged', { isTest: true }),
+    toLine('plain', { identityId }),
+    toLine('tested', { identityId, isTest: true }),
+    toLine('paged', { isTest: true }),
   ];
   const query = `${path}?who=${identityId}&stored-test=yes`;
   const { text } = await browser.get(query);
-  expect([shownIn(text), text.includes('web (test)')]).toEqual([['tested'], true]);
-  expect(shownIn((await browser.get(`${query}&as=csv`)).text)).toEqual(['tested']);
+  expect([findShown(text), text.includes('web (test)')]).toEqual([['tested'], true]);
+  expect(findShown((await browser.get(`${query}&as=csv`)).text)).toEqual(['tested']);
 });
 
-it('the search of stored messages masks ids for an analyst, also in the file', async () => {
+it('the message search masks ids for an analyst on the page and in the export', async () => {
   const { environmentId, path, browser } = await openProject('analyst');
-  messages[environmentId] = [lineOf('plain', { userId: 'ada@example.org' })];
+  messages[environmentId] = [toLine('plain', { userId: 'ada@example.org' })];
   for (const query of ['event=jump', 'event=jump&as=csv']) {
     const { text } = await browser.get(`${path}?${query}`);
     expect([text.includes('ad…'), text.includes('example.org')]).toEqual([true, false]);
@@ -83,7 +83,7 @@ it.each([
   ['stored-surface=unity', false],
   ['stored-test=yes', false],
   ['event=fall', false],
-] as const)('the search of stored messages by message id and %s finds the message: %s', async (query, isFound) => {
+] as const)('the message search by message id and %s finds the message: %s', async (query, isFound) => {
   const { environmentId, path, browser } = await openProject();
   messages[environmentId] = [messageLineOf({ traceId: 'the-trace' })];
   const { text } = await browser.get(`${path}?find=${ID.toUpperCase()}&${query}`);
@@ -99,12 +99,12 @@ it.each([
   [`find=${ID}&stored-type=x`, 'expected one of'],
   ['event=jump&since=yesterday', 'role="alert"'],
   ['event=jump&since=2026-02-01T00:00&until=2026-01-01T00:00', 'role="alert"'],
-])('the search of stored messages by %s shows %j', async (query, expected) => {
+])('the message search with %s shows %j', async (query, expected) => {
   const { path, browser } = await openProject();
   expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
 });
 
-it('the search of stored messages keeps its fields and leaves the live filter unchanged', async () => {
+it('the message search keeps its field values and does not change the live filter', async () => {
   const { path, browser } = await openProject();
   const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
   expect(text).toContain('<option value="alias" selected>');

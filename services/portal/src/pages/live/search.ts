@@ -1,4 +1,4 @@
-/** The search of stored messages on the Live page. It works without JavaScript. */
+/** The Live page's search for stored messages, which works without JavaScript. */
 import { type HtmlValue, html } from '@playline/api-docs';
 import { allOr, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
@@ -8,7 +8,7 @@ import type { IdAccess, MessageLine, MessagePage, MessageSearch, PortalReads } f
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-type StoredSearch = ReturnType<typeof readSearch>;
+type Search = ReturnType<typeof readSearch>;
 
 export interface SearchScope {
   readonly environmentId: string;
@@ -23,32 +23,32 @@ type Reads = Pick<PortalReads, 'message' | 'messages'>;
 
 export async function toSearchSection(reads: Reads, scope: SearchScope): Promise<HtmlValue> {
   const search = readSearch(scope.query);
-  const ofPerson = search.who === '' ? '' : ', of the person in the filter above';
+  const personNote = search.who === '' ? '' : ' Results are limited to the person in the filter above.';
   const result =
-    search.id !== '' ? await toFound(reads, scope, search) : isList(search) ? await toList(reads, scope, search) : '';
+    search.id !== '' ? await findById(reads, scope, search) : isList(search) ? await findAll(reads, scope, search) : '';
   return html`<section><h2>Search stored messages</h2>
-<p>By message id, or by event name, type, surface, test traffic and time${ofPerson}.</p>
+<p>Search by message id, or by event name, type, surface, test traffic and time.${personNote}</p>
 ${toForm(scope.path, search)}
 ${result}</section>`;
 }
 
-const isList = ({ name, type, surface, test, since, until, who }: StoredSearch) =>
+const isList = ({ name, type, surface, test, since, until, who }: Search) =>
   [name, type, surface, test, since, until, who].some((text) => text !== '');
 
 const NAMES = { type: 'stored-type', surface: 'stored-surface', test: 'stored-test' } as const;
 
-/** What is wrong with a choice, else null. */
-function toProblem(search: StoredSearch): string | null {
+/** @returns an error message if a choice is invalid, otherwise null */
+function validateChoices(search: Search): string | null {
   for (const name of ['type', 'surface', 'test'] as const) {
     const choices: readonly string[] = FILTER_CHOICES[name];
     if (search[name] !== '' && !choices.includes(search[name]))
-      return `${NAMES[name]}: expected one of ${choices.join(', ')}.`;
+      return `Invalid value for ${NAMES[name]}: expected one of ${choices.join(', ')}.`;
   }
   return null;
 }
 
-/** The search of a file; null for an invalid search, and for one without a list. */
-export function searchToSave(scope: SearchScope): MessageSearch | null {
+/** The search to export, or null if the search is invalid or does not return a list. */
+export function toExportSearch(scope: SearchScope): MessageSearch | null {
   const search = readSearch(scope.query);
   if (search.id !== '' || !isList(search)) return null;
   const messageSearch = toMessageSearch(scope, search);
@@ -65,13 +65,13 @@ function readSearch(query: URLSearchParams) {
     type: text(NAMES.type),
     surface: text(NAMES.surface),
     test: text(NAMES.test),
-    // Identity keys of a person, as in the filter of live messages.
+    // A person's identity keys, as in the live filter.
     who: text('who'),
     after: text('after'),
   };
 }
 
-function toForm(path: string, search: StoredSearch): HtmlValue {
+function toForm(path: string, search: Search): HtmlValue {
   const select = (name: keyof typeof NAMES, label: string) =>
     choice({ name: NAMES[name], label, value: search[name], choices: allOr(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
@@ -82,18 +82,18 @@ ${select('type', 'Type')}${select('surface', 'Surface')}${select('test', 'Test t
 ${field({ name: 'since', label: 'From (UTC)', value: search.since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: search.until, charactersMax: 19 })}
 <button>Search</button>
-<p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00; without them the last day is searched.</p></form>`;
+<p class="hint">A message id is a UUID. Enter times such as 2026-11-01 10:00. By default, the last day is searched.</p></form>`;
 }
 
-async function toFound(reads: Reads, { environmentId, signal }: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findById(reads: Reads, { environmentId, signal }: SearchScope, search: Search): Promise<HtmlValue> {
   const { id: messageId, name, type, surface, test } = search;
-  if (!ID.test(messageId)) return html`<p role="alert">Enter a message id: a UUID, as clients send it.</p>`;
-  const problem = toProblem(search);
-  if (problem !== null) return html`<p role="alert">${problem}</p>`;
+  if (!ID.test(messageId)) return html`<p role="alert">Enter a message id. It must be a UUID.</p>`;
+  const choiceError = validateChoices(search);
+  if (choiceError !== null) return html`<p role="alert">${choiceError}</p>`;
   const stored = await reads.message({ environmentId, messageId }, { signal });
   if (stored.length === 0)
-    return html`<p>No stored message has this id. Messages appear here within two seconds; rejected ones are on the Rejections page.</p>`;
-  // An id is exact, so times and the filter by person do not apply.
+    return html`<p>No stored message has this id. Messages appear here within two seconds. Rejected messages are on the Rejections page.</p>`;
+  // A message id identifies one message, so the time range and the person filter do not apply.
   const found = stored.filter(
     (each) =>
       (name === '' || each.name === name) &&
@@ -101,7 +101,7 @@ async function toFound(reads: Reads, { environmentId, signal }: SearchScope, sea
       (surface === '' || each.surface === surface) &&
       (test === '' || each.isTest === (test === 'yes')),
   );
-  if (found.length === 0) return html`<p>The message with this id does not match the other fields of the search.</p>`;
+  if (found.length === 0) return html`<p>The message with this id does not match the other fields.</p>`;
   return table(
     'Stored messages',
     ['Received', 'Type', 'Name', 'Surface', 'Message id', 'Trace id'],
@@ -118,10 +118,10 @@ const toCells = ({ type, name, surface, isTest, messageId, traceId }: MessageLin
 ];
 
 const DAY_MS = 86_400_000;
-/** Without an id where a search ran out of time between two messages. */
+/** The id is empty if a search timed out between two messages. */
 const POSITION = /^(\d{1,14})\.((?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})?)$/;
 
-async function toList(reads: Reads, scope: SearchScope, search: StoredSearch): Promise<HtmlValue> {
+async function findAll(reads: Reads, scope: SearchScope, search: Search): Promise<HtmlValue> {
   const messageSearch = toMessageSearch(scope, search);
   if (typeof messageSearch === 'string') return html`<p role="alert">${messageSearch}</p>`;
   const [, ms, messageId] = POSITION.exec(search.after) ?? [];
@@ -129,12 +129,12 @@ async function toList(reads: Reads, scope: SearchScope, search: StoredSearch): P
   return toPage(scope, await reads.messages({ ...messageSearch, after }, { signal: scope.signal }));
 }
 
-/** Without times, the last day is searched. @returns what is wrong with the search */
-function toMessageSearch(scope: SearchScope, search: StoredSearch): MessageSearch | string {
+/** Searches the last day by default. @returns an error message if the search is invalid */
+function toMessageSearch(scope: SearchScope, search: Search): MessageSearch | string {
   const { environmentId, idAccess, nowMs } = scope;
   const { name, type, surface, test, who } = search;
-  const problem = toProblem(search);
-  if (problem !== null) return problem;
+  const choiceError = validateChoices(search);
+  if (choiceError !== null) return choiceError;
   const [since, until] = [parseTime(search.since), parseTime(search.until)];
   if (since === undefined || until === undefined) return INVALID_TIME;
   const untilMs = until ?? nowMs + DAY_MS;
@@ -158,15 +158,15 @@ function toPage({ path, query }: SearchScope, { messages, next, searchedSinceMs 
     const [type, name, surface, ...ids] = toCells(each);
     return [time(each.happenedMs), type!, name!, surface!, each.userId || each.anonymousId, ...ids];
   });
-  const heads = ['Happened', 'Type', 'Name', 'Surface', 'Who', 'Message id', 'Trace id'];
+  const columns = ['Event time', 'Type', 'Name', 'Surface', 'User', 'Message id', 'Trace id'];
   const [older, file] = [new URLSearchParams(query), new URLSearchParams(query)];
   if (next !== null) older.set('after', `${next.happenedMs}.${next.messageId}`);
   file.delete('after');
   file.set('as', 'csv');
   const shown =
     rows.length === 0
-      ? html`<p>No matching messages back to ${time(searchedSinceMs)}. Messages appear here within two seconds.</p>`
-      : html`${table('Stored messages', heads, rows)}
-<p><a href="${`${path}?${file}`}">Export all as CSV</a>, at most the newest ${number(CSV_LINES_MAX)}.</p>`;
+      ? html`<p>No matching messages since ${time(searchedSinceMs)}. Messages appear here within two seconds.</p>`
+      : html`${table('Stored messages', columns, rows)}
+<p><a href="${`${path}?${file}`}">Export all as CSV</a> (at most the newest ${number(CSV_LINES_MAX, 'rows')})</p>`;
   return html`${shown}${next === null ? '' : html`<p><a href="${`${path}?${older}`}">Older messages</a></p>`}`;
 }

@@ -5,18 +5,18 @@ import type { MessageLine } from '../../reads/index.ts';
 import { createMemoryReads } from '../../test/memory-reads.ts';
 import { messageLineOf } from '../../test/message-line.ts';
 import { openPortal, type TestPortal } from '../../test/open-portal.ts';
-import { toStoredFile } from './page.ts';
+import { toMessagesFile } from './page.ts';
 
 const NOW_MS = Date.parse('2026-11-01T10:00:00.250Z');
 let created = 0;
-const messageOf = (over: Partial<MessageLine> = {}) =>
+const createMessage = (overrides: Partial<MessageLine> = {}) =>
   messageLineOf({
     messageId: String(created++).padStart(8, '0'),
     happenedMs: NOW_MS,
     receivedMs: NOW_MS + 5,
     anonymousId: 'visitor-7',
     userId: 'player-7',
-    ...over,
+    ...overrides,
   });
 
 let portal: TestPortal;
@@ -35,30 +35,30 @@ async function openProject(role: 'developer' | 'analyst' = 'developer') {
   return { project, environmentId, path, browser: await portal.signIn({ project, role }) };
 }
 
-const linesOf = (text: string) => text.split('\r\n').slice(0, -1);
+const splitLines = (text: string) => text.split('\r\n').slice(0, -1);
 
-it('the page of live messages links to a file of all messages found, which no cache keeps', async () => {
+it('the live page links to an export of all matching messages that must not be cached', async () => {
   const { browser, path, environmentId } = await openProject();
-  messages[environmentId] = [messageOf(), messageOf({ name: '', type: 'page', isTest: true })];
+  messages[environmentId] = [createMessage(), createMessage({ name: '', type: 'page', isTest: true })];
   const link = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(path)).text)?.[1]?.replaceAll('&amp;', '&') ?? '';
   const { status, text, headers } = await browser.get(link);
   expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
   expect(headers.get('content-type')).toContain('text/csv');
   expect(headers.get('content-disposition')).toContain(`messages-${environmentId}.csv`);
-  expect(linesOf(text)).toHaveLength(3);
+  expect(splitLines(text)).toHaveLength(3);
   expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
 });
 
-it('the last line of a file that reached its limit has the time to continue from', async () => {
-  const list = Array.from({ length: 2_000 }, () => messageOf());
-  let left = 120_000;
+it('the last line of a truncated export contains the time to continue from', async () => {
+  const list = Array.from({ length: 2_000 }, () => createMessage());
+  let remaining = 120_000;
   const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
-    left -= messagesMax;
-    const next = left > 0 ? { happenedMs: NOW_MS, messageId: 'm' } : null;
+    remaining -= messagesMax;
+    const next = remaining > 0 ? { happenedMs: NOW_MS, messageId: 'm' } : null;
     return { messages: list.slice(0, messagesMax), next, searchedSinceMs: 0 };
   };
   const search = { environmentId: 'e', sinceMs: 0, untilMs: NOW_MS, idAccess: 'raw ids' as const };
-  const file = toStoredFile({ messages: readPage }, search, new AbortController().signal);
+  const file = toMessagesFile({ messages: readPage }, search, new AbortController().signal);
   let [lines, last] = [0, ''];
   for await (const piece of file.pieces) {
     lines += piece.split('\r\n').length - 1;
@@ -68,9 +68,9 @@ it('the last line of a file that reached its limit has the time to continue from
   expect(last).toContain('search until 2026-11-01T10:00:01');
 });
 
-it('the audit records who exported which time range, without the search terms', async () => {
+it('the audit records the time range of an export without the search terms', async () => {
   const { browser, path, project, environmentId } = await openProject();
-  messages[environmentId] = [messageOf()];
+  messages[environmentId] = [createMessage()];
   entries.length = 0;
   await browser.get(`${path}&as=csv&event=player-7`);
   const detail = { since: '2026-01-01T00:00:00.000Z', until: expect.any(String), ids: 'raw ids' };
@@ -79,7 +79,7 @@ it('the audit records who exported which time range, without the search terms', 
 });
 
 it.each(['as=csv', 'as=csv&since=yesterday', 'as=csv&since=2026-11-02T00:00&until=2026-11-01T00:00'])(
-  'an empty or invalid search (%s) is answered with the page',
+  'an export with an empty or invalid search (%s) returns the page',
   async (query) => {
     const { browser, path } = await openProject();
     const { headers } = await browser.get(`${path.split('?')[0]}?${query}`);

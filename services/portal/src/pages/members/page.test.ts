@@ -5,52 +5,52 @@ import { addPerson, PASSWORD } from '../../test/people.ts';
 
 const portal = usePortal();
 
-const pathOf = ({ id }: ProjectRecord) => `/projects/${id}/members`;
-const inProject = async ({ id }: ProjectRecord) =>
+const toPath = ({ id }: ProjectRecord) => `/projects/${id}/members`;
+const findMembers = async ({ id }: ProjectRecord) =>
   (await portal.parts.accounts.all()).filter(({ roles }) => roles.some(({ projectId }) => projectId === id));
 
-it('an owner invites a member with a link that is shown once, and the member gets the chosen role', async () => {
+it('an invitation link is shown once and grants the chosen role', async () => {
   const project = await portal.addProject('Invites');
   const owner = await portal.signIn({ project, role: 'owner' });
-  const { status, text } = await owner.submit(pathOf(project), 'invite', { name: 'Dan', role: 'developer' });
+  const { status, text } = await owner.submit(toPath(project), 'invite', { name: 'Dan', role: 'developer' });
   const link = /<code>(http[^<]*\/invitation\?code=[\w-]{43})<\/code>/.exec(text)?.[1] ?? '';
   expect([status, new URL(link).origin]).toEqual([200, portal.origin]);
-  const page = (await owner.get(pathOf(project))).text;
+  const page = (await owner.get(toPath(project))).text;
   expect([page.includes('Dan'), page.includes(new URL(link).searchParams.get('code')!)]).toEqual([true, false]);
   const dan = portal.browser();
   const filled = { login: 'dan', name: 'Dan', password: PASSWORD, repeated: PASSWORD };
   await dan.submit(link.slice(portal.origin.length), 'accept', filled);
   expect((await dan.get(`/projects/${project.id}/environments/production/keys`)).status).toBe(200);
-  expect((await inProject(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
+  expect((await findMembers(project)).map(({ roles }) => roles[0]?.role).toSorted()).toEqual(['developer', 'owner']);
 });
 
-it('a change of role ends the sessions of a member', async () => {
+it('a role change ends the sessions of the member', async () => {
   const project = await portal.addProject('Changes');
   const owner = await portal.signIn({ project, role: 'owner' });
   const dan = await addPerson(portal, 'changed', { roles: [{ projectId: project.id, role: 'developer' }] });
   const browser = portal.browser();
   await browser.submit('/sign-in', 'password', { login: 'changed', password: PASSWORD });
-  await owner.submit(pathOf(project), 'role', { account: dan.id, role: 'analyst' });
-  expect((await browser.get(pathOf(project))).status).toBe(303);
-  await owner.submit(pathOf(project), 'remove', { account: dan.id });
+  await owner.submit(toPath(project), 'role', { account: dan.id, role: 'analyst' });
+  expect((await browser.get(toPath(project))).status).toBe(303);
+  await owner.submit(toPath(project), 'remove', { account: dan.id });
   await browser.submit('/sign-in', 'password', { login: 'changed', password: PASSWORD });
-  expect((await browser.get(pathOf(project))).status).toBe(404);
+  expect((await browser.get(toPath(project))).status).toBe(404);
 });
 
-it('an owner cannot give a role to an account that is not a member', async () => {
-  const project = await portal.addProject('Grabs');
+it('an owner cannot assign a role to an account that is not a member', async () => {
+  const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
   const stranger = await addPerson(portal, 'stranger', {});
-  const { status } = await owner.submit(pathOf(project), 'role', { account: stranger.id, role: 'analyst' });
+  const { status } = await owner.submit(toPath(project), 'role', { account: stranger.id, role: 'analyst' });
   expect(status).toBe(404);
-  expect(await inProject(project)).toHaveLength(1);
+  expect(await findMembers(project)).toHaveLength(1);
 });
 
-it('a revoked invitation disappears, and an unknown role is refused', async () => {
-  const project = await portal.addProject('Takes back');
+it('a revoked invitation disappears, and an unknown role is rejected', async () => {
+  const project = await portal.addProject('Game');
   const owner = await portal.signIn({ project, role: 'owner' });
-  await owner.submit(pathOf(project), 'invite', { name: 'Eve', role: 'owner' });
-  await owner.submit(pathOf(project), 'revoke');
-  expect(await inProject(project)).toHaveLength(1);
-  expect((await owner.submit(pathOf(project), 'invite', { name: 'Eve', role: 'king' })).status).toBe(400);
+  await owner.submit(toPath(project), 'invite', { name: 'Eve', role: 'owner' });
+  await owner.submit(toPath(project), 'revoke');
+  expect(await findMembers(project)).toHaveLength(1);
+  expect((await owner.submit(toPath(project), 'invite', { name: 'Eve', role: 'king' })).status).toBe(400);
 });

@@ -1,4 +1,4 @@
-/** Who has a role in a project. */
+/** A project's members, their roles, and open invitations. */
 import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn, setRole } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
@@ -6,12 +6,12 @@ import { choice, copyable, disclosure, field, hidden, table, time } from '../../
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
-import { beginSession, contextOf } from '../sign-in/parts.ts';
+import { beginSession, toContext } from '../sign-in/parts.ts';
 
 const ROLE_TEXTS: Readonly<Record<Role, string>> = {
-  owner: 'owner: everything, including members and erasures',
-  developer: 'developer: creates and refreshes keys',
-  analyst: 'analyst: reads, without raw ids',
+  owner: 'owner: full access, including members and erasures',
+  developer: 'developer: can create and refresh keys',
+  analyst: 'analyst: read-only, without raw ids',
 };
 const CHOICES = ROLES.map((value) => ({ value, text: ROLE_TEXTS[value] }));
 
@@ -24,19 +24,19 @@ export function createMembersPage(parts: PagesParts): PortalPage {
       removed: 'Member removed from the project.',
       revoked: 'Invitation revoked.',
     },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { id } = projectOf(visit);
       const members = (await parts.accounts.all()).filter((account) => roleIn(account, id) !== null);
-      return { kind: 'page', title: 'Members', content: toContent(visit, members, fault?.values) };
+      return { kind: 'page', title: 'Members', content: toContent(visit, members, failure?.values) };
     },
     actions: {
       invite: inviteAction(parts),
-      role: changeAction(parts, chosenRole, 'changed'),
+      role: changeAction(parts, readRole, 'changed'),
       remove: changeAction(parts, () => null, 'removed'),
       revoke: {
         access: 'members.invite',
         run: async (visit, values) => {
-          await revokeInvitation(contextOf(parts, visit), await memberOf(parts, visit, values));
+          await revokeInvitation(toContext(parts, visit), await readMemberId(parts, visit, values));
           return { kind: 'redirect', notice: 'revoked' };
         },
       },
@@ -44,21 +44,21 @@ export function createMembersPage(parts: PagesParts): PortalPage {
   };
 }
 
-function chosenRole(values: FormValues): Role {
+function readRole(values: FormValues): Role {
   const role = ROLES.find((each) => each === values.text('role'));
   if (role === undefined) throw invalidField('role', 'Choose a role: owner, developer or analyst.');
   return role;
 }
 
-/** The page after an invitation was created, the only one that shows its link. */
-export function toInvited(origin: URL, text: string, back: string): Answer {
+/** The page that follows the creation of an invitation. No other page shows the link. */
+export function toInvitationPage(origin: URL, text: string, returnPath: string): Answer {
   const link = new URL(`/invitation?code=${encodeURIComponent(text)}`, origin).href;
   return {
     kind: 'page',
     title: 'Invitation',
-    content: html`<p>Send this link only to the person you invite. It is shown only once, works once, and expires after 72 hours. People who have an account can accept it after signing in.</p>
+    content: html`<p>Send this link only to the person you are inviting. It is shown only once, can be used once, and expires after 72 hours. A person who already has an account can sign in and accept the invitation with it.</p>
 <p>${copyable(link, 'the link')}</p>
-<p><a class="button" href="${back}">Back</a></p>`,
+<p><a class="button" href="${returnPath}">Back</a></p>`,
   };
 }
 
@@ -66,29 +66,29 @@ const inviteAction = (parts: PagesParts): FormAction => ({
   access: 'members.invite',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const roles = [{ projectId: projectOf(visit).id, role: chosenRole(values) }];
+    const roles = [{ projectId: projectOf(visit).id, role: readRole(values) }];
     const invitation = { name: values.text('name'), roles, isAdministrator: false };
-    const { text } = await invite(contextOf(parts, visit), invitation);
-    return toInvited(parts.frame.origin, text, visit.path);
+    const { text } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, text, visit.path);
   },
 });
 
-/** For owners, an account outside the project does not exist. */
-async function memberOf(parts: PagesParts, visit: Visit, values: FormValues): Promise<string> {
+/** Only administrators can change accounts outside the project. For owners, such an account is not found. */
+async function readMemberId(parts: PagesParts, visit: Visit, values: FormValues): Promise<string> {
   const id = values.text('account');
   const account = (await parts.accounts.all()).find((each) => each.id === id);
   const isMember = account !== undefined && roleIn(account, projectOf(visit).id) !== null;
   if (isMember || visit.mayDo('accounts.change')) return id;
-  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.' });
+  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Account not found.' });
 }
 
-const changeAction = (parts: PagesParts, roleOf: (values: FormValues) => Role | null, notice: string): FormAction => ({
+const changeAction = (parts: PagesParts, newRole: (values: FormValues) => Role | null, notice: string): FormAction => ({
   access: 'members.change',
   needsFreshSignIn: true,
   run: async (visit, values) => {
-    const [accountId, projectId] = [await memberOf(parts, visit, values), projectOf(visit).id];
-    const role = roleOf(values);
-    const changed = await setRole(contextOf(parts, visit), { accountId, projectId, role });
+    const [accountId, projectId] = [await readMemberId(parts, visit, values), projectOf(visit).id];
+    const role = newRole(values);
+    const changed = await setRole(toContext(parts, visit), { accountId, projectId, role });
     if (role === null) await parts.writeAudit(visit, { action: 'member.remove', object: accountId });
     if (accountId !== visit.account?.id) return { kind: 'redirect', notice };
     return { kind: 'redirect', to: '/', notice, cookie: await beginSession(parts, visit, { account: changed }) };
@@ -97,7 +97,7 @@ const changeAction = (parts: PagesParts, roleOf: (values: FormValues) => Role | 
 
 function toContent(visit: Visit, members: readonly AccountRecord[], values?: FormValues): HtmlValue {
   const mayChange = visit.mayDo('members.change');
-  const heads = ['Name', 'Login', 'State', 'Role'];
+  const columns = ['Name', 'Login', 'State', 'Role'];
   const rows = members
     .toSorted((a, b) => a.name.localeCompare(b.name))
     .map((account) => {
@@ -112,14 +112,14 @@ ${choice({ name: 'role', label: 'Role', value: values?.text('role') || 'develope
   );
   const list =
     members.length === 0
-      ? html`<p>No members yet. Members appear here once you invite them; administrators have access without a role.</p>`
-      : table('Members', mayChange ? [...heads, ''] : heads, rows);
+      ? html`<p>No members yet. Members appear here once you invite them. Administrators have access without being members.</p>`
+      : table('Members', mayChange ? [...columns, ''] : columns, rows);
   return html`${list}
 ${visit.mayDo('members.invite') ? disclosure('Invite a member', form, values?.text('form') === 'invite') : ''}`;
 }
 
 export function toInvitationState({ state, invitation }: AccountRecord): HtmlValue {
-  if (state === 'invited') return html`invited, until ${invitation === null ? '–' : time(invitation.expiresAt)}`;
+  if (state === 'invited') return html`invited, expires ${invitation === null ? '–' : time(invitation.expiresAt)}`;
   return state;
 }
 

@@ -7,7 +7,7 @@ const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
 const [CONTRACT, OWNER, SIGNER] = ['aa', 'bb', 'cc'].map((byte) => `0x${byte.repeat(20)}`) as [string, string, string];
 const HASH = `0x${'dd'.repeat(32)}`;
 
-const lineOf = (over: Partial<MintLine>): MintLine => ({
+const createMint = (overrides: Partial<MintLine>): MintLine => ({
   chain: 'demo-chain',
   contractAddress: CONTRACT,
   referenceId: 'hero-1',
@@ -23,7 +23,7 @@ const lineOf = (over: Partial<MintLine>): MintLine => ({
   error: null,
   transactionHash: null,
   traceId: 't',
-  ...over,
+  ...overrides,
 });
 
 const mints: Record<string, MintLine[]> = {};
@@ -36,13 +36,13 @@ async function openProject() {
   return { environment, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-it('the list of mints shows the state, transaction and reason of each mint', async () => {
+it('the mints page shows the status, transaction and reason of each mint', async () => {
   const { browser, environment, path } = await openProject();
   expect((await browser.get(path)).text).toContain('No mints in 90 days');
   mints[environment.id] = [
-    lineOf({ stage: 'waiting', reason: 'the signer lacks MINTER_ROLE' }),
-    lineOf({ referenceId: 'hero-2', status: 'succeeded', stage: 'settled', tokenId: '7', transactionHash: HASH }),
-    lineOf({ referenceId: 'hero-3', status: 'failed', stage: 'settled', error: 'TokenAlreadyMinted(7)' }),
+    createMint({ stage: 'waiting', reason: 'the signer lacks MINTER_ROLE' }),
+    createMint({ referenceId: 'hero-2', status: 'succeeded', stage: 'settled', tokenId: '7', transactionHash: HASH }),
+    createMint({ referenceId: 'hero-3', status: 'failed', stage: 'settled', error: 'TokenAlreadyMinted(7)' }),
   ];
   const { text } = await browser.get(path);
   for (const expected of ['pending, waiting: the signer lacks MINTER_ROLE', 'succeeded', HASH, OWNER, CONTRACT])
@@ -50,20 +50,20 @@ it('the list of mints shows the state, transaction and reason of each mint', asy
   expect(text).toContain('failed: TokenAlreadyMinted(7)');
 });
 
-it('the list of mints filters by status and ignores an unknown one', async () => {
+it('the mints page filters by status and ignores an unknown status', async () => {
   const { browser, environment, path } = await openProject();
-  mints[environment.id] = [lineOf({}), lineOf({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
-  const referencesAt = async (query: string) =>
+  mints[environment.id] = [createMint({}), createMint({ referenceId: 'hero-2', status: 'failed', error: 'no' })];
+  const readReferences = async (query: string) =>
     [...(await browser.get(path + query)).text.matchAll(/<code>(hero-\d)/g)].map(([, id]) => id);
-  expect(await referencesAt('?status=failed')).toEqual(['hero-2']);
-  expect(await referencesAt('?status=burnt')).toEqual(['hero-2', 'hero-1']);
+  expect(await readReferences('?status=failed')).toEqual(['hero-2']);
+  expect(await readReferences('?status=burnt')).toEqual(['hero-2', 'hero-1']);
   expect((await browser.get(`${path}?status=succeeded`)).text).toContain('No succeeded mints');
 });
 
-it('the file has each mint of the chosen status once', async () => {
+it('the mints export contains each mint with the chosen status once', async () => {
   const { browser, environment, path } = await openProject();
   mints[environment.id] = Array.from({ length: 300 }, (_, at) =>
-    lineOf({ referenceId: `hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending' }),
+    createMint({ referenceId: `hero-${at}`, status: at % 3 === 0 ? 'failed' : 'pending' }),
   );
   const { text, headers } = await browser.get(`${path}?status=failed&as=csv`);
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);

@@ -1,4 +1,4 @@
-/** Mint requests of an environment. */
+/** An environment's mint requests. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
 import { allOr, choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
@@ -8,7 +8,7 @@ import { scopeOf } from '../../frame/scope.ts';
 import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
 
-/** Mints end within minutes; `npm run mints -- list` has older ones. */
+/** Mints complete within minutes. `npm run mints -- list` lists older mints. */
 const SHOWN_MS = 90 * 86_400_000;
 
 type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
@@ -30,7 +30,7 @@ export function createMintsPage({ reads, frame, writeAudit }: Parts): PortalPage
       }
       const mints = await reads.mints(search, { signal });
       const content = html`${toFilter(status)}${mints.length === 0 ? toEmpty(status) : toTable(visit, mints, status)}`;
-      return { kind: 'page', title: `Mints of ${environment.name}`, content };
+      return { kind: 'page', title: `Mints in ${environment.name}`, content };
     },
   };
 }
@@ -43,14 +43,14 @@ const toEmpty = (status: string): Markup =>
   status === ''
     ? emptyState(
         'No mints in 90 days',
-        html`<p>A game's server requests mints of a linked collection with a secret key, as the documentation of the chain API describes. Each appears here with its transaction, or with the reason why it waits.</p>`,
+        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason it is waiting.</p>`,
       )
-    : emptyState(`No ${status} mints`, html`<p>Show all to see what exists.</p>`);
+    : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 
 function toTable({ path }: Visit, mints: readonly MintLine[], status: string): Markup {
-  const heads = ['Asset', 'Collection', 'Token', 'Owner', 'Status', 'Transaction'];
-  return html`${table('Mint requests', heads, mints.map(toRow))}
-<p>${mints.length === MINTS_SHOWN_MAX ? `The newest ${MINTS_SHOWN_MAX}. ` : ''}<a href="${`${path}?${new URLSearchParams({ status, as: 'csv' })}`}">Export 90 days as CSV</a></p>`;
+  const columns = ['Asset', 'Collection', 'Token', 'Owner', 'Status', 'Transaction'];
+  return html`${table('Mint requests', columns, mints.map(toRow))}
+<p>${mints.length === MINTS_SHOWN_MAX ? `Showing the newest ${MINTS_SHOWN_MAX}. ` : ''}<a href="${`${path}?${new URLSearchParams({ status, as: 'csv' })}`}">Export the last 90 days as CSV</a></p>`;
 }
 
 function toRow(mint: MintLine): readonly HtmlValue[] {
@@ -66,7 +66,7 @@ function toRow(mint: MintLine): readonly HtmlValue[] {
 }
 
 function toStatus({ status, stage, reason, error }: MintLine): Markup {
-  if (status === 'failed') return html`failed: ${error ?? 'no reason given'}`;
+  if (status === 'failed') return html`failed: ${error ?? 'no reason recorded'}`;
   if (status !== 'pending') return html`${status}`;
   return html`pending, ${stage}${reason === null ? '' : html`: ${reason}`}`;
 }
@@ -95,4 +95,4 @@ const toCells = (mint: MintLine): readonly string[] => [
 ];
 
 const toLastLine = () =>
-  `This file ends here, at ${number(CSV_LINES_MAX, 'mints')}. npm run mints -- list has all of them.`;
+  `This export is limited to ${number(CSV_LINES_MAX, 'mints')}. Run npm run mints -- list to list all mints.`;

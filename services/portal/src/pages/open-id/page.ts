@@ -1,4 +1,4 @@
-/** The redirect address of the identity provider: completes the sign-in, the link or the acceptance that began there. */
+/** The OpenID Connect callback: completes a sign-in, links a provider, or accepts a one-time link. */
 import {
   type AccountRecord,
   findByOpenId,
@@ -17,11 +17,11 @@ import { PublicError } from '@playline/errors';
 import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
-import { contextFor, createLinks, INVITATION_PATH, idFor } from '../links/link.ts';
-import { OPEN_ID_PATH, returnPathOf, type SignInPurpose, toProviderUnavailable } from '../sign-in/open-id.ts';
-import { beginSession, contextOf, fromOf } from '../sign-in/parts.ts';
+import { createLinks, INVITATION_PATH, toAccountId, toInviteeContext } from '../links/link.ts';
+import { OPEN_ID_PATH, type SignInPurpose, toProviderUnavailable, toRetryPath } from '../sign-in/open-id.ts';
+import { beginSession, toClient, toContext } from '../sign-in/parts.ts';
 
-interface Returned<P extends SignInPurpose = SignInPurpose> {
+interface Callback<P extends SignInPurpose = SignInPurpose> {
   readonly purpose: P;
   readonly code: string;
   readonly proof: OpenIdProof;
@@ -40,81 +40,81 @@ export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): Porta
     path: OPEN_ID_PATH,
     access: 'public',
     show: async (visit) => {
-      // The request uses up the state, and browsers come back with GET.
+      // A request consumes the state, so only the browser's GET is accepted.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
-      // Limited like a form, because refusals are audited and the provider may be called.
+      // Rate-limited like a form, because every request may call the provider and write an audit entry.
       frame.admitStranger(visit.address);
-      let back = '/sign-in';
+      let returnPath = '/sign-in';
       try {
         const browserText = frame.providerCookie.read(visit.exchange.request.headers.cookie);
         const url = new URL(`${visit.path}?${visit.query}`, frame.origin);
         const { errand, secret: code, proof } = await openId.finish({ url, browserText });
         const purpose = JSON.parse(errand) as SignInPurpose;
-        back = returnPathOf(purpose, code);
+        returnPath = toRetryPath(purpose, code);
         const { account, ...redirect } = await complete(parts, visit, { purpose, code, proof });
         const detail = { way: 'openid', issuer: proof.openId.issuer };
         const action = purpose.kind === 'link' ? 'openid.link' : 'session.create';
         await writeAudit(visit, { action, actor: account.id, object: account.id, detail });
         return { kind: 'redirect', ...redirect };
-      } catch (fault) {
-        if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, back);
-        if (!(fault instanceof PublicError) || fault.status >= 500) throw fault;
-        await writeAudit(visit, { action: 'session.refuse', detail: { way: 'openid', code: fault.code } });
-        return toRefused(fault, back);
+      } catch (error) {
+        if (error instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPath);
+        if (!(error instanceof PublicError) || error.status >= 500) throw error;
+        await writeAudit(visit, { action: 'session.refuse', detail: { way: 'openid', code: error.code } });
+        return toSignInFailed(error, returnPath);
       }
     },
   };
 }
 
-async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Returned): Promise<SignInResult> {
+async function complete(parts: PagesParts, visit: Visit, { purpose, ...rest }: Callback): Promise<SignInResult> {
   if (purpose.kind === 'link') return link(parts, visit, { ...rest, purpose });
   if (purpose.kind === 'accept') return accept(parts, visit, { ...rest, purpose });
-  const { account, text } = await parts.signIn.byOpenId({ ...fromOf(parts, visit), proof: rest.proof });
+  const { account, text } = await parts.signIn.byOpenId({ ...toClient(parts, visit), proof: rest.proof });
   return { account, cookie: parts.frame.cookie.toSetCookie(text), to: toReturnPath(purpose.next) };
 }
 
-type Linking = Returned<Extract<SignInPurpose, { kind: 'link' }>>;
-type Accepting = Returned<Extract<SignInPurpose, { kind: 'accept' }>>;
+type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;
+type AcceptCallback = Callback<Extract<SignInPurpose, { kind: 'accept' }>>;
 
-/** Only the session that started it may link its account. */
-async function link(parts: PagesParts, visit: Visit, { purpose, proof }: Linking): Promise<SignInResult> {
+/** Links the account of the session that started the redirect. No other session can complete the redirect. */
+async function link(parts: PagesParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
   const { session } = visit;
   if (session === null || session.id !== purpose.sessionId)
-    throw new PublicError('UNAUTHORISED_REQUEST', { message: 'You have signed out. Sign in and try again.' });
-  const account = await linkOpenId(contextOf(parts, visit), { accountId: session.accountId, openId: proof.openId });
+    throw new PublicError('UNAUTHORISED_REQUEST', { message: 'Your session has ended. Sign in and try again.' });
+  const account = await linkOpenId(toContext(parts, visit), { accountId: session.accountId, openId: proof.openId });
   return { account, cookie: await beginSession(parts, visit, { account }), to: '/settings', notice: 'linked' };
 }
 
-async function accept(parts: PagesParts, visit: Visit, returned: Accepting): Promise<SignInResult> {
-  const joined = await join(parts, visit, returned);
-  const account = joined ?? (await acceptLink(parts, visit, returned));
-  // A link proves as much as a new password; joining with an existing account does not.
-  const session = joined === null ? { account } : { account, signedInAt: signedInAtOf(returned.proof) };
+async function accept(parts: PagesParts, visit: Visit, callback: AcceptCallback): Promise<SignInResult> {
+  const joined = await join(parts, visit, callback);
+  const account = joined ?? (await acceptLink(parts, visit, callback));
+  // Accepting a one-time link counts as a fresh sign-in. Joining with an existing account does not.
+  const session = joined === null ? { account } : { account, signedInAt: signedInAtOf(callback.proof) };
   return { account, cookie: await beginSession(parts, visit, session), to: '/' };
 }
 
-/** Adds an invitation to the account that is linked to the person, if there is one. */
-async function join(parts: PagesParts, visit: Visit, { purpose, code, proof }: Accepting) {
+/** Adds the invitation's role to the account that is linked to the provider's user, if any. */
+async function join(parts: PagesParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
   const accounts = await parts.accounts.all();
   const account = findByOpenId(accounts, proof.openId);
   if (purpose.path !== INVITATION_PATH || account === null) return null;
-  const joining = { text: code, accountId: account.id };
-  if (findJoinable(accounts, joining, Date.now()) === null) throw invalidLink();
-  return joinInvitation(contextFor(parts, visit, account.id), joining);
+  const request = { text: code, accountId: account.id };
+  if (findJoinable(accounts, request, Date.now()) === null) throw invalidLink();
+  return joinInvitation(toInviteeContext(parts, visit, account.id), request);
 }
 
-async function acceptLink(parts: PagesParts, visit: Visit, { purpose, code, proof }: Accepting) {
+async function acceptLink(parts: PagesParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
   const { path, login, name } = purpose;
   const oneTimeLink = createLinks(parts).find((each) => each.path === path);
   const found = (await oneTimeLink?.find(code)) ?? null;
   if (oneTimeLink === undefined || found === null) throw invalidLink();
-  const person = { id: idFor(found), login, name, passwordHash: null, passkey: null, openId: proof.openId };
-  return oneTimeLink.accept(contextFor(parts, visit, person.id), code, person);
+  const invitee = { id: toAccountId(found), login, name, passwordHash: null, passkey: null, openId: proof.openId };
+  return oneTimeLink.accept(toInviteeContext(parts, visit, invitee.id), code, invitee);
 }
 
-/** Never contains a text of the provider. */
-function toRefused({ status, message }: PublicError, back: string): Answer {
+/** Shows no text from the provider. */
+function toSignInFailed({ status, message }: PublicError, returnPath: string): Answer {
   const content = html`<p role="alert">${message}</p>
-<p><a class="button" href="${back}">Back</a></p>`;
+<p><a class="button" href="${returnPath}">Back</a></p>`;
   return { kind: 'page', status, title: 'Sign-in failed', content };
 }

@@ -16,7 +16,7 @@ const links: Record<string, LinkDecision[]> = {};
 const entries: AuditEntry[] = [];
 const lines: string[] = [];
 const sent: { topic: string; value: Buffer | null }[] = [];
-/** Applies a requested split like the linker; null leaves it undecided. */
+/** Applies a requested split as the linker does. If null, the split stays undecided. */
 let decide: ((value: Buffer) => Promise<void>) | null = null;
 let people: MemoryPeople;
 let portal: TestPortal;
@@ -30,7 +30,7 @@ beforeAll(async () => {
     return { partition: 0, offset: 0, loggedAtMs: null };
   };
   portal = await openPortal({
-    // A decision arrives while the request is sent, or not at all.
+    // A decision arrives while the request is being sent, or never.
     people: createMemoryPeople({ people, producer: { sendForOffset }, decisionMaxMs: 0 }),
     reads: createMemoryReads({ ids, links }),
     logger: createLogger({ service: 'portal', level: 'debug' }, { write: (line: string) => lines.push(line) }),
@@ -44,7 +44,7 @@ beforeEach(() => {
 });
 afterAll(() => portal.close());
 
-/** Links two ids of an environment like the linker, with their rows in ClickHouse. */
+/** Links two ids as the linker does, and adds their ClickHouse rows. */
 async function link(environmentId: string): Promise<void> {
   const [a, b] = [keyOf(environmentId, 'anonymous', PLAYER), keyOf(environmentId, 'steam', ACCOUNT)];
   const source = { generation: 0, partition: 0 };
@@ -53,16 +53,16 @@ async function link(environmentId: string): Promise<void> {
   const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
   const fact = { environmentId, offset: after + 1, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
   await people.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
-  const [one, other] = [a.toString('hex'), b.toString('hex')];
-  ids[environmentId] = { [one]: PLAYER, [other]: ACCOUNT };
+  const [aHex, bHex] = [a.toString('hex'), b.toString('hex')];
+  ids[environmentId] = { [aHex]: PLAYER, [bHex]: ACCOUNT };
   const row: LinkDecision = {
     receivedMs: 1_000,
     link: 'identify',
     outcome: 'linked',
     reason: '',
     movedCount: 2,
-    a: { identityId: one, kind: 'anonymous' },
-    b: { identityId: other, kind: 'steam' },
+    a: { identityId: aHex, kind: 'anonymous' },
+    b: { identityId: bHex, kind: 'steam' },
     messageId: '11111111-1111-4111-8111-111111111111',
     traceId: 'a'.repeat(32),
   };
@@ -78,12 +78,12 @@ async function openProject(role: 'owner' | 'developer' | 'analyst') {
   const path = `/projects/${project.id}/environments/development/people`;
   return { environment, path, browser: await portal.signIn({ project, role }) };
 }
-const named = (kind: IdentityKind | 'key', id: string) => ({ kind, id });
+const toSearch = (kind: IdentityKind | 'key', id: string) => ({ kind, id });
 type Opened = Awaited<ReturnType<typeof openProject>>;
 
-/** Finds the person and submits a form of the result. */
+/** Finds the person and submits a form on the results page. */
 async function submitFound({ browser, path }: Opened, action: string, values: Record<string, string>) {
-  const { text } = await browser.submit(path, 'search', named('anonymous', PLAYER));
+  const { text } = await browser.submit(path, 'search', toSearch('anonymous', PLAYER));
   const form = browser.formOf(text, action);
   if (form === null) throw new Error(`no form ${action}`);
   entries.length = 0;
@@ -91,9 +91,9 @@ async function submitFound({ browser, path }: Opened, action: string, values: Re
   return browser.post(form.action, form.fields);
 }
 
-it('the search for a person shows the identities of a person, the linking messages and the refused links', async () => {
+it('the person search shows identities, linking messages and refused links', async () => {
   const { browser, path, environment } = await openProject('developer');
-  const { status, text } = await browser.submit(path, 'search', named('steam', ACCOUNT));
+  const { status, text } = await browser.submit(path, 'search', toSearch('steam', ACCOUNT));
   expect(status).toBe(200);
   for (const kind of ['anonymous', 'steam'] as const)
     expect(text).toContain(keyOf(environment.id, kind, kind === 'steam' ? ACCOUNT : PLAYER).toString('hex'));
@@ -101,66 +101,56 @@ it('the search for a person shows the identities of a person, the linking messag
     expect(text).toContain(expected);
 });
 
-it('the search for a person finds a person by identity key, and an id that is not linked', async () => {
+it('the person search finds a person by identity key and reports an unknown id', async () => {
   const { browser, path, environment } = await openProject('developer');
   const key = keyOf(environment.id, 'steam', ACCOUNT).toString('hex');
-  const byKey = (await browser.submit(path, 'search', named('key', key))).text;
+  const byKey = (await browser.submit(path, 'search', toSearch('key', key))).text;
   expect([byKey.includes(ACCOUNT), byKey.includes('No message contains this id')]).toEqual([true, false]);
-  const { text } = await browser.submit(path, 'search', named('untyped', 'unknown'));
+  const { text } = await browser.submit(path, 'search', toSearch('untyped', 'unknown'));
   expect(text).toContain('No message contains this id');
-  for (const wrong of ['', '0'.repeat(32), 'xyz'])
-    expect([wrong, (await browser.submit(path, 'search', named('key', wrong))).status]).toEqual([wrong, 400]);
+  for (const invalid of ['', '0'.repeat(32), 'xyz'])
+    expect([invalid, (await browser.submit(path, 'search', toSearch('key', invalid))).status]).toEqual([invalid, 400]);
 });
 
-it('the page of people lists ids held for gathering anonymous ids', async () => {
+it('the people page lists ids that are held because they linked too many anonymous ids', async () => {
   const { browser, path, environment } = await openProject('developer');
   expect((await browser.get(path)).text).not.toContain('Held ids');
   const source = { generation: 0, partition: 0 };
   const after = await people.graph.lastApplied(source);
   const key = keyOf(environment.id, 'untyped', 'shared');
-  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => ({
-    environmentId: environment.id,
-    offset: after + 1 + at,
-    receivedAt: 1_000,
-    eventTime: 1_000,
-    steps: [
-      {
-        link: 'identify' as const,
-        blocked: false,
-        otherKeys: [],
-        aKey: keyOf(environment.id, 'anonymous', `device-${at}`),
-        aKind: 'anonymous' as const,
-        bKey: key,
-        bKind: 'untyped' as const,
-      },
-    ],
-  }));
+  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => {
+    const aKey = keyOf(environment.id, 'anonymous', `device-${at}`);
+    const keys = { aKey, aKind: 'anonymous', bKey: key, bKind: 'untyped' } as const;
+    const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
+    const offset = after + 1 + at;
+    return { environmentId: environment.id, offset, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
+  });
   await people.graph.apply({ ...source, after, through: facts.at(-1)!.offset, facts });
   const { text } = await browser.get(path);
   for (const shown of ['Held ids', key.toString('hex'), 'npm run identity -- suspects']) expect(text).toContain(shown);
 });
 
-it('the audit records a search with the kind of id, without the id', async () => {
+it('the audit records the id type of a person search, but not the id', async () => {
   const { browser, path, environment } = await openProject('developer');
-  await browser.submit(path, 'search', named('steam', ACCOUNT));
+  await browser.submit(path, 'search', toSearch('steam', ACCOUNT));
   const detail = { page: 'people', by: 'steam' };
   expect(entries).toMatchObject([{ action: 'person.find', environmentId: environment.id, detail }]);
   expect(JSON.stringify(entries)).not.toContain(ACCOUNT);
 });
 
-it('the search for a person finds no person of another project', async () => {
-  const [own, other] = [await openProject('owner'), await openProject('owner')];
-  const key = keyOf(other.environment.id, 'steam', ACCOUNT).toString('hex');
-  const { text } = await own.browser.submit(own.path, 'search', named('key', key));
+it('the person search finds no person from another project', async () => {
+  const [ownProject, otherProject] = [await openProject('owner'), await openProject('owner')];
+  const key = keyOf(otherProject.environment.id, 'steam', ACCOUNT).toString('hex');
+  const { text } = await ownProject.browser.submit(ownProject.path, 'search', toSearch('key', key));
   expect(text).toContain('No message contains this id');
   expect(text).not.toContain(ACCOUNT);
 });
 
-it('an erasure is requested like by the gateway after the id is typed again, and audited without the id', async () => {
+it('an erasure request contains the same records as a gateway request and is audited without the id', async () => {
   const opened = await openProject('owner');
-  const answer = await submitFound(opened, 'erase', { confirm: PLAYER });
-  const id = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(answer.text)![0];
-  expect(answer.text).toContain(`${opened.path.replace(/people$/, 'erasures')}"`);
+  const response = await submitFound(opened, 'erase', { confirm: PLAYER });
+  const id = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/.exec(response.text)![0];
+  expect(response.text).toContain(`${opened.path.replace(/people$/, 'erasures')}"`);
   const [record] = sent;
   expect([sent.length, record!.topic]).toEqual([1, 'audience.erasures.v1']);
   const request = erasureRequestCodec.decode(record!.value!.subarray(FRAME_BYTES));
@@ -175,9 +165,9 @@ it('an erasure is requested like by the gateway after the id is typed again, and
   expect(JSON.stringify(entries)).not.toContain(PLAYER);
 });
 
-it('an erasure by user id covers every type and none', async () => {
+it('an erasure by user id covers every type and the untyped id', async () => {
   const opened = await openProject('owner');
-  const { text } = await opened.browser.submit(opened.path, 'search', named('steam', ACCOUNT));
+  const { text } = await opened.browser.submit(opened.path, 'search', toSearch('steam', ACCOUNT));
   const form = opened.browser.formOf(text, 'erase')!;
   form.fields.set('confirm', ACCOUNT);
   await opened.browser.post(form.action, form.fields);
@@ -185,24 +175,24 @@ it('an erasure by user id covers every type and none', async () => {
   expect(subjectKeys).toEqual(USER_KINDS.map((kind) => keyOf(opened.environment.id, kind, ACCOUNT)));
 });
 
-it('an erasure with another id typed is refused and the person shown again', async () => {
+it('an erasure with a wrong confirmation is refused, and the page shows the person again', async () => {
   const opened = await openProject('owner');
-  const answer = await submitFound(opened, 'erase', { confirm: 'another' });
-  expect([answer.status, sent.length, entries.length]).toEqual([400, 0, 0]);
-  expect(answer.text).toContain('Nothing was erased');
-  expect(answer.text).toContain('Erase this person');
+  const response = await submitFound(opened, 'erase', { confirm: 'another' });
+  expect([response.status, sent.length, entries.length]).toEqual([400, 0, 0]);
+  expect(response.text).toContain('Nothing was erased');
+  expect(response.text).toContain('Erase this person');
 });
 
-it('a split is sent for the chosen identities and shown as not decided', async () => {
+it('a split of the chosen identities is requested and shown as undecided', async () => {
   const opened = await openProject('owner');
   const member = keyOf(opened.environment.id, 'steam', ACCOUNT).toString('hex');
-  const answer = await submitFound(opened, 'unlink', { member });
-  expect(answer.text).toContain('Split requested');
+  const response = await submitFound(opened, 'unlink', { member });
+  expect(response.text).toContain('Split requested');
   expect(sent.map(({ topic }) => topic)).toEqual([TOPICS.identityLinks.name]);
   expect(entries).toMatchObject([{ action: 'identity.unlink', detail: { split: 1, stayed: 1 } }]);
 });
 
-it('a decided split is shown as done, and the person has one identity', async () => {
+it('an applied split is shown as completed, and the person has one identity left', async () => {
   const opened = await openProject('owner');
   const { id: environmentId } = opened.environment;
   decide = async (value) => {
@@ -214,24 +204,24 @@ it('a decided split is shown as done, and the person has one identity', async ()
     await people.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
   };
   const member = keyOf(environmentId, 'steam', ACCOUNT).toString('hex');
-  const answer = await submitFound(opened, 'unlink', { member });
-  expect([answer.status, answer.text.includes('Person split')]).toEqual([200, true]);
-  const { text } = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+  const response = await submitFound(opened, 'unlink', { member });
+  expect([response.status, response.text.includes('Person split')]).toEqual([200, true]);
+  const { text } = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   expect(text).toContain('<dt>Identities</dt><dd>1');
 });
 
-it('a split of no identity or of another person is refused', async () => {
+it('a split without identities or with an identity of another person is refused', async () => {
   const opened = await openProject('owner');
   for (const member of ['', 'e'.repeat(32)]) expect((await submitFound(opened, 'unlink', { member })).status).toBe(400);
   expect(sent).toEqual([]);
 });
 
-it('no id of a player appears in an address, a header or the log', async () => {
+it('player ids never appear in a URL, a header or the log', async () => {
   const opened = await openProject('owner');
-  const search = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+  const search = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   const erase = await submitFound(opened, 'erase', { confirm: PLAYER });
   people.loseEpoch();
-  const failed = await opened.browser.submit(opened.path, 'search', named('anonymous', PLAYER));
+  const failed = await opened.browser.submit(opened.path, 'search', toSearch('anonymous', PLAYER));
   await people.rebuild.mintEpoch();
   expect(failed.status).toBe(500);
   expect(lines.length).toBeGreaterThan(0);

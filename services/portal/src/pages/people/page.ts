@@ -1,4 +1,4 @@
-/** Finds a person: identities, links and consents; erases and splits. */
+/** Finds a person by id, shows their identities, links and consents, and requests erasures and splits. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { describeLink, GATHERING, keysOf, SPLIT_BLOCKERS, type Suspect, splitPerson } from '@playline/people';
@@ -8,7 +8,7 @@ import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../fr
 import { scopeOf } from '../../frame/scope.ts';
 import type { LinkDecision } from '../../reads/index.ts';
 import type { PagesParts } from '../index.ts';
-import { erasureKeysOf, SUBJECT_CHOICES, type Subject, subjectOf } from './subject.ts';
+import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
 
 type Parts = Pick<PagesParts, 'people' | 'reads' | 'writeAudit'>;
 
@@ -16,25 +16,25 @@ export function createPeoplePage(parts: Parts): PortalPage {
   return {
     path: '/projects/:project/environments/:environment/people',
     access: 'people.raw-ids',
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
-      const action = fault?.values.text('form');
-      if (fault !== undefined && (action === 'erase' || action === 'unlink'))
-        return showPerson(parts, visit, fault.values);
+      const action = failure?.values.text('form');
+      if (failure !== undefined && (action === 'erase' || action === 'unlink'))
+        return showPerson(parts, visit, failure.values);
       return {
         kind: 'page',
-        title: `People of ${environment.name}`,
-        content: html`<p class="quiet">Find a person by any id that clients have sent.</p>${toSearch(visit, fault?.values)}${await readHeldIds(parts, environment.id)}`,
+        title: `People in ${environment.name}`,
+        content: html`<p class="quiet">Find a person by any id that clients send.</p>${toSearch(visit, failure?.values)}${await readHeldIds(parts, environment.id)}`,
       };
     },
     actions: {
       search: {
         access: 'people.raw-ids',
         run: async (visit, values) => {
-          const answer = await showPerson(parts, visit, values);
+          const response = await showPerson(parts, visit, values);
           const detail = { page: 'people', by: values.text('kind') };
           await parts.writeAudit(visit, { action: 'person.find', detail });
-          return answer;
+          return response;
         },
       },
       erase: eraseAction(parts),
@@ -45,11 +45,11 @@ export function createPeoplePage(parts: Parts): PortalPage {
 
 async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
   const { environment } = scopeOf(visit);
-  const subject = subjectOf(values, environment.id, parts.people.keyOf);
+  const subject = readSubject(values, environment.id, parts.people.keyOf);
   const found = await findPerson(parts, subject, visit.signal);
   return {
     kind: 'page',
-    title: `People of ${environment.name}`,
+    title: `People in ${environment.name}`,
     content: html`${toSearch(visit)}${toPerson(visit, found)}`,
   };
 }
@@ -59,7 +59,7 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const subjectKeys = erasureKeysOf(subjectOf(values, environmentId, people.keyOf), people.keyOf);
+    const subjectKeys = toErasureKeys(readSubject(values, environmentId, people.keyOf), people.keyOf);
     if (values.text('confirm') !== values.text('id'))
       throw invalidField('confirm', 'Nothing was erased. Type the same id again to erase this person.');
     const { traceId, traceparent } = visit.exchange;
@@ -68,8 +68,8 @@ const eraseAction = ({ people, writeAudit }: Parts): FormAction => ({
     return {
       kind: 'page',
       title: 'Erasure requested',
-      content: html`<p>Erasure id: ${copyable(erasureId, 'the id of the erasure')}</p>
-<p>The erasure completes within minutes. <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a> shows its progress and receipt.</p>
+      content: html`<p>Erasure id: ${copyable(erasureId, 'the erasure id')}</p>
+<p>The erasure completes within minutes. Its progress and receipt appear on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
 <p><a class="button" href="${visit.path}">Back to people</a></p>`,
     };
   },
@@ -80,13 +80,13 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const environmentId = scopeOf(visit).environment.id;
-    const person = await people.members(subjectOf(values, environmentId, people.keyOf));
+    const person = await people.members(readSubject(values, environmentId, people.keyOf));
     const chosen = new Set(values.all('member'));
     const keys = person.members.map(({ key }) => key).filter((key) => chosen.has(key.toString('hex')));
     if (keys.length === 0 || keys.length !== chosen.size)
       throw invalidField(
         'member',
-        'Choose identities of this person. The person may have changed: check and try again.',
+        'Select identities of this person. The identities may have changed in the meantime: check them and try again.',
       );
     const split = splitPerson(keys, person);
     if (typeof split === 'string') throw invalidField('member', SPLIT_BLOCKERS[split]);
@@ -97,32 +97,32 @@ const unlinkAction = ({ people, writeAudit }: Parts): FormAction => ({
     return {
       kind: 'page',
       title: isApplied ? 'Person split' : 'Split requested',
-      content: html`<p>${isApplied ? 'The identities belong to two persons now.' : 'The split is not decided yet: it waits for the linkers or for an erasure of this person, or was refused. Find the person again to see the decision.'}</p>
+      content: html`<p>${isApplied ? 'The identities now belong to two persons.' : 'No decision has arrived yet. The split may be waiting for the linker or for an erasure of this person, or it may have been refused. Find the person again to see the decision.'}</p>
 <p>Trace id: <code>${traceId}</code></p>
 <p><a class="button" href="${visit.path}">Back to people</a></p>`,
     };
   },
 });
 
-/** Sent by POST, so that ids never become part of an address, a log or a history. */
+/** Uses POST, so that ids never appear in a URL, a log or the browser history. */
 function toSearch(visit: Visit, values?: FormValues): Markup {
   return visit.form(
     'search',
-    html`${choice({ name: 'kind', label: 'Kind of id', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
-${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'As clients send it. It never appears in an address or a log.' })}
+    html`${choice({ name: 'kind', label: 'Id type', value: values?.text('kind') || 'anonymous', choices: SUBJECT_CHOICES })}
+${field({ name: 'id', label: 'Id', value: values?.text('id') ?? '', isRequired: true, hint: 'The id as sent by clients. It never appears in a URL or a log.' })}
 <button>Find</button>`,
   );
 }
 
-/** The search stays available without Redis. */
+/** The search form is shown even if Redis is unavailable. */
 async function readHeldIds({ people }: Parts, environmentId: string): Promise<HtmlValue> {
   const suspects = await people.suspects(environmentId).catch(() => null);
-  return suspects === null ? html`<p class="quiet">Held ids are not available now.</p>` : toHeldIds(suspects);
+  return suspects === null ? html`<p class="quiet">Held ids are currently unavailable.</p>` : toHeldIds(suspects);
 }
 
 const HELD_SHOWN_MAX = 50;
 
-/** Ids with more anonymous ids than a person has. */
+/** Ids that have linked more anonymous ids than one person is likely to have. */
 function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
   const held = suspects.filter(({ state }) => state === 'held');
   if (held.length === 0) return '';
@@ -130,34 +130,34 @@ function toHeldIds(suspects: readonly Suspect[]): HtmlValue {
     .slice(0, HELD_SHOWN_MAX)
     .map(({ key, since }) => [copyable(key.toString('hex'), 'the identity key'), time(since)]);
   return html`<h2>Held ids (${number(held.length)})</h2>
-<p>Each has linked more than ${number(GATHERING.anonymousIdsMax)} anonymous ids within ${number(GATHERING.windowMs / 3_600_000)} hours, which suggests a placeholder. Its further links are refused until an operator allows or blocks it with <code>npm run identity -- suspects</code>.</p>
+<p>Each of these ids has linked more than ${number(GATHERING.anonymousIdsMax)} anonymous ids within ${number(GATHERING.windowMs / 3_600_000)} hours, so it is probably a placeholder. Further links are refused until an operator allows or blocks the id with <code>npm run identity -- suspects</code>.</p>
 ${table('Held ids', ['Identity key', 'Held since'], rows)}`;
 }
 
-const MEMBER_HEADS = ['Kind', 'Id', 'Identity key', 'Linked', 'By message', 'Trace'];
-const LINK_HEADS = ['When', 'What', 'One', 'Other', 'Outcome', 'Message', 'Trace'];
+const MEMBER_COLUMNS = ['Type', 'Id', 'Identity key', 'Linked', 'Linked by message', 'Trace id'];
+const LINK_COLUMNS = ['Time', 'Link', 'First identity', 'Second identity', 'Outcome', 'Message id', 'Trace id'];
 
 function toPerson(visit: Visit, found: FoundPerson): Markup {
   const { links, consents, members } = found;
   const refused = links.filter(({ outcome }) => outcome === 'refused');
-  const known = new Map(members.map((member) => [member.keyHex, member]));
+  const membersByKey = new Map(members.map((member) => [member.keyHex, member]));
   const linkTable = (caption: string, shown: readonly LinkDecision[]) =>
     table(
       caption,
-      LINK_HEADS,
-      shown.map((each) => toLinkRow(each, known)),
+      LINK_COLUMNS,
+      shown.map((each) => toLinkRow(each, membersByKey)),
     );
   const unlinked = found.isKnown ? 'Not linked to any other identity.' : 'No message contains this id.';
   return html`<h2>${found.isKnown ? 'Person' : 'No person has this id'}</h2>
 <dl><dt>Person key</dt><dd>${copyable(found.personHex, 'the person key')}</dd><dt>Identities</dt><dd>${number(members.length)}${found.isLinked ? '' : html` <span class="quiet">${unlinked}</span>`}</dd></dl>
-${table('Identities', MEMBER_HEADS, members.map(toMemberRow))}
+${table('Identities', MEMBER_COLUMNS, members.map(toMemberRow))}
 <h2>Refused links</h2>
-${refused.length === 0 ? html`<p class="quiet">None among the newest ${number(links.length)} decisions.</p>` : linkTable('Refused links', refused)}
+${refused.length === 0 ? html`<p class="quiet">No refused links among the newest ${number(links.length)} decisions.</p>` : linkTable('Refused links', refused)}
 ${links.length === 0 ? '' : disclosure(`All link decisions (${links.length})`, linkTable('Link decisions', links))}
 <h2>Consents</h2>
-${consents.length === 0 ? html`<p class="quiet">This person has not made a choice.</p>` : toConsents(found, known)}
+${consents.length === 0 ? html`<p class="quiet">No consents are recorded for this person.</p>` : toConsents(found, membersByKey)}
 <h2>Erasure</h2>
-<p><a href="${pathInEnvironment(visit, 'erasures')}">Erasures of this environment</a> shows requests and their progress.</p>
+<p>Erasure requests and their progress are on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
 ${toErase(visit, found)}${toUnlink(visit, found)}`;
 }
 
@@ -172,45 +172,45 @@ function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): Htm
   ];
 }
 
-type Known = ReadonlyMap<string, FoundMember>;
+type MembersByKey = ReadonlyMap<string, FoundMember>;
 
-/** The id if it is known, else the beginning of the key. */
-function nameOf(keyHex: string, kind: string, known: Known): HtmlValue {
-  return html`${kind} <code>${known.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
+/** Shows the id if it is known, otherwise the beginning of the key. */
+function toIdentityText(keyHex: string, kind: string, membersByKey: MembersByKey): HtmlValue {
+  return html`${kind} <code>${membersByKey.get(keyHex)?.id ?? `${keyHex.slice(0, 8)}…`}</code>`;
 }
 
-function toLinkRow(link: LinkDecision, known: Known): HtmlValue[] {
+function toLinkRow(link: LinkDecision, membersByKey: MembersByKey): HtmlValue[] {
   return [
     time(link.receivedMs),
     link.link,
-    nameOf(link.a.identityId, link.a.kind, known),
-    nameOf(link.b.identityId, link.b.kind, known),
+    toIdentityText(link.a.identityId, link.a.kind, membersByKey),
+    toIdentityText(link.b.identityId, link.b.kind, membersByKey),
     html`${link.outcome}: ${describeLink(link)}`,
     copyable(link.messageId, 'the message id'),
     copyable(link.traceId, 'the trace id'),
   ];
 }
 
-function toConsents({ consents }: FoundPerson, known: Known): HtmlValue {
+function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): HtmlValue {
   const seen = new Set<string>();
   const rows = consents.map(({ identityId, status, source, receivedMs, traceId }) => {
     const isCurrent = !seen.has(identityId);
     seen.add(identityId);
-    const who = nameOf(identityId, known.get(identityId)?.kind ?? '', known);
-    return [who, status, isCurrent ? 'yes' : 'no', source, time(receivedMs), copyable(traceId, 'the trace id')];
+    const identity = toIdentityText(identityId, membersByKey.get(identityId)?.kind ?? '', membersByKey);
+    return [identity, status, isCurrent ? 'yes' : 'no', source, time(receivedMs), copyable(traceId, 'the trace id')];
   });
-  return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'When', 'Trace'], rows);
+  return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'Time', 'Trace id'], rows);
 }
 
 function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
   if (!visit.mayDo('erasure.request')) return '';
-  if (named === null) return html`<p class="quiet">To request an erasure, find the person by an id.</p>`;
-  const types = named.kind === 'anonymous' ? '' : ' A user id is erased in every type and without one.';
+  if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
+  const types = named.kind === 'anonymous' ? '' : ' The user id is erased with every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
   const form = visit.form(
     'erase',
-    html`<p>This erases all data of this person: ${number(members.length)} ${identities}.${types} It cannot be undone.</p>
+    html`<p>This permanently erases all data about this person (${number(members.length)} ${identities}).${types} The erasure cannot be undone.</p>
 ${hidden('kind', named.kind)}${hidden('id', named.id)}
 ${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
 <button class="danger">Erase this person</button>`,
@@ -226,11 +226,11 @@ function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   );
   const form = visit.form(
     'unlink',
-    html`<p>The chosen identities become a person of their own. Earlier messages do not join the two again; later ones may. Events stay with their identities.</p>
+    html`<p>The selected identities become a separate person. Messages received before the split do not join the two persons again, but later messages can. Events stay with their identities.</p>
 ${hidden('kind', 'key')}${hidden('id', subject.key.toString('hex'))}${boxes}
-<button class="danger">Split off</button>`,
+<button class="danger">Split person</button>`,
   );
-  return disclosure('Split a wrong merge', form);
+  return disclosure('Split this person', form);
 }
 
 type FoundPerson = Awaited<ReturnType<typeof findPerson>>;
@@ -250,9 +250,9 @@ async function findPerson({ people, reads }: Parts, subject: Subject, signal: Ab
     const keyHex = key.toString('hex');
     const isLinkOf = ({ a, b, outcome }: LinkDecision) =>
       outcome === 'linked' && (a.identityId === keyHex || b.identityId === keyHex);
-    // The first message that linked it, among the decisions shown.
+    // The oldest of these decisions that linked the identity.
     const linkedBy = links.findLast(isLinkOf) ?? null;
-    // Without an id when no event has it, without a kind when it is unlinked and was found by its key.
+    // `id` is null if no event contains it. `kind` is null if the identity is unlinked and was found by its key.
     return { keyHex, kind, linkedMs: linkedAt, id: ids.get(keyHex) ?? null, linkedBy };
   });
   const { isLinked } = person;

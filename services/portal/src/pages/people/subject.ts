@@ -6,7 +6,7 @@ import type { FormValues } from '../../frame/page.ts';
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** Null when it was named by its key. */
+  /** Null if the person was identified by key. */
   readonly named: { readonly kind: IdentityKind; readonly id: string } | null;
 }
 
@@ -15,44 +15,44 @@ export const SUBJECT_CHOICES = [
   { value: 'untyped', text: 'user id without a type' },
   ...IDENTITY_KINDS.filter((kind) => kind !== 'anonymous' && kind !== 'untyped').map((value) => ({
     value,
-    text: `user id of type ${value}`,
+    text: `user id with type ${value}`,
   })),
   { value: 'key', text: 'identity key' },
 ];
 
 const KEY = /^[0-9a-f]{32}$/i;
 
-/** @throws PublicError VALIDATION_ERROR, without the id */
+/** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
 function assertId(field: string, id: string): void {
-  if (id === '') throw invalidField(field, 'Enter the id of a person.');
+  if (id === '') throw invalidField(field, 'Enter a person’s id.');
   if (!id.isWellFormed() || [...id].length > ID_CODE_POINTS_MAX)
-    throw invalidField(field, `An id has at most ${ID_CODE_POINTS_MAX} characters.`);
+    throw invalidField(field, `An id can have at most ${ID_CODE_POINTS_MAX} characters.`);
 }
 
-/** @throws PublicError VALIDATION_ERROR, without the id */
-export function subjectOf(values: FormValues, environmentId: string, keyOf: IdentityKeyer): Subject {
-  const [given, id] = [values.text('kind'), values.text('id')];
+/** @throws PublicError VALIDATION_ERROR, whose message does not contain the id */
+export function readSubject(values: FormValues, environmentId: string, keyOf: IdentityKeyer): Subject {
+  const [kindText, id] = [values.text('kind'), values.text('id')];
   assertId('id', id);
-  if (given === 'key') {
+  if (kindText === 'key') {
     const key = KEY.test(id) ? Buffer.from(id, 'hex') : ZERO_KEY;
-    if (key.equals(ZERO_KEY)) throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all of them 0.');
+    if (key.equals(ZERO_KEY)) throw invalidField('id', 'An identity key has 32 hexadecimal digits, not all zeros.');
     return { environmentId, key, named: null };
   }
-  const kind = IDENTITY_KINDS.find((each) => each === given);
-  if (kind === undefined) throw invalidField('kind', 'Choose the kind of the id.');
+  const kind = IDENTITY_KINDS.find((each) => each === kindText);
+  if (kind === undefined) throw invalidField('kind', 'Choose an id type.');
   return { environmentId, key: keyOf(environmentId, kind, id), named: { kind, id } };
 }
 
-export function keysOfId(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
+export function toIdentityKeys(id: string, environmentId: string, keyOf: IdentityKeyer): string[] {
   assertId('person', id);
   return IDENTITY_KINDS.map((kind) => keyOf(environmentId, kind, id).toString('hex'));
 }
 
-/** Keys of an erasure, as in the gateway: a user id is erased in every type and without one. */
-export function erasureKeysOf({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
+/** The keys to erase. As in the gateway, a user id is erased with every type and without a type. */
+export function toErasureKeys({ environmentId, named }: Subject, keyOf: IdentityKeyer): Buffer[] {
   if (named === null) throw invalidField('id', 'Enter the id itself, not its key, to request an erasure.');
   if (isPlaceholder(named.id))
-    throw invalidField('id', 'This is a placeholder that many clients send. Nothing is stored under it.');
+    throw invalidField('id', 'This id is a placeholder that many clients send. No data is stored for it.');
   const kinds: readonly IdentityKind[] = named.kind === 'anonymous' ? ['anonymous'] : USER_KINDS;
   return kinds.map((kind) => keyOf(environmentId, kind, named.id));
 }

@@ -5,20 +5,20 @@ import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const portal = usePortal();
 
-const find = async (id: string) => (await portal.parts.projects.all()).find((project) => project.id === id)!;
+const findProject = async (id: string) => (await portal.parts.projects.all()).find((project) => project.id === id)!;
 
-it('an administrator adds an environment and renames the project', async () => {
+it('an administrator can add an environment and rename the project', async () => {
   const { id } = await portal.addProject('First');
   const browser = await portal.signIn();
   const path = `/projects/${id}`;
   const added = await browser.submit(path, 'add-environment', { environment: 'staging', kind: 'development' });
   expect(added.headers.get('location')).toBe(`${path}?done=added`);
   await browser.submit(path, 'rename', { name: 'Second' });
-  expect(await find(id)).toMatchObject({ name: 'Second', environments: [{}, {}, { id: `${id}-staging` }] });
+  expect(await findProject(id)).toMatchObject({ name: 'Second', environments: [{}, {}, { id: `${id}-staging` }] });
   expect((await browser.get(`${path}/environments/staging/keys`)).status).toBe(200);
 });
 
-it('a project is archived after its name is typed and its keys are revoked, and then has no forms', async () => {
+it('a project can be archived only after its keys are revoked, and then has no forms', async () => {
   const { id } = await portal.addProject('Done');
   const browser = await portal.signIn();
   const path = `/projects/${id}`;
@@ -26,22 +26,22 @@ it('a project is archived after its name is typed and its keys are revoked, and 
   await browser.submit(keys, 'create', { kind: 'publishable' });
   expect((await browser.submit(path, 'archive', { confirm: 'Dona' })).status).toBe(400);
   const refused = await browser.submit(path, 'archive', { confirm: 'Done' });
-  expect([refused.status, refused.text.includes('1 live keys')]).toEqual([409, true]);
+  expect([refused.status, refused.text.includes('live keys (1)')]).toEqual([409, true]);
   await browser.submit(keys, 'revoke', { kind: 'publishable', confirm: 'development' });
   expect((await browser.submit(path, 'archive', { confirm: 'Done' })).status).toBe(303);
-  expect((await find(id)).state).toBe('archived');
+  expect((await findProject(id)).state).toBe('archived');
   expect(browser.formOf((await browser.get(path)).text, 'rename')).toBeNull();
 });
 
-it('the list of projects shows projects with a role of the account, and all to administrators', async () => {
-  const [one, other] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
-  const member = (await (await portal.signIn({ project: one, role: 'analyst' })).get('/')).text;
-  expect([member.includes(one.id), member.includes(other.id)]).toEqual([true, false]);
+it('the home page lists projects in which the account has a role, and all projects for administrators', async () => {
+  const [project, otherProject] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
+  const member = (await (await portal.signIn({ project, role: 'analyst' })).get('/')).text;
+  expect([member.includes(project.id), member.includes(otherProject.id)]).toEqual([true, false]);
   const all = (await (await portal.signIn()).get('/')).text;
-  expect([all.includes(one.id), all.includes(other.id)]).toEqual([true, true]);
+  expect([all.includes(project.id), all.includes(otherProject.id)]).toEqual([true, true]);
 });
 
-it('creating a project leads to the keys of its development environment', async () => {
+it('creating a project redirects to the keys page of its development environment', async () => {
   const browser = await portal.signIn();
   const { status, headers } = await browser.submit('/', 'create', { name: 'Created' });
   const location = headers.get('location') ?? '';
@@ -49,21 +49,21 @@ it('creating a project leads to the keys of its development environment', async 
   expect((await browser.get(location)).text).toContain('Create publishable key');
 });
 
-it('the list of projects shows the rate and the rejected share of each environment', async () => {
+it('the home page shows the event rate and the rejected percentage of each environment', async () => {
   const usage = createMemoryKeyUsage();
-  const counted = await openPortal({ usage });
-  const { id } = await counted.addProject('Busy');
+  const usagePortal = await openPortal({ usage });
+  const { id } = await usagePortal.addProject('Busy');
   const environments = [{ environmentId: `${id}-production`, accepted: 2_850, rejected: 150 }];
   await usage.add({ minuteAt: minuteOf(Date.now() - 60_000), keys: [], environments });
-  const { text } = await (await counted.signIn()).get('/');
-  await counted.close();
+  const { text } = await (await usagePortal.signIn()).get('/');
+  await usagePortal.close();
   expect(text).toContain('9.5\u00a0events/s, 5.0\u00a0% rejected');
   expect(text).toContain('no events in the last hour');
 });
 
-it('the list of projects of an account without a role explains how to get one', async () => {
+it('the home page explains how to get access if the account has no role', async () => {
   const { id } = await portal.addAccount({});
   const browser = portal.browser();
   browser.keep((await portal.parts.sessions.create({ accountId: id, userAgent: '', address: '' })).text);
-  expect((await browser.get('/')).text).toContain('Contact an owner for an invitation');
+  expect((await browser.get('/')).text).toContain('Contact a project owner for an invitation');
 });

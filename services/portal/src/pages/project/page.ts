@@ -25,14 +25,14 @@ export function createProjectPage(parts: Parts): PortalPage {
     access: 'project.read',
     notices: {
       renamed: 'Project renamed.',
-      added: 'Environment added. Create its keys next.',
-      archived: 'Project archived. Its data stays available.',
+      added: 'Environment added. Next, create its keys.',
+      archived: 'Project archived. Its data remains available.',
     },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const project = projectOf(visit);
       const ids = project.environments.map(({ id }) => id);
       const open = await orNull(reads.openErasures(ids, { signal: visit.signal }));
-      const content = toContent(visit, { open, nowMs: frame.wallClockMs() }, fault?.values);
+      const content = toContent(visit, { open, nowMs: frame.wallClockMs() }, failure?.values);
       return { kind: 'page', title: project.name, content };
     },
     actions: {
@@ -46,7 +46,7 @@ export function createProjectPage(parts: Parts): PortalPage {
       'add-environment': {
         access: 'environment.create',
         run: async (visit, values) => {
-          const environment = { name: values.text('environment'), kind: kindOf(values) };
+          const environment = { name: values.text('environment'), kind: readKind(values) };
           const store = projects.changedBy(visit.author);
           await addEnvironment({ store }, { project: projectOf(visit).id, ...environment });
           return { kind: 'redirect', notice: 'added' };
@@ -57,7 +57,7 @@ export function createProjectPage(parts: Parts): PortalPage {
   };
 }
 
-function kindOf(values: FormValues): KeyEnvironment {
+function readKind(values: FormValues): KeyEnvironment {
   const kind = values.text('kind');
   if (kind === 'production' || kind === 'development') return kind;
   throw invalidField('kind', 'Choose production or development.');
@@ -69,11 +69,11 @@ const archiveAction = ({ projects, keys }: Parts): FormAction => ({
   run: async (visit, values) => {
     const { id, name } = projectOf(visit);
     if (values.text('confirm') !== name)
-      throw invalidField('confirm', `Type the name of the project, ${name}, to archive it.`);
+      throw invalidField('confirm', `Type the project name, ${name}, to archive the project.`);
     const live = keysOfProject(await keys.all(), id).filter(({ revokedAt }) => revokedAt === null);
     if (live.length > 0)
       throw new PublicError('CONFLICT_ERROR', {
-        message: `The project has ${live.length} live keys. Revoke them first.`,
+        message: `The project still has live keys (${live.length}). Revoke them first.`,
       });
     await archiveProject({ store: projects.changedBy(visit.author) }, id);
     return { kind: 'redirect', notice: 'archived' };
@@ -91,7 +91,7 @@ function toContent(visit: Visit, erasures: OldestErasures, values?: FormValues):
 <dl><dt>Project id</dt><dd>${copyable(project.id, 'the project id')}</dd>
 <dt>Created</dt><dd>${time(project.createdAt)}</dd></dl>
 <h2>Environments</h2>
-${table('Environments', ['Name', 'Kind', 'Id', 'Created', 'Oldest open erasure'], rows)}
+${table('Environments', ['Name', 'Type', 'Id', 'Created', 'Oldest open erasure'], rows)}
 ${toErasureRemedy(erasures, visit)}
 ${isArchived ? '' : toForms(visit, project, values)}`;
 }
@@ -108,23 +108,23 @@ const KIND_CHOICES = [
 ];
 
 function toForms(visit: Visit, project: ProjectRecord, values?: FormValues): HtmlValue {
-  const typed = values?.text('form') ?? '';
+  const submittedForm = values?.text('form') ?? '';
   const add = visit.form(
     'add-environment',
-    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lower-case letters, digits, _ and -. It cannot be changed later.', isRequired: true, charactersMax: 64 })}
-${choice({ name: 'kind', label: 'Kind', value: values?.text('kind') || 'development', choices: KIND_CHOICES })}
+    html`${field({ name: 'environment', label: 'Name', value: values?.text('environment') ?? '', hint: 'Lowercase letters, digits, _ and -. The name cannot be changed later.', isRequired: true, charactersMax: 64 })}
+${choice({ name: 'kind', label: 'Type', value: values?.text('kind') || 'development', choices: KIND_CHOICES })}
 <button>Add environment</button>`,
   );
   const rename = visit.form(
     'rename',
-    html`${field({ name: 'name', label: 'Name', value: values?.text('name') || project.name, isRequired: true, charactersMax: 200 })}<button>Rename</button>`,
+    html`${field({ name: 'name', label: 'Name', value: values?.text('name') || project.name, isRequired: true, charactersMax: 200 })}<button>Rename project</button>`,
   );
   const archive = visit.form(
     'archive',
-    html`<p>This cannot be undone: the project cannot be changed any more, and its id is never reused. Its data stays available. Revoke its keys first.</p>
-${field({ name: 'confirm', label: `Type ${project.name} to archive it`, isRequired: true })}<button class="danger">Archive project</button>`,
+    html`<p>Archiving cannot be undone. The project becomes read-only, and its id is never reused. Its data remains available. Revoke all of its keys first.</p>
+${field({ name: 'confirm', label: `Type ${project.name} to confirm`, isRequired: true })}<button class="danger">Archive project</button>`,
   );
-  return html`${visit.mayDo('environment.create') ? disclosure('Add an environment', add, typed === 'add-environment') : ''}
-${visit.mayDo('project.rename') ? disclosure('Rename', rename, typed === 'rename') : ''}
-${visit.mayDo('project.archive') ? disclosure('Archive', archive, typed === 'archive') : ''}`;
+  return html`${visit.mayDo('environment.create') ? disclosure('Add an environment', add, submittedForm === 'add-environment') : ''}
+${visit.mayDo('project.rename') ? disclosure('Rename the project', rename, submittedForm === 'rename') : ''}
+${visit.mayDo('project.archive') ? disclosure('Archive the project', archive, submittedForm === 'archive') : ''}`;
 }

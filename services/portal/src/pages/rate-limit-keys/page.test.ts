@@ -7,17 +7,14 @@ const PATH = '/instance/rate-limit-keys';
 const KEY = /rl_svcapik-[0-9A-Za-z]{36}/;
 const PLAN = { partner: 'Acme', calls: '5000', window: '300', expires: '2099-01-31' };
 
-it('an administrator creates, refreshes and revokes a key, which is shown once', async () => {
+it('an administrator can create, refresh and revoke a rate limit key, which is shown once', async () => {
   const browser = await portal.signIn();
   const created = await browser.submit(PATH, 'create', PLAN);
   const [first] = KEY.exec(created.text) ?? [];
   expect(first).toBeDefined();
   const list = (await browser.get(PATH)).text;
-  expect([KEY.test(list), list.includes('5\u202f000\u00a0calls'), list.includes('2099-01-31')]).toEqual([
-    false,
-    true,
-    true,
-  ]);
+  expect(list).not.toMatch(KEY);
+  for (const shown of ['5\u202f000\u00a0calls', '2099-01-31']) expect(list).toContain(shown);
   const [second] = KEY.exec((await browser.submit(PATH, 'refresh')).text) ?? [];
   expect(second).not.toBe(first);
   expect((await browser.submit(PATH, 'revoke')).headers.get('location')).toBe(`${PATH}?done=revoked`);
@@ -26,11 +23,11 @@ it('an administrator creates, refreshes and revokes a key, which is shown once',
 
 it.each([
   [{ partner: '' }, 'Enter the partner'],
-  [{ calls: '0' }, 'the calls per window'],
-  [{ window: '86401' }, 'the seconds of a window'],
-  [{ expires: 'tomorrow' }, 'Enter the day of expiry'],
-  [{ expires: '2027-02-31' }, 'Enter the day of expiry'],
-])('the form of rate limit keys refuses %j and names the expected value', async (wrong, expected) => {
-  const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...wrong });
+  [{ calls: '0' }, 'the number of calls per window'],
+  [{ window: '86401' }, 'the window length in seconds'],
+  [{ expires: 'tomorrow' }, 'Enter an expiry date'],
+  [{ expires: '2027-02-31' }, 'Enter an expiry date'],
+])('the rate limit key form rejects %j and names the expected value', async (invalid, expected) => {
+  const { status, text } = await (await portal.signIn()).submit(PATH, 'create', { ...PLAN, ...invalid });
   expect([status, text.includes(expected)]).toEqual([400, true]);
 });

@@ -1,4 +1,4 @@
-/** Keys of partners for the chain API, each with its plan. They belong to no project. */
+/** Partner keys for the chain API, each with its own plan. The keys do not belong to a project. */
 import {
   type CreatedRateLimitKey,
   createRateLimitKey,
@@ -31,13 +31,13 @@ type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
 
 export function createRateLimitKeysPage(parts: Parts): PortalPage {
   const { rateLimitKeys, settings } = parts;
-  const contextOf = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
+  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
   return {
     path: '/instance/rate-limit-keys',
     access: 'rate-limit-keys.read',
     notices: { revoked: 'Key revoked. The chain API rejects it within a second.' },
-    show: async (visit, fault) => {
-      const content = toContent(visit, await rateLimitKeys.all(), fault?.values);
+    show: async (visit, failure) => {
+      const content = toContent(visit, await rateLimitKeys.all(), failure?.values);
       return { kind: 'page', title: 'Rate limit keys', content };
     },
     actions: {
@@ -47,21 +47,21 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
         run: async (visit, values) => {
           const partner = values.text('partner');
           if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
-            throw invalidField('partner', `Enter the partner's name, 1 to ${PARTNER_CHARACTERS_MAX} characters.`);
-          return reveal(parts, visit, await createRateLimitKey(contextOf(visit), { partner, ...planOf(values) }));
+            throw invalidField('partner', `Enter the partner's name, at most ${PARTNER_CHARACTERS_MAX} characters.`);
+          return showNewKey(parts, visit, await createRateLimitKey(toContext(visit), { partner, ...readPlan(values) }));
         },
       },
       refresh: {
         access: 'rate-limit-keys.refresh',
         needsFreshSignIn: true,
         run: async (visit, values) =>
-          reveal(parts, visit, await refreshRateLimitKey(contextOf(visit), { keyId: values.text('key') })),
+          showNewKey(parts, visit, await refreshRateLimitKey(toContext(visit), { keyId: values.text('key') })),
       },
       revoke: {
         access: 'rate-limit-keys.revoke',
         needsFreshSignIn: true,
         run: async (visit, values) => {
-          await revokeRateLimitKey(contextOf(visit), values.text('key'));
+          await revokeRateLimitKey(toContext(visit), values.text('key'));
           return { kind: 'redirect', notice: 'revoked' };
         },
       },
@@ -69,40 +69,40 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
   };
 }
 
-/** The page after a key was created, the only one that shows it. */
-async function reveal(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
+/** The page that follows the creation of a key. No other page shows the key. */
+async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
   await parts.writeAudit(visit, { action: 'key.show', object: record.keyId });
   const url = `${parts.settings.chainApiUrl}/v1/chains/demo-chain/activity-history?page_size=2`;
   return {
     kind: 'page',
-    title: `Key of ${record.partner}`,
+    title: `Key for ${record.partner}`,
     content: html`<div class="secret"><p><strong>Copy this key now. It is shown only once.</strong></p><p>${copyable(key, 'the key')}</p></div>
-<h2>Example call</h2>
+<h2>Example request</h2>
 ${copyableBlock(`curl -sS '${url}' -H 'x-api-key: ${key}'`, 'the command')}
 <p><a class="button" href="${visit.path}">Back to keys</a></p>`,
   };
 }
 
-function planOf(values: FormValues): Plan {
+function readPlan(values: FormValues): Plan {
   return {
-    calls: numberOf(values.text('calls'), 'calls', PLAN_MAX.calls),
-    windowS: numberOf(values.text('window'), 'window', PLAN_MAX.windowS),
-    expiresAt: dayOf(values.text('expires')),
+    calls: readNumber(values.text('calls'), 'calls', PLAN_MAX.calls),
+    windowS: readNumber(values.text('window'), 'window', PLAN_MAX.windowS),
+    expiresAt: readDate(values.text('expires')),
   };
 }
 
-/** The beginning of a day in UTC; null for ''. `Date.parse` would turn a day that does not exist into another one. */
-function dayOf(text: string): number | null {
+/** Start of the day in UTC; null for ''. Rejects dates such as 2027-02-31, which `Date.parse` would accept. */
+function readDate(text: string): number | null {
   if (text === '') return null;
-  const dayAt = Date.parse(`${text}T00:00:00Z`);
-  if (!Number.isNaN(dayAt) && new Date(dayAt).toISOString().startsWith(text)) return dayAt;
-  throw invalidField('expires', 'Enter the day of expiry, such as 2027-01-31.');
+  const startAt = Date.parse(`${text}T00:00:00Z`);
+  if (!Number.isNaN(startAt) && new Date(startAt).toISOString().startsWith(text)) return startAt;
+  throw invalidField('expires', 'Enter an expiry date such as 2027-01-31.');
 }
 
-function numberOf(text: string, name: 'calls' | 'window', max: number): number {
+function readNumber(text: string, name: 'calls' | 'window', max: number): number {
   if (/^\d{1,8}$/.test(text) && Number(text) >= 1 && Number(text) <= max) return Number(text);
-  const what = name === 'calls' ? 'the calls per window' : 'the seconds of a window';
-  throw invalidField(name, `Enter ${what}, from 1 to ${number(max)}.`);
+  const label = name === 'calls' ? 'the number of calls per window' : 'the window length in seconds';
+  throw invalidField(name, `Enter ${label}, from 1 to ${number(max)}.`);
 }
 
 function toContent(visit: Visit, records: readonly RateLimitKeyRecord[], values?: FormValues): HtmlValue {
@@ -111,15 +111,15 @@ function toContent(visit: Visit, records: readonly RateLimitKeyRecord[], values?
     'create',
     html`${field({ name: 'partner', label: 'Partner', value: values?.text('partner') ?? '', isRequired: true, charactersMax: PARTNER_CHARACTERS_MAX })}
 ${field({ name: 'calls', label: 'Calls per window', type: 'number', value: values?.text('calls') ?? '', isRequired: true })}
-${field({ name: 'window', label: 'Seconds of a window', type: 'number', value: values?.text('window') ?? String(PLAN_WINDOW_S), isRequired: true })}
-${field({ name: 'expires', label: 'Expires on', value: values?.text('expires') ?? '', hint: 'A day such as 2027-01-31 (UTC). Empty: never.' })}
+${field({ name: 'window', label: 'Window length in seconds', type: 'number', value: values?.text('window') ?? String(PLAN_WINDOW_S), isRequired: true })}
+${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') ?? '', hint: 'A UTC date such as 2027-01-31. Leave empty for a key that never expires.' })}
 <button>Create key</button>`,
   );
   const list =
     newest.length === 0
       ? emptyState(
           'No keys yet',
-          html`<p>Create a key to give a partner more calls of the chain API than the ${number(1500)} in five minutes that everyone has.</p>`,
+          html`<p>Create a key to raise a partner's chain API limit above the default of ${number(1500)} calls in five minutes.</p>`,
         )
       : table(
           'Rate limit keys',
@@ -135,14 +135,14 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   const button = (action: string, className: string, text: string) =>
     visit.form(
       action,
-      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="unseen"> the key of ${partner}</span></button>`,
+      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="unseen"> the key for ${partner}</span></button>`,
       { className: 'inline' },
     );
-  const until = expiresAt === null ? '' : html`<br><span class="quiet">until ${time(expiresAt)}</span>`;
+  const expiry = expiresAt === null ? '' : html`<br><span class="quiet">expires ${time(expiresAt)}</span>`;
   return [
     partner,
     html`<code>${first4}…${last4}</code>`,
-    html`${number(calls, 'calls')} in ${number(windowS, 's')}${until}`,
+    html`${number(calls, 'calls')} per ${number(windowS, 's')}${expiry}`,
     isLive
       ? html`<span class="tag good">live</span>`
       : html`<span class="tag bad">${revokedAt === null ? 'expired' : 'revoked'}</span>`,

@@ -4,7 +4,7 @@ import { createMemoryReads, type MemoryRows } from '../../test/memory-reads.ts';
 import { usePortal } from '../../test/open-portal.ts';
 
 const TRACE = 'ab'.repeat(16);
-const countOf = (over: Partial<RejectionCount> = {}): RejectionCount => ({
+const createCount = (overrides: Partial<RejectionCount> = {}): RejectionCount => ({
   code: 'INVALID_ENUM',
   field: 'surface',
   surface: 'web',
@@ -13,7 +13,7 @@ const countOf = (over: Partial<RejectionCount> = {}): RejectionCount => ({
   errors: 7,
   lastMs: Date.now() - 1000,
   lastTraceId: TRACE,
-  ...over,
+  ...overrides,
 });
 
 const rows = {
@@ -30,9 +30,9 @@ async function openProject() {
   return { environment: environment!, path, browser: await portal.signIn({ project, role: 'analyst' }) };
 }
 
-it('the page of rejections shows rejections by code, field and client, and a chart over time', async () => {
+it('the rejections page shows rejections by code, field and client, and charts them over time', async () => {
   const { browser, environment, path } = await openProject();
-  rows.rejections[environment.id] = [countOf()];
+  rows.rejections[environment.id] = [createCount()];
   Object.assign(rows.steps, {
     [environment.id]: [{ stepMs: Date.now() - 3_600_000, code: 'INVALID_ENUM', errors: 7 }],
   });
@@ -43,9 +43,9 @@ it('the page of rejections shows rejections by code, field and client, and a cha
   expect((await browser.get(`${path}?code=OTHER`)).text).toContain('No rejections');
 });
 
-it('the file has the rejections of the page', async () => {
+it('the rejections export contains the rejections on the page', async () => {
   const { browser, environment, path } = await openProject();
-  rows.rejections[environment.id] = [countOf({ lastMs: 0, library: 'web' }), countOf({ code: 'OTHER' })];
+  rows.rejections[environment.id] = [createCount({ lastMs: 0, library: 'web' }), createCount({ code: 'OTHER' })];
   const { text, headers } = await browser.get(`${path}?as=csv&code=INVALID_ENUM`);
   expect(headers.get('content-disposition')).toContain('.csv');
   expect(text.split('\r\n').slice(1)).toEqual([
@@ -54,7 +54,7 @@ it('the file has the rejections of the page', async () => {
   ]);
 });
 
-it('the search for rejections by trace id shows the errors of one request and refuses an invalid id', async () => {
+it('the trace id search shows the rejections of one request and reports an invalid trace id', async () => {
   const { browser, environment, path } = await openProject();
   const found = { code: 'MISSING_REQUIRED_FIELD', field: 'eventName', surface: '', library: '', libraryVersion: '' };
   rows.traces[environment.id] = { [TRACE]: [{ ...found, receivedMs: Date.now() } as never] };

@@ -1,4 +1,4 @@
-/** Why messages were rejected: by code, field and client, over time, and of one request. */
+/** Rejected messages by code, field and client, over time, and for one request. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
@@ -11,7 +11,7 @@ type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
 
 const HOUR_MS = 3_600_000;
 
-/** Time ranges in hours, and the interval of a bar. */
+/** Time ranges in hours, each with the interval that one chart bar covers. */
 const RANGES = [
   { value: '1', text: 'the last hour', stepS: 120 },
   { value: '24', text: 'the last day', stepS: 3600 },
@@ -38,7 +38,7 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
         return toFile(environment.id, await reads.rejections(search, { signal }));
       }
       const traceId = (query.get('trace') ?? '').trim().toLowerCase();
-      const [counts, steps, ofTrace] = await Promise.all([
+      const [counts, steps, traceRejections] = await Promise.all([
         reads.rejections(search, { signal }),
         reads.rejectionSteps({ ...search, stepS }, { signal }),
         TRACE.test(traceId) ? reads.rejectionsOfTrace({ environmentId: environment.id, traceId }, { signal }) : null,
@@ -50,8 +50,8 @@ ${
     : html`${toChart(steps, { ...times, stepS })}${toCounts(visit, counts, hours)}
 <p>${toLink(visit, { hours, ...filter, as: 'csv' }, 'Export as CSV')}</p>`
 }
-${toTrace(visit, traceId, ofTrace)}`;
-      return { kind: 'page', title: `Rejections of ${environment.name}`, content };
+${toTrace(visit, traceId, traceRejections)}`;
+      return { kind: 'page', title: `Rejections in ${environment.name}`, content };
     },
   };
 }
@@ -68,7 +68,7 @@ function toFile(environmentId: string, counts: readonly RejectionCount[]): Answe
 }
 
 function toFilter({ path }: Visit, filter: { hours: string; code: string; field: string }): Markup {
-  return html`<p>What the gateway rejected, and which client sent it. This is a sample: under load the gateway leaves errors out.</p>
+  return html`<p>See which messages the gateways rejected and which clients sent them. Under load, the gateways record only a sample of the errors.</p>
 <form class="form filter" method="get" action="${path}">
 ${choice({ name: 'hours', label: 'Time range', value: filter.hours, choices: RANGES })}
 ${field({ name: 'code', label: 'Code', value: filter.code, charactersMax: 64 })}
@@ -80,7 +80,7 @@ ${field({ name: 'field', label: 'Field', value: filter.field, charactersMax: 128
 const toEmpty = (range: string) =>
   emptyState(
     'No rejections',
-    html`<p>No message of this environment was rejected in ${range}. To find a missing message, search for the trace id of its response below.</p>`,
+    html`<p>No matching messages were rejected in ${range}. To find out why a message is missing, search below for the trace id from the gateway's response.</p>`,
   );
 
 function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text: string): Markup {
@@ -97,8 +97,8 @@ function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string
     time(each.lastMs),
     toLink(visit, { hours, trace: each.lastTraceId }, each.lastTraceId.slice(0, 8)),
   ]);
-  const heads = ['Code', 'Field', 'Library', 'Surface', 'Errors', 'Last', 'Trace'];
-  return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', heads, rows)}`;
+  const columns = ['Code', 'Field', 'Library', 'Surface', 'Errors', 'Last', 'Trace'];
+  return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', columns, rows)}`;
 }
 
 function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
@@ -109,46 +109,46 @@ function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | n
     each.surface,
     time(each.receivedMs),
   ]);
-  const heads = ['Code', 'Field', 'Library', 'Surface', 'Received'];
-  const none =
+  const columns = ['Code', 'Field', 'Library', 'Surface', 'Received'];
+  const emptyText =
     found === null
-      ? html`<p class="message failed">A trace id has 32 hexadecimal digits. Every response of the gateway contains one.</p>`
-      : html`<p>No rejection of this request is stored. It may be missing from the sample, or older than 90 days.</p>`;
+      ? html`<p class="message failed">Enter a trace id with 32 hexadecimal digits. Every gateway response contains a trace id.</p>`
+      : html`<p>No rejections are stored for this request. They may be missing from the sample or older than 90 days.</p>`;
   return html`<h2>By trace id</h2>
 <form class="form filter" method="get" action="${path}">
 ${field({ name: 'trace', label: 'Trace id', value: trace, charactersMax: 64 })}<button class="outline">Search</button>
 </form>
-${trace === '' ? '' : rows.length === 0 ? none : table('Rejections of the request', heads, rows)}`;
+${trace === '' ? '' : rows.length === 0 ? emptyText : table('Rejections for this trace id', columns, rows)}`;
 }
 
-/** Units of the drawing; the style sheet sets its size. */
+/** SVG units. The style sheet sets the displayed size. */
 const WIDTH = 600;
 const HEIGHT = 120;
 const GAP = 0.2;
 const BAR_MIN = 2;
 
-interface ChartSpan {
+interface ChartRange {
   readonly sinceMs: number;
   readonly untilMs: number;
   readonly stepS: number;
 }
 
-/** One bar for each step, with its time and number as a tooltip. */
-function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: ChartSpan): Markup {
+/** Draws one bar per step. The bar's tooltip shows the time and the number of errors. */
+function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: ChartRange): Markup {
   const stepMs = stepS * 1000;
   const first = Math.floor(sinceMs / stepMs) * stepMs;
   const count = Math.max(1, Math.ceil((untilMs - first) / stepMs));
   const errors = new Map<number, number>();
   for (const step of steps) errors.set(step.stepMs, (errors.get(step.stepMs) ?? 0) + step.errors);
-  const most = [...errors.values()].reduce((most, each) => Math.max(most, each), 1);
+  const errorsMax = [...errors.values()].reduce((max, each) => Math.max(max, each), 1);
   const width = WIDTH / count;
   const bars = [...errors].map(([at, value]) => {
-    const height = Math.max(BAR_MIN, (value / most) * HEIGHT);
+    const height = Math.max(BAR_MIN, (value / errorsMax) * HEIGHT);
     const x = ((at - first) / stepMs + GAP / 2) * width;
     const tooltip = `${new Date(at).toISOString().slice(0, 16).replace('T', ' ')} UTC: ${number(value)}`;
     return html`<rect x="${round(x)}" y="${round(HEIGHT - height)}" width="${round(width * (1 - GAP))}" height="${round(height)}"><title>${tooltip}</title></rect>`;
   });
-  const label = `Errors over time, at most ${number(most)} in ${toStepText(stepS)}`;
+  const label = `Errors over time, at most ${number(errorsMax)} in any ${toStepText(stepS)} interval`;
   return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="${label}"><rect class="ground" x="0" y="0" width="${WIDTH}" height="${HEIGHT}"></rect>${bars}</svg>
 <p class="hint">${label}.</p>`;
 }
@@ -156,6 +156,6 @@ function toChart(steps: readonly RejectionStep[], { sinceMs, untilMs, stepS }: C
 const round = (value: number) => String(Math.round(value * 100) / 100);
 
 function toStepText(stepS: number): string {
-  if (stepS < 3600) return `${stepS / 60} minutes`;
-  return stepS < 86_400 ? `${stepS / 3600} hours` : `${stepS / 86_400} days`;
+  if (stepS < 3600) return `${stepS / 60}-minute`;
+  return stepS < 86_400 ? `${stepS / 3600}-hour` : `${stepS / 86_400}-day`;
 }

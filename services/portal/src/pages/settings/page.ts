@@ -1,4 +1,4 @@
-/** A person's own account: name, password, passkeys, identity provider and sessions. */
+/** The user's own account: name, password, passkeys, identity provider and sessions. */
 import {
   type AccountRecord,
   addPasskey,
@@ -18,14 +18,14 @@ import { signedInOf } from '../../frame/scope.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from '../sign-in/open-id.ts';
 import {
-  answerJson,
   beginSession,
-  contextOf,
   newPasswordFields,
-  newPasswordOf,
   PASSKEY_SCRIPTS,
   passkeyButton,
-  responseOf,
+  readNewPassword,
+  readPasskeyResponse,
+  respondJson,
+  toContext,
 } from '../sign-in/parts.ts';
 
 const PATH = '/settings';
@@ -43,10 +43,10 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
       unlinked: 'You can no longer sign in with this provider. Your other sessions have ended.',
       ended: 'Session ended.',
     },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { account, session } = signedInOf(visit);
       const sessions = (await parts.sessions.list(account.id)).filter((each) => isSessionOf(each, account));
-      const content = html`${toProfile(visit, account, fault?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
+      const content = html`${toProfile(visit, account, failure?.values)}${toPasskeys(visit, account)}${toOpenId(parts, visit, account)}${toSessions(visit, sessions, session)}`;
       return { kind: 'page', title: 'Settings', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
     actions: {
@@ -54,7 +54,7 @@ export function createSettingsPage(parts: PagesParts): PortalPage {
         access: 'signed in',
         run: async (visit, values) => {
           const accountId = signedInOf(visit).account.id;
-          await renameAccount(contextOf(parts, visit), { accountId, name: values.text('name') });
+          await renameAccount(toContext(parts, visit), { accountId, name: values.text('name') });
           return { kind: 'redirect', notice: 'renamed' };
         },
       },
@@ -79,11 +79,11 @@ export function createPasskeyCreationPage({ signIn }: PagesParts): PortalPage {
   return {
     path: `${PATH}/passkey`,
     access: 'signed in',
-    show: async (visit) => answerJson(visit, await signIn.passkeyCreation(signedInOf(visit).account)),
+    show: async (visit) => respondJson(visit, await signIn.passkeyCreation(signedInOf(visit).account)),
   };
 }
 
-/** After a change of credentials all sessions end, and this browser gets a new one. */
+/** A credential change ends all of the account's sessions, then creates a new session for this browser. */
 function credentialActions(parts: PagesParts): Readonly<Record<string, FormAction>> {
   const change = (
     notice: string,
@@ -98,27 +98,27 @@ function credentialActions(parts: PagesParts): Readonly<Record<string, FormActio
   });
   return {
     password: change('password', async (visit, { id: accountId, login }, values) => {
-      const passwordHash = await parts.passwords.hash({ password: newPasswordOf(values), login });
-      return setPassword(contextOf(parts, visit), { accountId, passwordHash });
+      const passwordHash = await parts.passwords.hash({ password: readNewPassword(values), login });
+      return setPassword(toContext(parts, visit), { accountId, passwordHash });
     }),
     'add-passkey': change('passkey-added', async (visit, { id: accountId }, values) => {
-      const created = { response: responseOf(values), name: values.text('name') };
+      const created = { response: readPasskeyResponse(values), name: values.text('name') };
       const { ownerId, passkey } = await parts.signIn.readPasskey(created);
       if (ownerId !== accountId) throw invalidField('response', 'This passkey was created for another account.');
-      return addPasskey(contextOf(parts, visit), { accountId, passkey });
+      return addPasskey(toContext(parts, visit), { accountId, passkey });
     }),
     'remove-passkey': change('passkey-removed', (visit, { id: accountId }, values) =>
-      removePasskey(contextOf(parts, visit), { accountId, passkeyId: values.text('passkey') }),
+      removePasskey(toContext(parts, visit), { accountId, passkeyId: values.text('passkey') }),
     ),
     'unlink-openid': change('unlinked', async (visit, { id: accountId }) => {
-      const changed = await unlinkOpenId(contextOf(parts, visit), { accountId });
+      const changed = await unlinkOpenId(toContext(parts, visit), { accountId });
       await parts.writeAudit(visit, { action: 'openid.unlink', object: accountId });
       return changed;
     }),
   };
 }
 
-/** Redirects to the provider; the page of its redirect address links the account. */
+/** Redirects to the provider. The callback page links the account. */
 function linkAction({ openId, frame }: PagesParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit) => {
@@ -134,7 +134,7 @@ const endAction = ({ sessions, writeAudit }: PagesParts): FormAction => ({
   run: async (visit, values) => {
     const { account } = signedInOf(visit);
     const id = values.text('session');
-    // The id of another person's session ends nothing.
+    // Users can end only their own sessions.
     if ((await sessions.list(account.id)).some((each) => each.id === id)) {
       await sessions.end(id);
       await writeAudit(visit, { action: 'session.end', object: account.id, detail: { which: 'one' } });
@@ -144,8 +144,8 @@ const endAction = ({ sessions, writeAudit }: PagesParts): FormAction => ({
 });
 
 function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): HtmlValue {
-  const typed = values?.text('form') ?? '';
-  const name = typed === 'rename' ? (values?.text('name') ?? '') : account.name;
+  const submittedForm = values?.text('form') ?? '';
+  const name = submittedForm === 'rename' ? (values?.text('name') ?? '') : account.name;
   const rename = visit.form(
     'rename',
     html`${field({ name: 'name', label: 'Your name', value: name, isRequired: true, charactersMax: 200, autocomplete: 'name' })}<button>Save name</button>`,
@@ -154,10 +154,10 @@ function toProfile(visit: Visit, account: AccountRecord, values?: FormValues): H
     'password',
     html`${newPasswordFields({ label: 'New password', isRequired: true })}<button>Save password</button>`,
   );
-  const title = account.passwordHash === null ? 'Set a password' : 'Change the password';
+  const title = account.passwordHash === null ? 'Set a password' : 'Change password';
   return html`<dl><dt>Login</dt><dd>${account.login}</dd><dt>Name</dt><dd>${account.name}</dd></dl>
-${disclosure('Change the name', rename, typed === 'rename')}
-${disclosure(title, change, typed === 'password')}`;
+${disclosure('Change name', rename, submittedForm === 'rename')}
+${disclosure(title, change, submittedForm === 'password')}`;
 }
 
 function toPasskeys(visit: Visit, { passkeys }: AccountRecord): HtmlValue {
@@ -177,10 +177,10 @@ ${passkeyButton('create', `${PATH}/passkey`, 'Create passkey')}`,
   );
   return html`<h2>Passkeys</h2>
 ${passkeys.length === 0 ? html`<p>No passkeys yet. Add one to sign in with your phone or computer instead of a password.</p>` : table('Passkeys', ['Name', 'Created', ''], passkeys.map(toRow))}
-${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys need JavaScript.</p></noscript>`)}`;
+${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`)}`;
 }
 
-/** Also shown without a configured provider, so that a former link can be removed. */
+/** Shown even if no provider is configured, so that users can remove an old link. */
 function toOpenId(parts: PagesParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
   if (openId === null && parts.openId === null) return '';
   const content =
@@ -191,19 +191,19 @@ function toOpenId(parts: PagesParts, visit: Visit, { openId }: AccountRecord): H
 ${content}`;
 }
 
-function toSessions(visit: Visit, sessions: readonly SessionRecord[], own: SessionRecord): HtmlValue {
+function toSessions(visit: Visit, sessions: readonly SessionRecord[], currentSession: SessionRecord): HtmlValue {
   const toRow = (session: SessionRecord) => [
     session.userAgent === '' ? 'unknown' : session.userAgent,
     session.address,
     time(session.createdAt),
     time(session.seenAt),
-    session.id === own.id
+    session.id === currentSession.id
       ? 'this session'
       : visit.form('end', html`${hidden('session', session.id)}<button class="plain">End session</button>`, {
           className: 'inline',
         }),
   ];
   return html`<h2>Your sessions</h2>
-${table('Sessions', ['Browser', 'Address', 'Signed in', 'Last seen', ''], sessions.map(toRow))}
+${table('Sessions', ['Browser', 'IP address', 'Signed in', 'Last seen', ''], sessions.map(toRow))}
 ${sessions.length > 1 ? visit.form('end-others', html`<button>End all other sessions</button>`) : ''}`;
 }

@@ -1,24 +1,24 @@
-/** Redirects to the identity provider. */
+/** Redirects to the OpenID Connect provider. */
 import { type OpenIdSignIn, ProviderUnavailable } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import type { Answer, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 
-/** The redirect address at the provider. */
+/** Path of the redirect URI that is registered with the provider. */
 export const OPEN_ID_PATH = '/sign-in/openid';
 
-/** Why a person was redirected. It is stored in the meantime, so it contains no secret. */
+/** Why the user was redirected. Stored until the callback, so it must not contain a secret. */
 export type SignInPurpose =
   | { readonly kind: 'sign in'; readonly next: string }
-  /** Valid only in the session that started it. */
+  /** Only the session that started the redirect can link the account. */
   | { readonly kind: 'link'; readonly sessionId: string }
-  /** Of a one-time link at `path`, whose code stays in the browser. */
+  /** Accepts the one-time link at `path`. Only the browser stores the link's code. */
   | { readonly kind: 'accept'; readonly path: string; readonly login: string; readonly name: string };
 
 export interface ProviderRedirect {
   readonly purpose: SignInPurpose;
   readonly code?: string;
-  /** Requires that the person signs in at the provider again. */
+  /** Requires the user to authenticate with the provider again. */
   readonly needsFreshSignIn?: boolean;
 }
 
@@ -29,28 +29,29 @@ export async function redirectToProvider(
   try {
     const { location, browserText } = await openId.begin({ errand: JSON.stringify(purpose), secret: code, isFresh });
     return { kind: 'external redirect', to: location, cookie: frame.providerCookie.toSetCookie(browserText) };
-  } catch (fault) {
-    if (fault instanceof ProviderUnavailable) return toProviderUnavailable(openId, returnPathOf(purpose, code));
-    throw fault;
+  } catch (error) {
+    if (error instanceof ProviderUnavailable) return toProviderUnavailable(openId, toRetryPath(purpose, code));
+    throw error;
   }
 }
 
-export function returnPathOf(purpose: SignInPurpose, code: string): string {
+/** The page from which the user can try again. */
+export function toRetryPath(purpose: SignInPurpose, code: string): string {
   if (purpose.kind === 'link') return '/settings';
   return purpose.kind === 'accept' ? `${purpose.path}?${new URLSearchParams({ code })}` : '/sign-in';
 }
 
-export function toProviderUnavailable({ label }: Pick<OpenIdSignIn, 'label'>, back: string): Answer {
+export function toProviderUnavailable({ label }: Pick<OpenIdSignIn, 'label'>, returnPath: string): Answer {
   return {
     kind: 'page',
     status: 503,
-    title: 'Provider not available',
-    content: html`<p>${label} is not available. Try again in a minute, or use a passkey or a password.</p>
-<p><a class="button" href="${back}">Back</a></p>`,
+    title: 'Provider unavailable',
+    content: html`<p>${label} is unavailable. Try again in a minute, or use a passkey or password instead.</p>
+<p><a class="button" href="${returnPath}">Back</a></p>`,
   };
 }
 
-/** A form with one button that leads to the provider; empty without one. */
+/** A form with a button that redirects to the provider. Empty if no provider is configured. */
 export function openIdForm(
   { openId }: Pick<PagesParts, 'openId'>,
   visit: Visit,

@@ -5,28 +5,28 @@ import type { TestBrowser } from '../../test/test-browser.ts';
 
 const portal = usePortal();
 
-/** @param also further fields, and `path` of another page */
-const signIn = (browser: TestBrowser, login: string, also: Record<string, string> = {}) => {
-  const { path = '/sign-in', ...typed } = also;
+/** @param overrides form fields, and `path` for another page */
+const signIn = (browser: TestBrowser, login: string, overrides: Record<string, string> = {}) => {
+  const { path = '/sign-in', ...typed } = overrides;
   return browser.submit(path, 'password', { login, password: PASSWORD, ...typed });
 };
 
-it('each sign-in creates a new session and ends the one of the browser', async () => {
+it('each sign-in creates a new session and ends the previous session of the browser', async () => {
   const ada = await addPerson(portal, 'ada', {});
-  const planted = await portal.signIn();
-  const before = planted.cookie;
-  const answer = await signIn(planted, 'ADA', { path: '/sign-in?again=1' });
-  expect([answer.status, answer.headers.get('location')]).toEqual([303, '/']);
-  expect(planted.cookie).not.toBe(before);
-  expect(answer.headers.getSetCookie()[0]).toMatch(/; Path=\/; HttpOnly; SameSite=Lax$/);
+  const browser = await portal.signIn();
+  const before = browser.cookie;
+  const response = await signIn(browser, 'ADA', { path: '/sign-in?again=1' });
+  expect([response.status, response.headers.get('location')]).toEqual([303, '/']);
+  expect(browser.cookie).not.toBe(before);
+  expect(response.headers.getSetCookie()[0]).toMatch(/; Path=\/; HttpOnly; SameSite=Lax$/);
   const stolen = portal.browser();
   stolen.keep(before.split('=')[1]!);
   expect((await stolen.get('/')).status).toBe(303);
-  expect((await planted.get('/settings')).text).toContain('<dd>ada</dd>');
+  expect((await browser.get('/settings')).text).toContain('<dd>ada</dd>');
   expect(await portal.parts.sessions.list(ada.id)).toHaveLength(1);
 });
 
-it('an unknown login, a wrong password and a disabled account have the same answer', async () => {
+it('an unknown login, a wrong password and a disabled account get the same response', async () => {
   await addPerson(portal, 'bob', {});
   await addPerson(portal, 'gone', { state: 'disabled' });
   const messages = [];
@@ -43,27 +43,24 @@ it('an unknown login, a wrong password and a disabled account have the same answ
   expect(new Set(messages).size).toBe(1);
 });
 
-it('a known browser can sign in after too many attempts from others', async () => {
-  const own = await openPortal();
-  await addPerson(own, 'known', {});
-  const browser = own.browser();
+it('a browser that has signed in before is not blocked by failed attempts from other browsers', async () => {
+  const otherPortal = await openPortal();
+  await addPerson(otherPortal, 'known', {});
+  const browser = otherPortal.browser();
   await signIn(browser, 'known');
   await browser.submit('/', 'sign-out');
-  for (let at = 0; at < 10; at++) await signIn(own.browser(), 'known', { password: 'another password' });
-  expect((await signIn(own.browser(), 'known')).status).toBe(429);
+  for (let at = 0; at < 10; at++) await signIn(otherPortal.browser(), 'known', { password: 'another password' });
+  expect((await signIn(otherPortal.browser(), 'known')).status).toBe(429);
   expect((await signIn(browser, 'known')).status).toBe(303);
-  await own.close();
+  await otherPortal.close();
 });
 
 it('signing out ends the session and deletes the cookie', async () => {
   const browser = await portal.signIn();
   const before = browser.cookie;
-  const answer = await browser.submit('/', 'sign-out');
-  expect([answer.status, answer.headers.get('location'), browser.cookie]).toEqual([
-    303,
-    '/sign-in?done=signed-out',
-    '',
-  ]);
+  const response = await browser.submit('/', 'sign-out');
+  expect([response.status, response.headers.get('location')]).toEqual([303, '/sign-in?done=signed-out']);
+  expect(browser.cookie).toBe('');
   browser.keep(before.split('=')[1]!);
   expect((await browser.get('/')).status).toBe(303);
 });

@@ -6,7 +6,7 @@ import { field, hidden } from '../../frame/components.ts';
 import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import type { PagesParts } from '../index.ts';
 import { formsTo, openIdForm, redirectToProvider } from './open-id.ts';
-import { answerJson, fromOf, PASSKEY_SCRIPTS, passkeyButton, passwordOf, responseOf } from './parts.ts';
+import { PASSKEY_SCRIPTS, passkeyButton, readPasskeyResponse, readPassword, respondJson, toClient } from './parts.ts';
 
 export function createSignInPage(parts: PagesParts): PortalPage {
   const { signIn } = parts;
@@ -14,27 +14,27 @@ export function createSignInPage(parts: PagesParts): PortalPage {
     path: '/sign-in',
     access: 'public',
     notices: { 'signed-out': 'You have signed out.' },
-    show: (visit, fault) => {
-      const next = toReturnPath(fault?.values.text('next') ?? visit.query.get('next'));
-      if (visit.account !== null && fault === undefined && visit.query.get('again') === null)
+    show: (visit, failure) => {
+      const next = toReturnPath(failure?.values.text('next') ?? visit.query.get('next'));
+      if (visit.account !== null && failure === undefined && visit.query.get('again') === null)
         return { kind: 'redirect', to: next };
-      const content = toContent(parts, visit, next, fault?.values);
+      const content = toContent(parts, visit, next, failure?.values);
       return { kind: 'page', title: 'Sign in', content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
     },
     actions: {
       password: methodAction(parts, 'password', (visit, values) => {
-        const typed = { login: values.text('login'), password: passwordOf(values) };
-        return signIn.byPassword({ ...fromOf(parts, visit), ...typed });
+        const typed = { login: values.text('login'), password: readPassword(values) };
+        return signIn.byPassword({ ...toClient(parts, visit), ...typed });
       }),
       passkey: methodAction(parts, 'passkey', (visit, values) =>
-        signIn.byPasskey({ ...fromOf(parts, visit), response: responseOf(values) }),
+        signIn.byPasskey({ ...toClient(parts, visit), response: readPasskeyResponse(values) }),
       ),
       ...openIdAction(parts),
     },
   };
 }
 
-/** Redirects to the provider. A signed-in person who signs in again must do so there too. */
+/** Redirects to the provider. To renew a sign-in, users must also authenticate with the provider again. */
 function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit, values) => {
@@ -46,21 +46,22 @@ function openIdAction({ openId, frame }: PagesParts): Readonly<Record<string, Fo
 
 const methodAction = (
   { frame, writeAudit }: PagesParts,
-  way: 'password' | 'passkey',
-  prove: (visit: Visit, values: FormValues) => Promise<SignedIn>,
+  method: 'password' | 'passkey',
+  authenticate: (visit: Visit, values: FormValues) => Promise<SignedIn>,
 ): FormAction => ({
   access: 'public',
   run: async (visit, values): Promise<Answer> => {
     try {
-      const { text, account } = await prove(visit, values);
-      await writeAudit(visit, { action: 'session.create', actor: account.id, object: account.id, detail: { way } });
-      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(account.id)];
+      const { text, account } = await authenticate(visit, values);
+      const { id } = account;
+      await writeAudit(visit, { action: 'session.create', actor: id, object: id, detail: { way: method } });
+      const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(id)];
       return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
-    } catch (fault) {
-      // Without the login, which may be a password typed into the wrong field.
-      const isRefused = fault instanceof PublicError && fault.status < 500;
-      if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way, code: fault.code } });
-      throw fault;
+    } catch (error) {
+      // Omits the login, because users sometimes type their password into the login field.
+      const isRefused = error instanceof PublicError && error.status < 500;
+      if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way: method, code: error.code } });
+      throw error;
     }
   },
 });
@@ -78,11 +79,11 @@ function toContent(parts: PagesParts, visit: Visit, next: string, values?: FormV
 ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', isRequired: true, charactersMax: 512 })}
 <button>Sign in</button>`,
   );
-  const again =
+  const freshSignInNote =
     visit.query.get('again') === null
       ? ''
-      : html`<p>This action requires a sign-in within the last ten minutes. Sign in, then send the form again.</p>`;
-  return html`${again}
+      : html`<p>This action requires that you have signed in within the last ten minutes. Sign in again, then resubmit the form.</p>`;
+  return html`${freshSignInNote}
 ${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
 <p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;
 }
@@ -91,7 +92,7 @@ export function createPasskeyRequestPage({ signIn }: PagesParts): PortalPage {
   return {
     path: '/sign-in/passkey',
     access: 'public',
-    show: async (visit) => answerJson(visit, await signIn.passkeyRequest(visit)),
+    show: async (visit) => respondJson(visit, await signIn.passkeyRequest(visit)),
   };
 }
 

@@ -5,15 +5,15 @@ import { expect, it } from 'vitest';
 import { openPortal, usePortal } from '../../test/open-portal.ts';
 
 const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const jwkOf = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
-const signer = createSigner({ privateKeys: parseSignerKeys(`[${jwkOf(privateKey)}]`) });
+const toJwk = (key: typeof privateKey) => JSON.stringify(key.export({ format: 'jwk' }));
+const signer = createSigner({ privateKeys: parseSignerKeys(`[${toJwk(privateKey)}]`) });
 const settings = {
   keyPrefix: 'svcapik',
   headerPrefix: 'x-service',
   gatewayUrl: 'http://g.test',
   chainApiUrl: 'http://c.test',
   servedChains: null,
-  signerKey: parseSignerPublicKey(jwkOf(publicKey)),
+  signerKey: parseSignerPublicKey(toJwk(publicKey)),
 };
 
 const portal = usePortal({ settings });
@@ -26,7 +26,7 @@ async function openProject() {
   return { base, path, all, browser: await portal.signIn({ project, role: 'developer' }) };
 }
 
-it('a developer creates a key that only the signer opens, sees its address and the calls that grant its roles, and disables and enables it', async () => {
+it('a developer can create a signable key, view the calls for its roles, and disable and enable it', async () => {
   const { browser, base, path, all } = await openProject();
   const contract = `0x${'ab'.repeat(20)}`;
   await browser.submit(`${base}/collections`, 'link', { chain: 'demo-chain', contract, name: 'Swords' });
@@ -48,11 +48,11 @@ it('a developer creates a key that only the signer opens, sees its address and t
   expect(await all()).toMatchObject([{ state: 'live', revision: 3 }]);
 });
 
-it('no key can be created without SIGNER_PUBLIC_KEY', async () => {
-  const unset = await openPortal();
-  const project = await unset.addProject('Game');
-  const browser = await unset.signIn({ project, role: 'developer' });
+it('the signable keys page has no creation form without SIGNER_PUBLIC_KEY', async () => {
+  const unconfigured = await openPortal();
+  const project = await unconfigured.addProject('Game');
+  const browser = await unconfigured.signIn({ project, role: 'developer' });
   const { text } = await browser.get(`/projects/${project.id}/environments/production/signable-keys`);
   expect([text.includes('SIGNER_PUBLIC_KEY'), browser.formOf(text, 'create')]).toEqual([true, null]);
-  await unset.close();
+  await unconfigured.close();
 });

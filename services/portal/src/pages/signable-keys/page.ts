@@ -1,4 +1,4 @@
-/** Addresses with which the service signs for an environment, and the contract roles that they need. */
+/** The addresses that sign for an environment, and the contract roles they require. */
 import {
   type CollectionRecord,
   collectionsOf,
@@ -19,7 +19,7 @@ import type { PagesParts } from '../index.ts';
 
 type Parts = Pick<PagesParts, 'signableKeys' | 'collections' | 'settings'>;
 
-const NO_SIGNER = 'Keys cannot be created here: the operator has not set SIGNER_PUBLIC_KEY, the signer’s public key.';
+const NO_SIGNER = 'SIGNER_PUBLIC_KEY is not set, so you cannot create keys. Contact the operator of this instance.';
 
 export function createSignableKeysPage(parts: Parts): PortalPage {
   const { signableKeys, settings } = parts;
@@ -27,21 +27,21 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
     path: '/projects/:project/environments/:environment/signable-keys',
     access: 'project.read',
     notices: {
-      created: 'Key created. Its private key is encrypted and never shown. Grant its address the roles next.',
-      disabled: 'Key disabled. Nothing is signed with it. Its roles on contracts stay.',
+      created: 'Key created. The private key is encrypted and never shown. Next, grant the roles to its address.',
+      disabled: 'Key disabled. It signs nothing until you enable it again. Its contract roles are unchanged.',
       enabled: 'Key enabled.',
     },
-    show: async (visit, fault) => {
+    show: async (visit, failure) => {
       const { environment } = scopeOf(visit);
-      const content = toContent(await readShown(parts, visit), fault?.values);
-      return { kind: 'page', title: `Signable keys of ${environment.name}`, content };
+      const content = toContent(await readView(parts, visit), failure?.values);
+      return { kind: 'page', title: `Signable keys in ${environment.name}`, content };
     },
     actions: {
       create: {
         access: 'signable-keys.create',
         needsFreshSignIn: true,
         run: async (visit, values) => {
-          const owner = ownerOf(visit);
+          const owner = readOwner(visit);
           const { signerKey } = settings;
           if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
           const store = signableKeys.changedBy(visit.author);
@@ -62,7 +62,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         access: 'signable-keys.create',
         needsFreshSignIn: true,
         run: async (visit, values) => {
-          const key = { ...ownerOf(visit), key: values.text('address') };
+          const key = { ...readOwner(visit), key: values.text('address') };
           await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
           return { kind: 'redirect', notice: 'enabled' };
         },
@@ -71,16 +71,16 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
   };
 }
 
-function ownerOf(visit: Visit) {
+function readOwner(visit: Visit) {
   const { project, environment } = scopeOf(visit);
   if (project.state === 'archived')
     throw invalidField('project', 'The project is archived. Its keys can only be disabled.');
   return { projectId: project.id, environmentId: environment.id };
 }
 
-type Shown = Awaited<ReturnType<typeof readShown>>;
+type KeysView = Awaited<ReturnType<typeof readView>>;
 
-async function readShown({ signableKeys, collections, settings }: Parts, visit: Visit) {
+async function readView({ signableKeys, collections, settings }: Parts, visit: Visit) {
   const { project, environment } = scopeOf(visit);
   const inEnvironment = ({ environmentId }: { environmentId: string }) => environmentId === environment.id;
   const keys = (await signableKeys.all()).filter(inEnvironment).map(toShownSignableKey);
@@ -90,34 +90,34 @@ async function readShown({ signableKeys, collections, settings }: Parts, visit: 
   return { visit, keys, linked, canCreate: settings.signerKey !== null };
 }
 
-function toContent(shown: Shown, values?: FormValues): HtmlValue {
-  const { visit, keys } = shown;
+function toContent(view: KeysView, values?: FormValues): HtmlValue {
+  const { visit, keys } = view;
   const list =
     keys.length === 0
       ? emptyState(
           'No signable keys yet',
-          html`<p>A signable key is an address with which the service signs for you. Its private key is created here and encrypted for the signer: it is never shown and cannot be exported.</p>`,
+          html`<p>A signable key is an address that the service uses to sign for you. Its private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
         )
       : table(
           'Signable keys',
           ['Name', 'Address', 'State', 'Created', 'Actions'],
           keys.map((key) => toRow(visit, key)),
         );
-  return html`${list}${visit.mayDo('signable-keys.create') ? toCreate(shown, values) : ''}${toGrants(shown)}`;
+  return html`${list}${visit.mayDo('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrants(view)}`;
 }
 
-function toCreate({ visit, canCreate }: Shown, values?: FormValues): HtmlValue {
+function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): HtmlValue {
   if (!canCreate) return html`<p>${NO_SIGNER}</p>`;
-  const isTyped = values?.text('form') === 'create';
+  const isSubmitted = values?.text('form') === 'create';
   const name = field({
     name: 'name',
     label: 'Name',
-    value: isTyped ? values.text('name') : '',
+    value: isSubmitted ? values.text('name') : '',
     isRequired: true,
     charactersMax: 200,
-    hint: 'What it signs, such as: minter of swords.',
+    hint: 'What the key is used for, such as “sword minter”.',
   });
-  return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isTyped);
+  return disclosure('Create a key', visit.form('create', html`${name}<button>Create key</button>`), isSubmitted);
 }
 
 function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableKey): HtmlValue[] {
@@ -133,10 +133,10 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
   return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
 }
 
-const ROLE_TEXTS = { SIGNER_ROLE: 'may sign for the contract', MINTER_ROLE: 'may mint with it' } as const;
+const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
 
-/** The calls by which a contract's administrator grants the roles; the portal cannot send them. */
-function toGrants({ visit, keys, linked }: Shown): HtmlValue {
+/** The calls that a contract's administrator sends to grant the roles. The portal cannot send transactions. */
+function toGrants({ visit, keys, linked }: KeysView): HtmlValue {
   const live = keys.filter(({ state }) => state === 'live');
   if (live.length === 0) return '';
   const path = pathInEnvironment(visit, 'collections');
@@ -145,8 +145,8 @@ function toGrants({ visit, keys, linked }: Shown): HtmlValue {
       ? html`<p>The calls appear here once you <a href="${path}">link a contract</a>.</p>`
       : linked.map((collection) => live.map((key) => toCalls(collection, key)));
   return html`<h2>Roles</h2>
-<p>A key signs and mints only where a contract grants its address the roles. The administrator of the contract sends these calls to the contract from any wallet, without value and with the calldata.</p>
-<p class="quiet">The portal does not query chains. <a href="${path}">Collections</a> shows the minter role of the signer as of the last mint.</p>
+<p>A key can sign and mint only for contracts that have granted the roles to its address. To grant them, the contract's administrator sends the calls below from a wallet, with the calldata shown and no value.</p>
+<p class="quiet">The portal does not query chains. <a href="${path}">Collections</a> shows whether the signer had the minter role at the last mint.</p>
 ${calls}`;
 }
 

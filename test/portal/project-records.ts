@@ -1,8 +1,8 @@
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import type { Planted } from './planted.ts';
+import type { Seed } from './seed.ts';
 
-/** All records of a project from every store of the portal, as one text to compare. */
-export async function recordsOf({ parts }: TestPortal, { id, members }: Planted): Promise<string> {
+/** Serialises all records of a project from every portal store, for comparison. */
+export async function readRecords({ parts }: TestPortal, { id, members }: Seed): Promise<string> {
   const stores = Object.entries(parts).filter(([, part]) => isRecordStore(part));
   const records: unknown[] = [];
   for (const member of Object.values(members)) records.push(['sessions', await parts.sessions.list(member)]);
@@ -13,18 +13,18 @@ export async function recordsOf({ parts }: TestPortal, { id, members }: Planted)
   return JSON.stringify(records, null, 1);
 }
 
-/** Finds stores by their `all` function, so a new one is included without a change here. */
+/** Detects stores by their `all` function, so that new stores are included automatically. */
 function isRecordStore(part: unknown): boolean {
   return typeof part === 'object' && part !== null && 'all' in part && typeof part.all === 'function';
 }
 
-const DISTINCT_CHARACTERS_MIN = 8;
+const CHARACTERS_MIN = 8;
 
-/** Texts of a project's records, ids and hashes included, that do not occur in the records of the other project. */
-export async function textsOf(portal: TestPortal, of: Planted, without: Planted): Promise<string[]> {
-  const others = await recordsOf(portal, without);
-  const texts = (await recordsOf(portal, of)).matchAll(/"((?:[^"\\]|\\.)*)"/g);
+/** Strings in a project's records, including ids and hashes, that do not occur in the other project's records. */
+export async function readDistinctTexts(portal: TestPortal, project: Seed, otherProject: Seed): Promise<string[]> {
+  const otherRecords = await readRecords(portal, otherProject);
+  const texts = (await readRecords(portal, project)).matchAll(/"((?:[^"\\]|\\.)*)"/g);
   return [...new Set([...texts].map(([, text = '']) => text))].filter(
-    (text) => text.length >= DISTINCT_CHARACTERS_MIN && !others.includes(text),
+    (text) => text.length >= CHARACTERS_MIN && !otherRecords.includes(text),
   );
 }

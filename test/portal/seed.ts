@@ -14,45 +14,45 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
-import { type PlantedPortal, plantActivities, plantDecisions, plantRows } from './planted-portal.ts';
+import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './seeded-portal.ts';
 
-/** A project with a different text in every field that users or clients can fill. */
-export type Planted = Awaited<ReturnType<typeof plant>>;
+/** A project with a different string in every field that users or clients can set. */
+export type Seed = Awaited<ReturnType<typeof seedProject>>;
 
-/** Returns the text to put into a field, by the field's name. */
-export type TextOf = (field: string) => string;
+/** Returns the string for the field with this name. */
+export type ToText = (field: string) => string;
 
-export interface Wanted {
+export interface SeedOptions {
   readonly id: string;
-  readonly textOf: TextOf;
+  readonly toText: ToText;
   readonly environment?: string;
 }
 
 export const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** Rates that occur nowhere else, so that a test recognises them. */
+/** Values that occur nowhere else, so that tests can recognise them. */
 const CAP = { perSecond: 73_331, burst: 733_317 };
 const LIMIT = { perSecond: 71_113, burst: 711_131 };
 
-/** Creates a project and fills every field of everything that can belong to it. */
-export async function plant(portal: PlantedPortal, { id, textOf, environment = 'lab' }: Wanted) {
+/** Creates a project with every type of object that can belong to a project, and fills every field. */
+export async function seedProject(portal: SeededPortal, { id, toText, environment = 'lab' }: SeedOptions) {
   const { projects } = portal.parts;
   const store = projects.changedBy(AUTHOR);
   await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
-  const at = { project: id, environment: `${id}-${environment}` };
-  const created = await setRates({ store }, at, { cap: CAP, limit: LIMIT });
-  // Written directly: a form would refuse some of these texts.
-  const project = (await store.change(() => ({ ...created, name: textOf('project name') }))) ?? created;
-  await plantKeys(portal, { projectId: id, environmentId: at.environment, environment: 'development' }, textOf);
-  const scope = { projectId: id, environmentId: at.environment };
+  const environmentId = `${id}-${environment}`;
+  const created = await setRates({ store }, { project: id, environment: environmentId }, { cap: CAP, limit: LIMIT });
+  // Written directly to the store, because forms reject some of these strings.
+  const project = (await store.change(() => ({ ...created, name: toText('project name') }))) ?? created;
+  const scope = { projectId: id, environmentId };
+  await seedKeys(portal, { ...scope, environment: 'development' }, toText);
   const erasureId = randomUUID();
-  plantRows(portal, { ...scope, erasureId }, textOf);
-  const contractAddress = await plantCollection(portal, scope, textOf);
-  plantActivities(portal, contractAddress, textOf);
+  seedRows(portal, { ...scope, erasureId }, toText);
+  const contractAddress = await seedCollection(portal, scope, toText);
+  seedActivities(portal, contractAddress, toText);
   const signableKey = { ...scope, state: 'live' as const };
-  const address = await plantSignableKey(portal, signableKey, textOf('name of a signable key'));
-  portal.rows.mintSigners[at.environment] = [
+  const address = await seedSignableKey(portal, signableKey, toText('signable key name'));
+  portal.rows.mintSigners[environmentId] = [
     {
       chain: 'demo-chain',
       contractAddress,
@@ -60,32 +60,32 @@ export async function plant(portal: PlantedPortal, { id, textOf, environment = '
       heldMs: Date.now() - 3_600_000,
       waiting: 2,
       waitsMs: Date.now() - 60_000,
-      why: textOf('why mints of a collection wait'),
+      why: toText('collection wait reason'),
     },
   ];
   return {
     id,
     project,
-    /** Name, as in paths, of the environment that has all the data. */
+    /** Name of the environment that contains all data, as in paths. */
     environment,
-    environmentId: at.environment,
-    ...(await plantPeople(portal, id, textOf)),
-    rateLimitKeyId: await plantRateLimitKey(portal, textOf),
+    environmentId,
+    ...(await seedPeople(portal, id, toText)),
+    rateLimitKeyId: await seedRateLimitKey(portal, toText),
     contractAddress,
     address,
-    disabledAddress: await plantSignableKey(portal, { ...scope, state: 'disabled' }, textOf('name of a disabled key')),
+    disabledAddress: await seedSignableKey(portal, { ...scope, state: 'disabled' }, toText('disabled key name')),
     erasureId,
-    /** Hexadecimal person key of a message's sender. */
-    personKey: plantPerson(portal, at.environment, textOf),
-    /** Code of the link for the first administrator, which belongs to no project. */
+    /** Hexadecimal person key of a message sender. */
+    personKey: seedPerson(portal, environmentId, toText),
+    /** Code of the link that creates the first administrator. It does not belong to a project. */
     firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
 
-/** The same kinds of ids as `plant` gives, but nothing exists under any of them. */
-export function plantedNowhere(id: string, environment = 'hut'): Planted {
+/** The same fields as `seedProject` returns, but none of the ids exists. */
+export function createMissingSeed(id: string, environment = 'nil'): Seed {
   const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
-  const project = { id, name: 'nowhere', environments: environments.map((each) => ({ ...each, limit: null })) };
+  const project = { id, name: 'no such project', environments: environments.map((each) => ({ ...each, limit: null })) };
   return {
     id,
     environment,
@@ -119,41 +119,41 @@ interface EnvironmentScope {
 
 type KeyScope = EnvironmentScope & { readonly environment: KeyEnvironment };
 
-async function plantKeys(portal: TestPortal, scope: KeyScope, textOf: TextOf): Promise<void> {
+async function seedKeys(portal: TestPortal, scope: KeyScope, toText: ToText): Promise<void> {
   const { keys, settings } = portal.parts;
   const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
-  await createKey(context, { ...scope, kind: 'publishable', name: textOf('name of an ended key') });
-  await refreshKey(context, { ...scope, kind: 'publishable', name: textOf('name of a publishable key') });
-  await createKey(context, { ...scope, kind: 'secret', name: textOf('name of a secret key') });
+  await createKey(context, { ...scope, kind: 'publishable', name: toText('old key name') });
+  await refreshKey(context, { ...scope, kind: 'publishable', name: toText('publishable key name') });
+  await createKey(context, { ...scope, kind: 'secret', name: toText('secret key name') });
 }
 
-async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf) {
-  const members = await plantMembers(portal, projectId, textOf);
+async function seedPeople(portal: TestPortal, projectId: string, toText: ToText) {
+  const members = await seedMembers(portal, projectId, toText);
   const { sessions } = portal.parts;
   const { session } = await sessions.create({
     accountId: members.owner,
-    userAgent: textOf('browser of the owner'),
-    address: textOf('address'),
+    userAgent: toText('owner browser'),
+    address: toText('session address'),
   });
-  const invitationCode = `code-of-an-invitation-to-${projectId}`;
+  const invitationCode = `invitation-code-${projectId}`;
   const hash = createHash('sha256').update(invitationCode).digest('hex');
   const roles = [{ projectId, role: 'developer' as const }];
-  const disabledLogin = textOf('login of a disabled account');
+  const disabledLogin = toText('disabled account login');
   return {
     members,
     invitationCode,
     disabledLogin,
-    passkeyId: passkeyIdOf(projectId),
+    passkeyId: toPasskeyId(projectId),
     sessionId: session.id,
-    invitedId: await plantAccount(portal, {
-      name: textOf('name of an invited account'),
+    invitedId: await seedAccount(portal, {
+      name: toText('invited account name'),
       login: '',
       state: 'invited',
       roles,
       invitation: { hash, expiresAt: Date.now() + 3_600_000, takenBy: null },
     }),
-    disabledId: await plantAccount(portal, {
-      name: textOf('name of a disabled account'),
+    disabledId: await seedAccount(portal, {
+      name: toText('disabled account name'),
       login: disabledLogin,
       state: 'disabled',
       roles,
@@ -161,23 +161,23 @@ async function plantPeople(portal: TestPortal, projectId: string, textOf: TextOf
   };
 }
 
-/** Never a prefix of another project's id, which would look like a leak. */
-const passkeyIdOf = (projectId: string) => `passkey-of-${projectId}-s-owner`;
+/** Never a prefix of the id in another project, because the tests would report a leak. */
+const toPasskeyId = (projectId: string) => `passkey-${projectId}-owner`;
 
-async function plantMembers(portal: TestPortal, projectId: string, textOf: TextOf): Promise<Record<Role, string>> {
+async function seedMembers(portal: TestPortal, projectId: string, toText: ToText): Promise<Record<Role, string>> {
   const ids: Partial<Record<Role, string>> = {};
   const passkey = {
-    id: passkeyIdOf(projectId),
+    id: toPasskeyId(projectId),
     publicKey: 'AAAA',
     counter: 0,
     transports: ['internal'],
     createdAt: Date.now(),
-    name: textOf('name of a passkey'),
+    name: toText('passkey name'),
   };
   for (const role of ROLES) {
-    ids[role] = await plantAccount(portal, {
-      name: textOf(`name of the ${role}`),
-      login: textOf(`login of the ${role}`),
+    ids[role] = await seedAccount(portal, {
+      name: toText(`${role} name`),
+      login: toText(`${role} login`),
       roles: [{ projectId, role }],
       passkeys: role === 'owner' ? [passkey] : [],
     });
@@ -187,8 +187,8 @@ async function plantMembers(portal: TestPortal, projectId: string, textOf: TextO
 
 let accounts = 0;
 
-/** Writes a record directly, because forms refuse some texts. */
-export async function plantAccount(portal: TestPortal, own: Partial<Content<AccountRecord>>): Promise<string> {
+/** Writes the record directly to the store, because forms reject some strings. */
+export async function seedAccount(portal: TestPortal, fields: Partial<Content<AccountRecord>>): Promise<string> {
   accounts++;
   const account: Content<AccountRecord> = {
     id: `0a0b0c0d-0000-4000-8000-${String(accounts).padStart(12, '0')}`,
@@ -203,7 +203,7 @@ export async function plantAccount(portal: TestPortal, own: Partial<Content<Acco
     invitation: null,
     sessionsFrom: 0,
     createdAt: Date.now(),
-    ...own,
+    ...fields,
   };
   await portal.parts.accounts.changedBy(AUTHOR).change(() => account);
   return account.id;
@@ -211,12 +211,12 @@ export async function plantAccount(portal: TestPortal, own: Partial<Content<Acco
 
 let partners = 0;
 
-async function plantRateLimitKey(portal: TestPortal, textOf: TextOf): Promise<string> {
+async function seedRateLimitKey(portal: TestPortal, toText: ToText): Promise<string> {
   partners++;
   const keyId = `0b0b0c0d-0000-4000-8000-${String(partners).padStart(12, '0')}`;
   await portal.parts.rateLimitKeys.changedBy(AUTHOR).change(() => ({
     keyId,
-    partner: textOf('partner'),
+    partner: toText('partner name'),
     calls: 73_311,
     windowS: 317,
     expiresAt: null,
@@ -236,21 +236,21 @@ function createAddress(): string {
   return `0x${addresses.toString(16).padStart(8, '0')}${'ab'.repeat(16)}`;
 }
 
-async function plantCollection(portal: TestPortal, scope: EnvironmentScope, textOf: TextOf): Promise<string> {
+async function seedCollection(portal: TestPortal, scope: EnvironmentScope, toText: ToText): Promise<string> {
   const contractAddress = createAddress();
   await portal.parts.collections.changedBy(AUTHOR).change(() => ({
     id: `demo-chain:${contractAddress}`,
     chain: 'demo-chain',
     contractAddress,
     ...scope,
-    name: textOf('name of a collection'),
+    name: toText('collection name'),
     state: 'linked',
     createdAt: Date.now(),
   }));
   return contractAddress;
 }
 
-async function plantSignableKey(
+async function seedSignableKey(
   portal: TestPortal,
   scope: EnvironmentScope & { readonly state: 'live' | 'disabled' },
   name: string,
@@ -263,11 +263,11 @@ async function plantSignableKey(
   return address;
 }
 
-/** Adds a person whose id occurs in a message. A page finds the person by the key. */
-function plantPerson(portal: PlantedPortal, environmentId: string, textOf: TextOf): string {
+/** Adds a person whose id occurs in a message. @returns the person key */
+function seedPerson(portal: SeededPortal, environmentId: string, toText: ToText): string {
   const { parts, rows } = portal;
-  const key = parts.people.keyOf(environmentId, 'anonymous', `player of ${environmentId}`).toString('hex');
-  rows.ids[environmentId] = { [key]: textOf('id of a person') };
-  plantDecisions(portal, { environmentId, identityId: key }, textOf);
+  const key = parts.people.keyOf(environmentId, 'anonymous', `player in ${environmentId}`).toString('hex');
+  rows.ids[environmentId] = { [key]: toText('person id') };
+  seedDecisions(portal, { environmentId, identityId: key }, toText);
   return key;
 }

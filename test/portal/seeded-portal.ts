@@ -1,0 +1,268 @@
+import type { OpenIdProvider } from '@playline/access-keys';
+import type { LiveEvent, LiveHub } from '../../services/portal/src/live/index.ts';
+import type {
+  ActivityLine,
+  AuditLine,
+  ErasureLine,
+  LinkDecision,
+  MessageLine,
+  MintLine,
+} from '../../services/portal/src/reads/index.ts';
+import { createMemoryReads, type MemoryRows } from '../../services/portal/src/test/memory-reads.ts';
+import { openPortal, type TestPortal } from '../../services/portal/src/test/open-portal.ts';
+import type { ToText } from './seed.ts';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+type Rows = Required<MemoryRows>;
+
+/** Rows from read-only stores, by environment or project. */
+export type SeededRows = { readonly [K in keyof Rows]: Writable<Rows[K]> } & {
+  readonly live: Record<string, LiveEvent[]>;
+};
+
+const STORES =
+  'rejections steps traces messages links consents ids erasures activities tokens mints mintSigners audit live';
+
+export interface SeededPortal extends TestPortal {
+  readonly rows: SeededRows;
+}
+
+export async function openSeededPortal(parts: Parameters<typeof openPortal>[0] = {}): Promise<SeededPortal> {
+  const rows = Object.fromEntries(STORES.split(' ').map((name) => [name, {}])) as unknown as SeededRows;
+  const portal = await openPortal({
+    config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 1 },
+    reads: createMemoryReads(rows),
+    live: createFakeLive(rows.live),
+    openIdProvider: createFakeProvider(),
+    ...parts,
+  });
+  return { ...portal, rows };
+}
+
+/** Sends all events of an environment and then closes the stream, so that tests can read it to the end. */
+function createFakeLive(events: SeededRows['live']): LiveHub {
+  return {
+    subscribe: ({ environmentId }) => {
+      const queue = [...(events[environmentId] ?? [])];
+      return { next: async () => queue.shift() ?? null, close: () => {} };
+    },
+    subscribers: 0,
+    held: { entries: 0, bytes: 0 },
+    close: async () => {},
+  };
+}
+
+export const STORED_ID = '0192f3a4-5b6c-7d8e-9f00-000000000001';
+export const TRACE_ID = 'abcdef0123456789abcdef0123456789';
+
+export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToText): void {
+  const { environmentId, projectId } = scope;
+  const client = {
+    code: toText('rejection code'),
+    field: toText('rejection field'),
+    surface: toText('rejection surface'),
+    library: toText('rejection library'),
+    libraryVersion: toText('rejection client version'),
+  };
+  rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
+  const hours = Array.from({ length: 12 }, (_, at) => Math.floor(Date.now() / 3_600_000 - at) * 3_600_000);
+  rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
+  rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
+  rows.erasures[environmentId] = [toErasure(scope)];
+  const failed = { status: 'failed', stage: 'settled', error: toText('mint error') };
+  rows.mints[environmentId] = [toMint(toText), { ...toMint(toText), ...failed }];
+  const stored = { name: toText('stored event name'), surface: toText('stored event surface') };
+  rows.messages[environmentId] = [toMessage(toText), { ...toMessage(toText), ...stored, messageId: STORED_ID }];
+  rows.audit[projectId] = [toAuditLine(environmentId, toText)];
+  rows.live[environmentId] = toEvents(toText);
+}
+
+/** Adds a sale and a payout. Every field that a chain or contract controls contains a different string. */
+export function seedActivities({ rows }: SeededPortal, contractAddress: string, toText: ToText): void {
+  const contract = { chain: 'demo-chain', contractAddress };
+  const name = `demo-chain ${contractAddress}`;
+  const nowMs = Date.now();
+  const sale: ActivityLine = {
+    ...contract,
+    id: toText('activity id'),
+    type: toText('activity type'),
+    updatedUs: nowMs * 1000,
+    updatedMs: nowMs,
+    indexedMs: nowMs - 60_000,
+    from: toText('seller address'),
+    to: toText('buyer address'),
+    assets: [{ contractAddress, tokenId: toText('token id'), amount: toText('activity amount') }],
+    payment: { contractAddress: '', symbol: toText('coin symbol'), amount: toText('sale price') },
+    transactionHash: toText('activity transaction'),
+    blockNumber: toText('activity block'),
+  };
+  const payout = {
+    ...sale,
+    id: STORED_ID,
+    updatedUs: nowMs * 1000 - 1,
+    payment: null,
+    assets: [{ contractAddress, tokenId: '', amount: '7' }],
+  };
+  rows.activities[name] = [sale, payout];
+  rows.tokens[name] = { ...contract, name: toText('token name'), symbol: toText('token symbol'), decimals: 2 };
+}
+
+function toMint(toText: ToText): MintLine {
+  const address = `0x${'ab'.repeat(20)}`;
+  return {
+    chain: 'demo-chain',
+    contractAddress: address,
+    ownerAddress: address,
+    signerAddress: address,
+    referenceId: toText('mint reference id'),
+    requestedMs: Date.now(),
+    changedMs: Date.now(),
+    tokenId: '7',
+    amount: null,
+    status: 'pending',
+    stage: 'waiting',
+    transactionHash: `0x${'cd'.repeat(32)}`,
+    reason: toText('mint wait reason'),
+    error: null,
+    traceId: TRACE_ID,
+  };
+}
+
+function toMessage(toText: ToText): MessageLine {
+  return {
+    messageId: toText('listed message id'),
+    happenedMs: Date.now() - 1_000,
+    receivedMs: Date.now() - 1_000,
+    type: toText('listed type'),
+    name: toText('listed name'),
+    surface: toText('listed surface'),
+    library: '',
+    libraryVersion: '',
+    isTest: false,
+    consentLevel: '',
+    identityId: '0'.repeat(32),
+    anonymousId: '',
+    userId: toText('listed user id'),
+    identityType: '',
+    traceId: toText('listed trace id'),
+  };
+}
+
+interface PersonScope {
+  readonly environmentId: string;
+  readonly identityId: string;
+}
+
+/** Adds a linked decision, a refused decision and a consent of a person. */
+export function seedDecisions({ rows }: SeededPortal, scope: PersonScope, toText: ToText): void {
+  const { environmentId, identityId } = scope;
+  const decision: LinkDecision = {
+    receivedMs: Date.now(),
+    link: toText('link type'),
+    outcome: 'refused',
+    reason: toText('refusal reason'),
+    a: { identityId, kind: toText('first identity type') },
+    b: { identityId: 'f'.repeat(32), kind: toText('second identity type') },
+    movedCount: 1,
+    messageId: toText('refused message id'),
+    traceId: toText('link trace id'),
+  };
+  const linked = { ...decision, outcome: 'linked', reason: '', messageId: toText('linking message id') };
+  rows.links[environmentId] = [decision, linked];
+  rows.consents[environmentId] = [
+    {
+      identityId,
+      status: toText('consent status'),
+      source: toText('consent source'),
+      receivedMs: Date.now(),
+      traceId: toText('consent trace id'),
+    },
+  ];
+}
+
+export interface RowsScope {
+  readonly projectId: string;
+  readonly environmentId: string;
+  readonly erasureId: string;
+}
+
+function toErasure({ erasureId }: RowsScope): ErasureLine {
+  const requestedMs = Date.now() - 3_600_000;
+  const times = { fencedMs: requestedMs + 5_000, visiblyErasedMs: requestedMs + 9_000, physicallyErasedMs: null };
+  return {
+    erasureId,
+    requestedMs,
+    cutoffMs: requestedMs,
+    traceId: TRACE_ID,
+    state: 'visible',
+    identities: 73_173,
+    deleted: 73_173,
+    ...times,
+    logExpiresMs: requestedMs + 86_400_000,
+    logExpiredMs: null,
+  } as unknown as ErasureLine;
+}
+
+function toAuditLine(environmentId: string, toText: ToText): AuditLine {
+  return {
+    happenedMs: Date.now() - 1_000,
+    entryId: 'an entry',
+    environmentId,
+    kind: 'project',
+    revision: 3,
+    object: toText('audit object'),
+    action: toText('audit action'),
+    actor: toText('audit actor'),
+    requestId: toText('audit request id'),
+    address: toText('audit address'),
+    detail: JSON.stringify({ name: toText('audit detail') }),
+  };
+}
+
+function toEvents(toText: ToText): LiveEvent[] {
+  const common = { outcome: 'stored', receivedAt: Date.now(), traceId: TRACE_ID, reason: '' } as const;
+  return [
+    {
+      kind: 'message',
+      ...common,
+      position: 'm-0-1',
+      type: 'track',
+      name: toText('live event name'),
+      messageId: '0192f3a4-5b6c-7d8e-9f00-000000000002',
+      eventTime: Date.now(),
+      test: true,
+      surface: toText('live event surface'),
+      library: toText('live library'),
+      libraryVersion: toText('live version'),
+      ids: { anonymousId: toText('anonymous id'), userId: toText('user id') },
+      pageUrl: toText('page URL'),
+      isCut: true,
+      properties: JSON.stringify({ screen: toText('property value') }),
+      traits: JSON.stringify({ email: toText('trait value') }),
+    },
+    {
+      kind: 'rejection',
+      ...common,
+      outcome: 'rejected',
+      position: 'r-0-1',
+      code: toText('live rejection code'),
+      field: toText('live rejection field'),
+      surface: toText('live rejection surface'),
+      library: toText('live rejection library'),
+      libraryVersion: toText('live rejection version'),
+    },
+  ];
+}
+
+/** The redirect target of every form that uses the identity provider. */
+export const PROVIDER_URL = 'https://id.example.test/authorize';
+
+/** A provider that is only redirected to. No user signs in with it. */
+function createFakeProvider(): OpenIdProvider {
+  return {
+    label: 'Work',
+    origins: [new URL(PROVIDER_URL).origin],
+    authorization: async () => new URL(PROVIDER_URL),
+    prove: async () => null,
+  };
+}
