@@ -20,7 +20,7 @@ const owners = { name: 'Bob', roles: [{ projectId: 'p', role: 'owner' as const }
 const client = { userAgent: '', address: '' };
 
 describe('the first administrator', () => {
-  it('is created once, even by concurrent calls or after Redis was emptied', async () => {
+  it('is created once, even with concurrent calls or after Redis is emptied', async () => {
     const { operator, view, latest } = createWorld();
     const make = (login: string) => createFirstAdministrator(operator, personOf(login));
     const all = await Promise.allSettled(['ada', 'bob', 'eve'].map(make));
@@ -32,7 +32,7 @@ describe('the first administrator', () => {
 });
 
 describe('an invitation', () => {
-  it('creates one account for the first person who accepts it', async () => {
+  it('creates an account for the first person who accepts the invitation', async () => {
     const { operator, latest } = createWorld();
     const { account, text } = await invite(operator, owners);
     expect(account).toMatchObject({ state: 'invited', login: '', roles: owners.roles });
@@ -43,7 +43,7 @@ describe('an invitation', () => {
     expect(latest()).toMatchObject([{ id: account.id, state: 'live', login: 'bob', invitation: null }]);
   });
 
-  it('expires after 72 hours, and ends when it is revoked', async () => {
+  it('becomes invalid after 72 hours or when it is revoked', async () => {
     const { operator, clock, latest } = createWorld();
     const [first, second] = [await invite(operator, owners), await invite(operator, owners)];
     await revokeInvitation(operator, second.account.id);
@@ -58,7 +58,7 @@ describe('an invitation', () => {
     await expect(revokeInvitation(operator, second.account.id)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 
-  it('grants no more rights than the inviter has', async () => {
+  it('cannot grant more permissions than the inviter has', async () => {
     const { as, addAdministrator, addMember } = createWorld();
     const root = await addAdministrator();
     const [owner, developer] = [await addMember('olga', 'owner'), await addMember('dan', 'developer')];
@@ -92,13 +92,13 @@ describe('an invitation', () => {
     await expect(invite(as(owner.id), to('analyst', 'p'))).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
   });
 
-  it('needs a role, and only one per project', async () => {
+  it('requires at least one role, and allows only one role per project', async () => {
     const { operator } = createWorld();
     for (const roles of [[], [...owners.roles, { projectId: 'p', role: 'analyst' as const }]])
       await expect(invite(operator, { ...owners, roles })).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 
-  it('accepts an unused login, compared in any case, with a password or a passkey', async () => {
+  it('requires an unused login, compared case-insensitively, and a password or a passkey', async () => {
     const { operator, addMember } = createWorld();
     const ada = await addMember('ada', 'owner');
     await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });
@@ -111,8 +111,8 @@ describe('an invitation', () => {
   });
 });
 
-describe('a reset of access', () => {
-  it('gives a link that works once, and ends former credentials and sessions', async () => {
+describe('an access reset', () => {
+  it('creates a link that works once, and removes all credentials and sessions', async () => {
     const { operator, as, addMember, sessions } = createWorld();
     const ada = await addMember('ada', 'owner');
     await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });
@@ -121,12 +121,12 @@ describe('a reset of access', () => {
     const { account, text } = await resetAccess(operator, ada.id);
     expect(account).toMatchObject({ state: 'live', login: 'ada', passwordHash: null, passkeys: [] });
     expect(await sessions.find(session)).toBeNull();
-    const back = await acceptInvitation(operator, { text, person: { ...personOf('eve'), passwordHash: 'new' } });
-    expect(back).toMatchObject({ id: ada.id, login: 'ada', passwordHash: 'new', roles: ada.roles, invitation: null });
+    const reset = await acceptInvitation(operator, { text, person: { ...personOf('eve'), passwordHash: 'new' } });
+    expect(reset).toMatchObject({ id: ada.id, login: 'ada', passwordHash: 'new', roles: ada.roles, invitation: null });
     await expect(acceptInvitation(operator, { text, person: personOf('eve') })).rejects.toThrow('was used');
   });
 
-  it('is refused for a disabled account, and disabling ends an open link', async () => {
+  it('is refused for a disabled account, and disabling an account revokes its link', async () => {
     const { operator, addMember, latest, clock } = createWorld();
     const ada = await addMember('ada', 'analyst');
     const { text } = await resetAccess(operator, ada.id);
@@ -137,8 +137,8 @@ describe('a reset of access', () => {
   });
 });
 
-describe('a change of rights or credentials', () => {
-  it('is allowed only to accounts with the right, as in the log', async () => {
+describe('changing permissions or credentials', () => {
+  it('is allowed only for accounts that have the permission in the log', async () => {
     const { as, addAdministrator, addMember } = createWorld();
     const root = await addAdministrator();
     const owner = await addMember('olga', 'owner');
@@ -163,16 +163,16 @@ describe('a change of rights or credentials', () => {
     expect(await setRole(as(owner.id), { ...role(stranger.id), role: null })).toMatchObject({ roles: stranger.roles });
   });
 
-  it('ends the sessions of the account also when the view may lack the change', async () => {
+  it("ends the account's sessions even if the view update fails", async () => {
     const { operator, addMember, sessions, view, find } = createWorld();
     const ada = await addMember('ada', 'owner');
     const { text } = await sessions.create({ accountId: ada.id, ...client });
-    view.update = () => Promise.reject(new Error('Redis is away'));
+    view.update = () => Promise.reject(new Error('Redis is unavailable'));
     await expect(resetAccess(operator, ada.id)).rejects.toThrow('may not have it');
     expect([find(ada.id).passwordHash, await sessions.find(text)]).toEqual([null, null]);
   });
 
-  it('must leave a way to sign in', async () => {
+  it('cannot remove the last credential', async () => {
     const { operator, addMember } = createWorld();
     const { id: accountId } = await addMember('ada', 'analyst');
     await expect(setPassword(operator, { accountId, passwordHash: null })).rejects.toMatchObject({
@@ -185,14 +185,14 @@ describe('a change of rights or credentials', () => {
     });
   });
 
-  it('stores only growing counters of a passkey, unless the device sends 0', async () => {
+  it('accepts only increasing passkey counters, unless the device always sends 0', async () => {
     const { operator, addMember, store, log } = createWorld();
     const { id: accountId } = await addMember('ada', 'analyst');
-    for (const passkey of [passkeyOf('counts', 5), passkeyOf('counts-nothing')])
+    for (const passkey of [passkeyOf('counts', 5), passkeyOf('no-counter')])
       await addPasskey(operator, { accountId, passkey });
     const use = (passkeyId: string, counter: number) => notePasskeyUse({ store }, { accountId, passkeyId, counter });
     const records = log.appended.length;
-    expect(await use('counts-nothing', 0)).toBeNull();
+    expect(await use('no-counter', 0)).toBeNull();
     expect(log.appended).toHaveLength(records);
     for (const counter of [0, 4, 5])
       await expect(use('counts', counter)).rejects.toMatchObject({ code: 'AUTHENTICATION_ERROR' });
@@ -204,7 +204,7 @@ describe('a change of rights or credentials', () => {
 });
 
 describe('a removed account', () => {
-  it('keeps only its id, cannot be changed, and frees its login', async () => {
+  it('retains only its id, cannot be changed, and releases its login', async () => {
     const { operator, addMember, find } = createWorld();
     const ada = await addMember('ada', 'analyst');
     await addPasskey(operator, { accountId: ada.id, passkey: passkeyOf('k') });

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 
 describe('a login', () => {
-  it('is the same in any case and form', () => {
+  it('is normalized to lower case and NFKC', () => {
     for (const typed of ['Ada@Example.com', ' ada@example.com ', 'ＡＤＡ＠example.com', 'ADA@EXAMPLE.COM'])
       expect(toLogin(typed)).toBe('ada@example.com');
   });
@@ -15,7 +15,7 @@ describe('a login', () => {
     expect(toLogin('a'.repeat(254))).toHaveLength(254);
   });
 
-  it('is not changed by a second normalisation', () => {
+  it('does not change when normalized twice', () => {
     fc.assert(
       fc.property(fc.string({ unit: codePoint }), (typed) => {
         const login = normalizeLogin(typed);
@@ -26,14 +26,14 @@ describe('a login', () => {
     );
   });
 
-  it('is different from a name, which has 1 to 200 characters and no line breaks', () => {
+  it('has different rules from a name, which has 1 to 200 characters and no line breaks', () => {
     expect(toPersonName(' Ada L. ')).toBe('Ada L.');
     for (const wrong of ['', '  ', 'a\nb', 'a\u202Eb', 'a'.repeat(201)])
       expect(() => toPersonName(wrong)).toThrow(/1 to 200/);
   });
 });
 
-describe('the return path after signing in', () => {
+describe('the return path after sign-in', () => {
   it.each([
     ['/projects/p/keys?environment=p-production', '/projects/p/keys?environment=p-production'],
     ['/', '/'],
@@ -48,7 +48,7 @@ describe('the return path after signing in', () => {
     ['', '/'],
     [undefined, '/'],
     [null, '/'],
-  ])('is a path of the portal: %s', (wanted, path) => {
+  ])('is always a portal path: %s', (wanted, path) => {
     expect(toReturnPath(wanted)).toBe(path);
   });
 

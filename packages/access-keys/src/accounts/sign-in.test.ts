@@ -17,12 +17,12 @@ const from = {
 const PASSWORD = 'correct horse battery';
 const MINUTE = 60_000;
 const passwords = createPasswords({ productName: 'Playline' });
-let kept: string;
+let realHash: string;
 beforeAll(async () => {
-  kept = await passwords.hash({ password: PASSWORD, login: 'ada' });
+  realHash = await passwords.hash({ password: PASSWORD, login: 'ada' });
 });
 
-/** Counts verifications; the hash of a password is `hash of` it. */
+/** Fake hashing that records each verification. The hash of a password `p` is `hash of p`. */
 function createCountingPasswords() {
   const seen: (string | null)[] = [];
   const fake: Passwords = {
@@ -35,29 +35,29 @@ function createCountingPasswords() {
   return { ...fake, seen };
 }
 
-async function setUp(given: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
+async function setUp(hashing: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
   const world = createWorld();
   const ada = await world.addMember('ada', 'developer');
-  const passwordHash = given === passwords ? kept : `hash of ${PASSWORD}`;
+  const passwordHash = hashing === passwords ? realHash : `hash of ${PASSWORD}`;
   await setPassword(world.operator, { accountId: ada.id, passwordHash });
   const signIn = createSignIn({
     accounts: readAccounts ?? (async () => world.latest()),
     sessions: world.sessions,
     oneTimeTexts: world.oneTimeTexts,
-    passwords: given,
+    passwords: hashing,
     passkeys: createPasskeys({ name: 'Playline', origin }),
     noteUse: (use) => notePasskeyUse(world, use),
     wallClockMs: () => world.clock.at,
   });
-  const byPassword = (login: string, password = PASSWORD, also: Partial<typeof from> = {}) =>
-    signIn.byPassword({ ...from, ...also, login, password });
+  const byPassword = (login: string, password = PASSWORD, changes: Partial<typeof from> = {}) =>
+    signIn.byPassword({ ...from, ...changes, login, password });
   const addDevice = async (state: Partial<ReturnType<typeof createSoftwareAuthenticator>['state']> = {}) => {
     const device = createSoftwareAuthenticator(site);
     Object.assign(device.state, state);
     const options = await signIn.passkeyCreation(ada);
-    const made = await signIn.readPasskey({ response: device.create(options as never), name: 'Phone' });
-    expect(made.ownerId).toBe(ada.id);
-    await addPasskey(world.operator, { accountId: ada.id, passkey: made.passkey });
+    const created = await signIn.readPasskey({ response: device.create(options as never), name: 'Phone' });
+    expect(created.ownerId).toBe(ada.id);
+    await addPasskey(world.operator, { accountId: ada.id, passkey: created.passkey });
     return device;
   };
   const requestPasskey = async () => (await signIn.passkeyRequest(from)) as { challenge: string };
@@ -72,7 +72,7 @@ const failure = (work: Promise<unknown>) =>
   );
 
 describe('signing in with a password', () => {
-  it('keeps at most fifty sessions of an account, and ends the oldest', async () => {
+  it('keeps at most fifty sessions per account and ends the oldest', async () => {
     const { ada, byPassword, sessions, clock } = await setUp();
     const texts: string[] = [];
     for (let at = 0; at < 53; at++) {
@@ -86,7 +86,7 @@ describe('signing in with a password', () => {
     ]);
   });
 
-  it('starts a new session and ends that of the browser, which an attacker may have planted', async () => {
+  it("starts a new session and ends the browser's previous session, which an attacker may have planted", async () => {
     const { byPassword, sessions, ada } = await setUp();
     const planted = await sessions.create({ accountId: 'mallory', userAgent: '', address: '' });
     const first = await byPassword('ADA ', PASSWORD, { previousText: planted.text } as never);
@@ -99,7 +99,7 @@ describe('signing in with a password', () => {
     expect(await sessions.find(second.text)).toMatchObject({ accountId: ada.id });
   });
 
-  it('is refused with the same text and number of hashes for any login', async () => {
+  it('fails with the same message and the same number of hashes for every login', async () => {
     const hashes = createCountingPasswords();
     const { byPassword, addMember, operator } = await setUp(hashes);
     const gone = await addMember('gone', 'analyst');
@@ -118,14 +118,14 @@ describe('signing in with a password', () => {
     expect(hashes.seen).toHaveLength(failures.length);
   });
 
-  it('takes as long for an unknown login, a wrong password and a disabled account', async () => {
+  it('takes equally long for an unknown login, a wrong password and a disabled account', async () => {
     const { byPassword, addMember, operator, oneTimeTexts } = await setUp(passwords);
     const gone = await addMember('gone', 'analyst');
-    await setPassword(operator, { accountId: gone.id, passwordHash: kept });
+    await setPassword(operator, { accountId: gone.id, passwordHash: realHash });
     await disableAccount(operator, gone.id);
     const logins = ['ada', 'unknown', 'gone'];
     const least = new Map(logins.map((login) => [login, Number.POSITIVE_INFINITY]));
-    // The least CPU time of several rounds, because the clock of a busy machine is useless.
+    // Compare the minimum CPU time over several rounds, because wall-clock time is unreliable on a busy machine.
     for (let round = 0; round < 8; round++)
       for (const login of logins) {
         const begun = process.cpuUsage();
@@ -138,7 +138,7 @@ describe('signing in with a password', () => {
     expect(Math.max(...least.values()) / Math.min(...least.values())).toBeLessThan(2);
   });
 
-  it('is tried 10 times for a login from one network in 15 minutes, also by concurrent requests', async () => {
+  it('is limited to 10 attempts per login and network in 15 minutes, even for concurrent requests', async () => {
     for (const login of ['ada', 'unknown']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
@@ -153,7 +153,7 @@ describe('signing in with a password', () => {
     }
   });
 
-  it('is not blocked by attempts from other networks, up to 200 of them', async () => {
+  it('is blocked by attempts from other networks only after 200 attempts', async () => {
     const { byPassword } = await setUp();
     const guess = (address: string) => failure(byPassword('ada', 'a guess', { address }));
     for (let round = 0; round < 24; round++) await guess(`10.1.0.${round % 2}`);
@@ -166,7 +166,7 @@ describe('signing in with a password', () => {
     });
   });
 
-  it('is not blocked in a known browser, which has its own limit', async () => {
+  it('has a separate attempt limit for each known browser', async () => {
     const { byPassword, ada } = await setUp();
     const known = { browserOf: (accountId: string) => (accountId === ada.id ? 'browser-1' : null) };
     for (let round = 0; round < 60; round++) await failure(byPassword('ada', 'a guess'));
@@ -177,7 +177,7 @@ describe('signing in with a password', () => {
     expect(await failure(byPassword('ada', PASSWORD, known))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
   });
 
-  it('resets the attempts for a login when it succeeds', async () => {
+  it("resets the login's attempt count after a successful sign-in", async () => {
     const { byPassword } = await setUp();
     for (let round = 0; round < 3; round++) {
       for (let at = 0; at < 9; at++) await failure(byPassword('ada', 'another password'));
@@ -187,8 +187,8 @@ describe('signing in with a password', () => {
 
   it.each([
     ['an address', (_: number) => '10.0.0.7', '10.0.0.8'],
-    ['a network of IPv6', (at: number) => `2001:db8:1:2::${(at + 1).toString(16)}`, '2001:db8:1:3::1'],
-  ])('is tried 50 times from %s in 15 minutes for any logins', async (_what, addressOf, another) => {
+    ['an IPv6 network', (at: number) => `2001:db8:1:2::${(at + 1).toString(16)}`, '2001:db8:1:3::1'],
+  ])('is limited to 50 attempts from %s in 15 minutes across all logins', async (_what, addressOf, another) => {
     const { byPassword } = await setUp();
     for (let at = 0; at < 50; at++)
       expect(await failure(byPassword(`login-${at}`, 'x', { address: addressOf(at) }))).toMatchObject({
@@ -200,7 +200,7 @@ describe('signing in with a password', () => {
     expect(await failure(byPassword('ada', PASSWORD, { address: another }))).toBeNull();
   });
 
-  it('fails for an account that was disabled, or got another password, during the hashing', async () => {
+  it('fails if the account is disabled or the password changes during hashing', async () => {
     for (const change of ['disable', 'password'] as const) {
       const hashes = createCountingPasswords();
       const { signIn, ada, operator, sessions } = await setUp({
@@ -216,7 +216,7 @@ describe('signing in with a password', () => {
     }
   });
 
-  it('fails while the accounts are unknown', async () => {
+  it('fails while the accounts cannot be read', async () => {
     const unknown = () => Promise.reject(new Error('the view is not complete'));
     const { byPassword } = await setUp(createCountingPasswords(), unknown);
     await expect(byPassword('ada')).rejects.toThrow('not complete');
@@ -224,7 +224,7 @@ describe('signing in with a password', () => {
 });
 
 describe('signing in with a passkey', () => {
-  it('needs no login, but a passkey of an account', async () => {
+  it('requires a registered passkey but no login', async () => {
     const { addDevice, byPasskey, requestPasskey, ada } = await setUp();
     const device = await addDevice();
     const options = await requestPasskey();
@@ -237,14 +237,14 @@ describe('signing in with a passkey', () => {
     });
   });
 
-  it('is requested at most 100 times from an address in 15 minutes', async () => {
+  it('is limited to 100 challenges per address in 15 minutes', async () => {
     const { requestPasskey, signIn } = await setUp();
     for (let at = 0; at < 100; at++) await requestPasskey();
     expect(await failure(requestPasskey())).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
     expect(await failure(signIn.passkeyRequest({ address: '10.0.0.8' }))).toBeNull();
   });
 
-  it('accepts each challenge once, within 5 minutes, for its purpose only', async () => {
+  it('accepts each challenge once, within 5 minutes and only for its purpose', async () => {
     const { addDevice, byPasskey, requestPasskey, signIn, ada, clock } = await setUp();
     const device = await addDevice();
     const response = device.get(await requestPasskey());
@@ -252,13 +252,13 @@ describe('signing in with a passkey', () => {
     expect(both.filter((each) => each === null)).toHaveLength(1);
     const late = device.get(await requestPasskey());
     clock.at += 5 * MINUTE;
-    const ofCreation = device.get((await signIn.passkeyCreation(ada)) as never);
+    const fromCreation = device.get((await signIn.passkeyCreation(ada)) as never);
     const invented = device.get({ challenge: Buffer.alloc(32).toString('base64url') });
-    for (const wrong of [response, late, ofCreation, invented])
+    for (const wrong of [response, late, fromCreation, invented])
       expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
   });
 
-  it('is refused from another site, with another key, and for malformed responses', async () => {
+  it('fails for another site, another key or a malformed response', async () => {
     const { addDevice, byPasskey, requestPasskey } = await setUp();
     const device = await addDevice();
     const right = device.get(await requestPasskey());
@@ -272,7 +272,7 @@ describe('signing in with a passkey', () => {
     for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
   });
 
-  it('stores the counter of the device, and refuses a lower one', async () => {
+  it("stores the device's counter and rejects a lower counter", async () => {
     const { addDevice, byPasskey, requestPasskey, find, ada } = await setUp();
     const device = await addDevice({ counter: 7 });
     device.state.counter = 9;
@@ -282,7 +282,7 @@ describe('signing in with a passkey', () => {
     expect(await failure(byPasskey(device.get(await requestPasskey())))).not.toBeNull();
   });
 
-  it('is refused for a disabled account with the text for an unknown passkey', async () => {
+  it('fails with the same message for a disabled account as for an unknown passkey', async () => {
     const { addDevice, byPasskey, requestPasskey, operator, ada } = await setUp();
     const device = await addDevice();
     const unknown = await failure(byPasskey(createSoftwareAuthenticator(site).get(await requestPasskey())));
@@ -291,8 +291,8 @@ describe('signing in with a passkey', () => {
   });
 });
 
-describe('a new passkey', () => {
-  it('is accepted once, within 5 minutes, for its account and site', async () => {
+describe('registering a passkey', () => {
+  it('succeeds once, within 5 minutes, for the requested account and site', async () => {
     const { signIn, ada, clock } = await setUp();
     const requestPasskey = async () => (await signIn.passkeyCreation(ada)) as { challenge: string };
     const read = (response: unknown) => signIn.readPasskey({ response, name: 'Phone' });
@@ -305,8 +305,8 @@ describe('a new passkey', () => {
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
     const late = device.create(await requestPasskey());
     clock.at += 5 * MINUTE;
-    const ofSignIn = device.create((await signIn.passkeyRequest(from)) as never);
-    for (const wrong of [response, late, ofSignIn, elsewhere.create(await requestPasskey()), null])
+    const fromSignIn = device.create((await signIn.passkeyRequest(from)) as never);
+    for (const wrong of [response, late, fromSignIn, elsewhere.create(await requestPasskey()), null])
       expect(await failure(read(wrong))).toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 });

@@ -27,7 +27,7 @@ function setUp() {
 }
 
 describe('a collection', () => {
-  it('is a contract on a chain, in lower case, with who linked it', async () => {
+  it('stores the chain, the lower-case contract address and the author of the link', async () => {
     const { store } = setUp();
     expect(await linkCollection({ store }, { ...contract, ...own, name: '  Swords ' })).toMatchObject({
       ...own,
@@ -40,7 +40,7 @@ describe('a collection', () => {
     expect(await linkCollection({ store }, { ...contract, ...stranger, chain: 'other' })).toMatchObject(stranger);
   });
 
-  it('belongs to one project, and a refusal does not reveal which', async () => {
+  it('belongs to one project, and an error does not reveal which project', async () => {
     const { store } = setUp();
     await linkCollection({ store }, { ...contract, ...stranger });
     const refused = await linkCollection({ store }, { ...contract, ...own }).catch((fault) => fault);
@@ -51,7 +51,7 @@ describe('a collection', () => {
     expect(collectionsOf(await store.readAll(), 'own')).toEqual([]);
   });
 
-  it('can be linked by another project once it is unlinked', async () => {
+  it('can be linked by another project after it is unlinked', async () => {
     const { store } = setUp();
     await linkCollection({ store }, { ...contract, ...own });
     await unlinkCollection({ store }, { ...contract, ...own });
@@ -64,7 +64,7 @@ describe('a collection', () => {
     });
   });
 
-  it('is linked again with its name, and moves between environments of its project', async () => {
+  it("keeps its name when linked again, and can move between the project's environments", async () => {
     const { store } = setUp();
     await linkCollection({ store }, { ...contract, ...own });
     await renameCollection({ store }, { ...contract, ...own, name: 'Axes' });
@@ -82,9 +82,9 @@ describe('a collection', () => {
     ['an address that is too short', { contractAddress: '0xab' }],
     ['an address without 0x', { contractAddress: 'ab'.repeat(21) }],
     ['an address with other characters', { contractAddress: `0x${'g'.repeat(40)}` }],
-    ['a name of spaces', { name: '  ' }],
+    ['a blank name', { name: '  ' }],
     ['a name of 201 characters', { name: 'a'.repeat(201) }],
-  ])('is not linked with %s', async (_what, wrong) => {
+  ])('cannot be linked with %s', async (_what, wrong) => {
     const { store, log } = setUp();
     const refused = linkCollection({ store }, { ...contract, ...own, ...wrong });
     await expect(refused).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
@@ -111,8 +111,8 @@ function perform(store: RecordStore<CollectionRecord>, { name, projectId, enviro
   return name === 'unlink' ? unlinkCollection({ store }, at) : relinkCollection({ store }, at);
 }
 
-/** Checks each record against the one before. */
-function expectSound(log: readonly CollectionRecord[]): void {
+/** Asserts that each record is a valid successor of the previous record. */
+function expectValidHistory(log: readonly CollectionRecord[]): void {
   const latest = new Map<string, CollectionRecord>();
   for (const record of log) {
     const before = latest.get(record.id);
@@ -125,8 +125,8 @@ function expectSound(log: readonly CollectionRecord[]): void {
   }
 }
 
-describe('the check whether a collection no longer belongs to a project', () => {
-  it('is true once the project has unlinked it or another project has it, and false for an unknown contract', async () => {
+describe('createIsUnlinked', () => {
+  it('returns true once the collection is unlinked or moved, and false for an unknown contract', async () => {
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
@@ -146,7 +146,7 @@ describe('the check whether a collection no longer belongs to a project', () => 
     await expectAfter(true);
   });
 
-  it('is false for a request that may be newer than the copy', async () => {
+  it('returns false for a request that may be newer than the copy', async () => {
     const { store } = setUp();
     await linkCollection({ store }, { ...contract, ...stranger });
     await unlinkCollection({ store }, { ...contract, ...stranger });
@@ -158,8 +158,8 @@ describe('the check whether a collection no longer belongs to a project', () => 
   });
 });
 
-describe('collections under concurrent changes', () => {
-  it('are linked to at most one project, with all revisions in order, also when processes die', async () => {
+describe('concurrent collection changes', () => {
+  it('link each contract to at most one project with consecutive revisions, even if processes crash', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(act, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
         const { view, log, open, store } = setUp();
@@ -167,7 +167,7 @@ describe('collections under concurrent changes', () => {
         const killed = createRecordStore({ view: dying, log }, { changedBy: 'bob', requestId: 'r' });
         for (const acts of rounds)
           await Promise.allSettled(acts.map((each) => perform(each.dies ? killed : open(each.projectId), each)));
-        expectSound(log.appended);
+        expectValidHistory(log.appended);
         await syncFromLog({ view, log });
         const last = new Map(log.appended.map((record) => [record.id, record]));
         const all = await store.readAll();
