@@ -1,22 +1,23 @@
-// Limits concurrent work in a process.
+// Limits the concurrency of CPU-intensive work in a process.
 import { PublicError } from '@playline/errors';
 
-export interface TurnLimits {
+export interface ConcurrencyLimits {
   readonly concurrentMax: number;
   readonly waitingMax: number;
-  readonly full: string;
+  /** Error message if the queue is full. */
+  readonly busyMessage: string;
   readonly retryAfterS: number;
 }
 
-/** Runs a few pieces of work at a time, in order. @throws PublicError TOO_MANY_REQUESTS_ERROR from a call when too many wait */
-export function createTurns({ concurrentMax, waitingMax, full, retryAfterS }: TurnLimits) {
+/** Runs calls in order with limited concurrency. A call throws TOO_MANY_REQUESTS_ERROR if the queue is full. */
+export function createConcurrencyLimiter({ concurrentMax, waitingMax, busyMessage, retryAfterS }: ConcurrencyLimits) {
   const waiting: (() => void)[] = [];
   let running = 0;
   return async <T>(work: () => Promise<T>): Promise<T> => {
     if (running >= concurrentMax) {
       if (waiting.length >= waitingMax)
-        throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: full, retryAfterS });
-      // The turn is passed on directly, so that no later caller can take it.
+        throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: busyMessage, retryAfterS });
+      // A finished call hands its slot directly to the next waiting call, so that no later call can overtake.
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running++;
     try {

@@ -41,7 +41,7 @@ function openClient(options: { baseUrl?: string; store?: AudienceStore; context?
   return { client, rejected, dropped };
 }
 
-it('a game server has every message in the log, compressed batches included', async () => {
+it("all of a game server's messages arrive in the log, including compressed batches", async () => {
   const { client, rejected, dropped } = openClient();
   const ids = Array.from({ length: 250 }, (_, level) => client.track('level_done', { level }) ?? '');
   expect(await client.close()).toBe(0);
@@ -50,8 +50,8 @@ it('a game server has every message in the log, compressed batches included', as
   expect([rejected, dropped]).toEqual([[], []]);
 });
 
-it('a game server gets a report of what the gateway rejects, and the rest arrives', async () => {
-  // The client cannot check this value: it comes from the game.
+it('a game server receives a report of rejected messages, and all other messages arrive', async () => {
+  // The client does not validate context values from the game.
   let context: object = { screenDensity: 'high' };
   const { client, rejected, dropped } = openClient({ context: () => context });
   const bad = client.track('level_done');
@@ -69,9 +69,9 @@ it('a game server gets a report of what the gateway rejects, and the rest arrive
   expect(dropped).toEqual([]);
 });
 
-it('a game server finds what it could not send in its store when it starts again', async () => {
+it('a game server sends stored messages after a restart', async () => {
   const store = createFolderStore();
-  // A port on which nothing listens.
+  // No process listens on this port.
   const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
   const ids = [client.track('one'), client.track('two')].map(String);
   expect(await client.close()).toBe(2);

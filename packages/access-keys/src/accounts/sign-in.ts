@@ -252,7 +252,7 @@ export function linkOpenId(
   { accountId, openId }: OwnAccount & { readonly openId: OpenIdSubject },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account, accounts) => {
-    if (account.openId !== null) throw conflict('The account is already linked to a provider. Unlink the provider first.');
+    if (account.openId !== null) throw conflict('The account is already linked. Unlink the provider first.');
     assertNewOpenId(accounts, openId);
     return { ...account, openId };
   });
@@ -290,7 +290,7 @@ export async function notePasskeyUse(
     const passkey = account.passkeys.find(({ id }) => id === passkeyId);
     if (passkey === undefined) throw forbidden('The passkey was removed.');
     if (counter === 0 && passkey.counter === 0) return null;
-    if (counter <= passkey.counter) throw forbidden('The passkey was used elsewhere and may be a copy. Remove the passkey.');
+    if (counter <= passkey.counter) throw forbidden('The passkey was used elsewhere and may be a copy. Remove it.');
     return { ...account, passkeys: account.passkeys.map((each) => (each === passkey ? { ...each, counter } : each)) };
   });
 }

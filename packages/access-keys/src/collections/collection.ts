@@ -31,7 +31,7 @@ export interface Contract {
 
 /** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
-  if (!isChainName(chain)) throw invalid('A chain name must have 1 to 64 characters from a-z, 0-9 and -, such as demo-chain.');
+  if (!isChainName(chain)) throw invalid('A chain name has 1 to 64 characters (a-z, 0-9, -), such as demo-chain.');
   const address = parseAddress(contractAddress.trim());
   if (address === null)
     throw invalid(`A contract address must be ${ADDRESS_EXPECTED}. Copy the address from the chain's block explorer.`);
@@ -152,13 +152,13 @@ export async function moveCollection(
   return store.change((records) => {
     const record = records.find(({ id }) => id === collectionIdOf(contract));
     if (record === undefined)
-      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract. Link the contract instead.' });
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this contract. Link it instead.' });
     if (record.state === 'linked' && record.environmentId === environmentId) throw linkedHere();
     return { ...record, projectId, environmentId, state: 'linked' };
   });
 }
 
-/** @throws PublicError VALIDATION_ERROR for a chain that is not served, because nothing would be minted or indexed there */
+/** @throws PublicError VALIDATION_ERROR for a chain on which nothing would be minted or indexed */
 function assertServed({ chain }: Contract, servedChains: CollectionContext['servedChains']): void {
   if (servedChains == null || servedChains.includes(chain)) return;
   const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
@@ -176,7 +176,7 @@ async function changeOwn(
     const record = records.find((each) => each.id === id);
     // Only linkCollection may reveal that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
-    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project does not have this collection. Link the contract first.' });
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The project has not linked the contract. Link it first.' });
   });
 }
 

@@ -171,7 +171,8 @@ function createBoundFetch({ origins, timeoutMs }: { origins: readonly string[]; 
 async function request(address: string, options: RequestInit) {
   try {
     const response = await fetch(address, options);
-    return { status: response.status, headers: response.headers, bytes: await readAtMost(response, RESPONSE_BYTES_MAX) };
+    const { status, headers } = response;
+    return { status, headers, bytes: await readAtMost(response, RESPONSE_BYTES_MAX) };
   } catch (cause) {
     if (cause instanceof ProviderUnavailable) throw cause;
     throw new ProviderUnavailable('the provider does not respond');

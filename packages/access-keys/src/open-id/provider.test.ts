@@ -91,7 +91,7 @@ describe('the OpenID provider', () => {
     ['a response without the required issuer', () => ({ answer: { iss: null } })],
     ['a response with an invented code', () => ({ answer: { code: 'invented' } })],
     ['a response without a code', () => ({ answer: { code: null } })],
-    ['an access_denied response', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
+    ['a denied request', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
   ])('does not confirm %s', async (_, lies) => {
     const { signIn, faults, provider, request } = setUp();
     await provider.authorization(request());

@@ -81,7 +81,7 @@ export async function createProject({ store }: ProjectContext, wanted: NewProjec
   assertId(id);
   const name = toProjectName(wanted.name);
   return store.change((projects) => {
-    if (projects.some((project) => project.id === id)) throw conflict(`The project id ${id} is already in use or was used before.`, { id });
+    if (projects.some((project) => project.id === id)) throw conflict(`The project id ${id} was already used.`, { id });
     return makeProject({ id, name, environments: wanted.environments }, projects);
   });
 }

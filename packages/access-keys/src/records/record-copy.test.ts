@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { msUntilNextPoll, nextPoll } from './record-copy.ts';
 
-it('msUntilNextPoll returns the time until the next multiple of the interval, and never the same multiple twice', () => {
+it('msUntilNextPoll returns the time until the next multiple of the interval, never the same multiple twice', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10, max: 10_000 }),

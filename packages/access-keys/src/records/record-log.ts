@@ -147,7 +147,7 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
         if (record !== null) received.push({ record, partition, offset });
       }
       // Compaction retains the last record, so a read that ends earlier is incomplete.
-      if (next < range.end) throw new Error(`${kind.topic} was read only up to offset ${next} of ${range.end}: try again`);
+      if (next < range.end) throw new Error(`${kind.topic} was read only up to ${next} of ${range.end}: try again`);
       return received;
     },
   };

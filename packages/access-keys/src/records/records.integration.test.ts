@@ -62,7 +62,7 @@ const contentOf = (keyId: string, calls = 1) => ({
   createdAt: 1,
 });
 /** Simulates a process that crashes before it updates the store. */
-const crashing = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });
+const dying = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });
 
 describe.each([
   ['memory', openMemoryWorld, 100],
@@ -149,7 +149,7 @@ describe.each([
   it('include a change that reached only the log after the next sync', async () => {
     const { view, pair, put, store } = await setUp();
     await put('a', 1);
-    const killed = createRecordStore({ ...pair, view: { ...view, update: crashing(view).update } }, author);
+    const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
     await expect(killed.change(() => contentOf('a', 2))).rejects.toThrow(ViewFault);
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 1 }]);
     expect(await syncFromLog(pair)).toBe(1);
@@ -247,7 +247,7 @@ describe.each([
           if (after !== undefined) index.set(after.keyId, after);
         };
         const copy = openRecordCopy({ view, readEveryMs: 0, onChange });
-        const killed = createRecordStore({ ...pair, view: { ...view, update: crashing(view).update } }, author);
+        const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
         for (const [at, { name, keyId }] of acts.entries()) {
           if (name === 'put') await put(keyId, at);
           if (name === 'crash') await killed.change(() => contentOf(keyId, at)).catch(() => {});

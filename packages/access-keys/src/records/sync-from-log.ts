@@ -46,7 +46,7 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
       if (completeIn !== null && bounds.every((each) => each.start === each.end))
         await view.update({ changes: [], moves: [], completeIn: run });
       throw new LogLost(
-        `partition ${partition} of the log ends at offset ${end}, but was already read up to ${from}: nothing was changed`,
+        `partition ${partition} ends at offset ${end}, but was already read up to ${from}: nothing was changed`,
       );
     }
     if (from === end) continue;
@@ -60,8 +60,9 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
 }
 
 /**
- * Makes the view equal to the log. Safe at any time. @returns the last record of each id, and the number of view records
- * that were not in the log @throws LogLost without changing anything if the log is empty and the view is not
+ * Makes the view equal to the log. Safe at any time.
+ * @returns the last record of each id, and the number of view records that were not in the log
+ * @throws LogLost without changing anything if the log is empty and the view is not
  */
 export function rebuildRecords<R extends Change>({
   view,

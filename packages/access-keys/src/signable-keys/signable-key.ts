@@ -59,12 +59,12 @@ export async function createSignableKey(
   const pair = await makeSealedPair({ signerKey, environmentId });
   return store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
-      throw conflict('Another signable key in this environment already has this name. Choose another name.');
+      throw conflict('Another signable key in this environment has this name. Choose another name.');
     return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
   });
 }
 
-/** The signer rejects a disabled key, but its address keeps its roles. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
+/** The signer rejects disabled keys. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
 export const disableSignableKey = (context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> =>
   setState(context, key, 'disabled');
 
@@ -79,8 +79,8 @@ async function setState(
 ): Promise<SignableKeyRecord> {
   return store.change((records) => {
     const candidates = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
-    const address = parseAddress(key);
-    const record = candidates.find((each) => each.address === address) ?? candidates.find(({ name }) => name === key);
+    const byAddress = candidates.find(({ address }) => address === parseAddress(key));
+    const record = byAddress ?? candidates.find(({ name }) => name === key);
     const message = 'This environment does not have this signable key. Choose a key from the list.';
     if (record === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message });
     if (record.state === state)

@@ -141,7 +141,7 @@ describe('a signable key', () => {
         });
   });
 
-  it('is not created if sealing fails or ten keys are already being created, and errors contain no key material', async () => {
+  it('is not created if sealing fails or ten keys are being created, and errors contain no key material', async () => {
     const wrong = { ...makeSignerKeys().signerKey, x: 'AAAA' };
     const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: wrong, environmentId: 'e' }));
     const faults = (await Promise.allSettled(attempts)).map((each) => each.status === 'rejected' && each.reason);

@@ -62,7 +62,7 @@ export interface Signer {
     transaction: CallTransaction,
     options?: { readonly isOpen: boolean },
   ): Promise<SignedCall>;
-  /** Reseals a key for the newest private key; null if it already is. @throws SealRefused on a mismatch with the record */
+  /** Reseals a key for the newest private key; null if already done. @throws SealRefused for a mismatching record */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
