@@ -30,14 +30,14 @@ interface World {
 
 async function openRedisWorld(wallClockMs: () => number): Promise<World> {
   const namespace = `${base}${randomUUID()}:`;
-  const both = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
+  const stores = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
   opened.push(both);
-  return { ...both, empty: () => empty(namespace) };
+  return { ...stores, empty: () => empty(namespace) };
 }
 
 async function openMemoryWorld(wallClockMs: () => number): Promise<World> {
-  const both = createMemorySessions({ wallClockMs });
-  return { ...both, empty: async () => both.empty() };
+  const stores = createMemorySessions({ wallClockMs });
+  return { ...stores, empty: async () => stores.empty() };
 }
 
 const client = { userAgent: 'Firefox', address: '10.0.0.7' };
@@ -239,10 +239,10 @@ describe('session and token data in Redis', () => {
   });
 
   it('is unavailable while Redis is down, so every call throws', async () => {
-    const both = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
-    await expect(both.sessions.find('x')).rejects.toThrow();
-    await expect(both.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
-    await expect(both.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
-    await both.close();
+    const stores = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
+    await expect(stores.sessions.find('x')).rejects.toThrow();
+    await expect(stores.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
+    await expect(stores.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
+    await stores.close();
   });
 });

@@ -166,7 +166,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
     reporter.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
     return null;
   };
-  const fault = attempt(() => findFault(type, fields), 'fields cannot be read');
+  const fault = attempt(() => findFault(type, fields), 'fields are not readable');
   if (fault !== '') {
     reporter.reportInvalid(call, fault);
     return drop('invalid', fault);
@@ -428,7 +428,7 @@ function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientO
     onRejected: toReport<MessageRejection>(onRejected ?? ((report) => warn('The service rejected a message.', report))),
     // Withdrawn consent is not an error, and invalid calls are already logged.
     onDropped: toReport<DroppedMessages>(
-      onDropped ?? ((report) => ['consent', 'invalid'].includes(report.reason) || warn('Messages were dropped.', report)),
+      onDropped ?? ((drop) => ['consent', 'invalid'].includes(drop.reason) || warn('Messages were dropped.', drop)),
     ),
   };
 }

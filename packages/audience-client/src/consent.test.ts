@@ -86,7 +86,7 @@ it('lowering consent to anonymous removes user ids, identify and alias messages 
   expect(reports.dropped).toEqual([{ messageIds: [identified, linked], reason: 'consent' }]);
   expect([...service.stored.keys()]).toEqual([tracked, after]);
   const sent = JSON.stringify(service.requests);
-  for (const word of ['u-1', 'steam', 'Ada', '"full"']) expect(sent).not.toContain(word);
+  for (const value of ['u-1', 'steam', 'Ada', '"full"']) expect(sent).not.toContain(value);
 });
 
 it("anonymous consent also applies to an earlier page's stored messages", async () => {

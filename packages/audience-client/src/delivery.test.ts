@@ -148,10 +148,10 @@ it('a response that rejects all messages is reported per message', async () => {
 it('rejected messages are reported, the remaining messages are stored, and nothing is resent', async () => {
   const service = createService('some rejected');
   const { client, reports } = createClient(service);
-  const [bad, good] = [client.track('one'), client.track('two')];
+  const [rejected, stored] = [client.track('one'), client.track('two')];
   expect(await client.flush()).toBe(0);
-  expect(idsOf(reports.rejected)).toEqual([bad]);
-  expect([...service.stored.keys()]).toEqual([good]);
+  expect(idsOf(reports.rejected)).toEqual([rejected]);
+  expect([...service.stored.keys()]).toEqual([stored]);
   expect(service.requests.length).toBe(1);
 });
 

@@ -54,18 +54,18 @@ it('a game server receives a report of rejected messages, and all other messages
   // The client does not validate context values from the game.
   let context: object = { screenDensity: 'high' };
   const { client, rejected, dropped } = openClient({ context: () => context });
-  const bad = client.track('level_done');
+  const first = client.track('level_done');
   context = {};
-  const good = client.track('level_done');
+  const second = client.track('level_done');
   expect(await client.flush()).toBe(0);
   expect(rejected).toMatchObject([
-    { messageId: bad, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
+    { messageId: first, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
   ]);
-  await gateway.awaitIds([String(good)]);
+  await gateway.awaitIds([String(second)]);
   context = { screenDensity: 'high' };
-  const alone = client.track('level_done');
+  const third = client.track('level_done');
   expect(await client.close()).toBe(0);
-  expect(rejected[1]?.messageId).toBe(alone);
+  expect(rejected[1]?.messageId).toBe(third);
   expect(dropped).toEqual([]);
 });
 

@@ -52,7 +52,7 @@ it('the packed tarball installs offline into an empty project without any other 
   expect(readdirSync(join(game.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@playline']);
 });
 
-it('the packed tarball contains modules, types, scripts, source maps, README and licence, but no tests or sources', () => {
+it('the packed tarball contains modules, types, scripts, source maps, README and licence only', () => {
   const unexpected = game
     .files()
     .filter((file) => !/^dist\/.*\.(js|js\.map|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(file));
@@ -136,7 +136,7 @@ it('the installed package provides self-contained types that detect type errors'
   }
 });
 
-it.each(['script', 'module'])('the installed package runs with autocapture in a browser, loaded by %s', async (kind) => {
+it.each(['script', 'module'])('the installed package runs in a browser, loaded by %s', async (kind) => {
   const page = await openPage(kind);
   const id = await call(page, ({ client }) => client.track('level_done', { level: 3 }));
   await call(page, ({ client }) => client.flush());
@@ -148,7 +148,7 @@ it.each(['script', 'module'])('the installed package runs with autocapture in a 
   await page.context().close();
 });
 
-it('the installed package preserves user, registered properties and session across pages, and tracks history navigation', async () => {
+it('the installed package preserves user, properties and session across pages, and tracks navigation', async () => {
   const first = await openPage('script');
   await call(first, ({ client, history }) => {
     client.identify('u-1', { identityType: 'steam' });

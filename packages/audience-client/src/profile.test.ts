@@ -61,7 +61,7 @@ it('the client ignores invalid store entries that another script has written', a
   }
 });
 
-it('registered properties are added to all events of this and later pages, and call properties take precedence', async () => {
+it('registered properties are added to later events and pages, and call properties take precedence', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const { client } = createClient(service, { store });
   client.register({ build: '1.2', level: 1 });

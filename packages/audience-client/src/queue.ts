@@ -7,7 +7,7 @@ export interface Entry {
   readonly id: string;
   /** Key in the store. Keys sort by age. */
   readonly key: string;
-  /** Message as JSON. While `stored` is true, the JSON in the store takes precedence: another tab may have changed it. */
+  /** Message as JSON. While `stored` is true, the store takes precedence, because another tab may have changed it. */
   text: string;
   /** Size including the comma that follows in the batch. */
   bytes: number;
@@ -47,7 +47,7 @@ const BODY_END = ']}';
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
 interface State extends QueueOptions {
-  /** Oldest first. */
+  /** Entries, oldest first. */
   entries: Entry[];
   bytes: number;
   newest: number;
@@ -71,8 +71,8 @@ export function createQueue(options: QueueOptions) {
       trim(state);
     },
     /**
-     * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Entries
-     * in `leaving` requests are skipped. Entries in ordinary requests are not, so send those one at a time.
+     * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Skips
+     * entries in `leaving` requests, but not entries in other requests, so send the latter one at a time.
      */
     take: (limits: BatchLimits, leaving = false) => take(state, limits, leaving),
     /** Returns whether a full batch, or an entry up to `order`, is waiting. */
@@ -113,7 +113,7 @@ function insert(state: State, added: Pick<Entry, 'key' | 'text' | 'stored'>): En
 function load(state: State): void {
   const known = new Set(state.entries.map(({ key }) => key));
   const expired: Entry[] = [];
-  for (const { key, text, expired: isExpired } of state.storage.list()) {
+  for (const { key, text, isExpired } of state.storage.list()) {
     if (known.has(key)) continue;
     const entry = insert(state, { key, text, stored: true });
     if (isExpired) expired.push(entry);

@@ -78,7 +78,7 @@ export function createMessageStorage(store: AudienceStore, prefix: string) {
       const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));
       return keys.sort().flatMap((key) => {
         const text = attempt(() => store.get(key), null);
-        if (isValid(text)) return [{ key, text, expired: key < oldest }];
+        if (isValid(text)) return [{ key, text, isExpired: key < oldest }];
         remove(key);
         return [];
       });

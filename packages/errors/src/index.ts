@@ -22,12 +22,12 @@ export const ERRORS = {
     status: 401,
     message: 'The key is not valid for this operation.',
     cause: 'The key is malformed, unknown, replaced by a newer key, or of the wrong kind (publishable or secret).',
-    fix: 'Use the current key of the environment. Publishable keys send messages, secret keys erase data.',
+    fix: "Use the environment's current key. Publishable keys can send messages. Secret keys can erase data.",
     retry: false,
   },
   AUTHENTICATION_ERROR: {
     status: 403,
-    message: 'The key does not allow this.',
+    message: 'The key does not allow this operation.',
     cause: 'The key is not valid, or the resource belongs to another project.',
     fix: 'Use a key of the project that owns the resource.',
     retry: false,
@@ -49,7 +49,7 @@ export const ERRORS = {
   TOO_MANY_REQUESTS_ERROR: {
     status: 429,
     message: 'Too many requests at the moment.',
-    cause: 'The rate limit of the key is exhausted, or the service has reached its limit of unacknowledged data.',
+    cause: "The key's rate limit is exhausted, or the service has reached its limit of unacknowledged data.",
     fix: 'Send the same request again after the number of seconds in the `Retry-After` header.',
     retry: true,
   },
@@ -110,7 +110,7 @@ export interface PublicErrorOptions {
   /** Public message. Default: the message in the catalogue. */
   message?: string;
   details?: ErrorDetails | null;
-  /** Value of `Retry-After` for a 429, in whole seconds. Default: 1, because capacity is usually available by then. */
+  /** `Retry-After` of a 429, in whole seconds. Default: 1, because capacity is usually available by then. */
   retryAfterS?: number;
   /** Internal cause, which is logged but never sent to the caller. */
   cause?: unknown;

@@ -16,9 +16,9 @@ export const ACCOUNTS: RecordKind<AccountRecord> = {
 
 /** Finds a live or disabled account by the login that a person typed. */
 export function findByLogin(accounts: readonly AccountRecord[], login: string): AccountRecord | null {
-  const normalized = normalizeLogin(login);
+  const normalised = normalizeLogin(login);
   // Accounts without a login store '', so empty input must not match them.
-  return normalized === '' ? null : (accounts.find((account) => account.login === normalized) ?? null);
+  return normalised === '' ? null : (accounts.find((account) => account.login === normalised) ?? null);
 }
 
 /** @param passkeyId base64url */

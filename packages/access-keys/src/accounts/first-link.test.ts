@@ -11,15 +11,15 @@ describe('the link that creates the first administrator', () => {
     const text = await issueFirstLink(world);
     for (const _ of [1, 2]) expect(await isFirstLink(world, text)).toBe(true);
     const logins = ['ada', 'bob', 'eve'];
-    const all = await Promise.allSettled(logins.map((login) => accept(world, text, personOf(login))));
-    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
-    for (const each of all.slice(1)) expect(each).toMatchObject({ reason: { code: 'RESOURCE_NOT_FOUND' } });
+    const results = await Promise.allSettled(logins.map((login) => accept(world, text, personOf(login))));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    for (const each of results.slice(1)) expect(each).toMatchObject({ reason: { code: 'RESOURCE_NOT_FOUND' } });
     expect(await isFirstLink(world, text)).toBe(false);
-    const other = createWorld();
-    const late = await issueFirstLink(other);
-    other.clock.at += 15 * 60_000;
-    await expect(accept(other, late)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(other.latest()).toEqual([]);
+    const later = createWorld();
+    const expired = await issueFirstLink(later);
+    later.clock.at += 15 * 60_000;
+    await expect(accept(later, expired)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(later.latest()).toEqual([]);
   });
 
   it('stays valid after a failed attempt', async () => {

@@ -277,8 +277,8 @@ export function setRole(
     // Otherwise an owner could probe for existing account ids.
     if (roleIn(account, projectId) === null)
       assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
-    const others = account.roles.filter((each) => each.projectId !== projectId);
-    const roles: ProjectRole[] = role === null ? others : [...others, { projectId, role }];
+    const roles = account.roles.filter((each) => each.projectId !== projectId);
+    if (role !== null) roles.push({ projectId, role });
     return { ...account, roles };
   });
 }

@@ -15,6 +15,7 @@ import {
 import { isAtMost, ROLES } from './roles.ts';
 import { createWorld, personOf } from './test/world.ts';
 
+const FORBIDDEN = { code: 'AUTHENTICATION_ERROR' };
 const HOUR = 3_600_000;
 type World = ReturnType<typeof createWorld>;
 const client = { userAgent: '', address: '' };
@@ -87,16 +88,16 @@ describe('an invitation accepted by an existing account', () => {
     const { operator, addMember, clock, latest } = createWorld();
     const [ada, bob] = [await addMember('ada', 'analyst'), await addMember('bob', 'analyst')];
     const { text } = await invite(operator, to('owner'));
-    const all = await Promise.allSettled([
+    const results = await Promise.allSettled([
       joinInvitation(operator, { text, accountId: ada.id }),
       joinInvitation(operator, { text, accountId: bob.id }),
       acceptInvitation(operator, { text, person: personOf('eve') }),
     ]);
-    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
-    const [late, revoked] = [await invite(operator, to('owner')), await invite(operator, to('owner'))];
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    const [expired, revoked] = [await invite(operator, to('owner')), await invite(operator, to('owner'))];
     await revokeInvitation(operator, revoked.account.id);
     clock.at += 72 * HOUR;
-    for (const each of [late.text, revoked.text, text]) {
+    for (const each of [expired.text, revoked.text, text]) {
       expect(findJoinable(latest(), { text: each, accountId: bob.id }, clock.at)).toBeNull();
       await expect(joinInvitation(operator, { text: each, accountId: bob.id })).rejects.toMatchObject(badLink);
     }
@@ -114,9 +115,7 @@ describe('an invitation accepted by an existing account', () => {
     const ada = await addMember('ada', 'analyst');
     await disableAccount(operator, ada.id);
     const { text } = await invite(operator, to('owner'));
-    await expect(joinInvitation(operator, { text, accountId: ada.id })).rejects.toMatchObject({
-      code: 'AUTHENTICATION_ERROR',
-    });
+    await expect(joinInvitation(operator, { text, accountId: ada.id })).rejects.toMatchObject(FORBIDDEN);
     expect(findInvited(latest(), text, clock.at)).not.toBeNull();
   });
 

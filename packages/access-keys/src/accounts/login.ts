@@ -11,7 +11,7 @@ const CONTROL = /\p{C}/u;
 
 /** The stored form of a login: NFKC, lower case, trimmed. */
 export function normalizeLogin(login: string): string {
-  // Lower-casing can produce an unnormalized string, for example from a capital I with a dot.
+  // Lower-casing can produce an unnormalised string, for example from a capital I with a dot.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
 }
 

@@ -17,7 +17,7 @@ describe('a password', () => {
     expect(await hash(GOOD)).not.toBe(stored);
   });
 
-  it('is accepted in any Unicode normalization form, and other passwords are rejected', async () => {
+  it('is accepted in any Unicode normalisation form, and other passwords are rejected', async () => {
     const stored = await hash('Ångström 12345');
     expect(await passwords.verify(stored, 'Ångström 12345'.normalize('NFD'))).toBe(true);
     for (const wrong of ['ångström 12345', 'Ångström 1234', '', 'a'.repeat(100_000)])
@@ -32,8 +32,8 @@ describe('a password', () => {
   it('must have 12 to 256 characters', async () => {
     await expect(hash('a'.repeat(11))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     await expect(hash('😀'.repeat(257))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
-    for (const right of ['😀'.repeat(256), 'abcdefghijkl', '!"#%&/()=?+-'])
-      expect(await passwords.verify(await hash(right), right)).toBe(true);
+    for (const valid of ['😀'.repeat(256), 'abcdefghijkl', '!"#%&/()=?+-'])
+      expect(await passwords.verify(await hash(valid), valid)).toBe(true);
   });
 
   it.each([
@@ -57,8 +57,8 @@ describe('a password', () => {
 
   it('is hashed with a concurrency of two and a queue of 32, and further callers are refused', async () => {
     const stored = await hash(GOOD);
-    const all = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(stored, GOOD)));
-    const refused = all.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(stored, GOOD)));
+    const refused = results.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
     expect(refused).toHaveLength(6);
     for (const reason of refused) expect(reason).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 2 });
     expect(await passwords.verify(stored, GOOD)).toBe(true);

@@ -46,20 +46,20 @@ export function createPasswords(options: { readonly productName: string; readonl
   const runLimited = createConcurrencyLimiter(HASHING_LIMITS);
   return {
     hash: async ({ password, login }) => {
-      const normalized = password.normalize('NFKC');
-      assertPassword(normalized, [login, productName]);
+      const normalised = password.normalize('NFKC');
+      assertPassword(normalised, [login, productName]);
       const salt = randomBytes(SALT_BYTES);
-      const tag = await runLimited(() => derive(normalized, { salt, costs: defaultCosts, tagBytes: TAG_BYTES }));
+      const tag = await runLimited(() => derive(normalised, { salt, costs: defaultCosts, tagBytes: TAG_BYTES }));
       const { memory, passes, parallelism } = defaultCosts;
       return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${toText(salt)}$${toText(tag)}`;
     },
     verify: async (storedHash, password) => {
-      const normalized = password.normalize('NFKC');
-      const isPossible = normalized.length <= 2 * CHARACTERS_MAX;
+      const normalised = password.normalize('NFKC');
+      const isPossible = normalised.length <= 2 * CHARACTERS_MAX;
       const parsed = storedHash === null ? null : parseStoredHash(storedHash);
       const { salt, costs, tag } = parsed ?? { salt: randomBytes(SALT_BYTES), costs: defaultCosts, tag: null };
       const options = { salt, costs, tagBytes: tag?.length ?? TAG_BYTES };
-      const derived = await runLimited(() => derive(isPossible ? normalized : '', options));
+      const derived = await runLimited(() => derive(isPossible ? normalised : '', options));
       return isPossible && tag !== null && timingSafeEqual(derived, tag);
     },
   };

@@ -123,15 +123,15 @@ async function countTries(
 /** @throws PublicError see `signInByPassword` */
 async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: PasskeySignIn): Promise<SignedIn> {
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
-  const wrong = refused('The passkey is unknown, or the page was open too long. Try again.');
+  const failure = refused('The passkey is unknown, or the page was open too long. Try again.');
   const response = parsePasskeyResponse(sent);
-  if (response === null) throw wrong;
-  const taken = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
+  if (response === null) throw failure;
+  const challenge = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
   const account = findByPasskey(await parts.accounts(), response.id);
   const passkey = account?.passkeys.find(({ id }) => id === response.id);
-  if (taken === null || account === null || passkey === undefined || account.state !== 'live') throw wrong;
+  if (challenge === null || account === null || passkey === undefined || account.state !== 'live') throw failure;
   const verified = await parts.passkeys.verify(response, passkey);
-  if (verified === null) throw wrong;
+  if (verified === null) throw failure;
   await parts.noteUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
   return begin(parts, account, from);
 }
@@ -141,7 +141,7 @@ async function signInByOpenId(parts: SignInParts, { proof, ...from }: OpenIdProo
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
     throw refused(
-      'No account signs in with this identity. Request an invitation from an owner of your project or an administrator, or sign in another way and link the provider in your settings.',
+      'No account is linked to this identity. Ask a project owner or an administrator for an invitation, or sign in another way and link the provider in your settings.',
     );
   return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
 }
@@ -155,14 +155,14 @@ async function readPasskey(
   { response: sent, name }: NamedResponse,
 ) {
   const passkeyName = toPersonName(name);
-  const wrong = new PublicError('VALIDATION_ERROR', {
+  const failure = new PublicError('VALIDATION_ERROR', {
     message: 'The passkey was not created, or the page was open too long. Try again.',
   });
   const response = parsePasskeyResponse(sent);
-  if (response === null) throw wrong;
+  if (response === null) throw failure;
   const ownerId = await oneTimeTexts.take({ purpose: FOR_CREATION, text: response.challenge });
   const created = ownerId === null ? null : await passkeys.read(response);
-  if (ownerId === null || created === null) throw wrong;
+  if (ownerId === null || created === null) throw failure;
   return { ownerId, passkey: { ...created, name: passkeyName, createdAt: wallClockMs() } };
 }
 
@@ -228,7 +228,7 @@ export function addPasskey(
   return changeOwn(context, accountId, (account, accounts) => {
     assertNewPasskey(accounts, passkey);
     if (account.passkeys.length >= PASSKEYS_MAX)
-      throw conflict(`An account can have ${PASSKEYS_MAX} passkeys. Remove one first.`);
+      throw conflict(`An account can have at most ${PASSKEYS_MAX} passkeys. Remove a passkey first.`);
     return { ...account, passkeys: [...account.passkeys, passkey] };
   });
 }

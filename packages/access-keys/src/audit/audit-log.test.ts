@@ -39,7 +39,7 @@ describe('the audit log', () => {
   ])('rejects an entry whose %s is too long, without quoting the value', async (name, changes) => {
     const sent: unknown[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record) });
-    await expect(log.append({ ...entry, ...changes })).rejects.toThrow(`the ${name} of an audit entry is too long`);
+    await expect(log.append({ ...entry, ...changes })).rejects.toThrow(`the ${name} of the audit entry is too long`);
     expect(sent).toEqual([]);
   });
 });

@@ -32,11 +32,11 @@ export function createAuditLog({ schemaId, send, wallClockMs = Date.now }: Audit
   return {
     async append(entry) {
       const detail = JSON.stringify(entry.detail);
-      if (detail.length > DETAIL_CHARS_MAX) throw new RangeError('the detail of an audit entry is too long');
+      if (detail.length > DETAIL_CHARS_MAX) throw new RangeError('the detail of the audit entry is too long');
       const { actor, action, object, address, requestId, projectId, environmentId } = entry;
       const texts = { actor, action, object, address, requestId, projectId, environmentId };
       for (const [name, text] of Object.entries(texts))
-        if (text.length > TEXT_CHARS_MAX) throw new RangeError(`the ${name} of an audit entry is too long`);
+        if (text.length > TEXT_CHARS_MAX) throw new RangeError(`the ${name} of the audit entry is too long`);
       const record: AuditEntryRecord = { ...texts, entryId: randomUUID(), happenedAt: wallClockMs(), detail };
       await send({ key: Buffer.from(projectId), value: frameRecord(schemaId, auditEntryCodec.encode(record)) });
     },

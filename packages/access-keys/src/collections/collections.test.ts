@@ -15,10 +15,12 @@ import {
   unlinkCollection,
 } from './collection.ts';
 
+const CONFLICT = { code: 'CONFLICT_ERROR' };
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };
-const own = { projectId: 'own', environmentId: 'own-production', name: 'Swords' };
-const stranger = { projectId: 'stranger', environmentId: 'stranger-production', name: 'Shields' };
+const owner = { projectId: 'owner', environmentId: 'owner-production', name: 'Swords' };
+const rival = { projectId: 'rival', environmentId: 'rival-production', name: 'Shields' };
 
 function setUp() {
   const [view, log] = [createMemoryRecords(COLLECTIONS), createMemoryRecordLog<CollectionRecord>()];
@@ -29,50 +31,46 @@ function setUp() {
 describe('a collection', () => {
   it('stores the chain, the lower-case contract address and the author of the link', async () => {
     const { store } = setUp();
-    expect(await linkCollection({ store }, { ...contract, ...own, name: '  Swords ' })).toMatchObject({
-      ...own,
+    expect(await linkCollection({ store }, { ...contract, ...owner, name: '  Swords ' })).toMatchObject({
+      ...owner,
       id: `demo-chain:${contractAddress.toLowerCase()}`,
       contractAddress: contractAddress.toLowerCase(),
       state: 'linked',
       revision: 1,
       changedBy: 'ada',
     });
-    expect(await linkCollection({ store }, { ...contract, ...stranger, chain: 'other' })).toMatchObject(stranger);
+    expect(await linkCollection({ store }, { ...contract, ...rival, chain: 'other' })).toMatchObject(rival);
   });
 
   it('belongs to one project, and an error does not reveal which project', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...stranger });
-    const refused = await linkCollection({ store }, { ...contract, ...own }).catch((fault) => fault);
-    expect(refused).toMatchObject({ code: 'CONFLICT_ERROR' });
-    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/stranger|Shields/);
+    await linkCollection({ store }, { ...contract, ...rival });
+    const refused = await linkCollection({ store }, { ...contract, ...owner }).catch((fault) => fault);
+    expect(refused).toMatchObject(CONFLICT);
+    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/rival|Shields/);
     for (const change of [unlinkCollection, renameCollection, relinkCollection])
-      await expect(change({ store }, { ...contract, ...own })).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(collectionsOf(await store.readAll(), 'own')).toEqual([]);
+      await expect(change({ store }, { ...contract, ...owner })).rejects.toMatchObject(NOT_FOUND);
+    expect(collectionsOf(await store.readAll(), 'owner')).toEqual([]);
   });
 
   it('can be linked by another project after it is unlinked', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...own });
-    await unlinkCollection({ store }, { ...contract, ...own });
-    await expect(unlinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
-      code: 'CONFLICT_ERROR',
-    });
-    expect(await linkCollection({ store }, { ...contract, ...stranger })).toMatchObject({ ...stranger, revision: 3 });
-    await expect(relinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
-      code: 'RESOURCE_NOT_FOUND',
-    });
+    await linkCollection({ store }, { ...contract, ...owner });
+    await unlinkCollection({ store }, { ...contract, ...owner });
+    await expect(unlinkCollection({ store }, { ...contract, ...owner })).rejects.toMatchObject(CONFLICT);
+    expect(await linkCollection({ store }, { ...contract, ...rival })).toMatchObject({ ...rival, revision: 3 });
+    await expect(relinkCollection({ store }, { ...contract, ...owner })).rejects.toMatchObject(NOT_FOUND);
   });
 
   it("keeps its name when linked again, and can move between the project's environments", async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...own });
-    await renameCollection({ store }, { ...contract, ...own, name: 'Axes' });
-    await unlinkCollection({ store }, { ...contract, ...own });
-    const elsewhere = { ...contract, projectId: 'own', environmentId: 'own-development' };
-    const linked = { name: 'Axes', state: 'linked', environmentId: 'own-development' };
+    await linkCollection({ store }, { ...contract, ...owner });
+    await renameCollection({ store }, { ...contract, ...owner, name: 'Axes' });
+    await unlinkCollection({ store }, { ...contract, ...owner });
+    const elsewhere = { ...contract, projectId: 'owner', environmentId: 'owner-development' };
+    const linked = { name: 'Axes', state: 'linked', environmentId: 'owner-development' };
     expect(await relinkCollection({ store }, elsewhere)).toMatchObject(linked);
-    await expect(relinkCollection({ store }, elsewhere)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    await expect(relinkCollection({ store }, elsewhere)).rejects.toMatchObject(CONFLICT);
   });
 
   it.each([
@@ -86,7 +84,7 @@ describe('a collection', () => {
     ['a name of 201 characters', { name: 'a'.repeat(201) }],
   ])('cannot be linked with %s', async (_what, wrong) => {
     const { store, log } = setUp();
-    const refused = linkCollection({ store }, { ...contract, ...own, ...wrong });
+    const refused = linkCollection({ store }, { ...contract, ...owner, ...wrong });
     await expect(refused).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     expect(log.appended).toEqual([]);
   });
@@ -130,29 +128,29 @@ describe('createIsUnlinked', () => {
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own', requestedAt: 1_000 };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner', requestedAt: 1_000 };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);
     };
     await expectAfter(false);
-    await linkCollection({ store }, { ...contract, ...own });
+    await linkCollection({ store }, { ...contract, ...owner });
     await expectAfter(false);
-    await unlinkCollection({ store }, { ...contract, ...own });
+    await unlinkCollection({ store }, { ...contract, ...owner });
     await expectAfter(true);
-    await relinkCollection({ store }, { ...contract, ...own });
+    await relinkCollection({ store }, { ...contract, ...owner });
     await expectAfter(false);
-    await moveCollection({ store }, { ...contract, ...stranger });
+    await moveCollection({ store }, { ...contract, ...rival });
     await expectAfter(true);
   });
 
   it('returns false for a request that may be newer than the copy', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...stranger });
-    await unlinkCollection({ store }, { ...contract, ...stranger });
+    await linkCollection({ store }, { ...contract, ...rival });
+    await unlinkCollection({ store }, { ...contract, ...rival });
     const copy = { records: await store.readAll(), ageMs: 5_000 };
     const isUnlinked = createIsUnlinked(copy, () => 100_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own' };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner' };
     expect(isUnlinked({ ...owned, requestedAt: 94_000 })).toBe(false);
     expect(isUnlinked({ ...owned, requestedAt: 92_000 })).toBe(true);
   });

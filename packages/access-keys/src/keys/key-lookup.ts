@@ -68,7 +68,7 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
     if (key?.revokedAt === null && copy.isTrusted) return key;
     if (key !== undefined && key.revokedAt !== null) return null;
     if (key === undefined && fault === undefined) return null;
-    throw new KeyStoreFault(`${options.view.kind.name} cannot be read from Redis`, { cause: fault });
+    throw new KeyStoreFault(`the ${options.view.kind.name} cannot be read from Redis`, { cause: fault });
   };
   return {
     find: (text, isWellFormed) => {

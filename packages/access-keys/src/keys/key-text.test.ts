@@ -60,7 +60,7 @@ describe('a key', () => {
       for (const character of key.slice(11, 41)) counts.set(character, (counts.get(character) ?? 0) + 1);
     }
     expect(counts.size).toBe(62);
-    // 120,000 draws: 1,935 per character, standard deviation 44. Modulo bias would favor eight characters by 25 %.
+    // 120,000 draws: 1,935 per character, standard deviation 44. Modulo bias would favour eight characters by 25 %.
     for (const count of counts.values()) expect(Math.abs(count - 1935)).toBeLessThan(300);
   });
 

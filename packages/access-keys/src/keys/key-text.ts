@@ -84,11 +84,11 @@ function randomBase62(characters: number): string {
 }
 
 function checksumOf(head: string): string {
-  let rest = crc32(head);
+  let remainder = crc32(head);
   let text = '';
   for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
-    text = BASE62[rest % BASE62.length] + text;
-    rest = Math.floor(rest / BASE62.length);
+    text = BASE62[remainder % BASE62.length] + text;
+    remainder = Math.floor(remainder / BASE62.length);
   }
   return text;
 }

@@ -17,6 +17,7 @@ import {
 } from './access-key.ts';
 import { hashKey } from './key-text.ts';
 
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 const prefix = 'svcapik';
 const ada = { changedBy: 'ada', requestId: 'r-1' };
 const wanted: NewKey = { projectId: 'p', environmentId: 'p-test', environment: 'production', kind: 'publishable' };
@@ -99,7 +100,7 @@ describe('environment keys', () => {
     expect(await revokeKey(context, wanted)).toMatchObject({ keyId: record.keyId, revokedAt: expect.any(Number) });
     expect(findLiveKey(await store.readAll(), wanted)).toBeNull();
     for (const change of [refreshKey, revokeKey])
-      await expect(change(context, wanted)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+      await expect(change(context, wanted)).rejects.toMatchObject(NOT_FOUND);
     await createKey(context, wanted);
   });
 
@@ -134,8 +135,6 @@ describe('environment keys', () => {
     const next = await refreshKey(context, wanted);
     expect(next.record.origins).toEqual(['https://game.example']);
     await revokeKey(context, wanted);
-    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject({
-      code: 'RESOURCE_NOT_FOUND',
-    });
+    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject(NOT_FOUND);
   });
 });

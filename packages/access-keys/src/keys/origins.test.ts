@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { ORIGINS_MAX, parseOrigins } from './access-key.ts';
 
 describe('origins', () => {
-  it('are normalized to the form browsers send, without duplicates', () => {
+  it('are normalised to the form browsers send, without duplicates', () => {
     const origin = fc.webUrl({ validSchemes: ['http', 'https'] }).map((text) => new URL(text).origin);
     fc.assert(
       fc.property(origin, (text) => {
@@ -18,7 +18,7 @@ describe('origins', () => {
     ['http://localhost:5173', 'http://localhost:5173'],
     ['http://[::1]:80/', 'http://[::1]'],
     ['https://b\u00fccher.example', 'https://xn--bcher-kva.example'],
-  ])('%s is normalized to %s', (text, origin) => {
+  ])('%s is normalised to %s', (text, origin) => {
     expect(parseOrigins([text])).toEqual([origin]);
   });
 

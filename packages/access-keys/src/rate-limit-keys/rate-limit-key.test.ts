@@ -9,6 +9,7 @@ import {
   revokeRateLimitKey,
 } from './rate-limit-key.ts';
 
+const CONFLICT = { code: 'CONFLICT_ERROR' };
 const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };
 const guess = () => createRateLimitKeyText(prefix);
@@ -63,9 +64,7 @@ describe('the rate limit key finder', () => {
     await revokeRateLimitKey(context, created.record.keyId);
     world.now = 1002;
     expect(await find(next.key)).toBeNull();
-    await expect(refreshRateLimitKey(context, { keyId: created.record.keyId })).rejects.toMatchObject({
-      code: 'CONFLICT_ERROR',
-    });
+    await expect(refreshRateLimitKey(context, { keyId: created.record.keyId })).rejects.toMatchObject(CONFLICT);
     await expect(revokeRateLimitKey(context, 'unknown')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 

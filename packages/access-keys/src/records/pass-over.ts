@@ -117,7 +117,7 @@ export function passOverRecord<R extends Change>(
       environmentId: '',
       address: '',
       requestId: author.requestId,
-      detail: { reason: found.reason, kept: kept === null ? 'nothing' : 'the record before it' },
+      detail: { reason: found.reason, kept: kept === null ? 'nothing' : 'the previous record' },
     });
     const next = kept && { ...kept, ...author, revision: kept.revision + 1, changedAt: Date.now() };
     const value = next && frameRecord(schemaId, view.kind.codec.encode(next));

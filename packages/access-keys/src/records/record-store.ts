@@ -80,9 +80,11 @@ async function findWinner<R extends Change>(
 ): Promise<R | null> {
   const start = bounds.find((each) => each.partition === partition)?.end ?? 0;
   if (start >= offset) return null;
-  const others = (await log.read({ partition, start, end: offset })).map((received) => received.record);
-  const rivals = others.filter((other) => kind.idOf(other) === kind.idOf(record) && other.revision >= record.revision);
-  return rivals.toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
+  const intervening = (await log.read({ partition, start, end: offset })).map((received) => received.record);
+  const competing = intervening.filter(
+    (each) => kind.idOf(each) === kind.idOf(record) && each.revision >= record.revision,
+  );
+  return competing.toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
 }
 
 /** Appends the winner again after the losing record, because compaction retains the last record. */

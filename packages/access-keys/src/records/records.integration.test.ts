@@ -205,10 +205,10 @@ describe.each([
   it('match the log after a rebuild', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
-    const stranger = { ...log.appended[0]!, keyId: 'stranger' };
+    const unlogged = { ...log.appended[0]!, keyId: 'unlogged' };
     const newer = { ...log.appended[0]!, revision: 9 };
-    const strangers = [stranger, newer].map((record) => ({ record, partition: 0, offset: 7 }));
-    await view.update({ changes: strangers, moves: [{ partition: 0, from: 1, to: 9 }], completeIn: null });
+    const extra = [unlogged, newer].map((record) => ({ record, partition: 0, offset: 7 }));
+    await view.update({ changes: extra, moves: [{ partition: 0, from: 1, to: 9 }], completeIn: null });
     await expect(syncFromLog(pair)).rejects.toThrow(LogLost);
     expect(await rebuildRecords(pair)).toEqual({ records: log.appended, removed: 2 });
     expect((await view.readSince(null)).records).toEqual(log.appended);

@@ -37,7 +37,7 @@ interface Missing {
 
 async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Promise<Missing | null> {
   const { run, completeIn, offsets } = await view.status();
-  const behind: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
+  const outdated: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
   const bounds = await log.bounds();
   for (const { partition, start, end } of bounds) {
     const from = offsets.get(partition) ?? null;
@@ -50,13 +50,13 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
       );
     }
     if (from === end) continue;
-    behind.push({
+    outdated.push({
       range: { partition, start: Math.max(from ?? start, start), end },
       move: { partition, from, to: end },
     });
   }
-  if (behind.length === 0 && completeIn === run) return null;
-  return { run, ranges: behind.map(({ range }) => range), moves: behind.map(({ move }) => move) };
+  if (outdated.length === 0 && completeIn === run) return null;
+  return { run, ranges: outdated.map(({ range }) => range), moves: outdated.map(({ move }) => move) };
 }
 
 /**

@@ -12,7 +12,7 @@ export interface PairRequest {
 export interface SealedPair {
   /** `0x` and 40 lower-case hexadecimal digits. */
   readonly address: string;
-  /** Compact JWE that only the signer can open. */
+  /** Compact JWE that only the signer can decrypt. */
   readonly sealed: string;
 }
 
@@ -47,11 +47,11 @@ async function runPairProcess(request: PairRequest): Promise<SealedPair> {
   // If the child exits before reading its input, the exit code reports the failure.
   child.stdin.on('error', () => {});
   child.stdin.end(JSON.stringify(request));
-  const ended = new Promise<number | null>((done, fail) => {
+  const exited = new Promise<number | null>((done, fail) => {
     child.once('error', fail);
     child.once('close', done);
   });
-  const [output, fault, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  const [output, fault, code] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
   if (code !== 0) throw new Error(`no key pair was created: ${/^\w{1,40}$/.exec(fault)?.[0] ?? `exit code ${code}`}`);
   return toPair(output, request);
 }

@@ -59,7 +59,7 @@ export async function createSignableKey(
   const pair = await makeSealedPair({ signerKey, environmentId });
   return store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
-      throw conflict('Another signable key in this environment has this name. Choose another name.');
+      throw conflict('The environment already has a signable key with this name.');
     return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
   });
 }

@@ -28,6 +28,8 @@ import {
   toShownSignableKey,
 } from './signable-key.ts';
 
+const INVALID = { code: 'VALIDATION_ERROR' };
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 function makeSignerKeys() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jwk = privateKey.export({ format: 'jwk' });
@@ -108,20 +110,18 @@ describe('a signable key', () => {
     const { context, record, signer } = await setUp();
     const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
     await expect(signer.signTransaction(disabled, CALL)).rejects.toThrow(SealRefused);
-    const ended = await signer.signTransaction(disabled, CALL, { isOpen: true });
-    expect(ended).toEqual(await signer.signTransaction(record, CALL));
+    const completed = await signer.signTransaction(disabled, CALL, { isOpen: true });
+    expect(completed).toEqual(await signer.signTransaction(record, CALL));
   });
 
   it('has a unique name within its environment', async () => {
     const { context } = await setUp();
-    const again = createSignableKey(context, { ...production, name: ' Minter' });
-    await expect(again).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    const duplicate = createSignableKey(context, { ...production, name: ' Minter' });
+    await expect(duplicate).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     const other = { projectId: 'p', environmentId: 'p-development', name: 'Minter' };
     expect(await createSignableKey(context, other)).toMatchObject(other);
     for (const name of ['', ' ', 'a'.repeat(201)])
-      await expect(createSignableKey(context, { ...production, name })).rejects.toMatchObject({
-        code: 'VALIDATION_ERROR',
-      });
+      await expect(createSignableKey(context, { ...production, name })).rejects.toMatchObject(INVALID);
   });
 
   it('cannot sign messages while disabled, and is found by name or address only in its environment', async () => {
@@ -131,19 +131,14 @@ describe('a signable key', () => {
     const named = { ...production, key: record.address.toUpperCase().replace('0X', '0x') };
     await expect(disableSignableKey(context, named)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     expect(await enableSignableKey(context, named)).toMatchObject({ state: 'live', revision: 3 });
-    for (const stranger of [
-      { ...production, projectId: 'q' },
-      { ...production, environmentId: 'p-development' },
-    ])
+    for (const change of [{ projectId: 'q' }, { environmentId: 'p-development' }])
       for (const key of [record.address, 'Minter'])
-        await expect(disableSignableKey(context, { ...stranger, key })).rejects.toMatchObject({
-          code: 'RESOURCE_NOT_FOUND',
-        });
+        await expect(disableSignableKey(context, { ...production, ...change, key })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is not created if sealing fails or ten keys are being created, and errors contain no key material', async () => {
-    const wrong = { ...makeSignerKeys().signerKey, x: 'AAAA' };
-    const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: wrong, environmentId: 'e' }));
+  it('is not created if sealing fails or ten keys are being created, and errors contain no secrets', async () => {
+    const invalid = { ...makeSignerKeys().signerKey, x: 'AAAA' };
+    const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: invalid, environmentId: 'e' }));
     const faults = (await Promise.allSettled(attempts)).map((each) => each.status === 'rejected' && each.reason);
     for (const fault of faults.slice(0, 10)) expect(fault.message).toMatch(/^no key pair was created: \w+$/);
     for (const fault of faults.slice(10))
@@ -166,24 +161,24 @@ describe('a signer', () => {
   it("rejects another address's private key and invalid bytes", async () => {
     const { record, signer, signerKey } = await setUp();
     const claims = { environmentId: record.environmentId, address: record.address };
-    const other = Buffer.from(generatePrivateKey().slice(2), 'hex');
-    for (const bytes of [other, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
+    const otherKey = Buffer.from(generatePrivateKey().slice(2), 'hex');
+    for (const bytes of [otherKey, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
       const sealed = await seal(bytes, signerKey, claims);
       const refused = await signer.signMessage({ ...record, sealed }, 'm').catch((fault) => fault);
       expect(refused).toBeInstanceOf(SealRefused);
-      expect(`${refused.message} ${refused.cause}`).not.toContain(other.toString('hex'));
+      expect(`${refused.message} ${refused.cause}`).not.toContain(otherKey.toString('hex'));
     }
   });
 
   it('rejects a sealed key with an unknown format or algorithm, or for another signer', async () => {
     const { record, signer, signerKey } = await setUp();
     const claims = { environmentId: record.environmentId, address: record.address };
-    const stranger = makeSignerKeys().signerKey;
+    const otherSignerKey = makeSignerKeys().signerKey;
     const texts = [
       ...['', 'a.b.c.d.e', record.sealed.slice(0, -1), `${record.sealed}.e`],
       await seal(Buffer.alloc(32, 1), signerKey, { ...claims, enc: 'A128GCM' }),
       await seal(Buffer.alloc(32, 1), signerKey, { ...claims, cty: 'x' }),
-      await seal(Buffer.alloc(32, 1), stranger, claims),
+      await seal(Buffer.alloc(32, 1), otherSignerKey, claims),
     ];
     for (const sealed of texts)
       await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(SealRefused);
@@ -198,13 +193,13 @@ describe('a signer', () => {
     expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'resealed' });
     const [resealed] = await store.readAll();
     expect(resealed).toMatchObject({ revision: 2, address: record.address });
-    const alone = createSigner({ privateKeys: [newest.key] });
-    expect(await alone.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
-    await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
+    const newestOnly = createSigner({ privateKeys: [newest.key] });
+    expect(await newestOnly.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
+    await expect(newestOnly.signMessage(record, 'm')).rejects.toThrow('does not have');
     expect(await resealSignableKey({ store, signer: both }, resealed!)).toEqual({ kind: 'newest' });
     // The record has changed since it was read.
     expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'changed' });
-    expect(await resealSignableKey({ store, signer: alone }, record)).toMatchObject({ kind: 'refused' });
+    expect(await resealSignableKey({ store, signer: newestOnly }, record)).toMatchObject({ kind: 'refused' });
   });
 });
 
@@ -220,11 +215,11 @@ describe('signer settings', () => {
     const { jwk } = makeSignerKeys();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
     const secp = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' });
-    for (const wrong of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
-      expect(() => parseSignerPublicKey(JSON.stringify(wrong))).toThrow(/^(?!.*"?d"?:).*$/);
+    for (const invalid of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
+      expect(() => parseSignerPublicKey(JSON.stringify(invalid))).toThrow(/^(?!.*"?d"?:).*$/);
     expect(() => parseSignerPublicKey(JSON.stringify(jwk))).toThrow('private key');
-    for (const wrong of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
-      const parse = () => parseSignerKeys(JSON.stringify(wrong));
+    for (const invalid of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
+      const parse = () => parseSignerKeys(JSON.stringify(invalid));
       expect(parse).toThrow(/^(?!.*[A-Za-z0-9_-]{20}).*$/);
     }
   });

@@ -82,7 +82,7 @@ export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
 /** @param privateKeys newest first; keys are sealed for the newest private key */
 export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
   const [newest] = privateKeys;
-  if (newest === undefined) throw new Error('a signer needs at least one key');
+  if (newest === undefined) throw new Error('a signer requires at least one private key');
   const open = (record: SignableKeyRecord) => openSealed(record, privateKeys);
   return {
     sealsTo: newest.publicKey,

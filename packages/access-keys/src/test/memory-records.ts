@@ -30,7 +30,7 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
     kind,
     status: async () => ({ run: String(state.run), completeIn: state.completeIn, offsets: new Map(offsets) }),
     readSince: async (known) => {
-      if (state.completeIn !== String(state.run)) throw new IncompleteViewFault(`the store has lost ${kind.name}`);
+      if (state.completeIn !== String(state.run)) throw new IncompleteViewFault(`the ${kind.name} are incomplete`);
       const version = String(state.version);
       const isWhole = known !== version;
       return { version, isWhole, records: isWhole ? [...records.values()].map(({ record }) => record) : [] };

@@ -155,13 +155,13 @@ export function createUsageCounter(options: { keysMax?: number; wallClockMs?: ()
       entry.lastRefusal = { at: entry.lastUsedAt, reason, traceId };
     },
     take() {
-      const taken = [...entries.values()];
+      const counted = [...entries.values()];
       const takenAt = wallClockMs();
       // Use the minute in the middle of the interval, because timers fire early or late.
-      const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: taken.map(toKeyCounts), lost };
+      const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: counted.map(toKeyCounts), lost };
       entries = new Map();
       [lost, sinceAt] = [0, takenAt];
-      return { ...counts, environments: toEnvironments(taken) };
+      return { ...counts, environments: toEnvironments(counted) };
     },
   };
 }

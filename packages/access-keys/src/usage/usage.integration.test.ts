@@ -61,7 +61,7 @@ describe.each([
     expect(found.get('unknown')).toEqual(NO_USE);
   });
 
-  it('drops counts after an hour, but keeps the last use and refusal', async () => {
+  it('excludes counts older than an hour, but retains the last use and refusal', async () => {
     const { usage, clock } = await setUp();
     const lastRefusal = { at: START, reason: 'VALIDATION_ERROR', traceId: 't' };
     await usage.add({ minuteAt: START, keys: [countsOf('k', { refusals: 1, lastRefusal })], environments: [] });
@@ -78,9 +78,9 @@ describe.each([
 
   it('returns all minutes of the requested environments only, oldest first', async () => {
     const { usage, clock } = await setUp();
-    const of = (environmentId: string, accepted: number, rejected: number) => ({ environmentId, accepted, rejected });
-    await usage.add({ minuteAt: START, keys: [], environments: [of('demo', 10, 0), of('demo-2', 1, 1)] });
-    await usage.add({ minuteAt: START + 2 * MINUTE_MS, keys: [], environments: [of('demo', 50, 20)] });
+    const toCounts = (id: string, accepted: number, rejected: number) => ({ environmentId: id, accepted, rejected });
+    await usage.add({ minuteAt: START, keys: [], environments: [toCounts('demo', 10, 0), toCounts('demo-2', 1, 1)] });
+    await usage.add({ minuteAt: START + 2 * MINUTE_MS, keys: [], environments: [toCounts('demo', 50, 20)] });
     clock.now = START + 3 * MINUTE_MS + 5;
     const found = await usage.readEnvironments(['demo', 'demo-2', 'none'], 4);
     const shown = (id: string) => found.get(id)?.map(({ accepted, rejected }) => [accepted, rejected]);
@@ -158,8 +158,9 @@ describe('key usage in Redis', () => {
 
 describe('toEnvironmentRate', () => {
   it('uses only complete minutes, and returns 0 if there are no messages', () => {
-    const of = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
-    expect(toEnvironmentRate([of(60, 20), of(60, 20), of(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
-    expect(toEnvironmentRate([of(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });
+    const toMinute = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
+    const minutes = [toMinute(60, 20), toMinute(60, 20)];
+    expect(toEnvironmentRate([...minutes, toMinute(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
+    expect(toEnvironmentRate([toMinute(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });
   });
 });

@@ -267,7 +267,7 @@ it('every session has exactly one start and one end, for any sequence of actions
       const idsOf = (messages: Message[]) => messages.map(({ sessionId }) => sessionId).sort();
       expect(new Set(idsOf(starts)).size).toBe(starts.length);
       expect(idsOf(ends)).toEqual(idsOf(starts));
-      for (const one of events) expect(idsOf(starts)).toContain(one.sessionId);
+      for (const { sessionId } of events) expect(idsOf(starts)).toContain(sessionId);
       for (const { client } of all) await client.close();
     }),
     { numRuns: 60 },

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** Ways in which the provider misbehaves. Absent members mean correct behavior. */
+/** Ways in which the provider misbehaves. Absent members mean correct behaviour. */
 export interface Lies {
   /** Overrides metadata members. */
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -14,7 +14,7 @@ export interface Lies {
   /** Overrides token header members. */
   readonly header?: Readonly<Record<string, unknown>>;
   /** Signs the token with an unpublished key, or not at all. */
-  readonly signature?: 'of another key' | 'none';
+  readonly signature?: 'another key' | 'none';
   /** Replaces every response with silence, this status, or a redirect to this URL. */
   readonly instead?: 'silence' | number | URL;
 }
