@@ -63,7 +63,7 @@ export function assertAllowed(
   if (actorId === null) return;
   const account = accounts.find(({ id }) => id === actorId);
   if (account !== undefined && mayDo({ account, ...wanted })) return;
-  const message = 'You do not have permission to do this. Ask a project owner or an administrator.';
+  const message = 'You do not have permission to do this. Contact a project owner or an administrator.';
   throw forbidden(message, { action: wanted.action });
 }
 
@@ -90,7 +90,7 @@ const isOwner = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): bo
 
 /** Used, revoked, expired and unknown links all return the same error, which does not reveal the reason. */
 export const invalidLink = () =>
-  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used or has expired. Request a new link.' });
+  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used or has expired. Request another link.' });
 
 type Details = Readonly<Record<string, string>>;
 export const conflict = (message: string, details: Details = {}) =>

@@ -52,7 +52,7 @@ export interface Invitation {
   readonly isAdministrator: boolean;
 }
 
-/** An account that nobody has accepted yet, and the secret of its link, which is returned only once. */
+/** An invited account, and the secret of its link, which is returned only once. */
 export interface Invited {
   readonly account: AccountRecord;
   /** 256 bits, base64url. */
@@ -207,7 +207,7 @@ export function assertNewOpenId(accounts: readonly AccountRecord[], openId: Open
     throw conflict('Another account already signs in with this provider identity.');
 }
 
-const hasAdministratorAlready = () => conflict('An administrator already exists. Request an invitation.');
+const hasAdministratorAlready = () => conflict('The installation has an administrator. Request an invitation.');
 
 /** Lifetime of the first administrator's link. */
 export const FIRST_LINK_LIFETIME_S = 15 * 60;

@@ -4,7 +4,7 @@ const LOGIN_CHARACTERS_MIN = 3;
 /** Maximum length of an email address. */
 const LOGIN_CHARACTERS_MAX = 254;
 const NAME_CHARACTERS_MAX = 200;
-/** Invisible characters could make two logins look identical. */
+/** Invisible characters could make two logins appear identical. */
 const INVISIBLE = /[\p{C}\p{Z}]/u;
 /** Line breaks, and control characters for terminals and text direction. */
 const CONTROL = /\p{C}/u;

@@ -19,14 +19,14 @@ const ADDRESS_TRIES_MAX = 50;
 const CHALLENGES_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
-/** Limited, because the settings page reads all sessions of an account at once. */
+/** Limited, because the settings page reads all sessions of an account together. */
 const SESSIONS_MAX = 50;
 
 const FOR_SIGN_IN = 'passkey-sign-in';
 const FOR_CREATION = 'passkey-creation';
 
 export interface SignInParts {
-  /** @throws if the accounts cannot be read, in which case nobody can sign in */
+  /** @throws if the accounts cannot be read, in which case sign-in is impossible */
   readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
@@ -141,7 +141,7 @@ async function signInByOpenId(parts: SignInParts, { proof, ...from }: OpenIdProo
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
     throw refused(
-      'No account is linked to this identity. Ask a project owner or an administrator for an invitation, or sign in another way and link the provider in your settings.',
+      'No account is linked to this identity. Request an invitation from a project owner or an administrator, or sign in another way and link the provider in your settings.',
     );
   return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
 }

@@ -176,7 +176,7 @@ async function changeOwn(
     const record = records.find((each) => each.id === id);
     // Only linkCollection may reveal that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
-    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The project has not linked the contract. Link it first.' });
+    throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection. Link it first.' });
   });
 }
 
@@ -185,5 +185,5 @@ const linkedHere = () => conflict('This project has already linked the contract.
 /** Does not reveal which project has linked the contract. */
 const linkedElsewhere = () =>
   conflict(
-    'Another project has already linked this contract. If the contract is yours, ask an administrator of this installation to move it to your project.',
+    'Another project has already linked this contract. If you own the contract, have an administrator of this installation move it to your project.',
   );

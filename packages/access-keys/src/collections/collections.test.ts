@@ -128,7 +128,7 @@ describe('createIsUnlinked', () => {
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner', requestedAt: 1_000 };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner', requestedAt: 0 };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);

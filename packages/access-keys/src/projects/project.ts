@@ -71,7 +71,7 @@ const NAME = /^[a-z0-9_-]+$/;
 const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
 /** Leaves 12 characters for the `-development` suffix. */
 export const PROJECT_ID_CHARACTERS_MAX = 52;
-/** Excludes characters that look alike. 12 characters encode 60 bits. */
+/** Excludes easily confused characters. 12 characters encode 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const OPAQUE_CHARACTERS = 12;
 
@@ -81,7 +81,7 @@ export async function createProject({ store }: ProjectContext, wanted: NewProjec
   assertId(id);
   const name = toProjectName(wanted.name);
   return store.change((projects) => {
-    if (projects.some((project) => project.id === id)) throw conflict(`The project id ${id} was already used.`, { id });
+    if (projects.some((project) => project.id === id)) throw conflict(`A project has or had the id ${id}.`, { id });
     return makeProject({ id, name, environments: wanted.environments }, projects);
   });
 }

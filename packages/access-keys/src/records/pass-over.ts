@@ -74,7 +74,7 @@ async function readOfKey(log: AccessLogBytes, position: LogPosition, label: stri
       found.push(each);
   const target = found.find(({ offset }) => offset === position.offset);
   if (range === undefined || target === undefined)
-    throw new Error(`${label}: there is no record at this offset, or compaction has removed the record`);
+    throw new Error(`${label}: this offset has no record, or compaction has removed the record`);
   const { key } = target;
   if (key === null) throw new Error(`${label}: the record has no key and is therefore not an access record`);
   const [before, after]: [LoggedBytes[], LoggedBytes[]] = [[], []];

@@ -48,8 +48,8 @@ export interface SignableKeyName {
 }
 
 /**
- * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR for a name in use, TOO_MANY_REQUESTS_ERROR if
- * too many keys are being created; Error if key generation fails
+ * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR for a name in use, TOO_MANY_REQUESTS_ERROR
+ * if too many keys are being created; Error if key generation fails
  */
 export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
@@ -81,7 +81,7 @@ async function setState(
     const candidates = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
     const byAddress = candidates.find(({ address }) => address === parseAddress(key));
     const record = byAddress ?? candidates.find(({ name }) => name === key);
-    const message = 'This environment does not have this signable key. Choose a key from the list.';
+    const message = 'This environment has no such signable key. Choose a key from the list.';
     if (record === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message });
     if (record.state === state)
       throw conflict(`The signable key is already ${state === 'live' ? 'enabled' : 'disabled'}.`);
