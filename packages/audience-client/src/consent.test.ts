@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './index.ts';
-import { createClient, useFakeTime, pass } from './test/client.ts';
+import { createClient, pass, useFakeTime } from './test/client.ts';
 import { createService } from './test/service.ts';
 
 beforeEach(useFakeTime);

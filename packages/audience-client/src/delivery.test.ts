@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createClient, useFakeTime, pass } from './test/client.ts';
+import { createClient, pass, useFakeTime } from './test/client.ts';
 import { createService, RETRY_AFTER_S, type Reply } from './test/service.ts';
 
 beforeEach(useFakeTime);

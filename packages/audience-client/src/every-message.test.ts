@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type AudienceClient, type AudienceStore, createMemoryStore, type Fetch } from './index.ts';
-import { createClient, createPage, createReports, type FakePage, useFakeTime, pass } from './test/client.ts';
+import { createClient, createPage, createReports, type FakePage, pass, useFakeTime } from './test/client.ts';
 import { createService, type Reply, type Service } from './test/service.ts';
 
 beforeEach(useFakeTime);

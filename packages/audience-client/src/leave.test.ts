@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createClient, createPage, type FakePage, useFakeTime, pass } from './test/client.ts';
+import { createClient, createPage, type FakePage, pass, useFakeTime } from './test/client.ts';
 import { createService } from './test/service.ts';
 
 let page: FakePage;

@@ -20,7 +20,7 @@ it('identify also applies to messages of later pages', async () => {
   expect(await sentByNextPage(store)).toMatchObject({ userId: 'u-1', identityType: 'steam' });
 });
 
-it('identify applies to a later page only after consent is given there', async () => {
+it('on a later page, identify applies only after consent is given', async () => {
   const store = createMemoryStore();
   await createClient(createService(), { store }).client.identify('u-1');
   const service = createService();

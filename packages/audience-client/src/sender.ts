@@ -1,7 +1,7 @@
 import { host } from './host.ts';
 import { BATCH_BYTES_MAX, type MessageRejection } from './message.ts';
 import type { DroppedMessages } from './options.ts';
-import type { Answer, Post } from './post.ts';
+import type { Post, PostResult } from './post.ts';
 import type { Batch, Queue } from './queue.ts';
 
 export interface SenderOptions {

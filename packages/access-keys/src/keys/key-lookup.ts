@@ -110,7 +110,8 @@ export function createKeyVerifier({ keys, prefix, kind }: KeyVerifierOptions): K
   const isWellFormed = (text: string) => parseKey(prefix, text)?.kind === kind;
   const check = (text: string, key: KeyRecord | null) => {
     // Clients drop messages after a 401. If there are no keys, the Redis address or topic prefix is probably wrong.
-    if (key === null && keys.isEmpty && isWellFormed(text)) throw new KeyStoreFault('there are no access keys: check the Redis address and topic prefix');
+    if (key === null && keys.isEmpty && isWellFormed(text))
+      throw new KeyStoreFault('there are no access keys: check the Redis address and topic prefix');
     return key?.kind === kind ? key : null;
   };
   return (text) => {

@@ -70,8 +70,7 @@ async function readOfKey(log: AccessLogBytes, position: LogPosition, label: stri
   const range = (await log.bounds()).find(({ partition }) => partition === position.partition);
   const found: LoggedBytes[] = [];
   if (range !== undefined && position.offset >= range.start && position.offset < range.end)
-    for await (const each of log.read({ ...range, start: position.offset, end: position.offset + 1 }))
-      found.push(each);
+    for await (const each of log.read({ ...range, start: position.offset, end: position.offset + 1 })) found.push(each);
   const target = found.find(({ offset }) => offset === position.offset);
   if (range === undefined || target === undefined)
     throw new Error(`${label}: this offset has no record, or compaction has removed the record`);

@@ -1,7 +1,7 @@
 import { type ErrorDetails, PublicError } from '@playline/errors';
 import type { Change, LogRange, ReceivedRecord, RecordKind, RecordLog } from './record-log.ts';
 import { ConcurrentChange, ViewFault } from './record-view.ts';
-import { type RecordPair, syncFromLog, syncExclusively } from './sync-from-log.ts';
+import { type RecordPair, syncExclusively, syncFromLog } from './sync-from-log.ts';
 
 export type Author = Pick<Change, 'changedBy' | 'requestId'>;
 

@@ -8,7 +8,7 @@ import { openRedisRecords, type RedisRecordView } from '../redis/index.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { openRecordCopy } from './record-copy.ts';
 import { createRecordStore } from './record-store.ts';
-import { IncompleteViewFault, LogLost, ConcurrentChange, type RecordView, ViewFault } from './record-view.ts';
+import { ConcurrentChange, IncompleteViewFault, LogLost, type RecordView, ViewFault } from './record-view.ts';
 import { rebuildRecords, syncFromLog } from './sync-from-log.ts';
 
 type R = RateLimitKeyRecord;

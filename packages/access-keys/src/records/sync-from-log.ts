@@ -81,9 +81,7 @@ export function rebuildRecords<R extends Change>({
         if (isLater(received, logged.get(id))) logged.set(id, received);
       }
     if (logged.size === 0 && held.length > 0)
-      throw new LogLost(
-        `the ${kind.name} log is empty, but the view has ${held.length} records: nothing was changed`,
-      );
+      throw new LogLost(`the ${kind.name} log is empty, but the view has ${held.length} records: nothing was changed`);
     const changes = [...logged.values()];
     const removed = held.filter((received) => {
       const latest = logged.get(kind.idOf(received.record));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Host } from '../host.ts';
 import { type AudienceStore, createMemoryStore, type Message } from '../index.ts';
-import { createClient, useFakeTime, pass } from '../test/client.ts';
+import { createClient, pass, useFakeTime } from '../test/client.ts';
 import { createService } from '../test/service.ts';
 import { type AutocaptureOptions, openAutocapture } from './index.ts';
 

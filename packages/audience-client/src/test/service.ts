@@ -90,7 +90,8 @@ async function reply(service: Service, { messages }: ReceivedRequest, signal: Ab
   if (kind === 'unreachable') throw new TypeError('Failed to fetch');
   if (kind === 'captive portal') return new Response('<h1>Please pay for your coffee</h1>');
   if (kind === 'server error') return Response.json({ code: 'INTERNAL_SERVER_ERROR' }, { status: 500 });
-  if (kind === 'rate limited') return Response.json({}, { status: 429, headers: { 'retry-after': String(RETRY_AFTER_S) } });
+  if (kind === 'rate limited')
+    return Response.json({}, { status: 429, headers: { 'retry-after': String(RETRY_AFTER_S) } });
   if (kind === 'malformed')
     return Response.json({ code: 'VALIDATION_ERROR', message: 'The batch is empty.' }, { status: 400 });
   if (kind === 'unauthorised')

@@ -41,7 +41,7 @@ export interface TestChainOptions {
    * stack, blocks are mined while any transaction is pending or not final.
    */
   readonly mining?: 'manual' | 'each' | 'needed';
-  /** Number of blocks from `safe` to the latest block; `finalized` is twice as far behind. */
+  /** Number of blocks between `safe` and the latest block; twice this number for `finalized`. */
   readonly epochBlocks?: number;
   /** Block interval for `needed`. Block timestamps are whole seconds, so they run ahead of the clock. */
   readonly blockMs?: number;
