@@ -31,7 +31,7 @@ interface World {
 async function openRedisWorld(wallClockMs: () => number): Promise<World> {
   const namespace = `${base}${randomUUID()}:`;
   const stores = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
-  opened.push(both);
+  opened.push(stores);
   return { ...stores, empty: () => empty(namespace) };
 }
 
