@@ -10,7 +10,7 @@ export * from './accounts/account.ts';
 export { type AccountContext, invalidLink } from './accounts/context.ts';
 export * from './accounts/invitations.ts';
 export { normalizeLogin, toLogin, toPersonName, toReturnPath } from './accounts/login.ts';
-export type { OneTimeTexts, PurposeAndText } from './accounts/one-time-texts.ts';
+export type { OneTimeText, OneTimeTexts } from './accounts/one-time-texts.ts';
 export * from './accounts/open-id.ts';
 export * from './accounts/passkeys.ts';
 export * from './accounts/passwords.ts';
@@ -36,5 +36,5 @@ export * from './signable-keys/signable-key.ts';
 export * from './usage/key-usage.ts';
 
 const KINDS = [ACCESS_KEYS, RATE_LIMIT_KEYS, PROJECTS, ACCOUNTS, COLLECTIONS, SIGNABLE_KEYS];
-/** Gateways keep the view of each kind in sync, and a rebuild restores it. Records stay within their own kind. */
+/** Gateways keep the view of each record kind in sync, and a rebuild restores every view. */
 export const RECORD_KINDS = KINDS as unknown as readonly RecordKind<Change>[];

@@ -30,14 +30,14 @@ interface World {
 
 async function openRedisWorld(wallClockMs: () => number): Promise<World> {
   const namespace = `${base}${randomUUID()}:`;
-  const both = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
-  opened.push(both);
-  return { ...both, empty: () => empty(namespace) };
+  const stores = await openRedisSessions({ url: testStores().redis, namespace, wallClockMs });
+  opened.push(stores);
+  return { ...stores, empty: () => empty(namespace) };
 }
 
 async function openMemoryWorld(wallClockMs: () => number): Promise<World> {
-  const both = createMemorySessions({ wallClockMs });
-  return { ...both, empty: async () => both.empty() };
+  const stores = createMemorySessions({ wallClockMs });
+  return { ...stores, empty: async () => stores.empty() };
 }
 
 const client = { userAgent: 'Firefox', address: '10.0.0.7' };
@@ -47,14 +47,14 @@ describe.each([
   ['redis', openRedisWorld],
 ])('sessions in %s', (_name, openWorld) => {
   async function setUp() {
-    // Texts end in Redis by its own clock as well, so this one begins at the same instant.
+    // Tokens also expire by the clock of Redis, so the test clock starts at the current time.
     const clock = { at: Date.now() };
     const world = await openWorld(() => clock.at);
     const create = (accountId = 'ada') => world.sessions.create({ accountId, ...client });
     return { clock, ...world, create };
   }
 
-  it('are found by a text of 256 bits, of which the hash alone is kept', async () => {
+  it('are found by a 256-bit token, of which only the hash is stored', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
@@ -64,13 +64,13 @@ describe.each([
     for (const wrong of ['', 'x', session.id, `${text}A`]) expect(await sessions.find(wrong)).toBeNull();
   });
 
-  it('keep at most 200 characters of the user agent', async () => {
+  it('store at most 200 characters of the user agent', async () => {
     const { sessions } = await setUp();
     const { session } = await sessions.create({ accountId: 'ada', userAgent: 'x'.repeat(5000), address: '' });
     expect(session.userAgent).toHaveLength(200);
   });
 
-  it('store the time of last use once a minute', async () => {
+  it('update the last-used time at most once a minute', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     clock.at += MINUTE - 1;
@@ -80,7 +80,7 @@ describe.each([
     expect((await sessions.list('ada'))[0]?.seenAt).toBe(clock.at);
   });
 
-  it('end 12 hours after they were seen', async () => {
+  it('end 12 hours after their last use', async () => {
     const { sessions, create, clock } = await setUp();
     const { text } = await create();
     clock.at += 12 * HOUR - 1;
@@ -90,7 +90,7 @@ describe.each([
     expect(await sessions.list('ada')).toEqual([]);
   });
 
-  it('end after 7 days, however often they are seen', async () => {
+  it('end after 7 days even if they are in use', async () => {
     const { sessions, create, clock } = await setUp();
     const { text } = await create();
     for (let hours = 0; hours < 7 * 24 - 1; hours++) {
@@ -101,7 +101,7 @@ describe.each([
     expect(await sessions.find(text)).toBeNull();
   });
 
-  it('store the time of the last proof of identity', async () => {
+  it('store when the person last proved their identity', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     clock.at += HOUR;
@@ -110,15 +110,15 @@ describe.each([
     expect((await sessions.find(text))?.signedInAt).toBe(clock.at);
   });
 
-  it('are listed by account, the newest first, and end one by one or all but one', async () => {
+  it('are listed per account, newest first, and can be ended individually or all except one', async () => {
     const { sessions, create, clock } = await setUp();
-    const made = [];
+    const created = [];
     for (const _ of [1, 2, 3]) {
-      made.push(await create());
+      created.push(await create());
       clock.at++;
     }
     const other = await create('bob');
-    const ids = made.map(({ session }) => session.id);
+    const ids = created.map(({ session }) => session.id);
     const listed = async () => (await sessions.list('ada')).map(({ id }) => id);
     expect(await listed()).toEqual(ids.toReversed());
     await sessions.end(ids[0]!);
@@ -126,11 +126,11 @@ describe.each([
     await sessions.endAll('ada', ids[2]);
     expect(await listed()).toEqual([ids[2]]);
     await sessions.endAll('ada');
-    for (const { text } of made) expect(await sessions.find(text)).toBeNull();
+    for (const { text } of created) expect(await sessions.find(text)).toBeNull();
     expect(await sessions.find(other.text)).not.toBeNull();
   });
 
-  it('that have ended do not come back by a request that was under way', async () => {
+  it('are not revived by a concurrent request after they have ended', async () => {
     const { sessions, create, clock } = await setUp();
     const { text, session } = await create();
     clock.at += HOUR;
@@ -141,7 +141,7 @@ describe.each([
     expect(await sessions.list('ada')).toEqual([]);
   });
 
-  it('are over when the store was emptied, and new ones begin', async () => {
+  it('end when the store is emptied, and new sessions can be created', async () => {
     const { sessions, create, ...world } = await setUp();
     const { text } = await create();
     await world.empty();
@@ -154,14 +154,14 @@ describe.each([
 describe.each([
   ['memory', openMemoryWorld],
   ['redis', openRedisWorld],
-])('one-time texts in %s', (_name, openWorld) => {
+])('one-time tokens in %s', (_name, openWorld) => {
   async function setUp() {
     const clock = { at: Date.now() };
     return { clock, ...(await openWorld(() => clock.at)) };
   }
   const wanted = { purpose: 'link', value: 'a value\nof two lines', lifetimeS: 900 };
 
-  it('have 256 bits, are not used up by reading, and are valid for their purpose only', async () => {
+  it('have 256 bits, are not consumed by reading, and are valid only for their purpose', async () => {
     const { oneTimeTexts } = await setUp();
     const text = await oneTimeTexts.issue(wanted);
     expect(Buffer.from(text, 'base64url')).toHaveLength(32);
@@ -170,7 +170,7 @@ describe.each([
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBe(wanted.value);
   });
 
-  it('are taken exactly once by concurrent callers', async () => {
+  it('are consumed exactly once by concurrent callers', async () => {
     const { oneTimeTexts } = await setUp();
     for (const value of ['', 'x']) {
       const text = await oneTimeTexts.issue({ ...wanted, value });
@@ -181,7 +181,7 @@ describe.each([
     }
   });
 
-  it('end after their lifetime', async () => {
+  it('expire after their lifetime', async () => {
     const { oneTimeTexts, clock } = await setUp();
     const text = await oneTimeTexts.issue(wanted);
     clock.at += 900_000 - 1;
@@ -191,7 +191,7 @@ describe.each([
     expect(await oneTimeTexts.take({ purpose: 'link', text })).toBeNull();
   });
 
-  it('that were made elsewhere are spent once within their lifetime', async () => {
+  it('that were created elsewhere can be spent once within their lifetime', async () => {
     const { oneTimeTexts, clock } = await setUp();
     const spend = (text: string, purpose = 'form') => oneTimeTexts.spend({ purpose, text, lifetimeS: 60 });
     const spent = await Promise.all(Array.from({ length: 50 }, () => spend('a')));
@@ -202,7 +202,7 @@ describe.each([
     expect(await spend('a')).toBe(true);
   });
 
-  it('count tries in a window that begins with the first, and forget them', async () => {
+  it('count attempts in a window that starts with the first attempt, until the count is reset', async () => {
     const { oneTimeTexts, clock } = await setUp();
     const count = (name = 'ada') => oneTimeTexts.countAttempt({ name, windowS: 900 });
     const counts = await Promise.all(Array.from({ length: 20 }, () => count()));
@@ -217,32 +217,32 @@ describe.each([
   });
 });
 
-describe('the data of sessions and texts in Redis', () => {
-  it('names no text, no login, and ends by itself', async () => {
+describe('session and token data in Redis', () => {
+  it('contains no token and no login, and expires', async () => {
     const namespace = `${base}${randomUUID()}:`;
     const { sessions, oneTimeTexts, close } = await openRedisSessions({ url: testStores().redis, namespace });
     const { text } = await sessions.create({ accountId: 'ada-id', ...client });
     const link = await oneTimeTexts.issue({ purpose: 'link', value: 'v', lifetimeS: 60 });
-    await oneTimeTexts.spend({ purpose: 'form', text: 'nonce-text', lifetimeS: 60 });
+    await oneTimeTexts.spend({ purpose: 'form', text: 'form-token', lifetimeS: 60 });
     await oneTimeTexts.countAttempt({ name: 'login ada@example.com', windowS: 60 });
     const names = await redis.keys(`${namespace}*`);
     expect(names).toHaveLength(5);
-    const kept: string[] = [...names];
+    const stored: string[] = [...names];
     for (const name of names) {
       expect(await redis.pttl(name)).toBeGreaterThan(0);
       const type = await redis.type(name);
-      if (type === 'hash') kept.push(JSON.stringify(await redis.hgetall(name)));
-      if (type === 'string') kept.push((await redis.get(name))!);
+      if (type === 'hash') stored.push(JSON.stringify(await redis.hgetall(name)));
+      if (type === 'string') stored.push((await redis.get(name))!);
     }
-    for (const secret of [text, link, 'nonce-text', 'ada@example.com']) expect(kept.join(' ')).not.toContain(secret);
+    for (const secret of [text, link, 'form-token', 'ada@example.com']) expect(stored.join(' ')).not.toContain(secret);
     await close();
   });
 
-  it('is not guessed at while Redis is away: every call throws', async () => {
-    const both = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
-    await expect(both.sessions.find('x')).rejects.toThrow();
-    await expect(both.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
-    await expect(both.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
-    await both.close();
+  it('is unavailable while Redis is down, so every call throws', async () => {
+    const stores = await openRedisSessions({ url: 'redis://127.0.0.1:1', namespace: base });
+    await expect(stores.sessions.find('x')).rejects.toThrow();
+    await expect(stores.oneTimeTexts.countAttempt({ name: 'x', windowS: 1 })).rejects.toThrow();
+    await expect(stores.oneTimeTexts.spend({ purpose: 'x', text: 'x', lifetimeS: 1 })).rejects.toThrow();
+    await stores.close();
   });
 });

@@ -1,30 +1,30 @@
-// Points package.json at the build while `npm pack` runs; in the repository it points at the sources.
-//   node build/manifest.mjs pack     replaces it by its `publishConfig`
-//   node build/manifest.mjs restore  restores it
+// In the repository, package.json points to the sources. While `npm pack` runs, it must point to the build instead.
+//   node build/manifest.mjs pack     applies `publishConfig` to package.json
+//   node build/manifest.mjs restore  restores package.json
 import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = join(folder, 'package.json');
-/** The repository's package.json during a pack. After a killed pack, the next one restores it first. */
-const kept = join(folder, '.package.json.kept');
+/** Backup of the repository's package.json. If a pack is killed, the next pack restores the backup first. */
+const backup = join(folder, '.package.json.kept');
 const license = join(folder, 'LICENSE');
 
 function restore() {
-  if (existsSync(kept)) renameSync(kept, manifest);
+  if (existsSync(backup)) renameSync(backup, manifest);
   rmSync(license, { force: true });
 }
 
 function pack() {
   restore();
-  // `private` only protects the sources from being published by mistake.
+  // Drop `private`, which only prevents accidental publishing of the sources.
   const { private: _, devDependencies, publishConfig, ...rest } = JSON.parse(readFileSync(manifest, 'utf8'));
   const { prepack, postpack } = rest.scripts;
-  // Kept, because a pack after a killed one must still restore the repository's file.
+  // Retained, so that packing after a killed run still restores the original file.
   const packed = { ...rest, ...publishConfig, scripts: { prepack, postpack } };
   copyFileSync(join(folder, '..', '..', 'LICENSE'), license);
-  copyFileSync(manifest, kept);
+  copyFileSync(manifest, backup);
   writeFileSync(manifest, `${JSON.stringify(packed, null, 2)}\n`);
 }
 

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { inPage, openBrowser, openPage, openSite, type PageGlobals } from './test/open-browser.ts';
 import { type Gateway, openGateway } from './test/open-gateway.ts';
 
-/** No timer fires during a test: messages leave by `flush`, or because the page is closed. */
+/** No timer fires during a test: messages are sent only by `flush` or when the page closes. */
 const NEVER_MS = 60 * 60 * 1000;
 
 let gateway: Gateway;
@@ -27,7 +27,7 @@ afterEach(() => context.close());
 const trackMany = ({ client }: PageGlobals, { count, bytes }: { count: number; bytes: number }) =>
   Array.from({ length: count }, (_, level) => client.track('level_done', { level, filling: 'x'.repeat(bytes) }) ?? '');
 
-it('a page of another origin sends what it tracks, with its context, and gets no report of a fault', async () => {
+it('a page on another origin sends its events with context and receives no errors', async () => {
   const page = await openPage(context, `${site.url}/play?level=1`);
   const ids = await inPage(
     page,
@@ -61,7 +61,7 @@ it('a page of another origin sends what it tracks, with its context, and gets no
     });
 });
 
-it('a page of another origin sends compressed bodies that the gateway reads', async () => {
+it('a page on another origin sends compressed requests that the gateway accepts', async () => {
   const page = await openPage(context, site.url);
   const sent = page.waitForRequest((request) => request.method() === 'POST');
   const ids = await inPage(page, trackMany, { count: 50, bytes: 100 });
@@ -70,7 +70,7 @@ it('a page of another origin sends compressed bodies that the gateway reads', as
   await gateway.awaitIds(ids);
 });
 
-it('a page of another origin keeps its anonymous id over pages', async () => {
+it('a page on another origin has the same anonymous id as earlier pages', async () => {
   const [one, other] = [await openPage(context, site.url), await openPage(context, `${site.url}/other`)];
   const idOf = (page: typeof one) => inPage(page, ({ client }) => client.anonymousId, null);
   expect(await idOf(one)).toBe(await idOf(other));
@@ -79,14 +79,14 @@ it('a page of another origin keeps its anonymous id over pages', async () => {
 it.each([
   ['closed', (page: { close(): Promise<void> }) => page.close()],
   ['navigated away from', (page: { goto(url: string): Promise<unknown> }) => page.goto('about:blank')],
-])('a page that is left sends what is queued when it is %s, be it the first request of all', async (_how, leave) => {
+])('a page sends queued messages when it is %s, even if they are its first request', async (_how, leave) => {
   const page = await openPage(context, site.url);
   const ids = await inPage(page, trackMany, { count: 3, bytes: 10 });
   await leave(page);
   await gateway.awaitIds(ids);
 });
 
-it('a page that is left sends 60 KiB immediately and the rest with the next page, under the same ids', async () => {
+it('a closing page sends 60 KiB, and the next page sends the remaining messages under the same ids', async () => {
   const page = await openPage(context, site.url);
   const ids = await inPage(page, trackMany, { count: 150, bytes: 1000 });
   await page.close();
@@ -96,7 +96,7 @@ it('a page that is left sends 60 KiB immediately and the rest with the next page
   await gateway.awaitIds(ids);
 });
 
-it('a page that is left leaves to the next page what it could not send without a network', async () => {
+it('the next page sends messages that a closed page could not send while offline', async () => {
   const page = await openPage(context, site.url);
   await context.setOffline(true);
   const ids = await inPage(page, trackMany, { count: 5, bytes: 10 });
@@ -107,14 +107,14 @@ it('a page that is left leaves to the next page what it could not send without a
   await gateway.awaitIds(ids);
 });
 
-it('two tabs with one store lose nothing, whichever sends and whichever is closed', async () => {
+it('two tabs that share a store lose no messages when one of them is closed', async () => {
   const [one, other] = [await openPage(context, site.url), await openPage(context, site.url)];
-  const ofOne = await inPage(one, trackMany, { count: 20, bytes: 10 });
-  const ofOther = await inPage(other, trackMany, { count: 20, bytes: 10 });
+  const fromOne = await inPage(one, trackMany, { count: 20, bytes: 10 });
+  const fromOther = await inPage(other, trackMany, { count: 20, bytes: 10 });
   await Promise.all([one, other].map((page) => inPage(page, ({ client }) => client.flush(), null)));
   const later = await inPage(other, trackMany, { count: 20, bytes: 10 });
   await other.close();
   const third = await openPage(context, site.url);
   await inPage(third, ({ client }) => client.flush(), null);
-  await gateway.awaitIds([...ofOne, ...ofOther, ...later]);
+  await gateway.awaitIds([...fromOne, ...fromOther, ...later]);
 });

@@ -3,15 +3,15 @@ import { gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { buildBundle } from './test/bundle.ts';
 
-/** The README promises this. */
+/** As documented in the README. */
 const GZIPPED_BYTES_MAX = 6 * 1000;
 
-it('the bundle for browsers is under 6 kB gzipped', async () => {
+it('the browser bundle is smaller than 6 kB gzipped', async () => {
   const { code } = await buildBundle();
   expect(gzipSync(code).length).toBeLessThan(GZIPPED_BYTES_MAX);
 });
 
-it('the bundle for browsers is one file that imports nothing, of a package without dependencies', async () => {
+it('the browser bundle is a single file without imports, and the package has no dependencies', async () => {
   const { code, imports } = await buildBundle();
   expect(imports).toEqual([]);
   expect(code).not.toMatch(/\bimport\b|\brequire\b/);

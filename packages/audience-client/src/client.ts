@@ -32,7 +32,7 @@ interface Client {
   readonly readContext: () => EventContext;
   readonly reporter: ConsoleReporter;
   readonly listeners: Set<(event: ClientEvent) => void>;
-  /** Cancels requests in flight. */
+  /** Cancels in-flight requests. */
   readonly abort: () => void;
   consent: ConsentLevel;
   sessionId: string | undefined;
@@ -40,13 +40,13 @@ interface Client {
 }
 
 /**
- * Opens a client. Its messages wait in a bounded queue, which is also in the store. No method throws or blocks.
- * @throws TypeError when an option makes delivery impossible
+ * Opens a client with a bounded message queue that is persisted in the store. Client methods never throw or block.
+ * @throws TypeError if the options make delivery impossible
  */
 export function openAudienceClient(options: AudienceClientOptions): AudienceClient {
   checkOptions(options);
   const client = openParts(options);
-  // Without consent the store stays untouched until this page knows the person's choice.
+  // Without consent, the store is not modified until the player's choice is known.
   if (client.consent !== 'none') setConsent(client, client.consent);
   const unlisten = listen(client.sender);
   return {
@@ -84,15 +84,15 @@ function createMethods(client: Client): Methods {
       enqueue(client, 'identify', { userId, identityType: about?.identityType, traits: about?.traits }),
     alias: (link) => enqueue(client, 'alias', { ...link }),
     register: (properties) => {
-      // Properties that JSON cannot express would break every later message.
+      // Properties that are not serialisable would break every later message.
       const copy = attempt(() => JSON.parse(JSON.stringify(properties)), null);
       const fault = copy === null ? 'properties are not serialisable as JSON' : findFault('page', { properties: copy });
       if (fault === '') profile.set({ registered: { ...profile.registered, ...copy } });
       else reporter.reportInvalid('register', fault);
     },
     unregister: (name) => {
-      const others = Object.entries(profile.registered).filter(([key]) => key !== name);
-      profile.set({ registered: Object.fromEntries(others) });
+      const remaining = Object.entries(profile.registered).filter(([key]) => key !== name);
+      profile.set({ registered: Object.fromEntries(remaining) });
     },
     setSessionId: (sessionId) => {
       const fault = findFault('page', { sessionId });
@@ -123,7 +123,7 @@ function openParts(options: AudienceClientOptions): Client {
   const post = createPost({
     url: `${baseUrl.replace(/\/+$/, '')}/v1/audience/messages`,
     headers: { 'content-type': 'application/json', [`${headerPrefix}-publishable-key`]: publishableKey },
-    // Read at each call, because pages replace it; called as a function, because `fetch` refuses to be a method.
+    // Looked up on each call, because pages may replace `fetch`. Called unbound, because `fetch` requires it.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     requestTimeoutMs: options.requestTimeoutMs ?? 30_000,
     compress: options.compress ?? true,
@@ -157,7 +157,7 @@ function notify({ listeners }: Client, event: ClientEvent): void {
   for (const listener of [...listeners]) attempt(() => listener(event), undefined);
 }
 
-/** Queues a message, or reports why it cannot. */
+/** Queues a message, or reports why the message is dropped. */
 function enqueue(client: Client, type: MessageType, fields: Partial<Message>): string | null {
   const { consent, profile, reporter } = client;
   const call = `${type}(${typeof fields.eventName === 'string' ? `'${fields.eventName}'` : ''})`;
@@ -166,7 +166,7 @@ function enqueue(client: Client, type: MessageType, fields: Partial<Message>): s
     reporter.onDropped({ messageIds: [messageId], reason, ...(message && { message }) });
     return null;
   };
-  const fault = attempt(() => findFault(type, fields), 'fields cannot be read');
+  const fault = attempt(() => findFault(type, fields), 'fields are not readable');
   if (fault !== '') {
     reporter.reportInvalid(call, fault);
     return drop('invalid', fault);
@@ -192,16 +192,16 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
   const { options, profile, sessionId, consent: consentLevel } = client;
   const { type } = fields;
   const { surface, deviceId, test } = options;
-  const describes = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
+  const addsRegistered = type !== 'identify' && type !== 'alias' && Object.keys(profile.registered).length > 0;
   return {
     eventTimestamp: new Date().toISOString(),
     anonymousId: profile.anonymousId,
     deviceId,
     sessionId,
-    // An alias names its two ids itself.
+    // Alias messages contain their own two ids.
     ...(type !== 'alias' && profile.user),
     ...fields,
-    ...(describes && { properties: { ...profile.registered, ...fields.properties } }),
+    ...(addsRegistered && { properties: { ...profile.registered, ...fields.properties } }),
     surface,
     consentLevel,
     test,
@@ -212,9 +212,9 @@ function createMessage(client: Client, fields: Pick<Message, 'type' | 'messageId
 function setConsent(client: Client, level: ConsentLevel): void {
   const { queue, sender, profile } = client;
   client.consent = level;
-  // Cancels batches that are still being compressed.
+  // Also cancels batches that are still being compressed.
   if (level !== 'full') client.abort();
-  // The change also covers messages of other tabs and earlier pages.
+  // The new level also applies to messages from other tabs and earlier pages.
   queue.load();
   if (level === 'none') queue.rewrite(() => null);
   if (level === 'anonymous') queue.rewrite(withoutUser);
@@ -234,7 +234,7 @@ function listen(sender: Sender): () => void {
     if (document?.visibilityState === 'hidden') sender.leave();
   };
   const { leave, resume } = sender;
-  // Phones end a hidden page without a further event. Older browsers fire only `pagehide`.
+  // Phones may kill a hidden page without firing another event. Older browsers fire only `pagehide`.
   document?.addEventListener?.('visibilitychange', onVisibility);
   if (document) host.addEventListener?.('pagehide', leave);
   if (document) host.addEventListener?.('online', resume);
@@ -245,10 +245,10 @@ function listen(sender: Sender): () => void {
   };
 }
 
-/** Returns a function that reads the context, with the fields of `given` and texts cut to the contract's lengths. */
+/** Returns a function that reads the context, applies `overrides` and truncates strings to the contract's limits. */
 function createContext(
   library: { library: string; libraryVersion: string },
-  given: (() => Partial<EventContext>) | undefined,
+  overrides: (() => Partial<EventContext>) | undefined,
 ): () => EventContext {
   const { locale, timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   return () => {
@@ -267,21 +267,21 @@ function createContext(
         pageTitle: document.title,
         browserLanguage: navigator?.language,
       }),
-      ...given?.(),
+      ...overrides?.(),
     };
     return Object.fromEntries(
-      Object.entries(context).map(([name, value]) => [name, typeof value === 'string' ? cut(name, value) : value]),
+      Object.entries(context).map(([name, value]) => [name, typeof value === 'string' ? truncate(name, value) : value]),
     ) as unknown as EventContext;
   };
 }
 
-function cut(name: string, text: string): string {
+function truncate(name: string, text: string): string {
   const max = CONTEXT_CHARACTERS_MAX[name as keyof typeof CONTEXT_CHARACTERS_MAX] ?? CONTEXT_CHARACTERS_DEFAULT_MAX;
-  // Half a surrogate pair would be stored as a replacement character.
+  // Half of a surrogate pair would be stored as a replacement character.
   return text.slice(0, max).replace(/[\uD800-\uDBFF]$/, '');
 }
 
-/** Without the publishable key: a person stays the same when the key is refreshed. */
+/** Does not contain the publishable key, so that a player keeps the same id when the key is refreshed. */
 const ANONYMOUS_ID_KEY = 'audience:anonymousId';
 const USER_KEY = 'audience:user';
 const REGISTERED_KEY = 'audience:registered';
@@ -289,14 +289,14 @@ const REGISTERED_KEY = 'audience:registered';
 type User = Pick<Message, 'userId' | 'identityType'>;
 
 /**
- * The person and the registered properties, kept in memory, and in the store as far as consent allows. Changes nothing
- * in the store until `setConsent`.
+ * The player's ids and registered properties. They are also written to the store if consent allows, but not before the
+ * first `setConsent` call.
  */
 class Profile {
   anonymousId: string;
-  /** Empty when no user is identified. */
+  /** Empty if no user is identified. */
   user: User = {};
-  /** Merged into the properties of track, page and screen. Serialisable. */
+  /** Merged into the properties of track, page and screen events. Always serialisable. */
   registered: Properties;
   #level: ConsentLevel = 'none';
   readonly #store: AudienceStore;
@@ -309,24 +309,24 @@ class Profile {
 
   set(change: Partial<Pick<Profile, 'anonymousId' | 'user' | 'registered'>>): void {
     Object.assign(this, change);
-    this.#keep(ANONYMOUS_ID_KEY, this.anonymousId);
-    this.#keep(USER_KEY, this.#level === 'full' && this.user.userId ? JSON.stringify(this.user) : '');
-    this.#keep(REGISTERED_KEY, JSON.stringify(this.registered));
+    this.#persist(ANONYMOUS_ID_KEY, this.anonymousId);
+    this.#persist(USER_KEY, this.#level === 'full' && this.user.userId ? JSON.stringify(this.user) : '');
+    this.#persist(REGISTERED_KEY, JSON.stringify(this.registered));
   }
 
   setConsent(level: ConsentLevel): void {
     this.#level = level;
-    const known = this.user.userId ? this.user : readUser(this.#store);
-    this.set({ user: level === 'full' ? known : {} });
+    const user = this.user.userId ? this.user : readUser(this.#store);
+    this.set({ user: level === 'full' ? user : {} });
   }
 
-  #keep(key: string, text: string): void {
-    const isKept = text !== '' && this.#level !== 'none';
-    attempt(() => (isKept ? this.#store.set(key, text) : this.#store.remove(key)), undefined);
+  #persist(key: string, text: string): void {
+    const isStored = text !== '' && this.#level !== 'none';
+    attempt(() => (isStored ? this.#store.set(key, text) : this.#store.remove(key)), undefined);
   }
 }
 
-/** Another script may have written anything there, and the service would reject messages with it. */
+/** Ignores invalid entries: another script may have overwritten them, and the service would reject the messages. */
 function readObject(store: AudienceStore, key: string): Properties {
   const properties = attempt(() => JSON.parse(store.get(key) ?? '{}'), {}) ?? {};
   return findFault('page', { properties }) === '' ? properties : {};
@@ -342,7 +342,7 @@ function readAnonymousId(store: AudienceStore): string {
   return anonymousId !== null && findFault('page', { anonymousId }) === '' ? anonymousId : createMessageId();
 }
 
-/** Fields required by the type. */
+/** Required fields per message type. */
 const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } = {
   track: ['eventName'],
   identify: ['userId'],
@@ -350,8 +350,8 @@ const REQUIRED: { readonly [Type in MessageType]?: readonly (keyof Message)[] } 
 };
 
 /**
- * Finds what the service would reject, so that the developer sees it at the call.
- * @returns a text like those of the service; '' when there is no fault
+ * Finds errors that the service would reject, so that the developer sees them at the call site.
+ * @returns an error message like the service's, or '' if the fields are valid
  */
 function findFault(type: MessageType, fields: Partial<Message>): string {
   for (const name of REQUIRED[type] ?? []) if (fields[name] == null) return `${name} is required`;
@@ -373,10 +373,10 @@ function faultOf(name: string, value: unknown): string {
 function faultOfText(name: string, value: unknown): string {
   if (typeof value !== 'string') return `${name} is not a string`;
   if (value.trim() === '') return `${name} is required`;
-  // In code points, as the service counts.
+  // The service counts code points.
   if ([...value].length > ID_CHARACTERS_MAX) return `${name} is longer than ${ID_CHARACTERS_MAX} characters`;
-  // Replacing half a surrogate pair in an id would make it another person's id.
-  return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} holds a lone surrogate` : '';
+  // Replacing a lone surrogate would turn the id into another person's id.
+  return name !== 'eventName' && /\p{Surrogate}/u.test(value) ? `${name} contains a lone surrogate` : '';
 }
 
 function checkOptions({ baseUrl, publishableKey, deviceId, sessionId }: AudienceClientOptions): void {
@@ -392,14 +392,14 @@ const PREFIX = '[playline]';
 
 type ConsoleReporter = ReturnType<typeof createConsoleReporter>;
 
-/** Logs to the console of the game's developer. */
+/** Logs to the game developer's console. */
 function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientOptions) {
   const reported = new Set<ConsentLevel>();
   const note = (...values: unknown[]) => {
     if (debug) console.log(PREFIX, ...values);
   };
   const warn = (...values: unknown[]) => console.warn(PREFIX, ...values);
-  /** A throwing listener must not stop the delivery. */
+  /** A listener that throws must not interrupt delivery. */
   const toReport =
     <T>(listener: (report: T) => unknown) =>
     (report: T) => {
@@ -411,38 +411,38 @@ function createConsoleReporter({ debug, onRejected, onDropped }: AudienceClientO
       }
     };
   return {
-    /** With `debug` only. */
+    /** Logs only if `debug` is set. */
     debug: note,
-    /** An invalid call; always logged. */
+    /** Reports an invalid call. Always logged. */
     reportInvalid: (call: string, fault: string) => console.error(PREFIX, `${call} was dropped: ${fault}`),
-    /** A call that the consent level does not allow; logged once for each level. */
+    /** Reports a call that the consent level does not allow. Logged once per level. */
     reportNoConsent: (call: string, level: ConsentLevel) => {
       note(call, 'dropped: consent is', level);
       if (reported.has(level)) return;
       reported.add(level);
-      const dropped = level === 'none' ? 'every later message' : 'every later identify and alias';
+      const dropped = level === 'none' ? 'all later messages' : 'all later identify and alias calls';
       warn(
-        `Consent is '${level}': ${call} and ${dropped} is dropped, neither stored nor sent. When the person agrees, call ${level === 'none' ? "setConsent('anonymous') or " : ''}setConsent('full').`,
+        `Consent is '${level}': ${call} and ${dropped} are dropped. When the player gives consent, call ${level === 'none' ? "setConsent('anonymous') or " : ''}setConsent('full').`,
       );
     },
-    onRejected: toReport<MessageRejection>(onRejected ?? ((one) => warn('The service rejected a message.', one))),
-    // Withdrawn consent is no fault, and invalid calls are logged already.
+    onRejected: toReport<MessageRejection>(onRejected ?? ((report) => warn('The service rejected a message.', report))),
+    // Withdrawn consent is not an error, and invalid calls are already logged.
     onDropped: toReport<DroppedMessages>(
-      onDropped ?? ((one) => ['consent', 'invalid'].includes(one.reason) || warn('Messages were dropped.', one)),
+      onDropped ?? ((drop) => ['consent', 'invalid'].includes(drop.reason) || warn('Messages were dropped.', drop)),
     ),
   };
 }
 
-/** Logs each request and its answer. The request still starts before `send` returns. */
+/** Logs each request and response. The request still starts before `send` returns. */
 function createLoggedPost({ send, abort }: Post, note: (...values: unknown[]) => void): Post {
   return {
     abort,
     send: async (body, keepalive) => {
-      const underWay = send(body, keepalive);
+      const sending = send(body, keepalive);
       note('sending:', body);
-      const answer = await underWay;
-      note('answer:', answer);
-      return answer;
+      const result = await sending;
+      note('response:', result);
+      return result;
     },
   };
 }

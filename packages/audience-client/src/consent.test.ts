@@ -1,25 +1,25 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createMemoryStore } from './index.ts';
-import { createClient, holdTime, pass } from './test/client.ts';
+import { createClient, pass, useFakeTime } from './test/client.ts';
 import { createService } from './test/service.ts';
 
-beforeEach(holdTime);
+beforeEach(useFakeTime);
 afterEach(() => vi.useRealTimers());
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-it('without consent nothing is queued, stored or sent, and that is how a client begins', async () => {
+it('by default, a client has no consent and neither queues, stores nor sends messages', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const { client, reports } = createClient(service, { store, consent: undefined });
   const { track, page, screen, identify, alias } = client;
-  const made = [track('a'), page(), screen('b'), identify('u'), alias({ fromId: 'a', toId: 'b' })];
+  const ids = [track('a'), page(), screen('b'), identify('u'), alias({ fromId: 'a', toId: 'b' })];
   await pass(DAY_MS);
   expect(await client.close()).toBe(0);
-  expect(made).toEqual([null, null, null, null, null]);
+  expect(ids).toEqual([null, null, null, null, null]);
   expect([service.requests, store.keys(), reports.dropped]).toEqual([[], [], []]);
 });
 
-it('without consent what an earlier page was allowed to keep waits for the answer', async () => {
+it("without consent, an earlier page's stored messages are kept until consent is given", async () => {
   const store = createMemoryStore();
   const earlier = createClient(createService('unreachable'), { store });
   const id = earlier.client.track('one');
@@ -34,7 +34,7 @@ it('without consent what an earlier page was allowed to keep waits for the answe
   expect(client.anonymousId).toBe(earlier.client.anonymousId);
 });
 
-it('consent that is withdrawn empties queue and store, those of other tabs too, and is reported', async () => {
+it('withdrawing consent clears queue and store, including messages of other tabs, and reports them', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const [one, other] = [createClient(service, { store }), createClient(service, { store })];
   const ids = [one.client.track('one')];
@@ -48,20 +48,20 @@ it('consent that is withdrawn empties queue and store, those of other tabs too, 
   expect(service.requests).toEqual([]);
 });
 
-it('consent that is withdrawn stops a batch that is still being compressed', async () => {
+it('withdrawing consent cancels a batch that is still being compressed', async () => {
   vi.useRealTimers();
   const service = createService();
   const { client } = createClient(service, { compress: true });
   for (let level = 0; level < 50; level += 1) client.track('level_done', { level });
   const flushed = client.flush();
-  // The batch is taken from the queue in the next turn of the event loop, and compressed in the turns after it.
+  // The batch is taken from the queue in the next microtask, and compressed asynchronously after that.
   await Promise.resolve().then(() => {});
   client.setConsent('none');
   expect(await flushed).toBe(0);
   expect(service.stored.size).toBe(0);
 });
 
-it('anonymous consent sends no user id and neither identifies nor links', async () => {
+it('with anonymous consent, no user ids, identify or alias messages are sent', async () => {
   const service = createService();
   const { client } = createClient(service, { consent: 'anonymous' });
   expect(client.identify('u-1')).toBeNull();
@@ -74,7 +74,7 @@ it('anonymous consent sends no user id and neither identifies nor links', async 
   expect(service.requests[0]?.messages[0]).not.toHaveProperty('userId');
 });
 
-it('anonymous consent given after full consent takes the user id out of what is queued, and with it identify and alias', async () => {
+it('lowering consent to anonymous removes user ids, identify and alias messages from the queue', async () => {
   const service = createService();
   const { client, reports } = createClient(service);
   const identified = client.identify('u-1', { identityType: 'steam', traits: { name: 'Ada' } });
@@ -86,10 +86,10 @@ it('anonymous consent given after full consent takes the user id out of what is 
   expect(reports.dropped).toEqual([{ messageIds: [identified, linked], reason: 'consent' }]);
   expect([...service.stored.keys()]).toEqual([tracked, after]);
   const sent = JSON.stringify(service.requests);
-  for (const word of ['u-1', 'steam', 'Ada', '"full"']) expect(sent).not.toContain(word);
+  for (const value of ['u-1', 'steam', 'Ada', '"full"']) expect(sent).not.toContain(value);
 });
 
-it('anonymous consent holds for what an earlier page has left in the store', async () => {
+it("anonymous consent also applies to an earlier page's stored messages", async () => {
   const store = createMemoryStore();
   const earlier = createClient(createService('unreachable'), { store });
   earlier.client.identify('u-1');
@@ -102,7 +102,7 @@ it('anonymous consent holds for what an earlier page has left in the store', asy
   expect(JSON.stringify(service.requests)).not.toContain('u-1');
 });
 
-it('anonymous consent holds for a batch that failed and is sent again', async () => {
+it('anonymous consent also applies to a batch that is resent after a failure', async () => {
   const service = createService('hangs');
   const { client } = createClient(service);
   client.identify('u-1');
@@ -116,7 +116,7 @@ it('anonymous consent holds for a batch that failed and is sent again', async ()
   expect(JSON.stringify(service.requests[1])).not.toContain('u-1');
 });
 
-it('reset forgets the user and takes a new anonymous id that is kept', async () => {
+it('reset forgets the user and stores a new anonymous id', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const { client } = createClient(service, { store });
   client.identify('u-1', { identityType: 'steam' });

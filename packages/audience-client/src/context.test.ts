@@ -12,23 +12,23 @@ async function sentContext(options: Parameters<typeof createClient>[1] = {}) {
   return service.requests[0]?.messages[0]?.context;
 }
 
-it('the context has what a runtime without a page knows, and no field of a page', async () => {
+it('outside a page, the context contains only the fields that the runtime provides', async () => {
   const context = await sentContext();
   expect(Object.keys(context ?? {}).sort()).toEqual(['library', 'libraryVersion', 'locale', 'timezone', 'userAgent']);
   expect(context).toMatchObject({ library: 'playline-audience-client', libraryVersion: '0.1.0' });
 });
 
-it('the context names who posts, as the caller names it', async () => {
+it("the context contains the caller's library name and version", async () => {
   const library = { library: 'my-game', libraryVersion: '7' };
   expect(await sentContext(library)).toMatchObject(library);
 });
 
-it('the context takes the fields of the caller over its own', async () => {
+it("the caller's context fields override the client's fields", async () => {
   const context = await sentContext({ context: () => ({ locale: 'x-own', pageUrl: 'https://game.example/' }) });
   expect(context).toMatchObject({ locale: 'x-own', pageUrl: 'https://game.example/' });
 });
 
-it('the context is cut to the lengths of the contract, never in the middle of a character', async () => {
+it('the context is truncated to the contract limits without splitting surrogate pairs', async () => {
   vi.stubGlobal('document', { title: `${'x'.repeat(255)}😀`, referrer: 'r'.repeat(3000) });
   vi.stubGlobal('location', { href: 'h'.repeat(3000), pathname: 'p'.repeat(3000) });
   vi.stubGlobal('navigator', { userAgent: 'u'.repeat(600), language: 'l'.repeat(300) });
@@ -44,11 +44,11 @@ it('the context is cut to the lengths of the contract, never in the middle of a 
   });
 });
 
-it('the context costs the message alone when the caller throws', async () => {
+it("an exception in the caller's context function drops only the current message", async () => {
   const service = createService();
   const { client, reports } = createClient(service, {
     context: () => {
-      throw new Error('of the game');
+      throw new Error('game error');
     },
   });
   expect(client.track('one')).toBeNull();

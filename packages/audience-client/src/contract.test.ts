@@ -19,19 +19,19 @@ it('the client and the contract have the same limits', () => {
   expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
 });
 
-it('the client and the contract have the same values: this file does not compile otherwise', () => {
-  const other: {
+it('the client and the contract have the same enumeration values, or this file does not compile', () => {
+  const ofContract: {
     type: (typeof contracts.MESSAGE_TYPES)[number];
     identity: (typeof contracts.IDENTITY_TYPES)[number];
     surface: (typeof contracts.SURFACES)[number];
     consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
   } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
-  const own: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = other;
-  const back: typeof other = own;
-  expect(back).toBe(other);
+  const ofClient: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = ofContract;
+  const same: typeof ofContract = ofClient;
+  expect(same).toBe(ofContract);
 });
 
-it('the client and the contract agree on every kind of message, also where there is no randomUUID', async () => {
+it('the contract accepts every message type of the client, even without crypto.randomUUID', async () => {
   vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) });
   const service = createService();
   const { client } = createClient(service, { surface: 'unity', deviceId: 'd', sessionId: 's', test: true });
@@ -63,7 +63,7 @@ it('the client and the contract agree on every kind of message, also where there
   });
 });
 
-it('the client and the contract are of the version in package.json', () => {
+it('the client reports the version in package.json', () => {
   const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   expect(LIBRARY_VERSION).toBe(manifest.version);
 });

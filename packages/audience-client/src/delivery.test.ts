@@ -1,15 +1,14 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createClient, holdTime, pass } from './test/client.ts';
+import { createClient, pass, useFakeTime } from './test/client.ts';
 import { createService, RETRY_AFTER_S, type Reply } from './test/service.ts';
 
-beforeEach(holdTime);
+beforeEach(useFakeTime);
 afterEach(() => vi.useRealTimers());
 
-/** Longer than any back-off, shorter than two intervals of `flushIntervalMs`. */
 const MINUTE_MS = 60_000;
 const idsOf = (messages: { messageId: string }[] = []) => messages.map(({ messageId }) => messageId);
 
-it('a batch leaves when its oldest message has waited for the interval, and not before', async () => {
+it('a batch is sent once its oldest message has waited for the flush interval', async () => {
   const service = createService();
   const { client } = createClient(service, { flushIntervalMs: 5000 });
   const first = client.track('one');
@@ -20,7 +19,7 @@ it('a batch leaves when its oldest message has waited for the interval, and not 
   expect(idsOf(service.requests[0]?.messages)).toEqual([first, second]);
 });
 
-it('a batch leaves immediately when it has as many messages as it may', async () => {
+it('a batch is sent immediately when it reaches the maximum number of messages', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 3 });
   for (const name of ['one', 'two', 'three']) client.track(name);
@@ -28,7 +27,7 @@ it('a batch leaves immediately when it has as many messages as it may', async ()
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([3]);
 });
 
-it('a batch never has more than 100 messages, whatever the option is', async () => {
+it('a batch never has more than 100 messages, even if the option is higher', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 500 });
   for (let level = 0; level < 250; level += 1) client.track('level_done', { level });
@@ -36,7 +35,7 @@ it('a batch never has more than 100 messages, whatever the option is', async () 
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([100, 100, 50]);
 });
 
-it('a batch never has more than 60 KiB, and leaves immediately when it has as much', async () => {
+it('a batch never exceeds 60 KiB, and is sent immediately when it is full', async () => {
   const service = createService();
   const { client } = createClient(service);
   for (let level = 0; level < 10; level += 1) client.track('größe', { filling: 'ü'.repeat(10_000) });
@@ -45,7 +44,7 @@ it('a batch never has more than 60 KiB, and leaves immediately when it has as mu
   for (const { bytes } of service.requests) expect(bytes).toBeLessThanOrEqual(60 * 1024);
 });
 
-it('a batch waits for the one before it', async () => {
+it('a batch is sent only after the previous batch has completed', async () => {
   const service = createService('hangs');
   const { client } = createClient(service, { batchMessagesMax: 2 });
   for (let level = 0; level < 20; level += 1) client.track('level_done');
@@ -54,7 +53,7 @@ it('a batch waits for the one before it', async () => {
   expect(service.inFlightMax).toBe(1);
 });
 
-it('a batch is posted to the contract address with the key, no credentials and no keepalive', async () => {
+it("a batch is posted to the contract's URL with the key, without credentials or keepalive", async () => {
   const service = createService();
   const { client } = createClient(service, { baseUrl: 'https://events.example/', headerPrefix: 'x-game' });
   client.track('one');
@@ -67,9 +66,9 @@ it('a batch is posted to the contract address with the key, no credentials and n
   });
 });
 
-const LATER: Reply[] = ['fault', 'hangs', 'unreachable', 'answer lost', 'portal', 'too many'];
+const RETRYABLE: Reply[] = ['server error', 'hangs', 'unreachable', 'response lost', 'captive portal', 'rate limited'];
 
-it.each(LATER)('the same ids are sent again when the service is or does: %s', async (reply) => {
+it.each(RETRYABLE)('the client resends a batch with the same ids after this result: %s', async (reply) => {
   const service = createService(reply, reply);
   const { client, reports } = createClient(service);
   const ids = [client.track('one'), client.track('two')];
@@ -79,8 +78,8 @@ it.each(LATER)('the same ids are sent again when the service is or does: %s', as
   expect(reports).toEqual({ rejected: [], dropped: [] });
 });
 
-it('the same ids wait for Retry-After, even if the caller flushes or closes', async () => {
-  const service = createService('too many', 'too many');
+it('a retry waits for Retry-After, even if the caller flushes or closes the client', async () => {
+  const service = createService('rate limited', 'rate limited');
   const [one, closed] = [createClient(service, { flushIntervalMs: 100 }), createClient(service)];
   for (const { client } of [one, closed]) {
     client.track('one');
@@ -96,9 +95,9 @@ it('the same ids wait for Retry-After, even if the caller flushes or closes', as
 
 it.each([
   ['back', -1],
-  ['forth', 1],
-])('the same ids end after Retry-After and not before, although the clock is set %s by an hour', async (_way, sign) => {
-  const service = createService('too many');
+  ['forward', 1],
+])('a retry happens exactly after Retry-After even if the clock is set %s by an hour', async (_way, sign) => {
+  const service = createService('rate limited');
   const { client } = createClient(service, { flushIntervalMs: 100 });
   client.track('one');
   expect(await client.flush()).toBe(1);
@@ -109,9 +108,9 @@ it.each([
   expect(service.stored.size).toBe(1);
 });
 
-it('the same ids wait longer after each failure, up to a minute', async () => {
+it('the retry delay grows with each failure, up to a minute', async () => {
   const service = createService();
-  service.defaultReply = 'fault';
+  service.defaultReply = 'server error';
   const { client } = createClient(service, { flushIntervalMs: 1 });
   client.track('one');
   await pass(20 * MINUTE_MS);
@@ -126,7 +125,7 @@ it('the same ids wait longer after each failure, up to a minute', async () => {
 it.each([
   ['malformed', { status: 400, code: 'VALIDATION_ERROR', message: 'The batch is empty.' }],
   ['unauthorised', { status: 401, code: 'UNAUTHORISED_REQUEST', message: 'No such key.' }],
-] as const)('a refusal is reported with its text and ends the batch: %s', async (reply, texts) => {
+] as const)('a refused batch is dropped and reported with the error message: %s', async (reply, texts) => {
   const service = createService(reply);
   const { client, reports } = createClient(service);
   const messageIds = [client.track('one'), client.track('two')];
@@ -136,7 +135,7 @@ it.each([
   expect(reports).toEqual({ rejected: [], dropped: [{ messageIds, reason: 'refused', ...texts }] });
 });
 
-it('a refusal of every message is reported message by message', async () => {
+it('a response that rejects all messages is reported per message', async () => {
   const service = createService('all rejected');
   const { client, reports } = createClient(service);
   const ids = [client.track('one'), client.track('two')];
@@ -146,20 +145,20 @@ it('a refusal of every message is reported message by message', async () => {
   expect(reports.dropped).toEqual([]);
 });
 
-it('a refusal of some is reported, the others are stored, none is sent again', async () => {
+it('rejected messages are reported, the remaining messages are stored, and nothing is resent', async () => {
   const service = createService('some rejected');
   const { client, reports } = createClient(service);
-  const [bad, good] = [client.track('one'), client.track('two')];
+  const [rejected, stored] = [client.track('one'), client.track('two')];
   expect(await client.flush()).toBe(0);
-  expect(idsOf(reports.rejected)).toEqual([bad]);
-  expect([...service.stored.keys()]).toEqual([good]);
+  expect(idsOf(reports.rejected)).toEqual([rejected]);
+  expect([...service.stored.keys()]).toEqual([stored]);
   expect(service.requests.length).toBe(1);
 });
 
-it('a refusal does not stop the delivery when the listener throws', async () => {
+it('a listener that throws does not interrupt delivery', async () => {
   const logged = vi.spyOn(console, 'error').mockImplementation(() => {});
   const service = createService('malformed');
-  const fault = new Error('of the game');
+  const fault = new Error('game error');
   const { client } = createClient(service, {
     batchMessagesMax: 1,
     onDropped: () => {
@@ -174,8 +173,8 @@ it('a refusal does not stop the delivery when the listener throws', async () => 
   logged.mockRestore();
 });
 
-it('close sends what is queued, passing over the back-off, and takes nothing more', async () => {
-  const service = createService('fault');
+it('close sends queued messages without waiting for the back-off, and rejects new messages', async () => {
+  const service = createService('server error');
   const { client, reports } = createClient(service);
   client.track('one');
   expect(await client.flush()).toBe(1);
@@ -185,8 +184,8 @@ it('close sends what is queued, passing over the back-off, and takes nothing mor
   expect(reports.dropped).toMatchObject([{ reason: 'closed' }]);
 });
 
-it('close is not undone by what else is called', async () => {
-  const service = createService('fault', 'fault');
+it('a closed client sends nothing more, even if other methods are called', async () => {
+  const service = createService('server error', 'server error');
   const { client } = createClient(service, { batchMessagesMax: 1 });
   client.track('one');
   expect(await client.close()).toBe(1);

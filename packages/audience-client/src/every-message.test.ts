@@ -1,22 +1,22 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type AudienceClient, type AudienceStore, createMemoryStore, type Fetch } from './index.ts';
-import { createClient, createPage, createReports, type FakePage, holdTime, pass } from './test/client.ts';
+import { createClient, createPage, createReports, type FakePage, pass, useFakeTime } from './test/client.ts';
 import { createService, type Reply, type Service } from './test/service.ts';
 
-beforeEach(holdTime);
+beforeEach(useFakeTime);
 afterEach(() => vi.useRealTimers());
 
 const REPLIES: Reply[] = [
-  ...(['taken', 'some rejected', 'all rejected', 'malformed', 'unauthorised', 'too many'] as const),
-  ...(['fault', 'hangs', 'unreachable', 'answer lost', 'portal'] as const),
+  ...(['accepted', 'some rejected', 'all rejected', 'malformed', 'unauthorised', 'rate limited'] as const),
+  ...(['server error', 'hangs', 'unreachable', 'response lost', 'captive portal'] as const),
 ];
 
 type Step =
   | { do: 'track'; tab: number; bytes: number }
   | { do: 'reply'; reply: Reply }
   | { do: 'pass'; ms: number }
-  | { do: 'flush' | 'die' | 'close'; tab: number }
+  | { do: 'flush' | 'crash' | 'close'; tab: number }
   | { do: 'hide' | 'disconnect' | 'connect' };
 
 const tab = fc.nat({ max: 1 });
@@ -30,7 +30,7 @@ const steps = fc.array(
     },
     {
       weight: 2,
-      arbitrary: fc.record({ do: fc.constantFrom('flush' as const, 'die' as const, 'close' as const), tab }),
+      arbitrary: fc.record({ do: fc.constantFrom('flush' as const, 'crash' as const, 'close' as const), tab }),
     },
     {
       weight: 1,
@@ -40,10 +40,10 @@ const steps = fc.array(
   { minLength: 5, maxLength: 40 },
 );
 
-/** A page that can die. Then its requests are never answered and it starts no others. */
+/** A page that can crash: pending requests never complete, and no new requests start. */
 interface Tab {
   client: AudienceClient;
-  dead: boolean;
+  crashed: boolean;
 }
 
 interface World {
@@ -62,10 +62,10 @@ function createWorld(): World {
 
 function openTab({ service, store, reports }: World): Tab {
   const fetch: Fetch = async (url, init) => {
-    if (tab.dead) return new Promise(() => {});
-    const answer = service.fetch(url, init);
-    await answer.catch(() => {});
-    return tab.dead ? new Promise(() => {}) : answer;
+    if (tab.crashed) return new Promise(() => {});
+    const response = service.fetch(url, init);
+    await response.catch(() => {});
+    return tab.crashed ? new Promise(() => {}) : response;
   };
   const { client } = createClient(service, {
     store,
@@ -76,7 +76,7 @@ function openTab({ service, store, reports }: World): Tab {
     onRejected: (rejection) => reports.rejected.push(rejection),
     onDropped: (dropped) => reports.dropped.push(dropped),
   });
-  const tab: Tab = { client, dead: false };
+  const tab: Tab = { client, crashed: false };
   return tab;
 }
 
@@ -90,13 +90,13 @@ async function act(world: World, step: Step): Promise<void> {
   world.tabs[step.tab] = tab;
   if (step.do === 'track') world.tracked.add(tab.client.track('step', { filling: 'x'.repeat(step.bytes) }) ?? '');
   if (step.do === 'flush') void tab.client.flush();
-  if (step.do === 'die') tab.dead = true;
+  if (step.do === 'crash') tab.crashed = true;
   if (step.do === 'close') void tab.client.close();
-  if (step.do === 'die' || step.do === 'close') world.tabs[step.tab] = openTab(world);
+  if (step.do === 'crash' || step.do === 'close') world.tabs[step.tab] = openTab(world);
 }
 
-/** From here on everything works, and one more page opens to send what the dead pages have left behind. */
-async function calmDown(world: World): Promise<void> {
+/** Ends all failures and opens another page, which sends the messages of crashed pages. */
+async function recover(world: World): Promise<void> {
   world.service.replies = [];
   world.page.setOnline(true);
   world.page.show();
@@ -105,15 +105,15 @@ async function calmDown(world: World): Promise<void> {
 }
 
 function lostIn({ service, store, tracked, reports }: World): string[] {
-  const kept = store.keys().join();
-  const ended = new Set([
+  const stored = store.keys().join();
+  const reported = new Set([
     ...reports.rejected.map(({ messageId }) => messageId),
     ...reports.dropped.flatMap(({ messageIds }) => messageIds),
   ]);
-  return [...tracked].filter((id) => !service.stored.has(id) && !ended.has(id) && !kept.includes(id));
+  return [...tracked].filter((id) => !service.stored.has(id) && !reported.has(id) && !stored.includes(id));
 }
 
-it('every message is stored, reported or still kept at any moment, whatever answers, pages and tabs do, and in the end not kept', async () => {
+it('every message is always delivered, reported or in the store, for any sequence of events', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (taken) => {
       const world = createWorld();
@@ -121,7 +121,7 @@ it('every message is stored, reported or still kept at any moment, whatever answ
         await act(world, step);
         expect(lostIn(world)).toEqual([]);
       }
-      await calmDown(world);
+      await recover(world);
       expect(lostIn(world)).toEqual([]);
       expect(world.store.keys().filter((key) => key.includes(':message:'))).toEqual([]);
       for (const [id, texts] of world.service.stored) expect([world.tracked.has(id), texts.size]).toEqual([true, 1]);

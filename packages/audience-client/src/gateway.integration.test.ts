@@ -41,7 +41,7 @@ function openClient(options: { baseUrl?: string; store?: AudienceStore; context?
   return { client, rejected, dropped };
 }
 
-it('a game server has every message in the log, compressed batches included', async () => {
+it("all of a game server's messages arrive in the log, including compressed batches", async () => {
   const { client, rejected, dropped } = openClient();
   const ids = Array.from({ length: 250 }, (_, level) => client.track('level_done', { level }) ?? '');
   expect(await client.close()).toBe(0);
@@ -50,28 +50,28 @@ it('a game server has every message in the log, compressed batches included', as
   expect([rejected, dropped]).toEqual([[], []]);
 });
 
-it('a game server gets a report of what the gateway rejects, and the rest arrives', async () => {
-  // The client cannot check this value: it comes from the game.
+it('a game server receives a report of rejected messages, and all other messages arrive', async () => {
+  // The client does not validate context values from the game.
   let context: object = { screenDensity: 'high' };
   const { client, rejected, dropped } = openClient({ context: () => context });
-  const bad = client.track('level_done');
+  const first = client.track('level_done');
   context = {};
-  const good = client.track('level_done');
+  const second = client.track('level_done');
   expect(await client.flush()).toBe(0);
   expect(rejected).toMatchObject([
-    { messageId: bad, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
+    { messageId: first, errors: [{ field: 'context.screenDensity', code: 'INVALID_FORMAT' }] },
   ]);
-  await gateway.awaitIds([String(good)]);
+  await gateway.awaitIds([String(second)]);
   context = { screenDensity: 'high' };
-  const alone = client.track('level_done');
+  const third = client.track('level_done');
   expect(await client.close()).toBe(0);
-  expect(rejected[1]?.messageId).toBe(alone);
+  expect(rejected[1]?.messageId).toBe(third);
   expect(dropped).toEqual([]);
 });
 
-it('a game server finds what it could not send in its store when it starts again', async () => {
+it('a game server sends stored messages after a restart', async () => {
   const store = createFolderStore();
-  // A port on which nothing listens.
+  // No process listens on this port.
   const { client } = openClient({ store, baseUrl: 'http://127.0.0.1:9' });
   const ids = [client.track('one'), client.track('two')].map(String);
   expect(await client.close()).toBe(2);

@@ -1,4 +1,4 @@
-/** The parts of a browser that the client uses. Each is missing in some environment. */
+/** Browser APIs that the client uses. Each API is missing in some environment. */
 export interface Host {
   document?: {
     readonly title: string;
@@ -14,7 +14,7 @@ export interface Host {
   CompressionStream?: typeof CompressionStream;
 }
 
-/** `Storage` of the web platform. */
+/** The web platform's `Storage` interface. */
 export interface WebStorage {
   readonly length: number;
   key(index: number): string | null;
@@ -23,7 +23,7 @@ export interface WebStorage {
   removeItem(key: string): void;
 }
 
-/** `persisted` as in a PageTransitionEvent. */
+/** `persisted` is a property of PageTransitionEvent. */
 type Listener = (event: { persisted?: boolean }) => void;
 
 interface EventSource {

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createClient, createPage, type FakePage, holdTime, pass } from './test/client.ts';
+import { createClient, createPage, type FakePage, pass, useFakeTime } from './test/client.ts';
 import { createService } from './test/service.ts';
 
 let page: FakePage;
 beforeEach(() => {
-  holdTime();
+  useFakeTime();
   page = createPage();
 });
 afterEach(() => {
@@ -13,10 +13,10 @@ afterEach(() => {
 });
 
 const MINUTE_MS = 60_000;
-/** As many bytes as browsers allow to be under way when a page closes. */
+/** Maximum size of all requests that may outlive the page. */
 const QUOTA_BYTES = 60 * 1024;
 
-it('a page that is hidden has started its requests before the listener returns: they outlive it, uncompressed, without credentials', () => {
+it('a hidden page starts uncompressed keepalive requests without credentials before the listener returns', () => {
   const service = createService();
   const { client } = createClient(service, { compress: true });
   for (let level = 0; level < 30; level += 1) client.track('level_done', { level });
@@ -27,7 +27,7 @@ it('a page that is hidden has started its requests before the listener returns: 
   expect(service.requests[0]?.messages.length).toBe(30);
 });
 
-it('a page that is hidden sends no more together than the browser allows, however often it is hidden', async () => {
+it('a hidden page never exceeds the keepalive quota, even if it is hidden repeatedly', async () => {
   const service = createService();
   service.defaultReply = 'hangs';
   const { client } = createClient(service);
@@ -46,7 +46,7 @@ it('a page that is hidden sends no more together than the browser allows, howeve
   expect(bytes).toBeGreaterThan(QUOTA_BYTES - 2 * 1024);
 });
 
-it('a page that is hidden sends again what is under way, since an ordinary request ends with the page', async () => {
+it('a hidden page resends in-flight batches with keepalive, because other requests end with the page', async () => {
   const service = createService('hangs');
   const { client } = createClient(service, { batchMessagesMax: 1 });
   const id = client.track('one');
@@ -61,8 +61,8 @@ it('a page that is hidden sends again what is under way, since an ordinary reque
   expect(service.requests.length).toBe(2);
 });
 
-it('a page that is hidden sends nothing while the service requires the client to wait', async () => {
-  const service = createService('too many');
+it('a hidden page sends nothing before Retry-After has elapsed', async () => {
+  const service = createService('rate limited');
   const { client } = createClient(service);
   client.track('one');
   await client.flush();
@@ -73,7 +73,7 @@ it('a page that is hidden sends nothing while the service requires the client to
   expect(service.requests.length).toBe(1);
 });
 
-it('a page that is hidden reports a rejection once although two requests are answered with it', async () => {
+it('a hidden page reports a rejection once even if two responses contain it', async () => {
   const service = createService('all rejected', 'all rejected');
   const { client, reports } = createClient(service);
   const id = client.track('one');
@@ -87,7 +87,7 @@ it('a page that is hidden reports a rejection once although two requests are ans
   expect(reports.dropped).toEqual([]);
 });
 
-it('a page without a network sends nothing, and everything as soon as the network is back', async () => {
+it('an offline page sends nothing, and sends all queued messages when the network returns', async () => {
   const service = createService('unreachable');
   const { client } = createClient(service);
   client.track('one');
@@ -102,7 +102,7 @@ it('a page without a network sends nothing, and everything as soon as the networ
   expect(service.stored.size).toBe(2);
 });
 
-it('a closed client listens to the page no longer', async () => {
+it('a closed client ignores page events', async () => {
   const service = createService();
   service.defaultReply = 'unreachable';
   const { client } = createClient(service);

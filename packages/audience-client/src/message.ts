@@ -1,4 +1,4 @@
-/** Messages and answers, with their names on the wire. */
+/** Message and response types with their JSON names. */
 
 export type MessageType = 'track' | 'page' | 'screen' | 'identify' | 'alias';
 export const IDENTITY_TYPES = [
@@ -47,26 +47,26 @@ export interface Message {
   test?: boolean;
 }
 
-/** A rejected message. The service may add codes. */
+/** A rejected message. The service may add error codes. */
 export interface MessageRejection {
   messageId: string;
   errors: { field: string; code: string; message: string }[];
 }
 
-/** Messages in one batch: contract, "Limits". */
+/** Maximum messages per batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
-/** Browsers allow 64 KiB of keepalive bodies in flight; the rest is for other requests of the page. */
+/** Browsers allow 64 KiB of in-flight keepalive bodies. The rest is left for the page's own requests. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
-/** Beyond these the service rejects a message. */
+/** The service rejects messages that exceed these limits. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;
 export const EVENT_AGE_MAX_MS: number = 30 * 24 * 60 * 60 * 1000;
-/** Characters of eventName and of each id: contract, "Limits". */
+/** Maximum length of eventName and of each id: contract, "Limits". */
 export const ID_CHARACTERS_MAX = 256;
-/** Characters of each string of `context`: contract, "EventContext". */
+/** Maximum length of strings in `context`: contract, "EventContext". */
 export const CONTEXT_CHARACTERS_MAX = { userAgent: 512, pageUrl: 2048, pagePath: 2048, pageReferrer: 2048 } as const;
 export const CONTEXT_CHARACTERS_DEFAULT_MAX = 256;
 
-/** UUID of version 4. Pages without TLS have no `crypto.randomUUID`. */
+/** Returns a version 4 UUID. `crypto.randomUUID` is missing on pages without TLS. */
 export function createMessageId(): string {
   if (crypto.randomUUID) return crypto.randomUUID();
   const bytes = crypto.getRandomValues(new Uint8Array(16));

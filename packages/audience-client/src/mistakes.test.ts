@@ -11,7 +11,7 @@ const printed = { error: [] as string[], warn: [] as string[], log: [] as string
 beforeEach(() => {
   for (const kind of ['error', 'warn', 'log'] as const) {
     printed[kind] = [];
-    vi.spyOn(console, kind).mockImplementation((...texts) => void printed[kind].push(texts.map(toText).join(' ')));
+    vi.spyOn(console, kind).mockImplementation((...values) => void printed[kind].push(values.map(toText).join(' ')));
   }
 });
 afterEach(() => {
@@ -19,7 +19,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-const toText = (word: unknown) => (typeof word === 'string' ? word : JSON.stringify(word));
+const toText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 const LONG = '😀'.repeat(257);
 
 it.each([
@@ -33,20 +33,20 @@ it.each([
   ['eventName is longer than 256 characters', 'screen', [LONG]],
   ['userId is required', 'identify', ['']],
   ['userId is longer than 256 characters', 'identify', [LONG]],
-  ['userId holds a lone surrogate', 'identify', ['u\ud800']],
+  ['userId contains a lone surrogate', 'identify', ['u\ud800']],
   ['identityType is not one of passport, steam, ', 'identify', ['u', { identityType: 'Steam' }]],
   ['traits is not an object', 'identify', ['u', { traits: 'rich' }]],
   ['toId is the same as fromId', 'alias', [{ fromId: 'a', toId: ' a ' }]],
   ['toId is required', 'alias', [{ fromId: 'a' }]],
 ] as const)(
-  'a call that the service would reject is printed immediately, is reported and makes no message: %s (%s)',
-  async (sentence, method, given) => {
+  'a call that the service would reject is logged, reported and dropped: %s (%s)',
+  async (error, method, given) => {
     const service = createService();
     const { client, reports } = createClient(service);
     expect((client[method] as (...all: unknown[]) => unknown)(...given)).toBeNull();
-    expect(printed.error).toEqual([expect.stringContaining(sentence)]);
+    expect(printed.error).toEqual([expect.stringContaining(error)]);
     expect(reports.dropped).toEqual([
-      { messageIds: [expect.any(String)], reason: 'invalid', message: expect.stringContaining(sentence) },
+      { messageIds: [expect.any(String)], reason: 'invalid', message: expect.stringContaining(error) },
     ]);
     client.track('right');
     await client.flush();
@@ -56,12 +56,12 @@ it.each([
   },
 );
 
-it('a call that the service would reject is reported without consent too: a developer who tries the client has set none yet', () => {
+it('a call that the service would reject is logged even without consent', () => {
   createClient(createService(), { consent: undefined }).client.track('');
   expect(printed.error).toEqual([expect.stringContaining('eventName is required')]);
 });
 
-it('a call that the service would reject is reported exactly when the contract rejects its values, whatever the text', async () => {
+it('identify rejects exactly the ids that the contract rejects', async () => {
   const text = fc.oneof(
     fc.string({ unit: codePoint, maxLength: 4 }),
     fc.string({ unit: fc.constantFrom('a', '😀', '\ud83d', ' ', '\u00a0'), minLength: 250, maxLength: 260 }),
@@ -70,10 +70,10 @@ it('a call that the service would reject is reported exactly when the contract r
     fc.asyncProperty(text, async (id) => {
       const service = createService();
       const { client } = createClient(service, { store: undefined });
-      const made = client.identify(id);
+      const messageId = client.identify(id);
       const message = { type: 'identify', messageId: crypto.randomUUID(), eventTimestamp: new Date().toISOString() };
       const window = { fromMs: 0, toMs: Date.now() + 1000 };
-      expect(made !== null).toBe(parseMessage({ ...message, userId: id }, window).ok);
+      expect(messageId !== null).toBe(parseMessage({ ...message, userId: id }, window).ok);
       await client.close();
     }),
   );
@@ -86,12 +86,12 @@ it.each([
   ['publishableKey is a secret key', { publishableKey: 'sk_svcapik-1' }],
   ['deviceId is longer than 256 characters', { deviceId: LONG }],
   ['sessionId is required', { sessionId: '' }],
-])('a call that the service would reject is refused when a client is opened with it: %s', (sentence, wrong) => {
+])('openAudienceClient rejects invalid options: %s', (error, wrong) => {
   const options = { baseUrl: 'https://events.example', publishableKey: 'pk_svcapik-1', ...wrong };
-  expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${sentence}`));
+  expect(() => openAudienceClient(options as never)).toThrow(new TypeError(`openAudienceClient: ${error}`));
 });
 
-it('a call that the service would reject registers nothing that JSON cannot express, so that no later message is lost', async () => {
+it('register rejects properties that are not serialisable, so that no later message is lost', async () => {
   const service = createService();
   const { client } = createClient(service);
   client.register({ gold: 3n });
@@ -105,7 +105,7 @@ it('a call that the service would reject registers nothing that JSON cannot expr
   ]);
 });
 
-it('any value given to any method throws nothing, and costs no other message', async () => {
+it('no method throws for any argument, and other messages are unaffected', async () => {
   const strange = fc.oneof(
     fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
     fc.constantFrom(Symbol('game'), () => {}, { toJSON: () => undefined }, { toJSON: () => 'text' }),
@@ -128,27 +128,27 @@ it('any value given to any method throws nothing, and costs no other message', a
   );
 });
 
-it('a call without consent is reported once, with what is dropped and how to change that', () => {
+it('calls without consent are logged once, with the dropped calls and how to enable them', () => {
   const { client } = createClient(createService(), { consent: undefined });
   for (const name of ['a', 'b', 'c']) client.track(name);
   client.identify('u-1');
   expect(printed.warn).toEqual([
-    "[playline] Consent is 'none': track('a') and every later message is dropped, neither stored nor sent. When the person agrees, call setConsent('anonymous') or setConsent('full').",
+    "[playline] Consent is 'none': track('a') and all later messages are dropped. When the player gives consent, call setConsent('anonymous') or setConsent('full').",
   ]);
 });
 
-it('a call without consent is reported once for identify and alias when the consent is anonymous', () => {
+it('with anonymous consent, identify and alias calls are logged once', () => {
   const { client } = createClient(createService(), { consent: 'anonymous' });
   client.track('a');
   expect(printed.warn).toEqual([]);
   client.identify('u-1');
   client.identify('u-1');
   expect(printed.warn).toEqual([
-    "[playline] Consent is 'anonymous': identify() and every later identify and alias is dropped, neither stored nor sent. When the person agrees, call setConsent('full').",
+    "[playline] Consent is 'anonymous': identify() and all later identify and alias calls are dropped. When the player gives consent, call setConsent('full').",
   ]);
 });
 
-it('a refusal of the service is shown on the console when the game has no listener', async () => {
+it('rejected and dropped messages are logged to the console if the game has no listener', async () => {
   const service = createService('some rejected', 'unauthorised');
   const { client } = createClient(service, { onRejected: undefined, onDropped: undefined });
   client.track('one');
@@ -162,15 +162,15 @@ it('a refusal of the service is shown on the console when the game has no listen
   ]);
 });
 
-it('a refusal of the service goes to the listener alone when the game has one', async () => {
+it('dropped messages are passed only to the listener if the game has a listener', async () => {
   const { client } = createClient(createService('unauthorised'));
   client.track('one');
   await client.flush();
   expect(printed).toEqual({ error: [], warn: [], log: [] });
 });
 
-it('debug shows what is queued, sent, answered and dropped, and is off by default', async () => {
-  const service = createService('taken', 'unauthorised');
+it('the debug option logs queued, sent and dropped messages and responses', async () => {
+  const service = createService('accepted', 'unauthorised');
   const { client } = createClient(service, { debug: true });
   client.track('one');
   await client.flush();
@@ -178,8 +178,8 @@ it('debug shows what is queued, sent, answered and dropped, and is off by defaul
   await client.flush();
   client.setConsent('none');
   client.track('three');
-  const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /answer: .*taken/];
-  lines.push(/track\('two'\) queued/, /sending/, /answer: .*refused/, /not stored: .*No such key/);
+  const lines = [/track\('one'\) queued: \{/, /sending: \{"messages"/, /response: .*accepted/];
+  lines.push(/track\('two'\) queued/, /sending/, /response: .*refused/, /not stored: .*No such key/);
   lines.push(/track\('three'\) dropped: consent is none/);
   expect(printed.log.length).toBe(lines.length);
   for (const [at, line] of lines.entries()) expect(printed.log[at]).toMatch(line);

@@ -2,96 +2,94 @@ import type { ConsentLevel, EventContext, IdentityType, MessageRejection, Proper
 import type { Fetch } from './post.ts';
 import type { AudienceStore } from './store.ts';
 
-/** Messages that are never delivered. */
+/** Messages that were dropped and will never be delivered. */
 export interface DroppedMessages {
   messageIds: string[];
   /**
-   * `refused`: the service answered 4xx. `queue_full`: the oldest of a full queue. `too_large`: over 32 KiB.
-   * `unserialisable`: not JSON. `expired`: older than the service accepts. `consent`: withdrawn. `closed`: the client
-   * was closed. `invalid`: a name or id that the service would reject; `message` names it.
+   * `refused`: the service responded with 4xx. `queue_full`: the oldest messages of a full queue. `too_large`: over
+   * 32 KiB. `unserialisable`: not representable as JSON. `expired`: older than the service accepts. `consent`: consent
+   * was withdrawn. `closed`: the client was closed. `invalid`: the service would reject the message; see `message`.
    */
   reason: 'refused' | 'queue_full' | 'too_large' | 'unserialisable' | 'expired' | 'consent' | 'closed' | 'invalid';
-  /** Status, code and message of the answer when the reason is `refused`. */
+  /** HTTP status, error code and message of the response if the reason is `refused`. */
   status?: number;
   code?: string;
   message?: string;
 }
 
 export interface AudienceClientOptions {
-  /** Address of the service, without `/v1/…`. */
+  /** URL of the service, without `/v1/…`. */
   baseUrl: string;
-  /** May be public: it cannot read anything but consent. */
+  /** May be public, because a publishable key can read only the consent status. */
   publishableKey: string;
   surface?: Surface;
-  /** What the person has agreed to, until `setConsent` is called (`none`). */
+  /** Initial consent level. Default: `none`. */
   consent?: ConsentLevel;
-  /** Longest time in milliseconds that a message waits for others (5,000). */
+  /** Maximum time that a message waits before its batch is sent. Default: 5,000. */
   flushIntervalMs?: number;
-  /** A batch is sent with this many messages (100, which is also the maximum) or 60 KiB. */
+  /** A batch is sent when it reaches this many messages or 60 KiB. Default and maximum: 100. */
   batchMessagesMax?: number;
-  /** Most unsent messages (1,000); beyond, the oldest is dropped. */
+  /** Maximum number of unsent messages. The oldest messages above the limit are dropped. Default: 1,000. */
   queueMessagesMax?: number;
-  /** Most bytes of unsent messages (1 MiB). */
+  /** Maximum size of all unsent messages. Default: 1 MiB. */
   queueBytesMax?: number;
-  /** Milliseconds until a request without an answer is retried (30,000). */
+  /** A request without a response is retried after this time. Default: 30,000. */
   requestTimeoutMs?: number;
-  /** `context.library` and `context.libraryVersion` for a library that uses this client. */
+  /** Values for `context.library` and `context.libraryVersion`, set by libraries that wrap this client. */
   library?: string;
   libraryVersion?: string;
   deviceId?: string;
   sessionId?: string;
   /** Marks every message as test traffic. */
   test?: boolean;
-  /** Unsent messages, ids and registered properties: `localStorage` in a browser, memory elsewhere. */
+  /** Stores unsent messages, ids and registered properties. Default: `localStorage` in browsers, otherwise memory. */
   store?: AudienceStore;
-  /** The key is sent in the header `<prefix>-publishable-key` (`x-service`). */
+  /** Prefix of the `<prefix>-publishable-key` header. Default: `x-service`. */
   headerPrefix?: string;
-  /** Compresses bodies with gzip where the platform can (true). */
+  /** Compresses request bodies with gzip if the platform supports it. Default: true. */
   compress?: boolean;
-  /** Called for each message; its fields replace those of the client. */
+  /** Called for each message. Returned fields override the client's context fields. */
   context?: () => Partial<EventContext>;
-  /** Logs what is queued, sent, answered and dropped (false). */
+  /** Logs queued, sent and dropped messages and the service's responses. Default: false. */
   debug?: boolean;
-  /** Called for each rejected message. By default the console shows it. */
+  /** Called for each rejected message. Default: logs a warning. */
   onRejected?: (rejection: MessageRejection) => void;
-  /** Called when messages are dropped. By default the console shows it. */
+  /** Called when messages are dropped. Default: logs a warning. */
   onDropped?: (dropped: DroppedMessages) => void;
-  /** By default the platform's own. */
+  /** Default: the platform's `fetch`. */
   fetch?: Fetch;
 }
 
 /**
- * `message`: before one is created. `reset`: before the person is forgotten. `consent`: after the level was set.
- * `close`: before the client closes.
+ * `message`: before a message is created. `reset`: before the user is forgotten. `consent`: after the consent level has
+ * changed. `close`: before the client closes.
  */
 export type ClientEvent = 'message' | 'reset' | 'consent' | 'close';
 
-/**
- * The message methods return the message id, or null when nothing was queued. No method throws; a wrong call is logged.
- */
+/** Message methods return the message id, or null if nothing was queued. No method throws; invalid calls are logged. */
 export interface AudienceClient {
   /** @param eventName 1 to 256 characters */
   track(eventName: string, properties?: Properties): string | null;
   page(properties?: Properties): string | null;
   screen(screenName?: string, properties?: Properties): string | null;
-  /** Names the person. Later messages carry the user id, also those of later pages. Needs full consent. */
+  /** Identifies the player. Messages of this and later pages contain the user id. Requires full consent. */
   identify(userId: string, about?: { identityType?: IdentityType; traits?: Properties }): string | null;
-  /** Declares that two ids belong to one person. Needs full consent. */
+  /** Declares that two ids belong to one person. Requires full consent. */
   alias(link: { fromId: string; fromType?: IdentityType; toId: string; toType?: IdentityType }): string | null;
-  /** Adds properties to every later track, page and screen, also on later pages; properties of the call win. */
+  /** Adds properties to all later track, page and screen events. Properties passed to a call take precedence. */
   register(properties: Properties): void;
   unregister(name: string): void;
-  /** The session id of later messages of this page. */
+  /** Sets the session id for later messages of this page. */
   setSessionId(sessionId: string | undefined): void;
-  /** Applies immediately, also to queued messages. */
+  /** Changes the consent level. Applies immediately, including to queued messages. */
   setConsent(level: ConsentLevel): void;
-  /** Forgets the user and the registered properties and creates a new anonymous id. */
+  /** Forgets the user and the registered properties, and creates a new anonymous id. */
   reset(): void;
-  /** Sends unless a back-off or a Retry-After is running. Resolves to the number of unsent messages. */
+  /** Sends queued messages, unless a back-off or Retry-After is pending. Resolves to the number of unsent messages. */
   flush(): Promise<number>;
-  /** Stops timers and listeners and sends once more. Resolves to the number of unsent messages. */
+  /** Stops timers and listeners and sends a last time. Resolves to the number of unsent messages. */
   close(): Promise<number>;
-  /** Calls `listener` at each event, for extensions. Returns a function that unsubscribes. */
+  /** Subscribes an extension to client events. Returns a function that unsubscribes. */
   subscribe(listener: (event: ClientEvent) => void): () => void;
   readonly anonymousId: string;
   readonly consent: ConsentLevel;

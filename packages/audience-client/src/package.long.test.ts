@@ -47,33 +47,33 @@ afterAll(async () => {
 
 const read = (file: string) => readFileSync(join(game.installed, file), 'utf8');
 
-it('the tarball of npm pack installs into an empty project without a network, and brings nothing else', () => {
+it('the packed tarball installs offline into an empty project without any other package', () => {
   expect(readdirSync(join(game.folder, 'node_modules', '@playline'))).toEqual(['audience-client']);
   expect(readdirSync(join(game.folder, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual(['@playline']);
 });
 
-it('the tarball of npm pack holds modules, types, scripts, their source maps, README and licence, and neither tests nor sources', () => {
-  const strange = game
+it('the packed tarball contains modules, types, scripts, source maps, README and licence only', () => {
+  const unexpected = game
     .files()
     .filter((file) => !/^dist\/.*\.(js|js\.map|d\.ts)$|^(package\.json|README\.md|LICENSE)$/.test(file));
-  expect(strange).toEqual([]);
+  expect(unexpected).toEqual([]);
   expect(game.files().filter((file) => /test/.test(file))).toEqual([]);
   for (const file of ['README.md', 'LICENSE', 'dist/index.d.ts', 'dist/autocapture/index.d.ts'])
     expect(game.files()).toContain(file);
 });
 
-it('the tarball of npm pack has a package.json whose paths all exist, and that has no dependency', () => {
+it('the packed package.json has no dependencies, and all of its paths exist', () => {
   const manifest = JSON.parse(read('package.json'));
   for (const name of ['dependencies', 'devDependencies', 'publishConfig', 'private'])
     expect(manifest).not.toHaveProperty(name);
-  // npm runs these two scripts when a package is packed, never when it is installed.
+  // npm runs these two scripts when packing, never when installing.
   expect(Object.keys(manifest.scripts)).toEqual(['prepack', 'postpack']);
   const paths = JSON.stringify(manifest).match(/\.\/dist\/[\w./-]+/g) ?? [];
   expect(paths.length).toBeGreaterThan(6);
   expect(paths.filter((path) => !existsSync(join(game.installed, path)) && path !== './dist/')).toEqual([]);
 });
 
-it('the tarball of npm pack has a source map with the sources in it for every file that runs', () => {
+it('every script in the packed tarball has a source map with embedded sources', () => {
   const scripts = game.files().filter((file) => file.endsWith('.js'));
   expect(scripts.length).toBeGreaterThan(10);
   for (const file of scripts) {
@@ -84,14 +84,14 @@ it('the tarball of npm pack has a source map with the sources in it for every fi
   }
 });
 
-it('the tarball of npm pack has the core and autocapture as separate scripts', () => {
+it('the packed tarball contains core and autocapture as separate scripts', () => {
   const core = read('dist/playline-audience.min.js');
   expect(core).not.toContain('session_started');
   expect(read('dist/index.js')).not.toContain('autocapture');
   expect(read('dist/playline-autocapture.min.js')).not.toContain('/v1/audience/messages');
 });
 
-it('npm pack leaves the folder unchanged, also after an earlier pack that was killed', () => {
+it('npm pack leaves the source folder unchanged, even if an earlier pack was killed', () => {
   for (const name of ['package.json', 'README.md'])
     expect(readFileSync(join(game.source, name), 'utf8')).toBe(
       readFileSync(join(CHECKOUT, 'packages', 'audience-client', name), 'utf8'),
@@ -118,7 +118,7 @@ it('the installed package runs in Node', async () => {
   });
 });
 
-it('the installed package gives a TypeScript project types that need no other package and find mistakes', async () => {
+it('the installed package provides self-contained types that detect type errors', async () => {
   const tsc = join(CHECKOUT, 'node_modules', 'typescript', 'bin', 'tsc');
   const start = `import { openAudienceClient, type AudienceClient } from '@playline/audience-client';
       import { openAutocapture } from '@playline/audience-client/autocapture';
@@ -136,7 +136,7 @@ it('the installed package gives a TypeScript project types that need no other pa
   }
 });
 
-it.each(['script', 'module'])('the installed package runs in a browser by %s, with autocapture', async (kind) => {
+it.each(['script', 'module'])('the installed package runs in a browser, loaded by %s', async (kind) => {
   const page = await openPage(kind);
   const id = await call(page, ({ client }) => client.track('level_done', { level: 3 }));
   await call(page, ({ client }) => client.flush());
@@ -148,7 +148,7 @@ it.each(['script', 'module'])('the installed package runs in a browser by %s, wi
   await page.context().close();
 });
 
-it('the installed package keeps user, registered properties and session over the pages of a browser, and views those of its history', async () => {
+it('the installed package preserves user, properties and session across pages, and tracks navigation', async () => {
   const first = await openPage('script');
   await call(first, ({ client, history }) => {
     client.identify('u-1', { identityType: 'steam' });
@@ -177,7 +177,7 @@ it('the installed package keeps user, registered properties and session over the
   await first.context().close();
 });
 
-/** A page in an empty browser profile. Any fault in the page fails the test. */
+/** Opens a page in an empty browser profile. Any page error fails the test. */
 async function openPage(name: string): Promise<Page> {
   const page = await (await browser.newContext()).newPage();
   page.on('pageerror', (error) => {
@@ -188,7 +188,7 @@ async function openPage(name: string): Promise<Page> {
   return page;
 }
 
-/** Runs a function inside the page, where it sees nothing but the page's globals. */
+/** Runs a function inside the page, where it can access only the page's globals. */
 function call<T>(
   page: Page,
   action: (globals: PageGlobals & Required<Pick<Host, 'history'>>) => T,
@@ -196,7 +196,7 @@ function call<T>(
   return page.evaluate(`(${action})(globalThis)`) as Promise<Awaited<T>>;
 }
 
-/** The messages of this page's person, in the order in which they were made. */
+/** Waits for this player's messages and returns them in the order in which they were created. */
 async function messagesOf(page: Page) {
   const anonymousId = await call(page, ({ client }) => client.anonymousId);
   return until('the messages have arrived', () => {

@@ -1,12 +1,12 @@
 import { host } from './host.ts';
 import type { MessageRejection } from './message.ts';
 
-/** The part of `fetch` that the client uses. */
+/** The subset of `fetch` that the client uses. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export type Post = ReturnType<typeof createPost>;
 
-/** A smaller body fits into one packet anyway. */
+/** Smaller bodies fit into one packet, so compression has no benefit. */
 const GZIP_BYTES_MIN = 1024;
 
 export function createPost(options: {
@@ -17,11 +17,11 @@ export function createPost(options: {
   compress: boolean;
 }) {
   const { url, headers, fetch, requestTimeoutMs, compress } = options;
-  const underWay = new Set<AbortController>();
-  const send = async (text: string, keepalive: boolean): Promise<Answer> => {
+  const inFlight = new Set<AbortController>();
+  const send = async (text: string, keepalive: boolean): Promise<PostResult> => {
     const stop = new AbortController();
-    underWay.add(stop);
-    // The timer of AbortSignal.timeout cannot be cleared.
+    inFlight.add(stop);
+    // Not AbortSignal.timeout, because its timer cannot be cleared.
     const timer = setTimeout(() => stop.abort(), requestTimeoutMs);
     try {
       const zipped = !keepalive && compress && text.length >= GZIP_BYTES_MIN && (await gzip(text));
@@ -30,29 +30,29 @@ export function createPost(options: {
         headers: zipped ? { ...headers, 'content-encoding': 'gzip' } : headers,
         body: zipped || text,
         keepalive,
-        // With credentials, an answer that allows any origin could not be read.
+        // Browsers do not expose responses with `access-control-allow-origin: *` to requests with credentials.
         credentials: 'omit',
         signal: stop.signal,
       });
-      return await readAnswer(response);
+      return await readResult(response);
     } catch {
-      return { kind: 'later', afterMs: 0 };
+      return { kind: 'retry', afterMs: 0 };
     } finally {
       clearTimeout(timer);
-      underWay.delete(stop);
+      inFlight.delete(stop);
     }
   };
   return {
-    /** Posts one body and never throws. With `keepalive` the request starts before this returns, and outlives the page. */
+    /** Posts a body and never throws. With `keepalive`, the request starts synchronously and outlives the page. */
     send,
-    /** Cancels the requests in flight, whose answer is then `later`. */
+    /** Cancels all in-flight requests, which then resolve to `retry`. */
     abort: () => {
-      for (const stop of underWay) stop.abort();
+      for (const stop of inFlight) stop.abort();
     },
   };
 }
 
-/** Null where the platform cannot compress. */
+/** Returns null if the platform does not support compression. */
 async function gzip(text: string): Promise<ArrayBuffer | null> {
   const { CompressionStream } = host;
   if (!CompressionStream) return null;
@@ -60,16 +60,16 @@ async function gzip(text: string): Promise<ArrayBuffer | null> {
   return new Response(body).arrayBuffer();
 }
 
-/** What an answer means for the batch. */
-export type Answer =
-  /** Stored, except for the rejected messages. */
-  | { kind: 'taken'; rejections: MessageRejection[] }
-  /** Not stored, and final. */
+/** Outcome of a post for the batch. */
+export type PostResult =
+  /** Stored, except for rejected messages. */
+  | { kind: 'accepted'; rejections: MessageRejection[] }
+  /** Not stored. Must not be retried. */
   | { kind: 'refused'; rejections: MessageRejection[]; status: number; code?: string; message?: string }
-  /** Unknown: the same messages are sent again, `afterMs` later at the earliest. */
-  | { kind: 'later'; afterMs: number };
+  /** Possibly stored. Must be resent, at the earliest after `afterMs`. */
+  | { kind: 'retry'; afterMs: number };
 
-/** Timers overflow after 24 days, so a longer pause is interrupted once a day. */
+/** Limits each wait to a day, because timers overflow after 24 days. */
 const RETRY_AFTER_MAX_S = 24 * 60 * 60;
 
 interface Body {
@@ -79,16 +79,16 @@ interface Body {
   message?: string;
 }
 
-/** A 2xx without a MessagesResponse is not a delivery: it may be a captive portal. */
-async function readAnswer(response: Response): Promise<Answer> {
+/** A 2xx response without a MessagesResponse does not confirm delivery, because it may come from a captive portal. */
+async function readResult(response: Response): Promise<PostResult> {
   const { status } = response;
   const body = parseBody(await response.text().catch(() => ''));
-  const rejections = Array.isArray(body.rejections) ? body.rejections.filter((one) => one?.messageId) : [];
-  if (status >= 200 && status < 300 && typeof body.accepted === 'number') return { kind: 'taken', rejections };
+  const rejections = Array.isArray(body.rejections) ? body.rejections.filter((rejection) => rejection?.messageId) : [];
+  if (status >= 200 && status < 300 && typeof body.accepted === 'number') return { kind: 'accepted', rejections };
   if (status >= 400 && status < 500 && status !== 429)
     return { kind: 'refused', rejections, status, code: body.code, message: body.message };
   const seconds = Number(response.headers.get('retry-after')) || 0;
-  return { kind: 'later', afterMs: Math.min(Math.max(seconds, 0), RETRY_AFTER_MAX_S) * 1000 };
+  return { kind: 'retry', afterMs: Math.min(Math.max(seconds, 0), RETRY_AFTER_MAX_S) * 1000 };
 }
 
 function parseBody(text: string): Body {

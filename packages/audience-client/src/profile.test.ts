@@ -3,7 +3,7 @@ import { type AudienceStore, createMemoryStore } from './index.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
-/** What the client of a later page sends for one `track`. */
+/** Opens a later page and returns the message of one `track` call. */
 async function sentByNextPage(store: AudienceStore, options: Parameters<typeof createClient>[1] = {}) {
   const service = createService();
   const { client } = createClient(service, { store, ...options });
@@ -12,7 +12,7 @@ async function sentByNextPage(store: AudienceStore, options: Parameters<typeof c
   return service.requests.flatMap(({ messages }) => messages).find(({ messageId }) => messageId === id);
 }
 
-it('identify holds for the messages of later pages', async () => {
+it('identify also applies to messages of later pages', async () => {
   const store = createMemoryStore();
   const { client } = createClient(createService(), { store });
   client.identify('u-1', { identityType: 'steam' });
@@ -20,7 +20,7 @@ it('identify holds for the messages of later pages', async () => {
   expect(await sentByNextPage(store)).toMatchObject({ userId: 'u-1', identityType: 'steam' });
 });
 
-it('identify holds on a later page from the moment of its consent, and not before', async () => {
+it('on a later page, identify applies only after consent is given', async () => {
   const store = createMemoryStore();
   await createClient(createService(), { store }).client.identify('u-1');
   const service = createService();
@@ -33,7 +33,7 @@ it('identify holds on a later page from the moment of its consent, and not befor
 });
 
 it.each(['anonymous', 'none'] as const)(
-  'identify is forgotten by the store too when the consent becomes %s',
+  'the identified user is removed from the store when consent becomes %s',
   async (level) => {
     const store = createMemoryStore();
     const { client } = createClient(createService(), { store });
@@ -49,7 +49,7 @@ it.each(['anonymous', 'none'] as const)(
   },
 );
 
-it('identify ignores what another script has written into the store', async () => {
+it('the client ignores invalid store entries that another script has written', async () => {
   for (const text of ['{', '"u-1"', '[]', '{"userId":3}', '{"userId":"u","identityType":"Steam"}', 'null']) {
     const store = createMemoryStore();
     for (const key of ['user', 'registered', 'anonymousId']) store.set(`audience:${key}`, text);
@@ -61,7 +61,7 @@ it('identify ignores what another script has written into the store', async () =
   }
 });
 
-it('registered properties are in every track, page and screen of this page and later ones, under those of the call', async () => {
+it('registered properties are added to later events and pages, and call properties take precedence', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const { client } = createClient(service, { store });
   client.register({ build: '1.2', level: 1 });
@@ -78,7 +78,7 @@ it('registered properties are in every track, page and screen of this page and l
   expect((await sentByNextPage(store))?.properties).toEqual(all);
 });
 
-it('registered properties are gone when taken away, one by one or by reset', async () => {
+it('unregister removes a single registered property, and reset removes all', async () => {
   const store = createMemoryStore();
   const { client } = createClient(createService(), { store });
   client.register({ build: '1.2', region: 'eu' });
@@ -88,17 +88,17 @@ it('registered properties are gone when taken away, one by one or by reset', asy
   expect(await sentByNextPage(store)).not.toHaveProperty('properties');
 });
 
-it('registered properties stay as they were when registered, whatever the game does to its object later', async () => {
-  const [service, given] = [createService(), { items: ['sword'] }];
+it('later changes to the registered object do not affect registered properties', async () => {
+  const [service, properties] = [createService(), { items: ['sword'] }];
   const { client } = createClient(service);
-  client.register(given);
-  given.items.push('shield');
+  client.register(properties);
+  properties.items.push('shield');
   client.track('one');
   await client.flush();
   expect(service.requests[0]?.messages[0]?.properties).toEqual({ items: ['sword'] });
 });
 
-it('registered properties given before the consent are kept in memory only, and used once it is given', async () => {
+it('properties registered without consent stay in memory and are used once consent is given', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const { client } = createClient(service, { store, consent: undefined });
   client.register({ build: '1.2' });

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { type AudienceStore, createMemoryStore } from './index.ts';
-import { createClient, holdTime, pass } from './test/client.ts';
+import { createClient, pass, useFakeTime } from './test/client.ts';
 import { createService } from './test/service.ts';
 
-beforeEach(holdTime);
+beforeEach(useFakeTime);
 afterEach(() => vi.useRealTimers());
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const messageKeys = (store: AudienceStore) => store.keys().filter((key) => key.includes(':message:'));
 
-it('the queue drops and reports the oldest when it has too many messages', async () => {
+it('the queue drops and reports the oldest messages above its message limit', async () => {
   const service = createService();
   const { client, reports } = createClient(service, { queueMessagesMax: 3 });
   const ids = Array.from({ length: 5 }, () => client.track('one') ?? '');
@@ -19,7 +19,7 @@ it('the queue drops and reports the oldest when it has too many messages', async
   expect([...service.stored.keys()]).toEqual(ids.slice(2));
 });
 
-it('the queue drops and reports the oldest when it has too many bytes', async () => {
+it('the queue drops and reports the oldest messages above its size limit', async () => {
   const store = createMemoryStore();
   const { client, reports } = createClient(createService(), { store, queueBytesMax: 10_000 });
   for (let level = 0; level < 20; level += 1) client.track('level_done', { filling: 'ü'.repeat(500) });
@@ -28,10 +28,10 @@ it('the queue drops and reports the oldest when it has too many bytes', async ()
   expect(reports.dropped.length).toBe(20 - messageKeys(store).length);
 });
 
-it('the queue does not drop what is under way', async () => {
+it('the queue does not drop in-flight messages', async () => {
   const service = createService('hangs');
   const { client, reports } = createClient(service, { queueMessagesMax: 2, batchMessagesMax: 2 });
-  const ids = Array.from({ length: 2 }, () => client.track('under way') ?? '');
+  const ids = Array.from({ length: 2 }, () => client.track('in flight') ?? '');
   await pass(0);
   const late = client.track('late');
   expect(reports.dropped).toEqual([{ messageIds: [late], reason: 'queue_full' }]);
@@ -39,7 +39,7 @@ it('the queue does not drop what is under way', async () => {
   expect([...service.stored.keys()]).toEqual(ids);
 });
 
-it('the queue refuses and reports a message over 32 KiB, and takes one of exactly that', async () => {
+it('the queue accepts a message of exactly 32 KiB, and drops and reports a larger message', async () => {
   const { client, reports } = createClient(createService());
   const store = createMemoryStore();
   const probe = createClient(createService(), { store });
@@ -51,7 +51,7 @@ it('the queue refuses and reports a message over 32 KiB, and takes one of exactl
   expect(reports.dropped).toMatchObject([{ reason: 'too_large' }]);
 });
 
-it('the queue refuses and reports what JSON cannot express', () => {
+it('the queue drops and reports messages that are not serialisable', () => {
   const { client, reports } = createClient(createService());
   const circle: Record<string, unknown> = {};
   circle.self = circle;
@@ -60,7 +60,7 @@ it('the queue refuses and reports what JSON cannot express', () => {
   expect(reports.dropped.map(({ reason }) => reason)).toEqual(['unserialisable', 'unserialisable']);
 });
 
-it('the queue keeps a message unchanged, whatever the game does to the object later', async () => {
+it('later changes to a properties object do not affect queued messages', async () => {
   const service = createService();
   const { client } = createClient(service);
   const properties = { level: 1 };
@@ -72,9 +72,9 @@ it('the queue keeps a message unchanged, whatever the game does to the object la
   expect(service.requests[0]?.messages[0]).toMatchObject({ properties: { level: 1 }, eventTimestamp: trackedAt });
 });
 
-it('the store has a message from the moment it is tracked until the service has answered for it', async () => {
+it('the store contains a message from the track call until the service confirms the message', async () => {
   const store = createMemoryStore();
-  const { client } = createClient(createService('fault'), { store });
+  const { client } = createClient(createService('server error'), { store });
   const id = client.track('one');
   expect(messageKeys(store)).toEqual([expect.stringContaining(String(id))]);
   await client.flush();
@@ -83,11 +83,11 @@ it('the store has a message from the moment it is tracked until the service has 
   expect(messageKeys(store)).toEqual([]);
 });
 
-it('the store may refuse everything: messages are sent from memory', async () => {
+it('messages are sent from memory if every store operation fails', async () => {
   const refuse = () => {
     throw new Error('QuotaExceededError');
   };
-  const service = createService('fault');
+  const service = createService('server error');
   const store = { get: refuse, set: refuse, remove: refuse, keys: refuse };
   const { client } = createClient(service, { store });
   client.track('one');
@@ -95,7 +95,7 @@ it('the store may refuse everything: messages are sent from memory', async () =>
   expect(service.stored.size).toBe(1);
 });
 
-it('the store gives back nothing that is too old for the service, and nothing that is no message', async () => {
+it('stored messages that are expired or malformed are dropped', async () => {
   const store = createMemoryStore();
   const service = createService('unreachable');
   const old = createClient(service, { store });
@@ -111,7 +111,7 @@ it('the store gives back nothing that is too old for the service, and nothing th
   expect(messageKeys(store)).toEqual([]);
 });
 
-it('the store keeps the messages of two publishable keys apart, and the anonymous id the same', async () => {
+it('two publishable keys have separate stored messages but share the anonymous id', async () => {
   const store = createMemoryStore();
   const one = createClient(createService('unreachable'), { store });
   one.client.track('one');
@@ -123,17 +123,16 @@ it('the store keeps the messages of two publishable keys apart, and the anonymou
   expect(two.client.anonymousId).toBe(one.client.anonymousId);
 });
 
-it('the store shared by two clients loses nothing and sends almost nothing twice', async () => {
+it('two clients that share a store lose no messages and avoid sending duplicates', async () => {
   const store = createMemoryStore();
   const service = createService();
   const one = createClient(service, { store });
-  const ofOne = one.client.track('one');
+  const firstId = one.client.track('one');
   const two = createClient(service, { store });
-  const ofTwo = two.client.track('two');
+  const secondId = two.client.track('two');
   await two.client.flush();
   await one.client.flush();
-  expect([...service.stored.keys()].sort()).toEqual([ofOne, ofTwo].map(String).sort());
-  // The second client had loaded the first one's message; the first then saw in the store that the message was
-  // settled.
+  expect([...service.stored.keys()].sort()).toEqual([firstId, secondId].map(String).sort());
+  // The second client loaded and sent the first client's message. The first client then found the message settled.
   expect(service.requests.length).toBe(1);
 });

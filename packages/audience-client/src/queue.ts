@@ -2,22 +2,22 @@ import type { Message } from './message.ts';
 import type { DroppedMessages } from './options.ts';
 import { attempt, type MessageStorage } from './store.ts';
 
-/** One unsent message. */
+/** An unsent message. */
 export interface Entry {
   readonly id: string;
-  /** Its key in the store; keys sort by age. */
+  /** Key in the store. Keys sort by age. */
   readonly key: string;
-  /** JSON. While `kept` is true the text in the store wins: another tab may have changed it. */
+  /** Message as JSON. While `stored` is true, the store takes precedence, because another tab may have changed it. */
   text: string;
-  /** With the comma after it. */
+  /** Size including the comma that follows in the batch. */
   bytes: number;
-  /** False when the store failed. */
-  kept: boolean;
-  /** Ascending within this queue. */
+  /** False if the store failed. */
+  stored: boolean;
+  /** Increases with each entry of this queue. */
   readonly order: number;
-  /** How many requests in flight carry this entry. */
+  /** Number of in-flight requests that contain this entry. */
   requests: number;
-  /** One of those requests outlives the page. */
+  /** True if one of these requests outlives the page. */
   leaving: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface Batch {
   readonly body: string;
   readonly bytes: number;
   readonly entries: Entry[];
-  /** Its request outlives the page. */
+  /** True if the batch's request outlives the page. */
   readonly leaving: boolean;
 }
 
@@ -47,13 +47,13 @@ const BODY_END = ']}';
 export const byteLength = (text: string): number => new TextEncoder().encode(text).length;
 
 interface State extends QueueOptions {
-  /** Oldest first. */
+  /** Entries, oldest first. */
   entries: Entry[];
   bytes: number;
   newest: number;
 }
 
-/** A bounded queue whose entries are also in the store until they are settled. */
+/** Creates a bounded queue whose entries are persisted in the store until they are settled. */
 export function createQueue(options: QueueOptions) {
   const state: State = { ...options, entries: [], bytes: 0, newest: 0 };
   return {
@@ -63,44 +63,44 @@ export function createQueue(options: QueueOptions) {
     get newest() {
       return state.newest;
     },
-    /** Loads entries that an earlier page or another tab stored. */
+    /** Loads entries that earlier pages or other tabs have stored. */
     load: () => load(state),
     add: (id: string, text: string) => {
       const key = state.storage.keyOf(id, state.newest + 1);
-      insert(state, { key, text, kept: state.storage.put(key, text) });
+      insert(state, { key, text, stored: state.storage.put(key, text) });
       trim(state);
     },
     /**
-     * Takes the oldest entries that fit into one batch; null when there is none. They stay in the queue until `remove`.
-     * Entries of `leaving` requests are not taken again; entries of ordinary requests are, so make those one at a time.
+     * Returns the oldest entries that fit into one batch, or null. The entries stay in the queue until `remove`. Skips
+     * entries in `leaving` requests, but not entries in other requests, so run only one other request at a time.
      */
     take: (limits: BatchLimits, leaving = false) => take(state, limits, leaving),
-    /** Whether an entry as old as `order` waits, or a whole batch. */
+    /** Returns whether a full batch, or an entry up to `order`, is waiting. */
     isDue: (order: number, { messagesMax, bytesMax }: BatchLimits) => {
       const waiting = state.entries.filter(({ requests }) => requests === 0);
       if (waiting.length >= messagesMax || waiting.some((entry) => entry.order <= order)) return true;
       return waiting.reduce((sum, { bytes }) => sum + bytes, 0) >= bytesMax;
     },
-    /** The request ended: its entries may be taken again. */
+    /** Call when a request has ended, so that its entries can be taken again. */
     release: ({ entries, leaving }: Batch) => {
       for (const entry of entries) {
         entry.requests -= 1;
         if (leaving) entry.leaving = false;
       }
     },
-    /** Returns those that were in the queue. */
+    /** Removes entries. Returns the entries that were still in the queue. */
     remove: (entries: Entry[]) => remove(state, entries),
-    /** Replaces each message; null removes it. */
+    /** Replaces each message, or drops the message if `change` returns null. */
     rewrite: (change: (message: Message) => Message | null) => rewrite(state, change),
   };
 }
 
-function insert(state: State, stored: Pick<Entry, 'key' | 'text' | 'kept'>): Entry {
+function insert(state: State, added: Pick<Entry, 'key' | 'text' | 'stored'>): Entry {
   state.newest += 1;
   const entry = {
-    ...stored,
-    id: state.storage.idOf(stored.key),
-    bytes: byteLength(stored.text) + 1,
+    ...added,
+    id: state.storage.idOf(added.key),
+    bytes: byteLength(added.text) + 1,
     order: state.newest,
     requests: 0,
     leaving: false,
@@ -113,60 +113,60 @@ function insert(state: State, stored: Pick<Entry, 'key' | 'text' | 'kept'>): Ent
 function load(state: State): void {
   const known = new Set(state.entries.map(({ key }) => key));
   const expired: Entry[] = [];
-  for (const stored of state.storage.list()) {
-    if (known.has(stored.key)) continue;
-    const entry = insert(state, { key: stored.key, text: stored.text, kept: true });
-    if (stored.expired) expired.push(entry);
+  for (const { key, text, isExpired } of state.storage.list()) {
+    if (known.has(key)) continue;
+    const entry = insert(state, { key, text, stored: true });
+    if (isExpired) expired.push(entry);
   }
   drop(state, expired, 'expired');
   state.entries.sort((one, other) => (one.key < other.key ? -1 : 1));
   trim(state);
 }
 
-function remove(state: State, gone: Entry[]): Entry[] {
-  const there = state.entries.filter((entry) => gone.includes(entry));
-  state.entries = state.entries.filter((entry) => !there.includes(entry));
-  for (const entry of there) {
+function remove(state: State, entries: Entry[]): Entry[] {
+  const removed = state.entries.filter((entry) => entries.includes(entry));
+  state.entries = state.entries.filter((entry) => !removed.includes(entry));
+  for (const entry of removed) {
     state.bytes -= entry.bytes;
     state.storage.remove(entry.key);
   }
-  return there;
+  return removed;
 }
 
-function drop(state: State, gone: Entry[], reason: DroppedMessages['reason']): void {
-  const messageIds = remove(state, gone).map(({ id }) => id);
+function drop(state: State, dropped: Entry[], reason: DroppedMessages['reason']): void {
+  const messageIds = remove(state, dropped).map(({ id }) => id);
   if (messageIds.length > 0) state.onDropped({ messageIds, reason });
 }
 
 function trim(state: State): void {
-  const gone: Entry[] = [];
+  const dropped: Entry[] = [];
   let [count, bytes] = [state.entries.length, state.bytes];
   for (const entry of state.entries) {
     if (count <= state.messagesMax && bytes <= state.bytesMax) break;
-    // A request in flight may be delivering it.
+    // An in-flight request may still deliver this entry.
     if (entry.requests > 0) continue;
-    gone.push(entry);
+    dropped.push(entry);
     count -= 1;
     bytes -= entry.bytes;
   }
-  drop(state, gone, 'queue_full');
+  drop(state, dropped, 'queue_full');
 }
 
 function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null {
-  const gone: Entry[] = [];
+  const dropped: Entry[] = [];
   const entries: Entry[] = [];
   let bytes = BODY_START.length + BODY_END.length;
   for (const entry of state.entries) {
     if (entry.leaving) continue;
     if (!refresh(state, entry)) {
-      gone.push(entry);
+      dropped.push(entry);
       continue;
     }
     if (entries.length === limits.messagesMax || bytes + entry.bytes > limits.bytesMax) break;
     bytes += entry.bytes;
     entries.push(entry);
   }
-  remove(state, gone);
+  remove(state, dropped);
   if (entries.length === 0) return null;
   for (const entry of entries) {
     entry.requests += 1;
@@ -175,9 +175,9 @@ function take(state: State, limits: BatchLimits, leaving: boolean): Batch | null
   return { body: BODY_START + entries.map(({ text }) => text).join() + BODY_END, bytes, entries, leaving };
 }
 
-/** Applies what another tab wrote. False when that tab has settled the message. */
+/** Applies changes by other tabs. Returns false if another tab has settled the message. */
 function refresh(state: State, entry: Entry): boolean {
-  const text = entry.kept ? state.storage.read(entry.key, entry.text) : entry.text;
+  const text = entry.stored ? state.storage.read(entry.key, entry.text) : entry.text;
   if (text === null) return false;
   replace(state, entry, text);
   return true;
@@ -192,17 +192,17 @@ function replace(state: State, entry: Entry, text: string): void {
 }
 
 function rewrite(state: State, change: (message: Message) => Message | null): void {
-  const gone: Entry[] = [];
+  const dropped: Entry[] = [];
   for (const entry of state.entries) {
     const message = refresh(state, entry) && attempt(() => change(JSON.parse(entry.text)), null);
     if (!message) {
-      gone.push(entry);
+      dropped.push(entry);
       continue;
     }
     replace(state, entry, JSON.stringify(message));
-    // Removed first: if the store refuses the new text, the old one must not stay.
+    // Remove the old entry first, so that it does not remain if the store rejects the new entry.
     state.storage.remove(entry.key);
-    entry.kept = state.storage.put(entry.key, entry.text);
+    entry.stored = state.storage.put(entry.key, entry.text);
   }
-  drop(state, gone, 'consent');
+  drop(state, dropped, 'consent');
 }

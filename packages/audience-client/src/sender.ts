@@ -1,7 +1,7 @@
 import { host } from './host.ts';
 import { BATCH_BYTES_MAX, type MessageRejection } from './message.ts';
 import type { DroppedMessages } from './options.ts';
-import type { Answer, Post } from './post.ts';
+import type { Post, PostResult } from './post.ts';
 import type { Batch, Queue } from './queue.ts';
 
 export interface SenderOptions {
@@ -15,9 +15,9 @@ export interface SenderOptions {
 
 export type Sender = ReturnType<typeof openSender>;
 
-/** First back-off; it doubles with each failure. */
+/** Initial back-off, doubled after each failure. */
 const RETRY_MIN_MS = 1000;
-/** Pages are often open for a few minutes only. */
+/** Kept short, because pages are often open only for a few minutes. */
 const RETRY_MAX_MS = 60_000;
 
 const createState = (options: SenderOptions) => ({
@@ -25,33 +25,33 @@ const createState = (options: SenderOptions) => ({
   timer: undefined as ReturnType<typeof setTimeout> | undefined,
   running: null as Promise<void> | null,
   closed: false,
-  /** Entries up to this `order` must be sent now. */
+  /** Entries up to this `order` are sent without waiting for a full batch. */
   due: 0,
   failures: 0,
-  /** End of the back-off, by `performance.now()`; `close` ignores it. */
+  /** End of the back-off by `performance.now()`. `close` ignores the back-off. */
   retryAtMs: 0,
-  /** End of the service's Retry-After, by `performance.now()`; only a new page ignores it. */
+  /** End of the service's Retry-After by `performance.now()`. Only a new page ignores Retry-After. */
   refusedUntilMs: 0,
-  /** Bytes of `keepalive` requests in flight. */
+  /** Total size of in-flight `keepalive` requests. */
   leavingBytes: 0,
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends one batch at a time: when a batch is full, when its oldest message is due, and when the page closes. */
+/** Sends one batch at a time when it is full, when its oldest message is due, or when the page closes. */
 export function openSender(options: SenderOptions) {
   const state = createState(options);
   return {
-    /** Call it after each queued message. */
+    /** Call after queueing a message. */
     onQueued: () => {
       if (state.closed) return;
       if (state.queue.isDue(0, limitsOf(state)) && maySend(state)) void flush(state);
       else schedule(state);
     },
-    /** Resolves to the number of unsent messages. */
+    /** Sends all queued messages. Resolves to the number of unsent messages. */
     flush: () => flush(state),
-    /** The page may end at any time: starts requests that outlive it before this returns. */
+    /** Call when the page may close. Starts requests that outlive the page before returning. */
     leave: () => leave(state),
-    /** The network is back. */
+    /** Call when the network is available again. */
     resume: () => {
       state.retryAtMs = 0;
       void flush(state);
@@ -76,7 +76,7 @@ function maySend({ retryAtMs, refusedUntilMs }: State): boolean {
 
 async function flush(state: State): Promise<number> {
   state.due = state.queue.newest;
-  // Starts in a later turn of the event loop, so that `running` is set before it can end.
+  // Starts asynchronously, so that `running` is set before `drain` can finish.
   state.running ??= Promise.resolve().then(() => drain(state));
   await state.running;
   return state.queue.size;
@@ -113,35 +113,35 @@ function leave(state: State): void {
     const batch = state.queue.take({ ...limitsOf(state), bytesMax }, true);
     if (!batch) return;
     state.leavingBytes += batch.bytes;
-    // Not awaited: the page may end first, and the next page then sends it again.
-    void state.post.send(batch.body, true).then((answer) => {
+    // Not awaited: if the page closes first, the next page resends the batch.
+    void state.post.send(batch.body, true).then((result) => {
       state.leavingBytes -= batch.bytes;
-      settle(state, batch, answer);
+      settle(state, batch, result);
       schedule(state);
     });
   }
 }
 
-/** Only here do messages leave queue and store: answered by the service, or dropped and reported. */
-function settle(state: State, batch: Batch, answer: Answer): void {
+/** Removes confirmed and refused messages from queue and store, and reports rejections. */
+function settle(state: State, batch: Batch, result: PostResult): void {
   state.queue.release(batch);
-  if (answer.kind === 'later') {
+  if (result.kind === 'retry') {
     const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** state.failures);
     state.failures += 1;
-    // Jitter keeps clients that failed together apart.
+    // Jitter prevents clients that failed together from retrying together.
     const jitteredMs = backOffMs * (0.5 + Math.random() / 2);
     state.retryAtMs = performance.now() + jitteredMs;
-    if (answer.afterMs > 0) state.refusedUntilMs = performance.now() + answer.afterMs + jitteredMs;
+    if (result.afterMs > 0) state.refusedUntilMs = performance.now() + result.afterMs + jitteredMs;
     return;
   }
   state.failures = 0;
   const ids = new Set(state.queue.remove(batch.entries).map(({ id }) => id));
-  for (const rejection of answer.rejections) {
+  for (const rejection of result.rejections) {
     if (ids.has(rejection.messageId)) state.onRejected(rejection);
-    if (answer.kind === 'refused') ids.delete(rejection.messageId);
+    if (result.kind === 'refused') ids.delete(rejection.messageId);
   }
-  if (answer.kind === 'refused' && ids.size > 0) {
-    const { status, code, message } = answer;
+  if (result.kind === 'refused' && ids.size > 0) {
+    const { status, code, message } = result;
     state.onDropped({ messageIds: [...ids], reason: 'refused', status, code, message });
   }
 }

@@ -2,8 +2,8 @@ import { host } from './host.ts';
 import { EVENT_AGE_MAX_MS, MESSAGE_BYTES_MAX } from './message.ts';
 
 /**
- * Keeps unsent messages and ids beyond the page. One entry per message, so that tabs do not overwrite each other.
- * Synchronous, because a closing page does not wait. Methods may throw: the client then continues in memory.
+ * Persists unsent messages and ids across pages, with one entry per message, so that tabs do not overwrite each other.
+ * Synchronous, because a closing page does not wait. If a method throws, the client continues in memory.
  */
 export interface AudienceStore {
   get(key: string): string | null;
@@ -12,7 +12,6 @@ export interface AudienceStore {
   keys(): string[];
 }
 
-/** A store in memory. */
 export function createMemoryStore(): AudienceStore {
   const entries = new Map<string, string>();
   return {
@@ -23,10 +22,10 @@ export function createMemoryStore(): AudienceStore {
   };
 }
 
-/** `localStorage` of a page, or a memory store where it is missing or blocked. */
+/** Returns a store that uses `localStorage`, or a memory store if `localStorage` is missing or blocked. */
 export function createBrowserStore(): AudienceStore {
   try {
-    // Only on a page: in other runtimes `localStorage` is one file for the whole process, or warns.
+    // Used only on pages. In other runtimes, `localStorage` logs a warning or is shared by the whole process.
     const storage = host.document && host.localStorage;
     if (storage)
       return {
@@ -36,62 +35,62 @@ export function createBrowserStore(): AudienceStore {
         keys: () => Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? ''),
       };
   } catch {
-    // Blocked storage throws when the property is read.
+    // If storage is blocked, reading the property throws.
   }
   return createMemoryStore();
 }
 
-/** Exceptions of a store must not reach the game. */
-export function attempt<T>(action: () => T, otherwise: T): T {
+/** Returns a fallback if `action` throws, so that store exceptions never reach the game. */
+export function attempt<T>(action: () => T, fallback: T): T {
   try {
     return action();
   } catch {
-    return otherwise;
+    return fallback;
   }
 }
 
 export type MessageStorage = ReturnType<typeof createMessageStorage>;
 
 /**
- * Messages in the store. No method throws.
- * @param prefix of every key; messages of another publishable key have another prefix
+ * Reads and writes messages in the store without throwing.
+ * @param prefix key prefix, which differs per publishable key
  */
 export function createMessageStorage(store: AudienceStore, prefix: string) {
   const remove = (key: string) => attempt(() => store.remove(key), undefined);
-  const isSound = (text: string | null): text is string =>
-    // Invalid JSON would make the service refuse the whole batch.
+  const isValid = (text: string | null): text is string =>
+    // The service would reject a whole batch for a single message with invalid JSON.
     text !== null && text.length <= MESSAGE_BYTES_MAX && attempt(() => JSON.parse(text), null) !== null;
   return {
-    /** False when the store failed. */
+    /** Returns false if the store fails. */
     put: (key: string, text: string) =>
       attempt(() => {
         store.set(key, text);
         return true;
       }, false),
-    /** Null when the store has it no longer; `otherwise` when it cannot be read. */
-    read: (key: string, otherwise: string) => attempt<string | null>(() => store.get(key), otherwise),
+    /** Returns null if the entry was removed, and `fallback` if the store fails. */
+    read: (key: string, fallback: string) => attempt<string | null>(() => store.get(key), fallback),
     remove,
-    /** Oldest first. */
+    /** Lists the stored messages, oldest first. */
     list() {
-      // By the wall clock, because messages outlive the page.
+      // Uses the wall clock, because messages outlive the page.
       const listedAt = Date.now();
       const oldest = prefix + toStamp(listedAt - EVENT_AGE_MAX_MS);
       const keys = attempt(() => store.keys(), []).filter((key) => key.startsWith(prefix));
       return keys.sort().flatMap((key) => {
         const text = attempt(() => store.get(key), null);
-        if (isSound(text)) return [{ key, text, expired: key < oldest }];
+        if (isValid(text)) return [{ key, text, isExpired: key < oldest }];
         remove(key);
         return [];
       });
     },
-    /** A key that sorts by time, then by `order`. */
+    /** Returns a key that sorts by time and then by `order`. */
     keyOf: (id: string, order: number) =>
       `${prefix}${toStamp(Date.now())}-${order.toString(36).padStart(6, '0')}-${id}`,
     idOf: (key: string) => key.slice(prefix.length).replace(/^\w+-\w+-/, ''),
   };
 }
 
-/** Sorts as text until the year 5188. */
+/** Formats a time so that it sorts lexicographically until the year 5188. */
 function toStamp(timeMs: number): string {
   return timeMs.toString(36).padStart(9, '0');
 }

@@ -4,7 +4,7 @@ import { ERROR_CODES, ERRORS, PublicError, toEnvelope } from './index.ts';
 
 const context = { traceId: 'a'.repeat(32), link: (code: string) => `/errors/${code}` };
 
-it('each code has the status that the contract specifies', () => {
+it('each error code has the status that the contract specifies', () => {
   const statuses = Object.fromEntries(ERROR_CODES.map((code) => [code, ERRORS[code].status]));
   expect(statuses).toEqual({
     VALIDATION_ERROR: 400,
@@ -17,14 +17,14 @@ it('each code has the status that the contract specifies', () => {
   });
 });
 
-it('only 429 and 500 may be retried', () => {
+it('only errors with status 429 and 500 are retryable', () => {
   const retried = ERROR_CODES.filter((code) => new PublicError(code).retry).map((code) => ERRORS[code].status);
   expect(retried).toEqual([429, 500]);
 });
 
-it('only 429 has a retry delay, in whole seconds', () => {
-  const waits = ERROR_CODES.map((code) => new PublicError(code, { retryAfterS: 2.5 }).retryAfterS);
-  expect(waits.filter((wait) => wait !== null)).toEqual([3]);
+it('only errors with status 429 have a retry delay, in whole seconds', () => {
+  const delays = ERROR_CODES.map((code) => new PublicError(code, { retryAfterS: 2.5 }).retryAfterS);
+  expect(delays.filter((delay) => delay !== null)).toEqual([3]);
   expect(new PublicError('TOO_MANY_REQUESTS_ERROR').retryAfterS).toBe(1);
 });
 
@@ -39,7 +39,7 @@ const INTERNAL = {
   },
 };
 
-it('an envelope contains the public part of a public error and nothing from its cause', () => {
+it('an envelope contains the public part of a public error and no part of its cause', () => {
   const cause = new Error('password hunter2');
   const error = new PublicError('VALIDATION_ERROR', { message: 'too large', details: { limitBytes: 1 }, cause });
   expect(toEnvelope(error, context)).toEqual({
@@ -54,7 +54,7 @@ it('an envelope contains the public part of a public error and nothing from its 
   });
 });
 
-it('an envelope contains nothing from an unknown fault or an internal error', () => {
+it('an envelope contains no part of an unknown or internal error', () => {
   fc.assert(fc.property(fc.anything(), (thrown) => void expect(toEnvelope(thrown, context)).toEqual(INTERNAL)));
   const details = { host: 'broker-1' };
   const error = new PublicError('INTERNAL_SERVER_ERROR', { message: 'broker-1 is down', details });

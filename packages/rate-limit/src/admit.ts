@@ -1,9 +1,9 @@
 import { PublicError } from '@playline/errors';
 import type { WindowPolicy } from './window-limiter.ts';
 
-/** A burst of `burst` units, and `perSecond` units per second on average. */
+/** Allows bursts of up to `burst` units, and `perSecond` units per second on average. */
 export interface RatePolicy {
-  /** Name in the header fields: lower-case letters and hyphens. */
+  /** Policy name in the header fields. Consists of lower-case letters and hyphens. */
   readonly name: string;
   readonly perSecond: number;
   /** At least 1. */
@@ -15,17 +15,17 @@ export function unitMs({ perSecond }: RatePolicy): number {
 }
 
 export interface RateStatus {
-  /** False when less than one unit is left. */
+  /** False if less than one unit is available. */
   readonly allowed: boolean;
-  /** Units, never below 0. */
+  /** Available units, never negative. */
   readonly remaining: number;
-  /** Seconds until the bucket is full, or after a refusal until one unit is available (`Retry-After`). */
+  /** Seconds until the bucket is full. For a refused request: seconds until one unit is available (`Retry-After`). */
   readonly waitS: number;
 }
 
 export const ROUNDING_TOLERANCE = 1e-6;
 
-/** The status of a bucket that is full after `backlogMs`. */
+/** Returns the status of a bucket that will be full after `backlogMs`. */
 export function toRateStatus(policy: RatePolicy, backlogMs: number): RateStatus {
   const remaining = Math.floor(policy.burst - backlogMs / unitMs(policy) + ROUNDING_TOLERANCE);
   if (remaining >= 1) return { allowed: true, remaining, waitS: Math.ceil(backlogMs / 1000) };
@@ -35,14 +35,14 @@ export function toRateStatus(policy: RatePolicy, backlogMs: number): RateStatus 
 
 export type LimitPolicy = RatePolicy | WindowPolicy;
 
-/** `RateLimit-Policy`: `q` units in `w` seconds. */
+/** Returns the `RateLimit-Policy` field: `q` units in `w` seconds. */
 export function policyField(policy: LimitPolicy): string {
   if ('windowS' in policy) return `"${policy.name}";q=${policy.calls};w=${policy.windowS}`;
   const { name, burst, perSecond } = policy;
   return `"${name}";q=${burst};w=${Math.ceil(burst / perSecond - ROUNDING_TOLERANCE)}`;
 }
 
-/** `RateLimit`: `r` units are left. In `t` seconds all are available again, or after a refusal one. */
+/** Returns the `RateLimit` field: `r` available units, and `t` as in `waitS`. */
 export function limitField({ name }: LimitPolicy, { remaining, waitS }: RateStatus): string {
   return `"${name}";r=${remaining};t=${waitS}`;
 }
@@ -62,7 +62,7 @@ export interface LateHeaders {
 
 export type OnRefused = (limit: string) => void;
 
-/** Adds the caller's limit, read when the response is sent. */
+/** Adds the rate limit header fields, whose values are read when the response is sent. */
 export function addLimitHeaders(exchange: LateHeaders, accountOf: () => ReportedLimit): void {
   exchange.lateHeaders = () => {
     const account = accountOf();
@@ -76,8 +76,8 @@ export function rateLimitError({ waitS }: RateStatus): PublicError {
 }
 
 /**
- * Charges one unit for a request.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR when no unit is left; a refused request is not charged
+ * Admits a request and charges one unit. Refused requests are not charged.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR if no unit is available
  */
 export function admitRequest(exchange: LateHeaders, account: Account, onRefused: OnRefused): void {
   addLimitHeaders(exchange, () => account);

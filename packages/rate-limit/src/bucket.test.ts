@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { limitField, policyField, type RatePolicy } from './admit.ts';
 import { Bucket, createLocalLimiter } from './bucket.ts';
 
-/** A plain token bucket, counted exactly in thousandths of a unit. */
+/** A reference token bucket with exact integer arithmetic in thousandths of a unit. */
 class Model {
   readonly policy: RatePolicy;
   thousandths: number;
@@ -33,7 +33,7 @@ const steps = fc.array(
   { maxLength: 100 },
 );
 
-it('a bucket always has the same balance as a plain token bucket, including below zero', () => {
+it('a bucket always has the same balance as the reference token bucket, including negative balances', () => {
   fc.assert(
     fc.property(policies, steps, (policy, run) => {
       let now = 1000;
@@ -55,7 +55,7 @@ it('a bucket always has the same balance as a plain token bucket, including belo
   );
 });
 
-it('a bucket accepts returned units, but never exceeds its burst', () => {
+it('a bucket accepts refunded units, but never exceeds its burst', () => {
   const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
   bucket.charge(3);
   bucket.charge(-1);
@@ -64,7 +64,7 @@ it('a bucket accepts returned units, but never exceeds its burst', () => {
   expect(bucket.status().remaining).toBe(5);
 });
 
-it('a bucket refuses a charge that is not a number, and stays unchanged', () => {
+it('a bucket rejects a charge that is not a finite number, and stays unchanged', () => {
   const bucket = new Bucket({ name: 'a', perSecond: 1, burst: 5 }, () => 1000);
   for (const units of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])
     expect(() => bucket.charge(units)).toThrow(RangeError);
@@ -73,7 +73,7 @@ it('a bucket refuses a charge that is not a number, and stays unchanged', () => 
 
 const policy = { name: 'messages', perSecond: 5000, burst: 10_000 };
 
-it('the header fields contain the quota of the policy and its window in whole seconds', () => {
+it("the header fields contain the policy's quota and its window in whole seconds", () => {
   expect(policyField(policy)).toBe('"messages";q=10000;w=2');
   expect(policyField({ ...policy, perSecond: 3000 })).toBe('"messages";q=10000;w=4');
 });
@@ -85,14 +85,14 @@ it('the header fields contain the remaining units and the time until the bucket 
   expect(limitField(policy, bucket.status())).toBe('"messages";r=4000;t=2');
 });
 
-it('the header fields never show less than 0, and after a refusal contain the time until one unit is available', () => {
+it('after a refusal, the header fields contain 0 units and the time until one unit is available', () => {
   const bucket = new Bucket(policy, () => 0);
   bucket.charge(25_000);
   expect(limitField(policy, bucket.status())).toBe('"messages";r=0;t=4');
   expect(bucket.status().waitS).toBe(4);
 });
 
-it('the header fields are structured fields: a string with integer parameters', () => {
+it('the header fields are structured field strings with integer parameters', () => {
   fc.assert(
     fc.property(policies, fc.nat(100_000), (any, units) => {
       const bucket = new Bucket(any, () => 0);
@@ -105,14 +105,14 @@ it('the header fields are structured fields: a string with integer parameters', 
 
 const consents = { name: 'consents', perSecond: 1, burst: 2 };
 
-it('the local limiter keeps a bucket per id', () => {
+it('the local limiter has a separate bucket for each id', () => {
   const limiter = createLocalLimiter({ policy: consents, now: () => 0 });
   limiter.bucket('a').charge(2);
   expect(limiter.bucket('a').status()).toEqual({ allowed: false, remaining: 0, waitS: 1 });
   expect(limiter.bucket('b').status().allowed).toBe(true);
 });
 
-it('the local limiter never exceeds its number of buckets, and never drops a bucket in use', () => {
+it('the local limiter never exceeds its maximum number of buckets, and never drops a bucket in use', () => {
   const limiter = createLocalLimiter({ policy: consents, entriesMax: 100, now: () => 0 });
   limiter.bucket('mine').charge(2);
   for (let address = 0; address < 10_000; address++) {

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
 import { type RatePolicy, type RateStatus, toRateStatus, unitMs } from './admit.ts';
 
-/** Monotonic milliseconds. */
+/** Returns monotonic milliseconds. */
 export type Clock = () => number;
 
 /**
- * A token bucket, stored as the time at which it is full again (generic cell rate algorithm). Its balance may be
+ * A token bucket, represented by the time at which it will be full (generic cell rate algorithm). The balance may be
  * negative, because costs are known only after admission.
  */
 export class Bucket {
@@ -23,8 +23,8 @@ export class Bucket {
   }
 
   /**
-   * Charges units, even below zero; negative units are returned to the bucket.
-   * @throws RangeError when `units` is not finite, which would break the bucket permanently
+   * Charges units, even if the balance becomes negative. Negative units refund earlier charges.
+   * @throws RangeError if `units` is not finite, which would break the bucket permanently
    */
   charge(units: number): void {
     if (!Number.isFinite(units)) throw new RangeError(`a bucket cannot be charged ${units} units`);
@@ -44,12 +44,12 @@ export interface LocalLimiterOptions {
 
 export type LocalLimiter = ReturnType<typeof createLocalLimiter>;
 
-/** At most 10 MB. */
+/** Limits memory usage to 10 MB. */
 const ENTRIES_MAX = 50_000;
 
 /**
- * Buckets of one policy in this process. At the maximum, the least recently used bucket is dropped: it is most likely
- * full.
+ * Buckets for one policy in this process. Above the maximum, the least recently used bucket is dropped, because it is
+ * most likely full.
  */
 export function createLocalLimiter(options: LocalLimiterOptions) {
   const { policy, entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
@@ -60,8 +60,8 @@ export function createLocalLimiter(options: LocalLimiterOptions) {
       return buckets.size;
     },
     bucket: (id: string) => {
-      const known = buckets.get(id);
-      if (known !== undefined) return known;
+      const existing = buckets.get(id);
+      if (existing !== undefined) return existing;
       const bucket = new Bucket(policy, now);
       buckets.set(id, bucket);
       return bucket;

@@ -10,12 +10,12 @@ const url = testStores().redis;
 const namespace = `test-${randomBytes(4).toString('hex')}:`;
 
 const opened: { close(): Promise<void> }[] = [];
-function use<T extends { close(): Promise<void> }>(part: T): T {
-  opened.push(part);
-  return part;
+function closeLater<T extends { close(): Promise<void> }>(resource: T): T {
+  opened.push(resource);
+  return resource;
 }
 afterEach(async () => {
-  for (const part of opened.splice(0).reverse()) await part.close();
+  for (const resource of opened.splice(0).reverse()) await resource.close();
 });
 afterAll(async () => {
   const redis = new Redis(url);
@@ -25,35 +25,35 @@ afterAll(async () => {
 });
 
 async function openConnected(address = url): Promise<RedisBalances> {
-  const balances = use(openRedisBalances({ url: address, namespace }));
+  const balances = closeLater(openRedisBalances({ url: address, namespace }));
   await until('Redis responds', async () => (await balances.charge([])).length === 0);
   return balances;
 }
 
-it('each bucket in Redis keeps its own charge to the microsecond', async () => {
+it('each bucket in Redis records its charge with microsecond precision', async () => {
   const balances = await openConnected();
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 10 ** 9 }), { minLength: 1, maxLength: 20 }), async (us) => {
       const tag = randomBytes(6).toString('hex');
-      // Far in the future, so that the duration of the test is negligible.
+      // Large enough that no bucket refills completely during the test.
       const charges = us.map((one, position) => ({ id: `${tag}-${position}`, costMs: 10 ** 7 + one / 1000 }));
       const first = await balances.charge(charges);
       const inUs = (ms: number) => Math.round(ms * 1000);
       expect(first.map(inUs)).toEqual(charges.map(({ costMs }) => inUs(costMs)));
-      const requested = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
-      // A script runs at a single time, so the same time has passed for all buckets.
-      const passed = first.map((one, position) => inUs(one) - inUs(requested[position] ?? 0));
+      const second = await balances.charge(charges.map(({ id }) => ({ id, costMs: 0 })));
+      // A script sees a single time, so the same time has passed for all buckets.
+      const passed = first.map((one, position) => inUs(one) - inUs(second[position] ?? 0));
       expect(new Set(passed).size).toBe(1);
     }),
     { numRuns: 20 },
   );
 });
 
-it('buckets in Redis delay no caller after the clock of Redis was set back', async () => {
+it('setting back the clock of Redis does not delay callers', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'set-back', costMs: 5_000 }]);
-  // The value that Redis would have written with its clock an hour ahead.
+  // Simulate a value that was written while the clock of Redis was an hour ahead.
   const [fullAt = '', ...rest] = ((await redis.get(`${namespace}rate:set-back`)) ?? '').split('.');
   const ahead = [String(BigInt(fullAt) + 3_600_000_000n), ...rest].join('.');
   await redis.set(`${namespace}rate:set-back`, ahead, 'KEEPTTL');
@@ -63,7 +63,7 @@ it('buckets in Redis delay no caller after the clock of Redis was set back', asy
   expect(backlogMs).toBeGreaterThan(0);
 });
 
-it('full buckets are deleted from Redis, and a read writes nothing', async () => {
+it('full buckets are deleted from Redis, and reading a bucket does not create a key', async () => {
   const balances = await openConnected();
   const redis = new Redis(url);
   await balances.charge([{ id: 'brief', costMs: 30 }]);
@@ -77,14 +77,14 @@ it('full buckets are deleted from Redis, and a read writes nothing', async () =>
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
 it.each(['cut', 'hangs'] as const)(
-  'while Redis is unavailable (%s) the process limits alone, and the limit is shared again within a second',
-  async (how) => {
+  'a process applies the limit locally during a Redis outage (%s), and shares it afterwards',
+  async (mode) => {
     const address = new URL(url);
-    const wire = use(await openWire(Number(address.port)));
+    const wire = closeLater(await openWire(Number(address.port)));
     address.port = String(wire.port);
-    const limiter = use(openSharedLimiter({ balances: await openConnected(address.href) }));
-    const bucket = limiter.bucket(how, policy);
-    wire.mode = how;
+    const limiter = closeLater(openSharedLimiter({ balances: await openConnected(address.href) }));
+    const bucket = limiter.bucket(mode, policy);
+    wire.mode = mode;
     await until('the limit is local', async () => {
       if ((await bucket.admit()).allowed) bucket.charge(1);
       return !limiter.shared;
@@ -103,8 +103,9 @@ it.each(['cut', 'hangs'] as const)(
   },
 );
 
-it('a limiter starts without waiting for an unavailable Redis', async () => {
-  const limiter = use(openSharedLimiter({ balances: use(openRedisBalances({ url: 'redis://127.0.0.1:1' })) }));
+it('a limiter starts immediately even if Redis is unavailable', async () => {
+  const balances = closeLater(openRedisBalances({ url: 'redis://127.0.0.1:1' }));
+  const limiter = closeLater(openSharedLimiter({ balances }));
   const bucket = limiter.bucket('key', policy);
   expect(bucket.admit()).toMatchObject({ allowed: true });
   bucket.charge(1);

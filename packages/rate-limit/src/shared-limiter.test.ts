@@ -10,7 +10,7 @@ afterEach(() => vi.useRealTimers());
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-/** Shared buckets that the test can make unavailable. */
+/** Opens limiters whose shared buckets can become unavailable. */
 function setUp() {
   const memory = createMemoryBalances();
   const world = { mode: 'available' as 'available' | 'down' | 'hangs', calls: 0, changes: [] as boolean[] };
@@ -28,14 +28,14 @@ function setUp() {
 const requests = fc.record({ process: fc.nat(3), cost: fc.integer({ min: 1, max: COST_MAX }), readMs: fc.nat(40) });
 const steps = fc.array(
   fc.oneof(
-    // Many concurrent requests, as in a burst; most bodies arrive with the headers.
+    // A burst of concurrent requests, whose bodies mostly arrive together with the headers.
     fc.record({ request: requests, times: fc.integer({ min: 1, max: 40 }), isTogether: fc.boolean() }),
     fc.record({ passMs: fc.nat(150) }),
   ),
   { minLength: 5, maxLength: 60 },
 );
 
-it('several processes together never exceed the burst, rate and documented bound in any window, in any order and at any latency', async () => {
+it('several processes together never exceed the documented bound in any window, at any latency', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({
@@ -56,7 +56,7 @@ it('several processes together never exceed the burst, rate and documented bound
             const request: Request = step.isTogether ? { ...step.request, readMs: 0 } : step.request;
             for (let time = 0; time < step.times; time++) {
               void world.request(request);
-              // Requests run either one after the other or all at the same time.
+              // Requests run either sequentially or concurrently.
               if (step.isTogether) await vi.advanceTimersByTimeAsync(0);
             }
           }
@@ -70,7 +70,7 @@ it('several processes together never exceed the burst, rate and documented bound
   );
 });
 
-it('several processes together never refuse a caller that stays below its rate, whichever processes it uses', async () => {
+it('several processes together never refuse a caller that stays below its rate', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 2000; round++) {
     void world.request({ process: round, cost: 10, readMs: 0 });
@@ -80,20 +80,20 @@ it('several processes together never refuse a caller that stays below its rate, 
   await world.close();
 });
 
-it('several processes together admit the full rate of a caller that exceeds it', async () => {
+it('several processes together admit the full rate for a caller that exceeds its limit', async () => {
   const world = new LimiterCluster(policy, 3, [1, 2]);
   for (let round = 0; round < 500; round++) {
     for (let process = 0; process < 3; process++) void world.request({ process, cost: 10, readMs: 0 });
     await vi.advanceTimersByTimeAsync(10);
   }
   const sum = world.charges.reduce((units, { cost }) => units + cost, 0);
-  // In 5 s: the burst, and the rate, less the cost of a few requests that may be missing at the end.
+  // The burst plus 5 s at the full rate, minus a few requests that may not have been admitted by the end.
   expect(sum).toBeGreaterThan(policy.burst + 5 * policy.perSecond - 3 * COST_MAX);
   expect(world.refused).toBeGreaterThan(0);
   await world.close();
 });
 
-it('one process decides synchronously, and settles many requests in one call', async () => {
+it('a process decides synchronously, and settles many requests in one call', async () => {
   const { world, open } = setUp();
   const bucket = open().bucket('key', policy);
   for (let request = 0; request < 4; request++) {
@@ -107,7 +107,7 @@ it('one process decides synchronously, and settles many requests in one call', a
   expect(world.calls).toBe(1);
 });
 
-it('one process waits for a settlement once it has admitted its unsettled maximum', async () => {
+it('a process waits for a settlement once it has charged its unsettled maximum', async () => {
   const { open } = setUp();
   const bucket = open().bucket('key', policy);
   bucket.charge(unsettledMax(policy));
@@ -116,7 +116,7 @@ it('one process waits for a settlement once it has admitted its unsettled maximu
   expect(await admitted).toMatchObject({ allowed: true, remaining: 1900 });
 });
 
-it('one process keeps the charges that it makes during a settlement', async () => {
+it('a process does not lose charges that it makes during a settlement', async () => {
   const memory = createMemoryBalances();
   const responses: (() => void)[] = [];
   const charge: SharedBalances['charge'] = async (charges) => {
@@ -133,16 +133,16 @@ it('one process keeps the charges that it makes during a settlement', async () =
   expect(bucket.status().remaining).toBe(policy.burst - 90);
 });
 
-it('one process learns within its interval what other processes have charged', async () => {
+it("a process receives other processes' charges within its settlement interval", async () => {
   const { open } = setUp();
-  const [one, other] = [open(), open()];
-  one.bucket('key', policy).charge(5000);
-  other.bucket('key', policy).charge(1);
+  const [first, second] = [open(), open()];
+  first.bucket('key', policy).charge(5000);
+  second.bucket('key', policy).charge(1);
   await vi.advanceTimersByTimeAsync(60);
-  expect(other.bucket('key', policy).status().allowed).toBe(false);
+  expect(second.bucket('key', policy).status().allowed).toBe(false);
 });
 
-it('a process loses no charge when its cache drops a bucket', async () => {
+it('a process does not lose charges when its cache evicts a bucket', async () => {
   const { balances } = setUp();
   const limiter = openSharedLimiter({ balances, entriesMax: 1 });
   limiter.bucket('first', policy).charge(1500);
@@ -151,7 +151,7 @@ it('a process loses no charge when its cache drops a bucket', async () => {
   expect(await balances.charge([{ id: 'first', costMs: 0 }])).toEqual([1500]);
 });
 
-it('a process settles its last charges when it is closed', async () => {
+it('a limiter settles its last charges when it is closed', async () => {
   const { open, balances } = setUp();
   const limiter = open();
   limiter.bucket('key', policy).charge(30);
@@ -160,7 +160,7 @@ it('a process settles its last charges when it is closed', async () => {
 });
 
 it.each(['down', 'hangs'] as const)(
-  'while the shared buckets are unavailable (%s), a process applies the limit alone without delaying callers',
+  'a process applies the limit locally without delaying callers while the shared buckets are unavailable (%s)',
   async (mode) => {
     const { world, open } = setUp();
     const limiter = open();
@@ -180,7 +180,7 @@ it.each(['down', 'hangs'] as const)(
 );
 
 it.each(['down', 'hangs'] as const)(
-  'after the shared buckets were unavailable (%s), a process shares again from the first settlement',
+  'a process shares its limit again after the first successful settlement after an outage (%s)',
   async (mode) => {
     const { world, open, balances } = setUp();
     const limiter = open();
@@ -197,7 +197,7 @@ it.each(['down', 'hangs'] as const)(
   },
 );
 
-it('charges that could not be settled while the shared buckets were unavailable are dropped', async () => {
+it('a process drops charges that it could not settle during an outage', async () => {
   const { world, open, balances } = setUp();
   const limiter = open();
   world.mode = 'down';

@@ -3,48 +3,48 @@ import { LRUCache } from 'lru-cache';
 import { type RatePolicy, type RateStatus, unitMs } from './admit.ts';
 import { Bucket, type Clock } from './bucket.ts';
 
-/** What one process has charged since its last settlement. */
+/** Units that a process has charged to a bucket since its last settlement. */
 export interface Charge {
   readonly id: string;
-  /** Milliseconds in which the policy refills the charged units; 0 only reads. */
+  /** Time in which the policy refills the charged units; 0 only reads the balance. */
   readonly costMs: number;
 }
 
 export interface SharedBalances {
   /**
-   * @returns the milliseconds until each bucket is full
-   * @throws when the store does not respond; it may have charged
+   * Charges buckets and returns the milliseconds until each bucket is full.
+   * @throws if the store does not respond; the charges may have been applied
    */
   charge(charges: readonly Charge[]): Promise<number[]>;
 }
 
 export interface SharedLimiterOptions {
   balances: SharedBalances;
-  /** Called when the shared buckets become unavailable (with the fault), and when they are available again. */
+  /** Called when the shared buckets become unavailable, with the error, and when they are available again. */
   onShared?: (shared: boolean, fault: unknown) => void;
   now?: Clock;
   entriesMax?: number;
   settleMaxMs?: number;
 }
 
-/** Buckets that all processes share, within the bound documented in the README. */
+/** Buckets that all processes share, with the upper bound documented in the README. */
 export interface SharedLimiter {
-  /** False while the shared buckets do not respond: this process then applies the limits alone. */
+  /** False while the shared buckets do not respond and this process applies the limits locally. */
   readonly shared: boolean;
-  /** `policy` is ignored for a known id. */
+  /** Returns the bucket for an id. `policy` is used only to create the bucket. */
   bucket(id: string, policy: RatePolicy): SharedBucket;
-  /** Settles the remaining charges, with the time limit of one settlement. */
+  /** Settles the remaining charges, with the usual timeout. */
   close(): Promise<void>;
 }
 
-/** Half of `UNSETTLED_MAX_S`: a caller at its full rate never waits. */
+/** Half of `UNSETTLED_MAX_S`, so that callers within their rate never wait. */
 const SETTLE_INTERVAL_MS = 50;
-/** A healthy Redis responds in a millisecond. */
+/** A healthy Redis responds within a millisecond. */
 const SETTLE_MAX_MS = 250;
 const BUCKETS_PER_SETTLEMENT_MAX = 500;
 const ENTRIES_MAX = 10_000;
 
-/** Decisions wait for a round trip only while more than `unsettledMax` units are unsettled. */
+/** Opens a limiter whose decisions wait for a round trip only above `unsettledMax` unsettled units. */
 export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter {
   const { now = () => performance.now(), entriesMax = ENTRIES_MAX } = options;
   const settlements = new Settlements(options);
@@ -54,8 +54,8 @@ export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter 
       return settlements.shared;
     },
     bucket: (id, policy) => {
-      const known = buckets.get(id);
-      if (known !== undefined) return known;
+      const existing = buckets.get(id);
+      if (existing !== undefined) return existing;
       const bucket = new SharedBucket(id, { policy, now, owner: settlements });
       buckets.set(id, bucket);
       return bucket;
@@ -64,10 +64,10 @@ export function openSharedLimiter(options: SharedLimiterOptions): SharedLimiter 
   };
 }
 
-/** Sends the charges of this process, one settlement at a time. */
+/** Sends this process's charges, one settlement at a time. */
 class Settlements {
   readonly #options: SharedLimiterOptions;
-  // Includes buckets that the cache has dropped, so that no charge is lost.
+  // Includes buckets evicted from the cache, so that no charge is lost.
   readonly #unsettled = new Set<SharedBucket>();
   #running: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -121,7 +121,7 @@ class Settlements {
     }
   }
 
-  /** Settles the charges made during the last settlement. */
+  /** Settles charges that were made during the last settlement. */
   #settleNext(): void {
     if (this.#unsettled.size === 0 || this.#closed) return;
     for (const bucket of this.#unsettled) if (this.shared && bucket.isUrgent) return void this.#settle();
@@ -136,21 +136,21 @@ class Settlements {
   }
 }
 
-/** A process may allow this much before it settles. */
+/** A process may charge the refill of this time before it must settle. */
 const UNSETTLED_MAX_S = 0.1;
 
-/** Maximum units that a process allows without a response of the shared bucket. */
+/** Returns the maximum number of units that a process charges without a response from the shared bucket. */
 export function unsettledMax({ perSecond }: RatePolicy): number {
   return Math.ceil(perSecond * UNSETTLED_MAX_S);
 }
 
-/** The last known balance of a shared bucket and all charges of this process since. Decides without waiting. */
+/** Tracks a shared bucket's last known balance and this process's charges since then, to decide without waiting. */
 export class SharedBucket {
   readonly #id: string;
   readonly #view: Bucket;
   readonly #owner: Settlements;
   readonly #unsettledMax: number;
-  /** Units charged since the last settlement began. */
+  /** Units charged since the last settlement started. */
   #unsent = 0;
   /** Units in the current settlement. */
   #sent = 0;
@@ -166,7 +166,7 @@ export class SharedBucket {
     return this.#view.policy;
   }
 
-  /** True when a settlement must come before the next request. */
+  /** True if the next request must wait for a settlement. */
   get isFull(): boolean {
     return this.#sent + this.#unsent >= this.#unsettledMax;
   }
@@ -175,7 +175,7 @@ export class SharedBucket {
     return this.#unsent * 2 >= this.#unsettledMax;
   }
 
-  /** Returns a promise only while too much is unsettled. */
+  /** Returns a promise only if the bucket must be settled first. */
   admit(): RateStatus | Promise<RateStatus> {
     return this.isFull ? this.#owner.settled(this).then(() => this.status()) : this.status();
   }
@@ -196,13 +196,13 @@ export class SharedBucket {
     return { id: this.#id, costMs: this.#sent * unitMs(this.policy) };
   }
 
-  /** Ends a settlement with the shared backlog, which includes the sent charge. */
+  /** Completes a settlement with the shared backlog, which includes the sent charge. */
   settle(backlogMs: number): void {
     this.#sent = 0;
     this.#view.setBacklog(backlogMs + this.#unsent * unitMs(this.policy));
   }
 
-  /** Ends a settlement without a response. The charge may have been applied, so it is not sent again. */
+  /** Completes a settlement that received no response. The charge is not resent, because it may have been applied. */
   discardSent(): void {
     this.#sent = 0;
   }

@@ -9,7 +9,7 @@ function openWindow() {
   return { clock, window: new CallWindow(policy, () => clock.ms) };
 }
 
-it('the window of a caller allows its calls without delay, refuses the next, and reports when a call is allowed again', () => {
+it('a call window allows calls up to its limit, and then reports when the next call is allowed', () => {
   const { clock, window } = openWindow();
   for (const remaining of [3, 2, 1]) {
     expect(window.status()).toMatchObject({ allowed: true, remaining });
@@ -23,7 +23,7 @@ it('the window of a caller allows its calls without delay, refuses the next, and
   expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 2 });
 });
 
-it('the window of a caller with remaining calls reports when all of them are available again', () => {
+it('a call window with remaining calls reports when all calls are available again', () => {
   const { clock, window } = openWindow();
   expect(window.status()).toEqual({ allowed: true, remaining: 3, waitS: 0 });
   window.charge(1);
@@ -32,7 +32,7 @@ it('the window of a caller with remaining calls reports when all of them are ava
   expect(window.status()).toEqual({ allowed: true, remaining: 1, waitS: 10 });
 });
 
-it('no window of a caller exceeds the policy, and no call within the policy is refused', () => {
+it('a call window allows a call if and only if the policy allows the call', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 6000 }), { maxLength: 200 }), (pauses) => {
       const { clock, window } = openWindow();
@@ -50,7 +50,7 @@ it('no window of a caller exceeds the policy, and no call within the policy is r
   );
 });
 
-it('the window of a caller allows a refused caller after exactly the reported wait', () => {
+it('a call window allows a refused caller after exactly the reported wait', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 3, maxLength: 50 }), (pauses) => {
       const { clock, window } = openWindow();
@@ -70,14 +70,14 @@ it('the window of a caller allows a refused caller after exactly the reported wa
   );
 });
 
-it('the windows of a process count each caller separately', () => {
+it('a window limiter counts calls separately for each caller', () => {
   const limiter = createWindowLimiter({ now: () => 0 });
   limiter.window('a', policy).charge(3);
   expect(limiter.window('a', policy).status().allowed).toBe(false);
   expect(limiter.window('b', policy).status().allowed).toBe(true);
 });
 
-it('a window limiter drops a caller exactly when its window is empty', () => {
+it("a window limiter drops a caller exactly when the caller's window is empty", () => {
   let ms = 0;
   const limiter = createWindowLimiter({ now: () => ms });
   limiter.window('a', policy).charge(3);
@@ -91,7 +91,7 @@ it('a window limiter drops a caller exactly when its window is empty', () => {
   expect(limiter.size).toBe(1);
 });
 
-it('a window limiter never exceeds its number of callers, and never drops an active caller', () => {
+it('a window limiter never exceeds its maximum number of callers, and never drops an active caller', () => {
   const limiter = createWindowLimiter({ entriesMax: 100, now: () => 0 });
   limiter.window('mine', policy).charge(3);
   for (let address = 0; address < 10_000; address++) {

@@ -3,20 +3,20 @@ import type { Clock } from './bucket.ts';
 
 /** At most `calls` calls in any window of `windowS` seconds. */
 export interface WindowPolicy {
-  /** Name in the header fields. */
+  /** Policy name in the header fields. */
   readonly name: string;
   readonly calls: number;
   readonly windowS: number;
 }
 
 /**
- * The calls of one caller within the window. A token bucket or fixed windows would allow twice as many in one window,
+ * One caller's calls within the window. A token bucket or fixed windows would allow twice the limit within one window,
  * so the time of each call is stored, in eight bytes.
  */
 export class CallWindow implements Account {
   readonly policy: WindowPolicy;
   readonly #now: Clock;
-  /** Ascending times; those before `#first` have left the window. */
+  /** Times of calls in ascending order. Calls before index `#first` have left the window. */
   #calls: number[] = [];
   #first = 0;
 
@@ -31,13 +31,13 @@ export class CallWindow implements Account {
     const used = this.#calls.length - this.#first;
     const remaining = Math.max(0, this.policy.calls - used);
     const allowed = remaining > 0;
-    // A refused caller waits until enough calls have left the window.
+    // A refused caller must wait until enough calls have left the window.
     const awaited = this.#calls[allowed ? this.#calls.length - 1 : this.#calls.length - this.policy.calls];
     const waitMs = awaited === undefined ? 0 : awaited + this.policy.windowS * 1000 - now;
     return { allowed, remaining, waitS: Math.ceil(waitMs / 1000) };
   }
 
-  /** Records calls, allowed or not. */
+  /** Records calls even if they exceed the limit. */
   charge(calls: number): void {
     const now = this.#now();
     this.#forget(now);
@@ -50,9 +50,9 @@ export class CallWindow implements Account {
   }
 
   #forget(now: number): void {
-    const oldest = now - this.policy.windowS * 1000;
-    while (this.#first < this.#calls.length && (this.#calls[this.#first] as number) <= oldest) this.#first++;
-    // Copied only when most of the array is free.
+    const windowStart = now - this.policy.windowS * 1000;
+    while (this.#first < this.#calls.length && (this.#calls[this.#first] as number) <= windowStart) this.#first++;
+    // Compact the array only when more than half is unused.
     if (this.#first * 2 <= this.#calls.length) return;
     this.#calls = this.#calls.slice(this.#first);
     this.#first = 0;
@@ -69,8 +69,8 @@ export type WindowLimiter = ReturnType<typeof createWindowLimiter>;
 const ENTRIES_MAX = 50_000;
 
 /**
- * Callers are ordered by their last request. The least recent are dropped once their windows are empty, or when the
- * limiter is full.
+ * Tracks a window per caller, ordered by last request. The least recently active callers are dropped once their windows
+ * are empty, or when the limiter is full.
  */
 export function createWindowLimiter(options: WindowLimiterOptions = {}) {
   const { entriesMax = ENTRIES_MAX, now = () => performance.now() } = options;
@@ -85,7 +85,7 @@ export function createWindowLimiter(options: WindowLimiterOptions = {}) {
     get size() {
       return windows.size;
     },
-    /** `policy` is ignored for a known id. */
+    /** Returns the window for an id. `policy` is used only to create the window. */
     window: (id: string, policy: WindowPolicy) => {
       const window = windows.get(id) ?? new CallWindow(policy, now);
       windows.delete(id);

@@ -6,7 +6,7 @@ import { GenericContainer, type StartedTestContainer, Wait } from 'testcontainer
 import type { TestStores } from './stores.ts';
 import { until } from './until.ts';
 
-/** Image versions as in docker-compose.yml. */
+/** The same image versions as in docker-compose.yml. */
 const IMAGES = {
   kafka: 'apache/kafka:4.2.0',
   redis: 'redis:7.0-bookworm',
@@ -27,7 +27,8 @@ const toHashes = (password: string): Record<string, string> =>
   Object.fromEntries(ACCOUNTS.map((name) => [`CLICKHOUSE_${name}_SHA256`, sha256(password)]));
 
 /**
- * Kafka must advertise the mapped port, which is known only after the container has started, so it waits for a script.
+ * Kafka must advertise the mapped port, which is known only once the container is running. The container therefore
+ * waits for a start script.
  */
 async function startKafka(): Promise<StartedTestContainer> {
   const script = '/tmp/start.sh';

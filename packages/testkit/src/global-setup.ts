@@ -8,10 +8,10 @@ import { type DatabaseTarget, runStatement, toDatabaseName } from './clickhouse-
 import { parentOfStacks, testStackFolder } from './stack-folder.ts';
 import type { Stores, TestStores } from './stores.ts';
 
-/** A container engine that responds later is considered absent. */
-const ENGINE_ANSWER_MS = 2000;
+/** A container engine that takes longer to respond counts as absent. */
+const ENGINE_TIMEOUT_MS = 2000;
 
-/** The stores of a test run, and a template database with every table for tests to copy. */
+/** The stores of a test run, and a template database with every table, which tests copy. */
 export interface RunStores {
   readonly stores: TestStores;
   readonly template: DatabaseTarget;
@@ -20,7 +20,7 @@ export interface RunStores {
 
 async function hasContainerEngine(): Promise<boolean> {
   try {
-    await promisify(execFile)('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: ENGINE_ANSWER_MS });
+    await promisify(execFile)('docker', ['version', '--format', '{{.Server.Version}}'], { timeout: ENGINE_TIMEOUT_MS });
     return true;
   } catch {
     return false;
@@ -28,7 +28,7 @@ async function hasContainerEngine(): Promise<boolean> {
 }
 
 async function startContainerStores(): Promise<RunStores> {
-  // Imported only here, because the container client loads slowly.
+  // Imported lazily, because the container client loads slowly.
   const { startContainers } = await import('./containers.ts');
   const { stores, stop } = await startContainers();
   try {
@@ -39,20 +39,20 @@ async function startContainerStores(): Promise<RunStores> {
   }
 }
 
-async function useGivenStores(stores: TestStores): Promise<RunStores> {
+async function useConfiguredStores(stores: TestStores): Promise<RunStores> {
   const template = await openTableTemplate(stores);
   const stop = async () => void (await runStatement(template, `DROP DATABASE ${template.database} SYNC`));
   return { stores, template, stop };
 }
 
-async function openRunStores(given: string): Promise<RunStores> {
-  if (given !== '') return useGivenStores(JSON.parse(given));
+async function openRunStores(configured: string): Promise<RunStores> {
+  if (configured !== '') return useConfiguredStores(JSON.parse(configured));
   return (await hasContainerEngine()) ? startContainerStores() : startLocalStores();
 }
 
 /**
- * Provides the stores for a test run: those in `PLAYLINE_TEST_STORES` (JSON of `TestStores`), else containers if an
- * engine responds, else processes from infra/local. Started stores are stopped after the run.
+ * Provides the stores for a test run: the stores in `PLAYLINE_TEST_STORES` (a `TestStores` object as JSON), otherwise
+ * containers if an engine responds, otherwise processes from infra/local. Stops the stores after the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const { stores, template, stop } = await openRunStores(process.env.PLAYLINE_TEST_STORES ?? '');
@@ -62,16 +62,16 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Ends the processes of killed runs, then starts the four stores as processes on free ports without data. The template
- * is created while Kafka and the registry start.
- * @throws Error that names what to install
+ * Stops leftover processes of killed runs, and starts four empty stores as processes on free ports. Creates the
+ * template database while Kafka and the registry start.
+ * @throws Error with installation instructions
  */
 export async function startLocalStores(): Promise<RunStores> {
   await sweepStacks(stackPathsOf, parentOfStacks());
   const directory = testStackFolder('run');
   const remove = () => rmSync(directory, { recursive: true, force: true });
   const report = (line: string) => console.error(`stores: ${line}`);
-  // Set by `fillClickHouse` before `startStack` resolves.
+  // Assigned by `fillClickHouse` before `startStack` resolves.
   let template!: DatabaseTarget;
   const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
     template = await openTableTemplate({ clickhouse });

@@ -2,14 +2,14 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
 const RECEIVED_MS = 1_790_000_000_000;
-/** Each field contains its own name, so that swapped columns are detected. */
+/** Each field contains its own name, so that tests detect swapped columns. */
 const STRING_FIELDS = (
   'anonymousId userId identityType fromId fromType toId toType deviceId sessionId surface consentLevel library ' +
   'libraryVersion userAgent locale timezone screen pageUrl pagePath pageReferrer pageTitle browserLanguage ' +
   'properties traits traceId'
 ).split(' ');
 
-/** A track message without a person, with a new id. */
+/** Creates a track message record with a new id and no person. */
 export function messageRecordOf(eventName: string, changes: Partial<MessageRecord> = {}): MessageRecord {
   return {
     ...Object.fromEntries(STRING_FIELDS.map((field) => [field, field])),
@@ -30,7 +30,7 @@ export function messageRecordOf(eventName: string, changes: Partial<MessageRecor
   } as unknown as MessageRecord;
 }
 
-/** The JSON of a message, valid or invalid. */
+/** A message as JSON, valid or invalid. */
 export type SmallMessage = Record<string, unknown> & { readonly messageId: string };
 
 const required: Readonly<Record<string, () => Record<string, unknown>>> = {
@@ -39,8 +39,8 @@ const required: Readonly<Record<string, () => Record<string, unknown>>> = {
   alias: () => ({ fromId: `from-${randomUUID()}`, toId: `to-${randomUUID()}` }),
 };
 
-/** The smallest valid message, with a new id and the current time. @param fields to add; undefined removes a field */
+/** Creates a minimal valid message with a new id. @param fields overrides; undefined removes a field */
 export function smallMessage(type: string, fields: Readonly<Record<string, unknown>> = {}): SmallMessage {
-  const all = { type, messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
-  return { ...all, ...required[type]?.(), ...fields };
+  const common = { type, messageId: randomUUID(), eventTimestamp: new Date().toISOString() };
+  return { ...common, ...required[type]?.(), ...fields };
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { codePoint } from './messages.ts';
 
-it('codePoint generates and shrinks single code points, and no surrogates', () => {
+it('codePoint generates and shrinks single code points, never surrogates', () => {
   fc.assert(
     fc.property(codePoint, (text) => {
       expect([...text]).toEqual([text]);
@@ -15,7 +15,7 @@ it('codePoint generates and shrinks single code points, and no surrogates', () =
     expect([other, codePoint.canShrinkWithoutContext(other)]).toEqual([other, false]);
 });
 
-it('codePoint reaches both ends and both sides of the surrogates', () => {
+it('codePoint covers both ends of the code space and both sides of the surrogate range', () => {
   const points = fc.sample(codePoint, 5_000).map((text) => text.codePointAt(0)!);
   for (const [min, max] of [
     [0, 0x80],

@@ -9,12 +9,12 @@ import {
 } from '@playline/contracts';
 import fc from 'fast-check';
 
-/** The last code point before the surrogates. */
+/** The last code point before the surrogate range. */
 const BEFORE_SURROGATES = 0xd7ff;
 const SURROGATES = 0x800;
 const LAST = 0x10ffff;
 
-/** @throws Error when the string is not a single code point */
+/** @throws Error if the string is not a single code point */
 function numberOf(text: unknown): number {
   const point = typeof text === 'string' ? text.codePointAt(0) : undefined;
   if (point === undefined || String.fromCodePoint(point) !== text || !text.isWellFormed())
@@ -23,8 +23,8 @@ function numberOf(text: unknown): number {
 }
 
 /**
- * Any Unicode code point except surrogates, for the `unit` of `fc.string`. The `binary` of fast-check costs 124 MB and
- * 1.3 s.
+ * Any Unicode code point except surrogates, for use as `unit` of `fc.string`. The `binary` unit of fast-check takes
+ * 124 MB and 1.3 s.
  */
 export const codePoint = fc
   .integer({ min: 0, max: LAST - SURROGATES })
@@ -34,7 +34,7 @@ export type MessageJson = Record<string, unknown>;
 
 const plain = fc.constantFrom(...'abcdefghij0123456789-_|');
 
-/** Any string without lone surrogates, up to a number of code points. */
+/** Strings without lone surrogates, up to a maximum number of code points. */
 const textUpTo = (maxLength: number) =>
   fc.oneof(
     { weight: 16, arbitrary: fc.string({ unit: plain, minLength: 1, maxLength: 24 }) },
@@ -68,7 +68,7 @@ const context: fc.Arbitrary<MessageJson> = fc
       screenDensity: fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.constantFrom(1, 2.625, 3)),
     }),
   )
-  .map(([own, others]) => ({ ...own, ...others }));
+  .map(([mandatory, rest]) => ({ ...mandatory, ...rest }));
 
 const optionalFields = optional({
   anonymousId: id,
@@ -89,7 +89,7 @@ const optionalFields = optional({
   traits: object,
 });
 
-const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
+const fieldsByType: fc.Arbitrary<MessageJson> = fc.oneof(
   fc.record({ type: fc.constant('track'), eventName: requiredId }),
   fc.record({ type: fc.constantFrom('page', 'screen') }),
   fc.record({ type: fc.constant('identify'), userId: requiredId }),
@@ -98,7 +98,7 @@ const ownFields: fc.Arbitrary<MessageJson> = fc.oneof(
     .filter(({ fromId, toId }) => fromId.trim() !== toId.trim()),
 );
 
-/** Messages that the contract accepts at `nowMs`, with every field present, null or absent. */
+/** Messages that the contract accepts at `nowMs`. Optional fields are present, null or absent. */
 export function validMessages(nowMs: number): fc.Arbitrary<MessageJson> {
   const stamps = fc
     .tuple(
@@ -107,6 +107,6 @@ export function validMessages(nowMs: number): fc.Arbitrary<MessageJson> {
     )
     .map(([offsetMs, end]) => new Date(nowMs + offsetMs).toISOString().replace('Z', end));
   return fc
-    .tuple(ownFields, optionalFields, fc.record({ messageId: fc.uuid(), eventTimestamp: stamps }))
-    .map(([own, others, common]) => ({ ...others, ...own, ...common }));
+    .tuple(fieldsByType, optionalFields, fc.record({ messageId: fc.uuid(), eventTimestamp: stamps }))
+    .map(([typeFields, rest, common]) => ({ ...rest, ...typeFields, ...common }));
 }

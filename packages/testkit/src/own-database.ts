@@ -6,12 +6,12 @@ import { type Stores, tableTemplate, testStores } from './stores.ts';
 
 export interface OwnDatabase {
   readonly target: DatabaseTarget;
-  /** Sends a statement. @throws Error with ClickHouse's message */
+  /** Executes a statement. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Creates a database with every table; the caller drops it. */
+/** Creates a database with every table. The caller must drop the database. */
 export async function createTables(target: DatabaseTarget): Promise<void> {
   const template = tableTemplate();
   if (template !== null) return copyTables(template, target);
@@ -33,7 +33,7 @@ interface SchemaObject {
 }
 
 /**
- * Copies tables, views and rows of the template: the same result as applying the SQL files, for two thirds of the CPU.
+ * Copies all tables, views and rows of the template, which takes two thirds of the CPU time of applying the SQL files.
  */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
@@ -54,22 +54,22 @@ async function readObjects(template: DatabaseTarget): Promise<SchemaObject[]> {
   return lines.split('\n').map((line) => JSON.parse(line) as SchemaObject);
 }
 
-/** Objects in a layer refer only to earlier layers. ClickHouse qualifies every name with its database. */
+/** Groups objects into layers that refer only to earlier layers. ClickHouse qualifies every name with the database. */
 function toLayers(objects: readonly SchemaObject[], database: string): SchemaObject[][] {
   const names = new Set(objects.map(({ name }) => name));
   const references = new Map(
     objects.map(({ name, statement }) => {
-      const named = [...statement.matchAll(new RegExp(`${database}\\.(\\w+)`, 'g'))].map(([, of = '']) => of);
-      return [name, new Set(named.filter((of) => of !== name && names.has(of)))];
+      const named = [...statement.matchAll(new RegExp(`${database}\\.(\\w+)`, 'g'))].map(([, name = '']) => name);
+      return [name, new Set(named.filter((each) => each !== name && names.has(each)))];
     }),
   );
   const layers: SchemaObject[][] = [];
-  for (let rest = [...objects]; rest.length > 0; ) {
-    const left = new Set(rest.map(({ name }) => name));
-    const layer = rest.filter(({ name }) => ![...references.get(name)!].some((each) => left.has(each)));
-    if (layer.length === 0) throw new Error(`circular references: ${[...left].join(', ')}`);
+  for (let pending = [...objects]; pending.length > 0; ) {
+    const remaining = new Set(pending.map(({ name }) => name));
+    const layer = pending.filter(({ name }) => ![...references.get(name)!].some((each) => remaining.has(each)));
+    if (layer.length === 0) throw new Error(`circular references: ${[...remaining].join(', ')}`);
     layers.push(layer);
-    rest = rest.filter((each) => !layer.includes(each));
+    pending = pending.filter((each) => !layer.includes(each));
   }
   return layers;
 }
@@ -87,21 +87,21 @@ async function copyRows(template: DatabaseTarget, target: DatabaseTarget): Promi
   );
 }
 
-/** Topics with schemas and a database with every table, used by one test only. */
+/** Topics with schemas and a database with every table, for exclusive use by one test. */
 export interface OwnStores {
   readonly prefix: string;
   readonly database: string;
-  /** Settings for services and commands: addresses, names and passwords. */
+  /** Environment variables for services and commands: addresses, names and passwords. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Schema id for a topic. @param topic includes the prefix */
+  /** Returns the schema id for a topic. @param topic topic name including the prefix */
   schemaIdOf(topic: string): number;
-  /** Queries the database. @throws Error with ClickHouse's message */
+  /** Executes a query. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
   addPartitions(count: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Enough for two group members. A deployment's number would create 300 partitions per test file. */
+/** Enough for two consumer group members. Production settings would create 300 partitions per test file. */
 export const TEST_PARTITIONS = 2;
 
 export interface OwnStoresOptions {
@@ -113,7 +113,7 @@ export async function openOwnStores({
   stores = testStores(),
   partitions = TEST_PARTITIONS,
 }: OwnStoresOptions = {}): Promise<OwnStores> {
-  // Imported only here, because many tests need no Kafka client.
+  // Imported lazily, because many tests need no Kafka client.
   const { applyTopics, dropTopics } = await import('@playline/infra/kafka');
   const prefix = `test-${randomBytes(6).toString('hex')}.`;
   const topics = { brokers: stores.kafka, registry: stores.registry, prefix };
@@ -148,14 +148,14 @@ export interface RedisDatabase {
 }
 
 const DATABASES = 16;
-/** Longer than any test run, so that claims of killed runs expire. */
+/** Longer than any test run. Claims of killed runs expire after this time. */
 const CLAIM_MS = 3_600_000;
-/** Claims are stored in the first database, because tests empty their own. */
+/** Claims are stored in database 0, because tests flush their own databases. */
 const toClaim = (number: number) => `test:database:${number}`;
 
-/** @param redis address with the password @throws Error when every database is in use */
+/** Claims an unused database. @param redis URL with password @throws Error if every database is in use */
 export async function openRedisDatabase(redis: string = testStores().redis): Promise<RedisDatabase> {
-  // Imported only here, because the client loads slowly.
+  // Imported lazily, because the client loads slowly.
   const { Redis: Client } = await import('ioredis');
   const shared = new Client(redis);
   for (let number = DATABASES - 1; number > 0; number--) {
@@ -176,5 +176,5 @@ export async function openRedisDatabase(redis: string = testStores().redis): Pro
     client.disconnect();
   }
   shared.disconnect();
-  throw new Error('every numbered database of the test Redis is in use');
+  throw new Error('every database of the test Redis is in use: stop other test runs');
 }

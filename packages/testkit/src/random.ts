@@ -1,16 +1,16 @@
-/** Random choices from a seed. Not for secrets. */
+/** A seeded random number generator. Not suitable for secrets. */
 export interface Random {
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number;
   below(limit: number): number;
   integer(min: number, max: number): number;
-  chance(share: number): boolean;
+  chance(probability: number): boolean;
   pick<T>(items: readonly T[]): T;
   shuffle<T>(items: readonly T[]): T[];
   hex(digits: number): string;
 }
 
-/** sfc32: 128 bits of state, passes PractRand, no dependency. */
+/** Implements sfc32, which has 128 bits of state and passes PractRand. */
 export function createRandom(seed: number): Random {
   let [a, b, c, counter] = [seed | 0, Math.imul(seed, 0x9e3779b9) | 0, 0x85ebca6b | 0, 1];
   const bits = (): number => {
@@ -21,7 +21,7 @@ export function createRandom(seed: number): Random {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return sum >>> 0;
   };
-  // As its author recommends, discards the first 12 outputs, which visibly depend on the seed.
+  // Discard the first 12 outputs, which are correlated with the seed, as recommended by the author of sfc32.
   for (let round = 0; round < 12; round++) bits();
   const next = () => bits() / 2 ** 32;
   const below = (limit: number) => Math.floor(next() * limit);
@@ -30,13 +30,13 @@ export function createRandom(seed: number): Random {
     next,
     below,
     integer,
-    chance: (share) => next() < share,
+    chance: (probability) => next() < probability,
     pick: (items) => items[below(items.length)]!,
     shuffle: (items) => {
       const order = [...items];
       for (let last = order.length - 1; last > 0; last--) {
-        const other = integer(0, last);
-        [order[last], order[other]] = [order[other]!, order[last]!];
+        const index = integer(0, last);
+        [order[last], order[index]] = [order[index]!, order[last]!];
       }
       return order;
     },
@@ -44,11 +44,11 @@ export function createRandom(seed: number): Random {
   };
 }
 
-/** Draws every item once, in random order, before any item repeats. */
+/** Returns a function that draws items in random order, and draws every item once before any item repeats. */
 export function createDeck<T>(random: Random, items: readonly T[]): () => T {
-  let rest: T[] = [];
+  let remaining: T[] = [];
   return () => {
-    if (rest.length === 0) rest = random.shuffle(items);
-    return rest.pop()!;
+    if (remaining.length === 0) remaining = random.shuffle(items);
+    return remaining.pop()!;
   };
 }

@@ -9,9 +9,9 @@ import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment } from './bare-environment.ts';
 import { until } from './until.ts';
 
-/** Processes of one service that tests stop, kill and freeze. */
+/** Processes of a service that tests can stop, kill and suspend. */
 export interface ServiceProcesses {
-  /** Starts a process. Resolves when it is ready. */
+  /** Starts a process. Resolves when the process is ready. */
   start(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface ServiceProcess {
   stop(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** @param main entry file of the service @param environment for all processes; nothing else is inherited */
+/** @param main entry file of the service @param environment variables for all processes, which inherit nothing else */
 export function openServiceProcesses(main: string, environment: Readonly<Record<string, string>>): ServiceProcesses {
   const running = new Set<ServiceProcess>();
   return {
@@ -58,23 +58,23 @@ export function openServiceProcesses(main: string, environment: Readonly<Record<
   };
 }
 
-/** Below the timeout of a test. A busy machine needs more than 20 s to start a process. */
+/** Shorter than the test timeout. On a busy machine, starting a process can take more than 20 s. */
 const START_MAX_MS = 50_000;
 
 export interface HttpProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** Standard output and error so far. */
+  /** Returns standard output and standard error so far. */
   output(): string;
   /** Sends SIGTERM. @returns the exit code */
   close(): Promise<number | null>;
 }
 
 /**
- * Starts a service. Resolves when it accepts requests.
- * @param environment settings besides the ports; nothing else is inherited
- * @throws Error with its output when it exits first
+ * Starts a service. Resolves when the service accepts requests.
+ * @param environment variables besides the ports; the process inherits nothing else
+ * @throws Error with the process's output if the process exits early
  */
 export async function openHttpProcess(
   main: string,
@@ -93,8 +93,8 @@ export async function openHttpProcess(
       output += text;
     });
   const [url, adminUrl] = [`http://127.0.0.1:${httpPort}`, `http://127.0.0.1:${adminPort}`];
-  const alive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
-  await Promise.race([alive, ended.then(([code]) => Promise.reject(new Error(`exited with ${code}: ${output}`)))]);
+  const isAlive = until('the process is alive', async () => (await fetch(`${adminUrl}/livez`)).ok, START_MAX_MS);
+  await Promise.race([isAlive, ended.then(([code]) => Promise.reject(new Error(`exited with ${code}: ${output}`)))]);
   await until('the service listens', async () => (await fetch(url)).status === 404);
   return {
     child,
@@ -116,7 +116,7 @@ export interface WallClock {
   close(): void;
 }
 
-/** A wall clock that a test can shift. The monotonic clock is unchanged. */
+/** A wall clock that a test can shift. The monotonic clock is not affected. */
 export function openWallClock(): WallClock {
   const folder = mkdtempSync(join(tmpdir(), 'test-clock-'));
   const file = join(folder, 'shift');
@@ -132,10 +132,10 @@ export function openWallClock(): WallClock {
 }
 
 /**
- * - open: everything passes
- * - hangs: connections are accepted, and bytes are dropped in both directions
- * - mute: bytes from clients pass, and bytes from the store are dropped
- * - cut: existing and new connections are closed
+ * - open: forwards all bytes
+ * - hangs: accepts connections, but drops bytes in both directions
+ * - mute: forwards bytes from clients, but drops bytes from the store
+ * - cut: closes existing and new connections
  */
 export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
 
@@ -143,36 +143,36 @@ export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
 export interface Wire {
   readonly port: number;
   mode: WireMode;
-  /** Becomes mute when a client sends this string; earlier requests still get responses. */
+  /** Switches to mute when a client sends this string. Earlier requests still receive responses. */
   muteAt(text: string): void;
   close(): Promise<void>;
 }
 
-/** @param target port on this machine */
+/** @param target local port of the store */
 export async function openWire(target: number): Promise<Wire> {
   const sockets = new Set<Socket>();
   let mode: WireMode = 'open';
-  let awaited: string | null = null;
-  const server = createServer((near) => {
-    if (mode === 'cut') return near.destroy();
-    const far = connect(target, '127.0.0.1');
-    for (const socket of [near, far]) {
+  let muteTrigger: string | null = null;
+  const server = createServer((client) => {
+    if (mode === 'cut') return client.destroy();
+    const store = connect(target, '127.0.0.1');
+    for (const socket of [client, store]) {
       sockets.add(socket);
       socket.on('error', () => {});
       socket.on('close', () => {
-        near.destroy();
-        far.destroy();
+        client.destroy();
+        store.destroy();
         sockets.delete(socket);
       });
     }
-    let passed = '';
-    near.on('data', (bytes) => {
-      // The string may be split across chunks.
-      if (awaited !== null) passed = passed.slice(-awaited.length) + bytes.toString('latin1');
-      if (awaited !== null && passed.includes(awaited)) [mode, awaited] = ['mute', null];
-      if (mode !== 'hangs') far.write(bytes);
+    let received = '';
+    client.on('data', (bytes) => {
+      // The string may span several chunks.
+      if (muteTrigger !== null) received = received.slice(-muteTrigger.length) + bytes.toString('latin1');
+      if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['mute', null];
+      if (mode !== 'hangs') store.write(bytes);
     });
-    far.on('data', (bytes) => mode === 'open' && near.write(bytes));
+    store.on('data', (bytes) => mode === 'open' && client.write(bytes));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const cutAll = () => {
@@ -184,12 +184,12 @@ export async function openWire(target: number): Promise<Wire> {
       return mode;
     },
     set mode(next) {
-      // Connections that lost bytes cannot continue.
+      // Connections that have lost bytes cannot be resumed.
       if (next === 'open' || next === 'cut') cutAll();
       mode = next;
     },
     muteAt(text) {
-      awaited = text;
+      muteTrigger = text;
     },
     close: async () => {
       cutAll();
@@ -199,26 +199,26 @@ export async function openWire(target: number): Promise<Wire> {
   };
 }
 
-const PATIENCE_MS = 60_000;
+const REFUSAL_MAX_MS = 60_000;
 const PAUSE_MS = 25;
 
-/** Requests with one key, sent in sequence until a request is refused. */
+/** Sequential requests with one key, until a request is refused. */
 export interface RefusedLoad {
-  /** Time of the last 200 by `performance.now`; 0 before the first. */
+  /** Time of the last 200 response, by `performance.now`; 0 before the first. */
   takenAt(): number;
-  /** Resolves on a refusal. Rejects on any other status, or without a refusal within a minute. */
+  /** Resolves when a request is refused. Rejects on any other status, or if no request is refused within a minute. */
   readonly refused: Promise<void>;
 }
 
 /**
  * Sends at most 40 requests per second, so that a key stays cached while it is revoked.
- * @param send sends a request and returns its status @param refusal status of a refusal
+ * @param send sends a request and returns the response status @param refusal expected status of a refused request
  */
 export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {
   let takenAt = 0;
   const statuses = new Set<number>();
   const run = async () => {
-    const end = performance.now() + PATIENCE_MS;
+    const end = performance.now() + REFUSAL_MAX_MS;
     do {
       const status = await send();
       statuses.add(status);
@@ -226,8 +226,8 @@ export function sendUntilRefused(send: () => Promise<number>, refusal: number): 
       if (status === refusal) break;
       await delay(PAUSE_MS);
     } while (performance.now() < end);
-    const received = [...statuses].join(', ');
-    if (received !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${received}`);
+    const seen = [...statuses].join(', ');
+    if (seen !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${seen}`);
   };
   return { takenAt: () => takenAt, refused: run() };
 }

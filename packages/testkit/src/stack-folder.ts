@@ -4,7 +4,7 @@ import { stackPathsOf } from '@playline/infra/paths';
 
 export const parentOfStacks = () => join(stackPathsOf().state, 'test');
 
-/** Creates a folder for the stack of a test. @param prefix identifies the test */
+/** Creates a folder for a test's stack. @param prefix identifies the test */
 export function testStackFolder(prefix: string): string {
   mkdirSync(parentOfStacks(), { recursive: true });
   return mkdtempSync(join(parentOfStacks(), `${prefix}-`));

@@ -6,13 +6,13 @@ export interface Stores {
   /** `redis://:password@127.0.0.1:port` */
   redis: string;
   clickhouse: { url: string; user: string; password: string };
-  /** Confluent-compatible address, without a trailing slash. */
+  /** Confluent-compatible URL without a trailing slash. */
   registry: string;
 }
 
 export interface TestStores extends Stores {
   portalPassword: string;
-  /** Password of the ClickHouse account `views`, with which dictionaries log in. */
+  /** Password of the ClickHouse account `views`, which dictionaries use. */
   viewsPassword: string;
 }
 
@@ -23,12 +23,12 @@ declare module 'vitest' {
   }
 }
 
-/** The stores of the test run. Each test uses its own environment id, topic prefix or database. */
+/** Returns the stores of the test run. Each test must use a separate environment id, topic prefix or database. */
 export function testStores(): TestStores {
   return inject('stores');
 }
 
-/** A template database with every table, which tests copy and never change. Null outside a test run. */
+/** Returns the template database, which tests copy but must not change. Null outside a test run. */
 export function tableTemplate(): DatabaseTarget | null {
   return process.env.VITEST === undefined ? null : inject('tableTemplate');
 }

@@ -8,7 +8,7 @@ import { type DatabaseTarget, runStatement } from './clickhouse-target.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { tableTemplate, testStores } from './stores.ts';
 
-/** Result lines of a query, without the database name. */
+/** Returns the result lines of a query, with the database name replaced. */
 const read = async (target: DatabaseTarget, sql: string): Promise<string[]> =>
   (await runStatement(target, sql)).replaceAll(target.database, 'DATABASE').split('\n');
 
@@ -23,26 +23,26 @@ const expectEqualResults = async (sql: string, atLeast: number) => {
   expect(await read(own.target, sql)).toEqual(expected);
 };
 
-it('a copied database has the tables, views and dictionaries of the SQL files', () =>
+it('a copied database has all tables, views and dictionaries of the SQL files', () =>
   expectEqualResults(
     'SELECT name, engine, create_table_query FROM system.tables WHERE database = currentDatabase() ORDER BY name',
     60,
   ));
 
-it('a copied database has the columns of the SQL files', () =>
+it('a copied database has all columns of the SQL files', () =>
   expectEqualResults(
     'SELECT table, * EXCEPT (database, table, data_compressed_bytes, data_uncompressed_bytes, marks_bytes) FROM system.columns WHERE database = currentDatabase() ORDER BY table, position',
     300,
   ));
 
-it('a copied database has the rows of the SQL files', () =>
+it('a copied database has all rows that the SQL files insert', () =>
   expectEqualResults('SELECT account, environment_id, revoked, version FROM analyst_grants ORDER BY ALL', 1));
 
-it('a copied database needs no further SQL files', async () => {
+it('a copied database has all migrations applied', async () => {
   expect(await applySql({ ...own.target })).toEqual([]);
 });
 
-it('a program outside a test run creates the same tables from the SQL files', async () => {
+it('outside a test run, a program creates the same tables from the SQL files', async () => {
   const program = `
     import { openOwnDatabase } from './own-database.ts';
     const own = await openOwnDatabase(JSON.parse(process.env.STORES));

@@ -6,7 +6,7 @@ import { isAtMost, mayDo, roleIn } from './roles.ts';
 
 export type { AccountRecord, Passkey, ProjectRole } from '@playline/contracts';
 
-/** One record for each person. */
+/** Accounts, one record per person. */
 export const ACCOUNTS: RecordKind<AccountRecord> = {
   name: 'accounts',
   topic: TOPICS.accounts.name,
@@ -14,27 +14,27 @@ export const ACCOUNTS: RecordKind<AccountRecord> = {
   idOf: ({ id }) => id,
 };
 
-/** The account, live or disabled, of a login as typed; null without one. */
+/** Finds a live or disabled account by the login that a person typed. */
 export function findByLogin(accounts: readonly AccountRecord[], login: string): AccountRecord | null {
-  const wanted = normalizeLogin(login);
-  // Accounts without a login have '', which an empty input must not match.
-  return wanted === '' ? null : (accounts.find((account) => account.login === wanted) ?? null);
+  const normalised = normalizeLogin(login);
+  // Accounts without a login store '', so empty input must not match them.
+  return normalised === '' ? null : (accounts.find((account) => account.login === normalised) ?? null);
 }
 
 /** @param passkeyId base64url */
 export const findByPasskey = (accounts: readonly AccountRecord[], passkeyId: string): AccountRecord | null =>
   accounts.find(({ passkeys }) => passkeys.some(({ id }) => id === passkeyId)) ?? null;
 
-/** The account of a link; null when the link was used, revoked or has expired, or its inviter may no longer invite. */
-export function findAnyInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
+/** Finds the account for a link. Null if the link is used, revoked or expired, or the inviter lost the permission. */
+export function findByLink(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
   const hash = hashToken(text);
   const account = accounts.find(({ invitation }) => invitation?.hash === hash);
   if (account?.invitation == null || account.invitation.expiresAt <= nowAt) return null;
-  return isStillPermitted(accounts, account) ? account : null;
+  return mayStillInvite(accounts, account) ? account : null;
 }
 
-/** Whether the inviter may still invite. Operator commands have no account. */
-function isStillPermitted(
+/** Returns whether the inviter still has permission to invite. Operator commands have no account. */
+function mayStillInvite(
   accounts: readonly AccountRecord[],
   { state, invitation, changedBy, isAdministrator, roles }: AccountRecord,
 ): boolean {
@@ -44,17 +44,17 @@ function isStillPermitted(
   return (
     !isAdministrator &&
     roles.every(({ projectId, role }) => {
-      const own = roleIn(inviter, projectId);
-      const may = mayDo({ account: inviter, action: 'members.invite', projectId });
-      return may && own !== null && isAtMost(role, own);
+      const inviterRole = roleIn(inviter, projectId);
+      const mayInvite = mayDo({ account: inviter, action: 'members.invite', projectId });
+      return mayInvite && inviterRole !== null && isAtMost(role, inviterRole);
     })
   );
 }
 
-/** True after the name and login were erased, or the invitation was revoked. Such an account cannot be changed. */
+/** Returns whether an account was removed or its invitation revoked. A removed account can no longer be changed. */
 export const isRemoved = ({ state, login }: Pick<AccountRecord, 'state' | 'login'>): boolean =>
   state === 'disabled' && login === '';
 
-/** Whether there is an administrator who can sign in, or whose access can be reset. */
+/** Returns whether any administrator can sign in or can regain access through a reset. */
 export const hasAdministrator = (accounts: readonly AccountRecord[]): boolean =>
   accounts.some(({ isAdministrator, state }) => isAdministrator && state !== 'invited');

@@ -1,4 +1,4 @@
-// Changes of accounts: permissions, and rules that every change must keep.
+// Changes to accounts: permission checks and invariants that apply to every change.
 import { PublicError } from '@playline/errors';
 import type { Content, RecordStore } from '../records/record-store.ts';
 import { ViewFault } from '../records/record-view.ts';
@@ -8,9 +8,9 @@ import type { Sessions } from './sessions.ts';
 
 export interface AccountContext {
   readonly store: RecordStore<AccountRecord>;
-  /** They end when rights or credentials change. */
+  /** Ended whenever permissions or credentials change. */
   readonly sessions: Pick<Sessions, 'endAll'>;
-  /** The account that makes the change. Null for operator commands, which may do everything. */
+  /** Account that makes the change. Null for operator commands, which have all permissions. */
   readonly actorId: string | null;
   readonly wallClockMs?: () => number;
 }
@@ -18,9 +18,9 @@ export interface AccountContext {
 export const nowOf = ({ wallClockMs = Date.now }: AccountContext): number => wallClockMs();
 
 /**
- * Changes one account, decided on the log's records of all accounts, and ends its sessions.
- * @throws PublicError RESOURCE_NOT_FOUND without such an account; CONFLICT_ERROR when the last administrator, or the
- * last owner of a project, would be lost
+ * Changes one account, based on the latest records of all accounts, and ends the account's sessions.
+ * @throws PublicError RESOURCE_NOT_FOUND for an unknown account; CONFLICT_ERROR if the change would remove the last
+ * administrator or the last owner of a project
  */
 export async function changeAccount(
   context: AccountContext,
@@ -34,7 +34,7 @@ export async function changeAccount(
     return withoutSessions(account, next);
   });
   const changed = await changing.catch(async (fault: unknown) => {
-    // The log has the change, and the view gets it later. No one repeats this call, so the sessions end here.
+    // The change is in the log and will reach the view later. The caller will not retry, so end the sessions now.
     if (fault instanceof ViewFault) await context.sessions.endAll(id).catch(() => {});
     throw fault;
   });
@@ -42,7 +42,7 @@ export async function changeAccount(
   return changed;
 }
 
-/** The change that ends all earlier sessions of the account, even if the process dies before it removes them. */
+/** Invalidates all earlier sessions of the account, even if the process crashes before it deletes them. */
 export const withoutSessions = ({ revision }: AccountRecord, next: Content<AccountRecord>) => {
   return { ...next, sessionsFrom: revision + 1 };
 };
@@ -51,10 +51,10 @@ export const withoutSessions = ({ revision }: AccountRecord, next: Content<Accou
 export function findAccount(accounts: readonly AccountRecord[], id: string): AccountRecord {
   const account = accounts.find((each) => each.id === id);
   if (account !== undefined && !isRemoved(account)) return account;
-  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'There is no such account.', details: { account: id } });
+  throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This account does not exist.', details: { account: id } });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR unless the acting account may do this */
+/** @throws PublicError AUTHENTICATION_ERROR unless the acting account has the permission */
 export function assertAllowed(
   { actorId }: AccountContext,
   accounts: readonly AccountRecord[],
@@ -63,13 +63,13 @@ export function assertAllowed(
   if (actorId === null) return;
   const account = accounts.find(({ id }) => id === actorId);
   if (account !== undefined && mayDo({ account, ...wanted })) return;
-  const message = 'You do not have permission for this. Contact an owner of the project, or an administrator.';
+  const message = 'You do not have permission to do this. Contact a project owner or an administrator.';
   throw forbidden(message, { action: wanted.action });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR when an account changes another one */
+/** @throws PublicError AUTHENTICATION_ERROR if one account tries to change another */
 export function assertSelf({ actorId }: AccountContext, id: string): void {
-  if (actorId !== null && actorId !== id) throw forbidden('You can change this for your own account only.', {});
+  if (actorId !== null && actorId !== id) throw forbidden('You can change this only for your own account.', {});
 }
 
 function assertNotLast(accounts: readonly AccountRecord[], before: AccountRecord, after: Content<AccountRecord>): void {
@@ -88,9 +88,9 @@ function assertNotLast(accounts: readonly AccountRecord[], before: AccountRecord
 const isOwner = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string): boolean =>
   roles.some((each) => each.projectId === projectId && each.role === 'owner');
 
-/** One error for used, revoked, expired and unknown links, so that it does not reveal which. */
+/** Used, revoked, expired and unknown links all return the same error, which does not reveal the reason. */
 export const invalidLink = () =>
-  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used or has expired. Request another one.' });
+  new PublicError('RESOURCE_NOT_FOUND', { message: 'This link was used or has expired. Request another link.' });
 
 type Details = Readonly<Record<string, string>>;
 export const conflict = (message: string, details: Details = {}) =>

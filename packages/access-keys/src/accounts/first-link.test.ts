@@ -5,24 +5,24 @@ import { createWorld, personOf } from './test/world.ts';
 const accept = (world: ReturnType<typeof createWorld>, text: string, person: NewPerson = personOf('root')) =>
   acceptFirstLink({ ...world.operator, oneTimeTexts: world.oneTimeTexts }, { text, person });
 
-describe('the link that makes the first administrator', () => {
-  it('works for the first person within 15 minutes, and reading it does not use it up', async () => {
+describe('the link that creates the first administrator', () => {
+  it('works once within 15 minutes, and checking the link does not consume it', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     for (const _ of [1, 2]) expect(await isFirstLink(world, text)).toBe(true);
     const logins = ['ada', 'bob', 'eve'];
-    const all = await Promise.allSettled(logins.map((login) => accept(world, text, personOf(login))));
-    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
-    for (const each of all.slice(1)) expect(each).toMatchObject({ reason: { code: 'RESOURCE_NOT_FOUND' } });
+    const results = await Promise.allSettled(logins.map((login) => accept(world, text, personOf(login))));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+    for (const each of results.slice(1)) expect(each).toMatchObject({ reason: { code: 'RESOURCE_NOT_FOUND' } });
     expect(await isFirstLink(world, text)).toBe(false);
-    const other = createWorld();
-    const late = await issueFirstLink(other);
-    other.clock.at += 15 * 60_000;
-    await expect(accept(other, late)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(other.latest()).toEqual([]);
+    const later = createWorld();
+    const expired = await issueFirstLink(later);
+    later.clock.at += 15 * 60_000;
+    await expect(accept(later, expired)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+    expect(later.latest()).toEqual([]);
   });
 
-  it('is not used up by a failed attempt', async () => {
+  it('stays valid after a failed attempt', async () => {
     const world = createWorld();
     await world.addMember('ada', 'analyst');
     const text = await issueFirstLink(world);
@@ -32,7 +32,7 @@ describe('the link that makes the first administrator', () => {
       () => accept(world, text, { ...personOf('root'), passwordHash: null }),
       () => accept(world, text, { ...personOf('root'), name: '' }),
       () => {
-        world.log.append = () => Promise.reject(new Error('no broker answers'));
+        world.log.append = () => Promise.reject(new Error('no broker responds'));
         return accept(world, text);
       },
     ]) {
@@ -44,7 +44,7 @@ describe('the link that makes the first administrator', () => {
     expect(await isFirstLink(world, text)).toBe(false);
   });
 
-  it('is invalid and used up when there is an administrator', async () => {
+  it('is rejected and consumed if an administrator already exists', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     await world.addAdministrator();
@@ -53,7 +53,7 @@ describe('the link that makes the first administrator', () => {
     expect(world.latest()).toHaveLength(1);
   });
 
-  it('is not issued while the log has an administrator, even if Redis was emptied or is wrong', async () => {
+  it('is not issued while the log contains an administrator, even if Redis is empty or wrong', async () => {
     const world = createWorld();
     await resetAccess(world.operator, (await world.addAdministrator()).id);
     world.view.empty();
@@ -63,15 +63,15 @@ describe('the link that makes the first administrator', () => {
     await expect(issueFirstLink(world)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
   });
 
-  it('is not issued when the log cannot be read', async () => {
+  it('is not issued if the log cannot be read', async () => {
     const world = createWorld();
-    const read = () => Promise.reject(new Error('no broker answers'));
+    const read = () => Promise.reject(new Error('no broker responds'));
     await expect(issueFirstLink({ ...world, log: { ...world.log, bounds: read } })).rejects.toThrow('no broker');
     await world.addMember('ada', 'owner');
     await expect(issueFirstLink({ ...world, log: { ...world.log, read } })).rejects.toThrow('no broker');
   });
 
-  it('is invalid after Redis was emptied', async () => {
+  it('is invalid after Redis is emptied', async () => {
     const world = createWorld();
     const text = await issueFirstLink(world);
     world.empty();

@@ -1,4 +1,4 @@
-// Invitations, first links, and changes of accounts by owners and administrators.
+// Invitations, the first administrator's link, and account changes by owners and administrators.
 import { randomUUID } from 'node:crypto';
 import { PublicError } from '@playline/errors';
 import type { ReceivedRecord, RecordLogReader } from '../records/record-log.ts';
@@ -6,7 +6,7 @@ import type { Content } from '../records/record-store.ts';
 import { isLater } from '../records/record-view.ts';
 import {
   type AccountRecord,
-  findAnyInvited,
+  findByLink,
   findByLogin,
   hasAdministrator,
   type Passkey,
@@ -29,12 +29,12 @@ import { createToken, hashToken, type OneTimeTexts } from './one-time-texts.ts';
 import { findByOpenId, type OpenIdSubject } from './open-id.ts';
 import { isAtMost, type Role, roleIn } from './roles.ts';
 
-/** Lifetime of an invitation or a reset. */
+/** Lifetime of invitation and reset links. */
 export const INVITATION_MS = 72 * 60 * 60_000;
 
-/** At least one of these. */
+/** At least one credential is required. */
 export interface NewCredentials {
-  /** From `Passwords.hash`. */
+  /** Returned by `Passwords.hash`. */
   readonly passwordHash: string | null;
   readonly passkey: Passkey | null;
   readonly openId?: OpenIdSubject;
@@ -46,13 +46,13 @@ export interface NewPerson extends NewCredentials {
 }
 
 export interface Invitation {
-  /** The person may change it. */
+  /** Suggested name, which the person may change. */
   readonly name: string;
   readonly roles: readonly ProjectRole[];
   readonly isAdministrator: boolean;
 }
 
-/** An account without a person, and the text of its link, which cannot be read again. */
+/** An invited account, and the secret of its link, which is returned only once. */
 export interface Invited {
   readonly account: AccountRecord;
   /** 256 bits, base64url. */
@@ -60,8 +60,8 @@ export interface Invited {
 }
 
 /**
- * @param person `id`: the one that a passkey was made for; absent: a new one
- * @throws PublicError CONFLICT_ERROR when there is an administrator, VALIDATION_ERROR for an invalid login or name
+ * @param person `id`: account id that the passkey was created for; default: a new id
+ * @throws PublicError CONFLICT_ERROR if an administrator exists, VALIDATION_ERROR for an invalid login or name
  */
 export async function createFirstAdministrator(
   context: AccountContext,
@@ -77,7 +77,7 @@ export async function createFirstAdministrator(
 
 /**
  * Creates an account for an invited person.
- * @throws PublicError AUTHENTICATION_ERROR for more rights than the inviter has; VALIDATION_ERROR without any right
+ * @throws PublicError AUTHENTICATION_ERROR for more permissions than the inviter has; VALIDATION_ERROR for none
  */
 export async function invite(context: AccountContext, wanted: Invitation): Promise<Invited> {
   if (wanted.roles.length === 0 && !wanted.isAdministrator) throw invalid('Choose a role for the person.');
@@ -87,20 +87,20 @@ export async function invite(context: AccountContext, wanted: Invitation): Promi
   const account = await context.store.change((accounts) => {
     assertMayInvite(context, accounts, wanted);
     const { isAdministrator, roles } = wanted;
-    return { ...toBlank(name, nowOf(context)), isAdministrator, roles: [...roles], invitation: openFor(text, context) };
+    return { ...toBlank(name, nowOf(context)), isAdministrator, roles: [...roles], invitation: toOpen(text, context) };
   });
   return { account, text };
 }
 
-/** The account of a link; null for an invalid link, and while the owner of another account is accepting it. */
+/** Finds the account for a link. Null if the link is invalid or reserved by an existing account. */
 export function findInvited(accounts: readonly AccountRecord[], text: string, nowAt: number): AccountRecord | null {
-  const account = findAnyInvited(accounts, text, nowAt);
+  const account = findByLink(accounts, text, nowAt);
   return (account?.invitation?.takenBy ?? null) === null ? account : null;
 }
 
 /**
- * Makes an account live with the link of an invitation or of a reset, once.
- * @param person its login is used only if the account has none
+ * Activates an account with an invitation or reset link. Each link works once.
+ * @param person `login` is used only if the account has no login
  * @throws PublicError RESOURCE_NOT_FOUND for an invalid link, CONFLICT_ERROR for a login in use
  */
 export async function acceptInvitation(
@@ -117,30 +117,30 @@ export async function acceptInvitation(
   return accepted;
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR unless the acting account could have invited, CONFLICT_ERROR when it was accepted */
+/** @throws PublicError AUTHENTICATION_ERROR without permission to invite, CONFLICT_ERROR for an accepted invitation */
 export function revokeInvitation(context: AccountContext, id: string): Promise<AccountRecord> {
   return changeAccount(context, id, (account, accounts) => {
     assertMayInvite(context, accounts, account);
-    if (account.state !== 'invited') throw conflict('The invitation was accepted. Change the account instead.');
+    if (account.state !== 'invited') throw conflict('The invitation was already accepted. Change the account instead.');
     return toRemoved(account);
   });
 }
 
 /**
- * Removes all credentials, and creates a link that is valid for 72 hours. Only for operator commands.
+ * Removes all credentials and creates a link that is valid for 72 hours. Available only to operator commands.
  * @throws PublicError CONFLICT_ERROR for a disabled account
  */
 export async function resetAccess(context: AccountContext, id: string): Promise<Invited> {
-  if (context.actorId !== null) throw forbidden('Only a command resets access: npm run accounts -- reset.');
+  if (context.actorId !== null) throw forbidden('Reset access on the command line: npm run accounts -- reset.');
   const text = createToken();
   const account = await changeAccount(context, id, (account) => {
     if (account.state === 'disabled') throw conflict('The account is disabled. Enable it first.', { account: id });
-    return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: openFor(text, context) };
+    return { ...account, passwordHash: null, passkeys: [], openId: null, invitation: toOpen(text, context) };
   });
   return { account, text };
 }
 
-/** Keeps the id, because records of the account's actions contain it. */
+/** Retains the id, because audit records refer to it. */
 function toRemoved(account: AccountRecord): Content<AccountRecord> {
   const erased = { name: '', login: '', isAdministrator: false, roles: [], invitation: null };
   return { ...account, ...erased, state: 'disabled', passwordHash: null, passkeys: [], openId: null };
@@ -149,7 +149,7 @@ function toRemoved(account: AccountRecord): Content<AccountRecord> {
 /** @throws PublicError VALIDATION_ERROR for two roles in one project */
 function assertRoles(roles: readonly ProjectRole[]): void {
   if (new Set(roles.map(({ projectId }) => projectId)).size < roles.length)
-    throw invalid('A person has one role per project.');
+    throw invalid('A person can have only one role per project.');
 }
 
 function assertMayInvite(
@@ -162,21 +162,21 @@ function assertMayInvite(
     assertAllowed(context, accounts, { action: 'members.invite', projectId });
     const inviter = context.actorId === null ? null : findAccount(accounts, context.actorId);
     if (inviter === null || inviter.isAdministrator) continue;
-    const own = roleIn(inviter, projectId);
-    if (own === null || !isAtMost(role, own))
-      throw forbidden('You cannot grant more rights than you have.', { project: projectId });
+    const inviterRole = roleIn(inviter, projectId);
+    if (inviterRole === null || !isAtMost(role, inviterRole))
+      throw forbidden('You cannot grant more permissions than you have.', { project: projectId });
   }
 }
 
-const openFor = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
+const toOpen = (text: string, context: AccountContext): NonNullable<AccountRecord['invitation']> => ({
   hash: hashToken(text),
   expiresAt: nowOf(context) + INVITATION_MS,
   takenBy: null,
 });
 
 function toBlank(name: string, createdAt: number): Content<AccountRecord> {
-  const nothing = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null, sessionsFrom: 0 };
-  return { id: randomUUID(), name, state: 'invited', isAdministrator: false, roles: [], createdAt, ...nothing };
+  const empty = { login: '', passwordHash: null, passkeys: [], openId: null, invitation: null, sessionsFrom: 0 };
+  return { id: randomUUID(), name, state: 'invited', isAdministrator: false, roles: [], createdAt, ...empty };
 }
 
 function toLive(
@@ -195,21 +195,21 @@ function toLive(
   return { ...account, ...credentials, login, name: toPersonName(person.name), state: 'live', invitation: null };
 }
 
-/** @throws PublicError CONFLICT_ERROR for a passkey of any account */
+/** @throws PublicError CONFLICT_ERROR if any account already has the passkey */
 export function assertNewPasskey(accounts: readonly AccountRecord[], { id }: Passkey): void {
   if (accounts.some(({ passkeys }) => passkeys.some((each) => each.id === id)))
     throw conflict('This passkey is already in use.');
 }
 
-/** @throws PublicError CONFLICT_ERROR for a linked identity */
+/** @throws PublicError CONFLICT_ERROR if any account is already linked to the identity */
 export function assertNewOpenId(accounts: readonly AccountRecord[], openId: OpenIdSubject): void {
   if (findByOpenId(accounts, openId) !== null)
-    throw conflict('Another account signs in with this provider account already.');
+    throw conflict('Another account already signs in with this provider identity.');
 }
 
-const hasAdministratorAlready = () => conflict('This instance has an administrator. Request an invitation.');
+const hasAdministratorAlready = () => conflict('The installation has an administrator. Request an invitation.');
 
-/** Lifetime of the link that makes the first administrator. */
+/** Lifetime of the first administrator's link. */
 export const FIRST_LINK_LIFETIME_S = 15 * 60;
 const PURPOSE = 'first-administrator';
 
@@ -219,15 +219,15 @@ interface FirstLinkParts {
 }
 
 /**
- * Creates the text of the link. Administrators are read from the log, because an emptied Redis must not give access.
- * @throws PublicError CONFLICT_ERROR when there is an administrator; the log's error when it cannot be read
+ * Creates the link's secret. Reads administrators from the log, because an emptied Redis must not grant access.
+ * @throws PublicError CONFLICT_ERROR if an administrator exists; the log's error if the log cannot be read
  */
 export async function issueFirstLink({ log, oneTimeTexts }: FirstLinkParts): Promise<string> {
   if (hasAdministrator(await readLog(log))) throw hasAdministratorAlready();
   return oneTimeTexts.issue({ purpose: PURPOSE, value: '', lifetimeS: FIRST_LINK_LIFETIME_S });
 }
 
-/** Whether a link is still valid. Does not use it up. */
+/** Returns whether the link is still valid, without consuming it. */
 export async function isFirstLink(
   { oneTimeTexts }: Pick<FirstLinkParts, 'oneTimeTexts'>,
   text: string,
@@ -236,10 +236,9 @@ export async function isFirstLink(
 }
 
 /**
- * Makes the person the first administrator, of whom the log accepts only one. Success uses the link up; a failed attempt
- * does not.
- * @param person `id`: as for `createFirstAdministrator`
- * @throws PublicError RESOURCE_NOT_FOUND for an invalid link, also when there is an administrator; else as
+ * Creates the first administrator. Only success consumes the link; after a failed attempt it stays valid.
+ * @param person `id`: see `createFirstAdministrator`
+ * @throws PublicError RESOURCE_NOT_FOUND if the link is invalid or an administrator exists; otherwise see
  * `createFirstAdministrator`
  */
 export async function acceptFirstLink(
@@ -247,15 +246,15 @@ export async function acceptFirstLink(
   { text, person }: { readonly text: string; readonly person: Parameters<typeof createFirstAdministrator>[1] },
 ): Promise<AccountRecord> {
   if (!(await isFirstLink(context, text))) throw invalidLink();
-  const use = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
+  const consume = () => context.oneTimeTexts.take({ purpose: PURPOSE, text });
   try {
     const account = await createFirstAdministrator(context, person);
-    await use();
+    await consume();
     return account;
   } catch (fault) {
     const isConflict = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
     if (!isConflict || !hasAdministrator(await context.store.readAll())) throw fault;
-    await use();
+    await consume();
     throw invalidLink();
   }
 }
@@ -268,23 +267,23 @@ async function readLog(log: RecordLogReader<AccountRecord>): Promise<AccountReco
   return [...last.values()].map(({ record }) => record);
 }
 
-/** Sets the role of an account in a project; null removes it. @throws PublicError AUTHENTICATION_ERROR, and as `changeAccount` */
+/** Sets an account's role in a project; null removes the role. @throws PublicError AUTHENTICATION_ERROR */
 export function setRole(
   context: AccountContext,
   { accountId, projectId, role }: { accountId: string; projectId: string; role: Role | null },
 ): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'members.change', projectId });
-    // Otherwise an owner could find out which ids are accounts.
+    // Otherwise an owner could probe for existing account ids.
     if (roleIn(account, projectId) === null)
       assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
-    const others = account.roles.filter((each) => each.projectId !== projectId);
-    const roles: ProjectRole[] = role === null ? others : [...others, { projectId, role }];
+    const roles = account.roles.filter((each) => each.projectId !== projectId);
+    if (role !== null) roles.push({ projectId, role });
     return { ...account, roles };
   });
 }
 
-/** @throws PublicError as `setRole` */
+/** @throws PublicError see `setRole` */
 export function setAdministrator(
   context: AccountContext,
   { accountId, isAdministrator }: { accountId: string; isAdministrator: boolean },
@@ -295,17 +294,17 @@ export function setAdministrator(
   });
 }
 
-/** Keeps the rights of the account for `enableAccount`. @throws PublicError as `setRole` */
+/** Preserves the account's roles for `enableAccount`. @throws PublicError see `setRole` */
 export function disableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
-    if (account.state === 'invited') throw conflict('The invitation was not accepted. Revoke it instead.');
-    // An open link would let the person back in later.
+    if (account.state === 'invited') throw conflict('The invitation is still open. Revoke the invitation instead.');
+    // An open link would let the person sign in again.
     return { ...account, state: 'disabled', invitation: null };
   });
 }
 
-/** @throws PublicError as `setRole` */
+/** @throws PublicError see `setRole` */
 export function enableAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.change', projectId: null });
@@ -314,7 +313,7 @@ export function enableAccount(context: AccountContext, accountId: string): Promi
   });
 }
 
-/** Erases name, login and credentials; keeps the id. @throws PublicError as `setRole` */
+/** Erases the name, login and credentials; retains the id. @throws PublicError see `setRole` */
 export function removeAccount(context: AccountContext, accountId: string): Promise<AccountRecord> {
   return changeAccount(context, accountId, (account, accounts) => {
     assertAllowed(context, accounts, { action: 'accounts.remove', projectId: null });
@@ -327,21 +326,21 @@ export interface Joining {
   readonly accountId: string;
 }
 
-/** The invitation that an account may take; null for other links, or when another account has begun to take it. */
+/** Finds an invitation that the account may accept. Null for other links, or if another account has reserved it. */
 export function findJoinable(
   accounts: readonly AccountRecord[],
   { text, accountId }: Joining,
   nowAt: number,
 ): AccountRecord | null {
-  const invited = findAnyInvited(accounts, text, nowAt);
+  const invited = findByLink(accounts, text, nowAt);
   if (invited === null || invited.state !== 'invited') return null;
   const takenBy = invited.invitation?.takenBy ?? null;
   return takenBy === null || takenBy === accountId ? invited : null;
 }
 
 /**
- * Adds the roles of an invitation to an existing account, and ends its sessions. The first of three records marks the
- * invitation as taken by this account, so that an interrupted call can be repeated by this account only.
+ * Adds an invitation's roles to an existing account and ends the account's sessions. Writes three records. The first
+ * reserves the invitation, so that only the same account can retry an interrupted call.
  * @throws PublicError RESOURCE_NOT_FOUND for an invalid link; AUTHENTICATION_ERROR unless the account is live
  */
 export async function joinInvitation(context: AccountContext, joining: Joining): Promise<AccountRecord> {
@@ -350,7 +349,7 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
   await context.store.change((accounts) => {
     const invited = findJoinable(accounts, joining, nowOf(context));
     if (invited === null || invited.invitation === null) throw invalidLink();
-    if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not live.');
+    if (findAccount(accounts, accountId).state !== 'live') throw forbidden('The account is not active.');
     invitedId = invited.id;
     return { ...invited, invitation: { ...invited.invitation, takenBy: accountId } };
   });
@@ -364,10 +363,10 @@ export async function joinInvitation(context: AccountContext, joining: Joining):
   return joined;
 }
 
-function mergeRoles(own: readonly ProjectRole[], given: readonly ProjectRole[]): ProjectRole[] {
-  const better = given.filter(({ projectId, role }) => {
-    const current = own.find((each) => each.projectId === projectId);
+function mergeRoles(existing: readonly ProjectRole[], granted: readonly ProjectRole[]): ProjectRole[] {
+  const upgrades = granted.filter(({ projectId, role }) => {
+    const current = existing.find((each) => each.projectId === projectId);
     return current === undefined || !isAtMost(role, current.role);
   });
-  return [...own.filter((each) => !better.some(({ projectId }) => projectId === each.projectId)), ...better];
+  return [...existing.filter((each) => !upgrades.some(({ projectId }) => projectId === each.projectId)), ...upgrades];
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { normalizeLogin, toLogin, toPersonName, toReturnPath } from './login.ts';
 
 describe('a login', () => {
-  it('is the same in any case and form', () => {
+  it('is normalised to lower case and NFKC', () => {
     for (const typed of ['Ada@Example.com', ' ada@example.com ', 'ＡＤＡ＠example.com', 'ADA@EXAMPLE.COM'])
       expect(toLogin(typed)).toBe('ada@example.com');
   });
@@ -15,7 +15,7 @@ describe('a login', () => {
     expect(toLogin('a'.repeat(254))).toHaveLength(254);
   });
 
-  it('is not changed by a second normalisation', () => {
+  it('does not change when normalised twice', () => {
     fc.assert(
       fc.property(fc.string({ unit: codePoint }), (typed) => {
         const login = normalizeLogin(typed);
@@ -26,14 +26,14 @@ describe('a login', () => {
     );
   });
 
-  it('is different from a name, which has 1 to 200 characters and no line breaks', () => {
+  it('has different rules from a name, which has 1 to 200 characters and no line breaks', () => {
     expect(toPersonName(' Ada L. ')).toBe('Ada L.');
     for (const wrong of ['', '  ', 'a\nb', 'a\u202Eb', 'a'.repeat(201)])
       expect(() => toPersonName(wrong)).toThrow(/1 to 200/);
   });
 });
 
-describe('the return path after signing in', () => {
+describe('the return path after sign-in', () => {
   it.each([
     ['/projects/p/keys?environment=p-production', '/projects/p/keys?environment=p-production'],
     ['/', '/'],
@@ -48,29 +48,15 @@ describe('the return path after signing in', () => {
     ['', '/'],
     [undefined, '/'],
     [null, '/'],
-  ])('is a path of the portal: %s', (wanted, path) => {
+  ])('is always a portal path: %s', (wanted, path) => {
     expect(toReturnPath(wanted)).toBe(path);
   });
 
   it('never leads to another origin', () => {
-    const piece = fc.constantFrom(
-      '/',
-      '\\',
-      '.',
-      '..',
-      '@',
-      ':',
-      'evil.example',
-      'a',
-      '%2f',
-      '%5c',
-      '\t',
-      '\n',
-      '?',
-      '#',
-    );
+    const pieces = ['/', '\\', '.', '..', '@', ':', 'evil.example', 'a', '%2f', '%5c', '\t', '\n', '?', '#'];
+    const piece = fc.constantFrom(...pieces);
     const wanted = fc.oneof(
-      fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join('')),
+      fc.array(piece, { maxLength: 8 }).map((drawn) => drawn.join('')),
       fc.string(),
       fc.webUrl(),
     );

@@ -1,17 +1,17 @@
 import { invalidField } from '@playline/errors';
 
 const LOGIN_CHARACTERS_MIN = 3;
-/** The maximum of a mail address. */
+/** Maximum length of an email address. */
 const LOGIN_CHARACTERS_MAX = 254;
 const NAME_CHARACTERS_MAX = 200;
-/** Invisible characters could make two logins appear the same. */
-const UNSEEN = /[\p{C}\p{Z}]/u;
-/** Line breaks, and characters that control a terminal or the direction of text. */
+/** Invisible characters could make two logins appear identical. */
+const INVISIBLE = /[\p{C}\p{Z}]/u;
+/** Line breaks, and control characters for terminals and text direction. */
 const CONTROL = /\p{C}/u;
 
 /** The stored form of a login: NFKC, lower case, trimmed. */
 export function normalizeLogin(login: string): string {
-  // Lower case can denormalise a text, for example a capital I with a dot.
+  // Lower-casing can produce an unnormalised string, for example from a capital I with a dot.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();
 }
 
@@ -19,10 +19,10 @@ export function normalizeLogin(login: string): string {
 export function toLogin(text: string): string {
   const login = normalizeLogin(text);
   const length = [...login].length;
-  if (length < LOGIN_CHARACTERS_MIN || length > LOGIN_CHARACTERS_MAX || UNSEEN.test(login))
+  if (length < LOGIN_CHARACTERS_MIN || length > LOGIN_CHARACTERS_MAX || INVISIBLE.test(login))
     throw invalidField(
       'login',
-      `A login has ${LOGIN_CHARACTERS_MIN} to ${LOGIN_CHARACTERS_MAX} characters, without spaces.`,
+      `A login must have ${LOGIN_CHARACTERS_MIN} to ${LOGIN_CHARACTERS_MAX} characters and no spaces.`,
     );
   return login;
 }
@@ -31,18 +31,18 @@ export function toLogin(text: string): string {
 export function toPersonName(text: string): string {
   const name = text.normalize('NFC').trim();
   if (name !== '' && [...name].length <= NAME_CHARACTERS_MAX && !CONTROL.test(name)) return name;
-  throw invalidField('name', `A name has 1 to ${NAME_CHARACTERS_MAX} characters.`);
+  throw invalidField('name', `A name must have 1 to ${NAME_CHARACTERS_MAX} characters.`);
 }
 
-/** A host that does not exist, because only the path is used. */
+/** Only the path is used, so this host does not exist. */
 const BASE = 'http://base.invalid';
 const HOME = '/';
 const PATH_CHARACTERS_MAX = 2000;
 
-/** A path of the portal to open after signing in: `/` for anything that a browser could take for another site. */
+/** Returns the portal path to open after sign-in, or `/` if a browser could interpret the path as another site. */
 export function toReturnPath(wanted: string | null | undefined): string {
   if (typeof wanted !== 'string' || wanted.length > PATH_CHARACTERS_MAX) return HOME;
-  // Browsers read a backslash as a slash, and drop tabs and line breaks.
+  // Browsers treat backslashes as slashes, and strip tabs and line breaks.
   if (!/^\/(?!\/)[\x21-\x7e]*$/.test(wanted) || wanted.includes('\\')) return HOME;
   const url = URL.parse(wanted, BASE);
   if (url === null || url.origin !== BASE || url.pathname.startsWith('//')) return HOME;

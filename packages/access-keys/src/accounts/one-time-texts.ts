@@ -3,26 +3,26 @@ import { hash, randomBytes } from 'node:crypto';
 /** 256 random bits, base64url. */
 export const createToken = (): string => randomBytes(32).toString('base64url');
 
-/** The stored form of a text: SHA-256, hexadecimal. */
+/** SHA-256 of a token, in hexadecimal. Only the hash is stored. */
 export const hashToken = (text: string): string => hash('sha256', text, 'hex');
 
-/** A text, valid for one purpose only. */
-export interface PurposeAndText {
+/** A token that is valid for one purpose only. */
+export interface OneTimeText {
   readonly purpose: string;
   readonly text: string;
 }
 
-/** Texts that are valid once: links, challenges, tokens of forms. Also counts failed attempts. */
+/** One-time tokens for links, challenges and forms, and counters for failed attempts. */
 export interface OneTimeTexts {
-  /** Creates a text of 256 bits (base64url) for a value. Only its SHA-256 is stored. */
+  /** Creates a 256-bit token (base64url) for a value. Only the token's SHA-256 is stored. */
   issue(wanted: { readonly purpose: string; readonly value: string; readonly lifetimeS: number }): Promise<string>;
-  /** The value of a valid text, which stays valid; else null. */
-  read(wanted: PurposeAndText): Promise<string | null>;
-  /** The value of a text for the first caller; null for every other one, and after its lifetime. */
-  take(wanted: PurposeAndText): Promise<string | null>;
-  /** Marks a text that was made elsewhere as used. True for the first caller within the lifetime. */
-  spend(wanted: PurposeAndText & { readonly lifetimeS: number }): Promise<boolean>;
-  /** Counts an attempt. Returns their number since the first one in the window. Only a hash of the name is stored. */
+  /** Returns the value of a valid token without consuming the token; otherwise null. */
+  read(wanted: OneTimeText): Promise<string | null>;
+  /** Consumes a token and returns its value. Null if the token was already consumed or has expired. */
+  take(wanted: OneTimeText): Promise<string | null>;
+  /** Marks an externally created token as used. True for the first caller within the lifetime. */
+  spend(wanted: OneTimeText & { readonly lifetimeS: number }): Promise<boolean>;
+  /** Counts an attempt and returns the number of attempts in the current window. Only a hash of the name is stored. */
   countAttempt(wanted: { readonly name: string; readonly windowS: number }): Promise<number>;
   forgetAttempts(name: string): Promise<void>;
 }

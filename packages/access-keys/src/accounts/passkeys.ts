@@ -2,7 +2,7 @@ import type { Passkey } from './account.ts';
 
 export interface PasskeyOwner {
   readonly id: string;
-  /** Shown by the device when it offers a choice. */
+  /** Shown by the device when the person chooses a passkey. */
   readonly login: string;
   readonly name: string;
   readonly passkeys: readonly Pick<Passkey, 'id' | 'transports'>[];
@@ -11,24 +11,24 @@ export interface PasskeyOwner {
 export interface PasskeyResponse {
   /** base64url */
   readonly id: string;
-  /** base64url; from the signed client data. */
+  /** base64url, from the signed client data. */
   readonly challenge: string;
   readonly json: object;
 }
 
-/** The rules of passkeys for one portal, whose domain and origin devices sign. */
+/** WebAuthn ceremonies for one portal. Devices sign the portal's domain and origin. */
 export interface Passkeys {
-  /** Options for a browser to create a passkey. @param challenge base64url */
+  /** Returns the browser's options for creating a passkey. @param challenge base64url */
   creation(owner: PasskeyOwner, challenge: string): Promise<object>;
-  /** The new passkey, without a name; null when the response is invalid. */
+  /** Returns the new passkey, without a name; null if the response is invalid. */
   read(response: PasskeyResponse): Promise<Omit<Passkey, 'name' | 'createdAt'> | null>;
-  /** Options for a browser to sign in with any passkey. @param challenge base64url */
+  /** Returns the browser's options for signing in with any passkey. @param challenge base64url */
   request(challenge: string): Promise<object>;
-  /** The device's new counter; null unless the passkey signed the response. */
+  /** Returns the device's new counter; null if the passkey did not sign the response. */
   verify(response: PasskeyResponse, passkey: Passkey): Promise<{ readonly counter: number } | null>;
 }
 
-/** Null for anything but a browser's response. */
+/** Parses a browser's response; null if it is malformed. */
 export function parsePasskeyResponse(sent: unknown): PasskeyResponse | null {
   const json = toObject(sent);
   const clientData = toObject(json?.response)?.clientDataJSON;

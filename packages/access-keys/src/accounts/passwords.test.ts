@@ -7,33 +7,33 @@ const hash = (password: string, login = 'ada@example.com') => passwords.hash({ p
 const GOOD = 'correct horse battery';
 
 describe('a password', () => {
-  it('is stored as argon2id of 19 MiB and two passes', async () => {
-    const kept = await hash(GOOD);
-    expect(kept).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
-    const [, , , , salt = '', tag] = kept.split('$');
+  it('is stored as an argon2id hash with 19 MiB and two passes', async () => {
+    const stored = await hash(GOOD);
+    expect(stored).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+    const [, , , , salt = '', tag] = stored.split('$');
     const costs = { memory: 19_456, passes: 2, parallelism: 1, tagLength: 32 };
-    const made = argon2Sync('argon2id', { message: GOOD, nonce: Buffer.from(salt, 'base64'), ...costs });
-    expect(made.toString('base64').replace(/=+$/, '')).toBe(tag);
-    expect(await hash(GOOD)).not.toBe(kept);
+    const derived = argon2Sync('argon2id', { message: GOOD, nonce: Buffer.from(salt, 'base64'), ...costs });
+    expect(derived.toString('base64').replace(/=+$/, '')).toBe(tag);
+    expect(await hash(GOOD)).not.toBe(stored);
   });
 
-  it('is verified in any Unicode form, and nothing else is', async () => {
-    const kept = await hash('Ångström 12345');
-    expect(await passwords.verify(kept, 'Ångström 12345'.normalize('NFD'))).toBe(true);
+  it('is accepted in any Unicode normalisation form, and other passwords are rejected', async () => {
+    const stored = await hash('Ångström 12345');
+    expect(await passwords.verify(stored, 'Ångström 12345'.normalize('NFD'))).toBe(true);
     for (const wrong of ['ångström 12345', 'Ångström 1234', '', 'a'.repeat(100_000)])
-      expect(await passwords.verify(kept, wrong)).toBe(false);
+      expect(await passwords.verify(stored, wrong)).toBe(false);
   });
 
-  it('is verified when another program has hashed it', async () => {
-    const kept = '$argon2id$v=19$m=19456,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk';
-    expect(await passwords.verify(kept, 'hunter2hunter2')).toBe(true);
+  it('is accepted if another program created the hash', async () => {
+    const stored = '$argon2id$v=19$m=19456,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk';
+    expect(await passwords.verify(stored, 'hunter2hunter2')).toBe(true);
   });
 
-  it('has 12 to 256 characters', async () => {
+  it('must have 12 to 256 characters', async () => {
     await expect(hash('a'.repeat(11))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     await expect(hash('😀'.repeat(257))).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
-    for (const right of ['😀'.repeat(256), 'abcdefghijkl', '!"#%&/()=?+-'])
-      expect(await passwords.verify(await hash(right), right)).toBe(true);
+    for (const valid of ['😀'.repeat(256), 'abcdefghijkl', '!"#%&/()=?+-'])
+      expect(await passwords.verify(await hash(valid), valid)).toBe(true);
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe('a password', () => {
     'PlaylinePlayline',
     'ada@example.com1234',
     '１２PLAYLINE３４ ',
-  ])('is not the login or the name of the product: %s', async (password) => {
+  ])('cannot consist of the login or the product name: %s', async (password) => {
     await expect(hash(password)).rejects.toThrow('more than the login');
   });
 
@@ -51,16 +51,16 @@ describe('a password', () => {
     'nonsense',
     '$argon2id$v=19$m=9999999,t=2,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
     '$argon2id$v=19$m=19456,t=0,p=1$A8MepiHpqEr6vIFmGJ7Oxw$uwtTYI6DvNgeh/6I5IH83W+rtGSAQxuXZDd8bUakLqk',
-  ])('is never right for another stored format or too high costs, without more work: %s', async (kept) => {
-    expect(await passwords.verify(kept, 'hunter2hunter2')).toBe(false);
+  ])('is rejected at no extra cost if the hash has an unknown format or excessive costs: %s', async (stored) => {
+    expect(await passwords.verify(stored, 'hunter2hunter2')).toBe(false);
   });
 
-  it('is hashed two at a time with 32 waiting, and further callers are refused', async () => {
-    const kept = await hash(GOOD);
-    const all = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(kept, GOOD)));
-    const refused = all.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
+  it('is hashed with a concurrency of two and a queue of 32, and further callers are refused', async () => {
+    const stored = await hash(GOOD);
+    const results = await Promise.allSettled(Array.from({ length: 40 }, () => passwords.verify(stored, GOOD)));
+    const refused = results.filter((each) => each.status === 'rejected').map(({ reason }) => reason);
     expect(refused).toHaveLength(6);
     for (const reason of refused) expect(reason).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 2 });
-    expect(await passwords.verify(kept, GOOD)).toBe(true);
+    expect(await passwords.verify(stored, GOOD)).toBe(true);
   });
 });

@@ -3,7 +3,7 @@ import { ACTIONS, isAtMost, mayDo, ROLES, type Role } from './roles.ts';
 
 const YES = true;
 const NO = false;
-/** Owner, developer, analyst. Administrators may all, others nothing. */
+/** Whether owners, developers and analysts have each permission. Administrators have all permissions. */
 const CELLS: Record<string, [boolean, boolean, boolean]> = {
   'project.read': [YES, YES, YES],
   'project.create': [NO, NO, NO],
@@ -47,7 +47,7 @@ const accountOf = (role: Role | null, isAdministrator = false, state: 'live' | '
   roles: role === null ? [] : [{ projectId: 'p', role }],
 });
 
-describe('the rights of roles', () => {
+describe('role permissions', () => {
   it('cover every action', () => {
     expect(Object.keys(CELLS).toSorted()).toEqual(ACTIONS.toSorted());
   });
@@ -58,7 +58,7 @@ describe('the rights of roles', () => {
     expect(ROLES.map((role) => may(accountOf(role)))).toEqual(CELLS[action]);
     for (const role of [...ROLES, null]) {
       expect(may(accountOf(role, true))).toBe(true);
-      // A role counts in its own project, whose id is not the beginning of another one's.
+      // A role applies only to its own project, even if another project id starts with the same characters.
       for (const other of ['p-2', '', null]) expect(may(accountOf(role), other)).toBe(false);
       for (const state of ['disabled', 'invited'] as const) expect(may(accountOf(role, true, state))).toBe(false);
     }
@@ -66,7 +66,7 @@ describe('the rights of roles', () => {
     expect(may(accountOf(null, true), null)).toBe(true);
   });
 
-  it('grow from analyst to developer to owner', () => {
+  it('increase from analyst to developer to owner', () => {
     expect(ROLES.map((role) => ROLES.map((other) => isAtMost(role, other)))).toEqual([
       [true, false, false],
       [true, true, false],

@@ -1,12 +1,12 @@
 import type { AccountRecord, ProjectRole } from '@playline/contracts';
 
-/** An owner has all rights of a developer, a developer all of an analyst. */
+/** Owners have all developer permissions, and developers have all analyst permissions. */
 export type Role = ProjectRole['role'];
 
-/** From most to least rights. */
+/** Ordered from most to fewest permissions. */
 export const ROLES: readonly Role[] = ['owner', 'developer', 'analyst'];
 
-/** The weakest role that may do each action. */
+/** The weakest role that has each permission. */
 const WEAKEST_ROLES = {
   'project.read': 'analyst',
   'project.create': 'administrator',
@@ -30,7 +30,7 @@ const WEAKEST_ROLES = {
   'collections.unlink': 'owner',
   'live.read': 'analyst',
   'rejections.read': 'analyst',
-  /** Raw ids, and everything that leads from an id to a person. */
+  /** Raw ids, and every lookup from an id to a person. */
   'people.raw-ids': 'developer',
   'people.unlink': 'owner',
   'erasure.request': 'owner',
@@ -52,7 +52,7 @@ export const ACTIONS = Object.keys(WEAKEST_ROLES) as Action[];
 export interface AccessCheck {
   readonly account: Pick<AccountRecord, 'state' | 'isAdministrator' | 'roles'>;
   readonly action: Action;
-  /** Null for the whole instance. */
+  /** Null for actions on the whole installation. */
   readonly projectId: string | null;
 }
 
@@ -67,5 +67,5 @@ export function mayDo({ account, action, projectId }: AccessCheck): boolean {
 export const roleIn = ({ roles }: Pick<AccountRecord, 'roles'>, projectId: string | null): Role | null =>
   roles.find((each) => each.projectId === projectId)?.role ?? null;
 
-/** Whether a role has no more rights than the other. */
+/** Returns whether the first role has no more permissions than the second. */
 export const isAtMost = (role: Role, other: Role): boolean => ROLES.indexOf(role) >= ROLES.indexOf(other);

@@ -1,23 +1,23 @@
 import type { AccountRecord } from '@playline/contracts';
 import type { OneTimeTexts } from './one-time-texts.ts';
 
-/** Sessions end after this time without use, or at this age. */
+/** Sessions end after this idle time, or at the maximum age below. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
 export const SESSION_MAX_MS = 7 * 24 * 60 * 60_000;
-/** The time of last use is stored at most this often. */
+/** Minimum interval between updates of the last-used time. */
 export const SEEN_EVERY_MS = 60_000;
-/** Longer ones are cut; they are only shown. */
+/** Longer user agents are truncated, because they are only displayed. */
 export const USER_AGENT_CHARACTERS_MAX = 200;
 
 export interface SessionRecord {
-  /** SHA-256 of the text, hexadecimal. */
+  /** SHA-256 of the session token, in hexadecimal. */
   readonly id: string;
   readonly accountId: string;
-  /** Of the account's record at the sign-in. */
+  /** Revision of the account record at sign-in. */
   readonly accountRevision: number;
-  /** Epoch milliseconds, as the next two. */
+  /** Epoch milliseconds, like `seenAt` and `signedInAt`. */
   readonly createdAt: number;
-  /** Exact to a minute. */
+  /** Accurate to one minute. */
   readonly seenAt: number;
   /** When the person last proved their identity. */
   readonly signedInAt: number;
@@ -32,26 +32,26 @@ export interface SignInClient {
 
 export interface NewSession extends SignInClient {
   readonly accountId: string;
-  /** Absent: 0, so that any change of rights or credentials has ended the session. */
+  /** Default 0: any earlier change of permissions or credentials makes the session invalid. */
   readonly accountRevision?: number;
-  /** Epoch milliseconds. Absent: now. */
+  /** Epoch milliseconds; default: now. */
   readonly signedInAt?: number;
 }
 
 export interface CreatedSession {
-  /** 256 bits, base64url; only in the cookie. */
+  /** Session token: 256 bits, base64url. Stored only in the cookie. */
   readonly text: string;
   readonly session: SessionRecord;
 }
 
-/** An emptied store signs everyone out. */
+/** Emptying the store signs everyone out. */
 export interface Sessions {
   create(wanted: NewSession): Promise<CreatedSession>;
-  /** Null when there is no session of this text, or it has ended. */
+  /** Returns the session for a token; null if the token is unknown or the session has ended. */
   find(text: string): Promise<SessionRecord | null>;
-  /** Notes that the person has proved their identity again. */
+  /** Records that the person has proved their identity again. */
   markSignedIn(id: string): Promise<void>;
-  /** Of an account, the newest first. */
+  /** Lists the account's sessions, newest first. */
   list(accountId: string): Promise<readonly SessionRecord[]>;
   end(id: string): Promise<void>;
   endAll(accountId: string, exceptId?: string): Promise<void>;
@@ -66,12 +66,12 @@ export interface SessionStores {
 
 export function toSession(id: string, wanted: NewSession, nowAt: number): SessionRecord {
   const { accountId, userAgent, address, accountRevision = 0, signedInAt = nowAt } = wanted;
-  const cut = userAgent.slice(0, USER_AGENT_CHARACTERS_MAX);
+  const shortUserAgent = userAgent.slice(0, USER_AGENT_CHARACTERS_MAX);
   const times = { createdAt: nowAt, seenAt: nowAt, signedInAt: Math.min(signedInAt, nowAt) };
-  return { id, accountId, accountRevision, ...times, userAgent: cut, address };
+  return { id, accountId, accountRevision, ...times, userAgent: shortUserAgent, address };
 }
 
-/** A session older than the last change of rights or credentials is invalid, even while the store still has it. */
+/** Sessions from before the last change of permissions or credentials are invalid, even if still stored. */
 export function isSessionOf(
   session: Pick<SessionRecord, 'accountId' | 'accountRevision'>,
   account: Pick<AccountRecord, 'id' | 'sessionsFrom'>,
@@ -79,6 +79,6 @@ export function isSessionOf(
   return session.accountId === account.id && session.accountRevision >= account.sessionsFrom;
 }
 
-/** When a session ends unless it is used. */
+/** When the session ends if it is not used again. */
 export const endOfSession = ({ createdAt, seenAt }: Pick<SessionRecord, 'createdAt' | 'seenAt'>): number =>
   Math.min(seenAt + SESSION_IDLE_MS, createdAt + SESSION_MAX_MS);

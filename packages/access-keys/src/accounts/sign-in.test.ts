@@ -6,6 +6,8 @@ import { addPasskey, createSignIn, notePasskeyUse, setPassword } from './sign-in
 import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 
+const TOO_MANY_REQUESTS = { code: 'TOO_MANY_REQUESTS_ERROR' };
+const UNAUTHORISED = { code: 'UNAUTHORISED_REQUEST' };
 const origin = 'http://localhost:8090';
 const site = { origin, rpId: 'localhost' };
 const from = {
@@ -17,12 +19,12 @@ const from = {
 const PASSWORD = 'correct horse battery';
 const MINUTE = 60_000;
 const passwords = createPasswords({ productName: 'Playline' });
-let kept: string;
+let realHash: string;
 beforeAll(async () => {
-  kept = await passwords.hash({ password: PASSWORD, login: 'ada' });
+  realHash = await passwords.hash({ password: PASSWORD, login: 'ada' });
 });
 
-/** Counts verifications; the hash of a password is `hash of` it. */
+/** Fake hashing that records each verification. The hash of a password `p` is `hash of p`. */
 function createCountingPasswords() {
   const seen: (string | null)[] = [];
   const fake: Passwords = {
@@ -35,29 +37,29 @@ function createCountingPasswords() {
   return { ...fake, seen };
 }
 
-async function setUp(given: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
+async function setUp(hashing: Passwords = createCountingPasswords(), readAccounts?: () => Promise<never>) {
   const world = createWorld();
   const ada = await world.addMember('ada', 'developer');
-  const passwordHash = given === passwords ? kept : `hash of ${PASSWORD}`;
+  const passwordHash = hashing === passwords ? realHash : `hash of ${PASSWORD}`;
   await setPassword(world.operator, { accountId: ada.id, passwordHash });
   const signIn = createSignIn({
     accounts: readAccounts ?? (async () => world.latest()),
     sessions: world.sessions,
     oneTimeTexts: world.oneTimeTexts,
-    passwords: given,
+    passwords: hashing,
     passkeys: createPasskeys({ name: 'Playline', origin }),
     noteUse: (use) => notePasskeyUse(world, use),
     wallClockMs: () => world.clock.at,
   });
-  const byPassword = (login: string, password = PASSWORD, also: Partial<typeof from> = {}) =>
-    signIn.byPassword({ ...from, ...also, login, password });
+  const byPassword = (login: string, password = PASSWORD, changes: Partial<typeof from> = {}) =>
+    signIn.byPassword({ ...from, ...changes, login, password });
   const addDevice = async (state: Partial<ReturnType<typeof createSoftwareAuthenticator>['state']> = {}) => {
     const device = createSoftwareAuthenticator(site);
     Object.assign(device.state, state);
     const options = await signIn.passkeyCreation(ada);
-    const made = await signIn.readPasskey({ response: device.create(options as never), name: 'Phone' });
-    expect(made.ownerId).toBe(ada.id);
-    await addPasskey(world.operator, { accountId: ada.id, passkey: made.passkey });
+    const created = await signIn.readPasskey({ response: device.create(options as never), name: 'Phone' });
+    expect(created.ownerId).toBe(ada.id);
+    await addPasskey(world.operator, { accountId: ada.id, passkey: created.passkey });
     return device;
   };
   const requestPasskey = async () => (await signIn.passkeyRequest(from)) as { challenge: string };
@@ -72,7 +74,7 @@ const failure = (work: Promise<unknown>) =>
   );
 
 describe('signing in with a password', () => {
-  it('keeps at most fifty sessions of an account, and ends the oldest', async () => {
+  it('keeps at most fifty sessions per account and ends the oldest', async () => {
     const { ada, byPassword, sessions, clock } = await setUp();
     const texts: string[] = [];
     for (let at = 0; at < 53; at++) {
@@ -86,7 +88,7 @@ describe('signing in with a password', () => {
     ]);
   });
 
-  it('starts a new session and ends that of the browser, which an attacker may have planted', async () => {
+  it("starts a new session and ends the browser's previous session, which an attacker may have planted", async () => {
     const { byPassword, sessions, ada } = await setUp();
     const planted = await sessions.create({ accountId: 'mallory', userAgent: '', address: '' });
     const first = await byPassword('ADA ', PASSWORD, { previousText: planted.text } as never);
@@ -99,46 +101,46 @@ describe('signing in with a password', () => {
     expect(await sessions.find(second.text)).toMatchObject({ accountId: ada.id });
   });
 
-  it('is refused with the same text and number of hashes for any login', async () => {
+  it('fails with the same message and the same number of hashes for every login', async () => {
     const hashes = createCountingPasswords();
     const { byPassword, addMember, operator } = await setUp(hashes);
-    const gone = await addMember('gone', 'analyst');
-    await setPassword(operator, { accountId: gone.id, passwordHash: `hash of ${PASSWORD}` });
-    await disableAccount(operator, gone.id);
+    const disabled = await addMember('disabled', 'analyst');
+    await setPassword(operator, { accountId: disabled.id, passwordHash: `hash of ${PASSWORD}` });
+    await disableAccount(operator, disabled.id);
     const failures = [
       await failure(byPassword('ada', 'another password')),
       await failure(byPassword('unknown')),
-      await failure(byPassword('gone')),
-      await failure(byPassword('gone', 'another password')),
+      await failure(byPassword('disabled')),
+      await failure(byPassword('disabled', 'another password')),
       await failure(byPassword('')),
       await failure(byPassword('x'.repeat(10_000))),
     ];
-    expect(failures[0]).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
+    expect(failures[0]).toMatchObject(UNAUTHORISED);
     for (const each of failures) expect(each).toEqual(failures[0]);
     expect(hashes.seen).toHaveLength(failures.length);
   });
 
-  it('takes as long for an unknown login, a wrong password and a disabled account', async () => {
+  it('takes equally long for an unknown login, a wrong password and a disabled account', async () => {
     const { byPassword, addMember, operator, oneTimeTexts } = await setUp(passwords);
-    const gone = await addMember('gone', 'analyst');
-    await setPassword(operator, { accountId: gone.id, passwordHash: kept });
-    await disableAccount(operator, gone.id);
-    const logins = ['ada', 'unknown', 'gone'];
-    const least = new Map(logins.map((login) => [login, Number.POSITIVE_INFINITY]));
-    // The least CPU time of several rounds, because the clock of a busy machine is useless.
+    const disabled = await addMember('disabled', 'analyst');
+    await setPassword(operator, { accountId: disabled.id, passwordHash: realHash });
+    await disableAccount(operator, disabled.id);
+    const logins = ['ada', 'unknown', 'disabled'];
+    const minimumMs = new Map(logins.map((login) => [login, Number.POSITIVE_INFINITY]));
+    // Compare the minimum CPU time over several rounds, because wall-clock time is unreliable on a busy machine.
     for (let round = 0; round < 8; round++)
       for (const login of logins) {
-        const begun = process.cpuUsage();
+        const startUsage = process.cpuUsage();
         await failure(byPassword(login, 'another password', { address: `10.0.1.${round}` }));
-        const { user, system } = process.cpuUsage(begun);
-        least.set(login, Math.min(least.get(login)!, (user + system) / 1000));
+        const { user, system } = process.cpuUsage(startUsage);
+        minimumMs.set(login, Math.min(minimumMs.get(login)!, (user + system) / 1000));
         await oneTimeTexts.forgetAttempts(`login ${login}`);
       }
-    expect(Math.min(...least.values())).toBeGreaterThan(5);
-    expect(Math.max(...least.values()) / Math.min(...least.values())).toBeLessThan(2);
+    expect(Math.min(...minimumMs.values())).toBeGreaterThan(5);
+    expect(Math.max(...minimumMs.values()) / Math.min(...minimumMs.values())).toBeLessThan(2);
   });
 
-  it('is tried 10 times for a login from one network in 15 minutes, also by concurrent requests', async () => {
+  it('is limited to 10 attempts per login and network in 15 minutes, even for concurrent requests', async () => {
     for (const login of ['ada', 'unknown']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
@@ -147,13 +149,13 @@ describe('signing in with a password', () => {
       expect(codes.filter((code) => code === 'UNAUTHORISED_REQUEST')).toHaveLength(10);
       expect(codes.filter((code) => code === 'TOO_MANY_REQUESTS_ERROR')).toHaveLength(20);
       expect(hashes.seen).toHaveLength(10);
-      expect(await failure(byPassword(login))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+      expect(await failure(byPassword(login))).toMatchObject(TOO_MANY_REQUESTS);
       clock.at += 15 * MINUTE;
       expect((await failure(byPassword(login, 'x')))?.code).toBe('UNAUTHORISED_REQUEST');
     }
   });
 
-  it('is not blocked by attempts from other networks, up to 200 of them', async () => {
+  it('is blocked by attempts from other networks only after 200 attempts', async () => {
     const { byPassword } = await setUp();
     const guess = (address: string) => failure(byPassword('ada', 'a guess', { address }));
     for (let round = 0; round < 24; round++) await guess(`10.1.0.${round % 2}`);
@@ -161,23 +163,21 @@ describe('signing in with a password', () => {
     for (let at = 0; at < 199; at++) await guess(`10.2.0.${at}`);
     expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.2' }))).toBeNull();
     for (let at = 0; at < 200; at++) await guess(`10.3.0.${at}`);
-    expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.3' }))).toMatchObject({
-      code: 'TOO_MANY_REQUESTS_ERROR',
-    });
+    expect(await failure(byPassword('ada', PASSWORD, { address: '10.9.0.3' }))).toMatchObject(TOO_MANY_REQUESTS);
   });
 
-  it('is not blocked in a known browser, which has its own limit', async () => {
+  it('has a separate attempt limit for each known browser', async () => {
     const { byPassword, ada } = await setUp();
-    const known = { browserOf: (accountId: string) => (accountId === ada.id ? 'browser-1' : null) };
+    const knownBrowser = { browserOf: (accountId: string) => (accountId === ada.id ? 'browser-1' : null) };
     for (let round = 0; round < 60; round++) await failure(byPassword('ada', 'a guess'));
-    expect(await failure(byPassword('ada'))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
-    expect(await failure(byPassword('ada', PASSWORD, known))).toBeNull();
+    expect(await failure(byPassword('ada'))).toMatchObject(TOO_MANY_REQUESTS);
+    expect(await failure(byPassword('ada', PASSWORD, knownBrowser))).toBeNull();
     for (let round = 0; round < 10; round++)
-      expect((await failure(byPassword('ada', 'a guess', known)))?.code).toBe('UNAUTHORISED_REQUEST');
-    expect(await failure(byPassword('ada', PASSWORD, known))).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+      expect((await failure(byPassword('ada', 'a guess', knownBrowser)))?.code).toBe('UNAUTHORISED_REQUEST');
+    expect(await failure(byPassword('ada', PASSWORD, knownBrowser))).toMatchObject(TOO_MANY_REQUESTS);
   });
 
-  it('resets the attempts for a login when it succeeds', async () => {
+  it("resets the login's attempt count after a successful sign-in", async () => {
     const { byPassword } = await setUp();
     for (let round = 0; round < 3; round++) {
       for (let at = 0; at < 9; at++) await failure(byPassword('ada', 'another password'));
@@ -187,20 +187,16 @@ describe('signing in with a password', () => {
 
   it.each([
     ['an address', (_: number) => '10.0.0.7', '10.0.0.8'],
-    ['a network of IPv6', (at: number) => `2001:db8:1:2::${(at + 1).toString(16)}`, '2001:db8:1:3::1'],
-  ])('is tried 50 times from %s in 15 minutes for any logins', async (_what, addressOf, another) => {
+    ['an IPv6 network', (at: number) => `2001:db8:1:2::${(at + 1).toString(16)}`, '2001:db8:1:3::1'],
+  ])('is limited to 50 attempts from %s in 15 minutes across all logins', async (_what, addressOf, another) => {
     const { byPassword } = await setUp();
     for (let at = 0; at < 50; at++)
-      expect(await failure(byPassword(`login-${at}`, 'x', { address: addressOf(at) }))).toMatchObject({
-        code: 'UNAUTHORISED_REQUEST',
-      });
-    expect(await failure(byPassword('ada', PASSWORD, { address: addressOf(50) }))).toMatchObject({
-      code: 'TOO_MANY_REQUESTS_ERROR',
-    });
+      expect(await failure(byPassword(`login-${at}`, 'x', { address: addressOf(at) }))).toMatchObject(UNAUTHORISED);
+    expect(await failure(byPassword('ada', PASSWORD, { address: addressOf(50) }))).toMatchObject(TOO_MANY_REQUESTS);
     expect(await failure(byPassword('ada', PASSWORD, { address: another }))).toBeNull();
   });
 
-  it('fails for an account that was disabled, or got another password, during the hashing', async () => {
+  it('fails if the account is disabled or the password changes during hashing', async () => {
     for (const change of ['disable', 'password'] as const) {
       const hashes = createCountingPasswords();
       const { signIn, ada, operator, sessions } = await setUp({
@@ -216,7 +212,7 @@ describe('signing in with a password', () => {
     }
   });
 
-  it('fails while the accounts are unknown', async () => {
+  it('fails while the accounts cannot be read', async () => {
     const unknown = () => Promise.reject(new Error('the view is not complete'));
     const { byPassword } = await setUp(createCountingPasswords(), unknown);
     await expect(byPassword('ada')).rejects.toThrow('not complete');
@@ -224,55 +220,53 @@ describe('signing in with a password', () => {
 });
 
 describe('signing in with a passkey', () => {
-  it('needs no login, but a passkey of an account', async () => {
+  it('requires a registered passkey but no login', async () => {
     const { addDevice, byPasskey, requestPasskey, ada } = await setUp();
     const device = await addDevice();
     const options = await requestPasskey();
     expect(options).toMatchObject({ rpId: 'localhost', userVerification: 'preferred' });
     expect(options).not.toHaveProperty('allowCredentials.0');
     expect(await byPasskey(device.get(options))).toMatchObject({ account: { id: ada.id } });
-    const stranger = createSoftwareAuthenticator(site);
-    expect(await failure(byPasskey(stranger.get(await requestPasskey())))).toMatchObject({
-      code: 'UNAUTHORISED_REQUEST',
-    });
+    const unknownDevice = createSoftwareAuthenticator(site);
+    expect(await failure(byPasskey(unknownDevice.get(await requestPasskey())))).toMatchObject(UNAUTHORISED);
   });
 
-  it('is requested at most 100 times from an address in 15 minutes', async () => {
+  it('is limited to 100 challenges per address in 15 minutes', async () => {
     const { requestPasskey, signIn } = await setUp();
     for (let at = 0; at < 100; at++) await requestPasskey();
-    expect(await failure(requestPasskey())).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR' });
+    expect(await failure(requestPasskey())).toMatchObject(TOO_MANY_REQUESTS);
     expect(await failure(signIn.passkeyRequest({ address: '10.0.0.8' }))).toBeNull();
   });
 
-  it('accepts each challenge once, within 5 minutes, for its purpose only', async () => {
+  it('accepts each challenge once, within 5 minutes and only for its purpose', async () => {
     const { addDevice, byPasskey, requestPasskey, signIn, ada, clock } = await setUp();
     const device = await addDevice();
     const response = device.get(await requestPasskey());
-    const both = await Promise.all([1, 2].map(() => failure(byPasskey(response))));
-    expect(both.filter((each) => each === null)).toHaveLength(1);
-    const late = device.get(await requestPasskey());
+    const results = await Promise.all([1, 2].map(() => failure(byPasskey(response))));
+    expect(results.filter((each) => each === null)).toHaveLength(1);
+    const expired = device.get(await requestPasskey());
     clock.at += 5 * MINUTE;
-    const ofCreation = device.get((await signIn.passkeyCreation(ada)) as never);
+    const fromCreation = device.get((await signIn.passkeyCreation(ada)) as never);
     const invented = device.get({ challenge: Buffer.alloc(32).toString('base64url') });
-    for (const wrong of [response, late, ofCreation, invented])
-      expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
+    for (const wrong of [response, expired, fromCreation, invented])
+      expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
   });
 
-  it('is refused from another site, with another key, and for malformed responses', async () => {
+  it('fails for another site, another key or a malformed response', async () => {
     const { addDevice, byPasskey, requestPasskey } = await setUp();
     const device = await addDevice();
-    const right = device.get(await requestPasskey());
+    const valid = device.get(await requestPasskey());
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
     const wrongs = [
       { ...elsewhere.get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...createSoftwareAuthenticator(site).get(await requestPasskey()), id: device.id, rawId: device.id },
-      { ...right, response: { ...right.response, signature: 'AAAA' } },
+      { ...valid, response: { ...valid.response, signature: 'AAAA' } },
       ...[null, 'x', {}, { id: 1 }, { id: device.id, response: { clientDataJSON: 'e30' } }],
     ];
-    for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject({ code: 'UNAUTHORISED_REQUEST' });
+    for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
   });
 
-  it('stores the counter of the device, and refuses a lower one', async () => {
+  it("stores the device's counter and rejects a lower counter", async () => {
     const { addDevice, byPasskey, requestPasskey, find, ada } = await setUp();
     const device = await addDevice({ counter: 7 });
     device.state.counter = 9;
@@ -282,7 +276,7 @@ describe('signing in with a passkey', () => {
     expect(await failure(byPasskey(device.get(await requestPasskey())))).not.toBeNull();
   });
 
-  it('is refused for a disabled account with the text for an unknown passkey', async () => {
+  it('fails with the same message for a disabled account as for an unknown passkey', async () => {
     const { addDevice, byPasskey, requestPasskey, operator, ada } = await setUp();
     const device = await addDevice();
     const unknown = await failure(byPasskey(createSoftwareAuthenticator(site).get(await requestPasskey())));
@@ -291,8 +285,8 @@ describe('signing in with a passkey', () => {
   });
 });
 
-describe('a new passkey', () => {
-  it('is accepted once, within 5 minutes, for its account and site', async () => {
+describe('registering a passkey', () => {
+  it('succeeds once, within 5 minutes, for the requested account and site', async () => {
     const { signIn, ada, clock } = await setUp();
     const requestPasskey = async () => (await signIn.passkeyCreation(ada)) as { challenge: string };
     const read = (response: unknown) => signIn.readPasskey({ response, name: 'Phone' });
@@ -303,10 +297,10 @@ describe('a new passkey', () => {
       passkey: { id: device.id, name: 'Phone', counter: 0 },
     });
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
-    const late = device.create(await requestPasskey());
+    const expired = device.create(await requestPasskey());
     clock.at += 5 * MINUTE;
-    const ofSignIn = device.create((await signIn.passkeyRequest(from)) as never);
-    for (const wrong of [response, late, ofSignIn, elsewhere.create(await requestPasskey()), null])
+    const fromSignIn = device.create((await signIn.passkeyRequest(from)) as never);
+    for (const wrong of [response, expired, fromSignIn, elsewhere.create(await requestPasskey()), null])
       expect(await failure(read(wrong))).toMatchObject({ code: 'VALIDATION_ERROR' });
   });
 });

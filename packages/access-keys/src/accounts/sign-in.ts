@@ -10,38 +10,37 @@ import { type PasskeyOwner, type Passkeys, parsePasskeyResponse } from './passke
 import type { Passwords } from './passwords.ts';
 import type { CreatedSession, NewSession, Sessions, SignInClient } from './sessions.ts';
 
-// Limits of attempts in a window.
-/** Wrong passwords for one login from one network, or in one known browser, which counts separately. */
+/** Attempts per login and network. Each known browser has a separate limit of the same size. */
 const LOGIN_TRIES_MAX = 10;
-/** Wrong passwords for one login from all networks. */
+/** Attempts per login across all networks. */
 const LOGIN_TRIES_EVERYWHERE_MAX = 200;
-/** Attempts of any kind from one address, and requests for a passkey. */
+/** Sign-in attempts of any kind per address. */
 const ADDRESS_TRIES_MAX = 50;
-const REQUESTS_MAX = 100;
+const CHALLENGES_MAX = 100;
 const TRIES_WINDOW_S = 15 * 60;
 const CHALLENGE_LIFETIME_S = 5 * 60;
-/** All sessions of an account are read together for its settings page. */
+/** Limited, because the settings page reads all sessions of an account together. */
 const SESSIONS_MAX = 50;
 
 const FOR_SIGN_IN = 'passkey-sign-in';
 const FOR_CREATION = 'passkey-creation';
 
 export interface SignInParts {
-  /** @throws when the accounts are unknown; then no one can sign in */
+  /** @throws if the accounts cannot be read, in which case sign-in is impossible */
   readonly accounts: () => Promise<readonly AccountRecord[]>;
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
-  /** `notePasskeyUse` in the name of the account. */
+  /** Calls `notePasskeyUse` on behalf of the account. */
   readonly noteUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
   readonly wallClockMs?: () => number;
 }
 
-/** The client, and the session of its browser, which ends. */
+/** The client, and the browser's previous session, which sign-in ends. */
 export interface SignInContext extends SignInClient {
   readonly previousText: string | null;
-  /** Id of the browser, if the account has signed in with it; else null. */
+  /** Returns the browser's id if the account has signed in with this browser before; otherwise null. */
   browserOf(accountId: string): string | null;
 }
 
@@ -49,36 +48,36 @@ export interface SignedIn extends CreatedSession {
   readonly account: AccountRecord;
 }
 
-interface OfPassword extends SignInContext {
+interface PasswordSignIn extends SignInContext {
   readonly login: string;
   readonly password: string;
 }
-interface OfPasskey extends SignInContext {
-  /** JSON of the browser. */
+interface PasskeySignIn extends SignInContext {
+  /** The browser's response, as JSON. */
   readonly response: unknown;
 }
-interface OfOpenId extends SignInContext {
+interface OpenIdProofSignIn extends SignInContext {
   readonly proof: OpenIdProof;
 }
-type NamedResponse = Pick<OfPasskey, 'response'> & { readonly name: string };
+type NamedResponse = Pick<PasskeySignIn, 'response'> & { readonly name: string };
 
 export type SignIn = ReturnType<typeof createSignIn>;
 
-/** Each sign-in starts a new session and ends the previous one of the browser. */
+/** Each sign-in starts a new session and ends the browser's previous session. */
 export function createSignIn(parts: SignInParts) {
   const { oneTimeTexts, passkeys } = parts;
   const challengeFor = (purpose: string, value: string) =>
     oneTimeTexts.issue({ purpose, value, lifetimeS: CHALLENGE_LIFETIME_S });
   return {
-    byPassword: (wanted: OfPassword) => signInByPassword(parts, wanted),
-    /** Options for a browser to use a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR above the limit */
+    byPassword: (wanted: PasswordSignIn) => signInByPassword(parts, wanted),
+    /** Returns the browser's options for using a passkey. @throws PublicError TOO_MANY_REQUESTS_ERROR */
     passkeyRequest: async ({ address }: Pick<SignInContext, 'address'>): Promise<object> => {
-      await assertFewTries(parts, `request ${toNetwork(address)}`, REQUESTS_MAX);
+      await assertFewTries(parts, `request ${toNetwork(address)}`, CHALLENGES_MAX);
       return passkeys.request(await challengeFor(FOR_SIGN_IN, ''));
     },
-    byPasskey: (wanted: OfPasskey) => signInByPasskey(parts, wanted),
-    byOpenId: (wanted: OfOpenId) => signInByOpenId(parts, wanted),
-    /** Options for a browser to create a passkey for an account, which need not exist. */
+    byPasskey: (wanted: PasskeySignIn) => signInByPasskey(parts, wanted),
+    byOpenId: (wanted: OpenIdProofSignIn) => signInByOpenId(parts, wanted),
+    /** Returns the browser's options for creating a passkey. The account does not have to exist yet. */
     passkeyCreation: async (owner: PasskeyOwner): Promise<object> =>
       passkeys.creation(owner, await challengeFor(FOR_CREATION, owner.id)),
     readPasskey: (wanted: NamedResponse) => readPasskey(parts, wanted),
@@ -86,22 +85,22 @@ export function createSignIn(parts: SignInParts) {
 }
 
 /**
- * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password and an account that is not live, with
- * the same text and cost; TOO_MANY_REQUESTS_ERROR above the limits
+ * @throws PublicError UNAUTHORISED_REQUEST for an unknown login, a wrong password or an inactive account, with the same
+ * message and cost; TOO_MANY_REQUESTS_ERROR above the limits
  */
-async function signInByPassword(parts: SignInParts, { login, password, ...from }: OfPassword): Promise<SignedIn> {
+async function signInByPassword(parts: SignInParts, { login, password, ...from }: PasswordSignIn): Promise<SignedIn> {
   const account = findByLogin(await parts.accounts(), login);
   const tries = await countTries(parts, from, { login, accountId: account?.id ?? '' });
   const isRight = await parts.passwords.verify(account?.passwordHash ?? null, password);
-  // During the hashing the account may have been disabled, or its password changed.
-  const present = (await parts.accounts()).find(({ id }) => id === account?.id);
-  const isSame = present?.state === 'live' && present.passwordHash === account?.passwordHash;
-  if (!isRight || present === undefined || !isSame) throw refused('The login or the password is not right.');
+  // The account may have been disabled, or the password changed, during hashing.
+  const current = (await parts.accounts()).find(({ id }) => id === account?.id);
+  const isUnchanged = current?.state === 'live' && current.passwordHash === account?.passwordHash;
+  if (!isRight || current === undefined || !isUnchanged) throw refused('The login or password is incorrect.');
   for (const name of tries) await parts.oneTimeTexts.forgetAttempts(name);
-  return begin(parts, present, from);
+  return begin(parts, current, from);
 }
 
-/** Counts an attempt by password. @returns the counters to reset when the password is right */
+/** Counts a password attempt. @returns the counters to reset if the password is correct */
 async function countTries(
   parts: SignInParts,
   { address, browserOf }: Pick<SignInContext, 'address' | 'browserOf'>,
@@ -109,9 +108,9 @@ async function countTries(
 ): Promise<string[]> {
   const browser = accountId === '' ? null : browserOf(accountId);
   if (browser !== null) {
-    const inBrowser = `browser ${browser}`;
-    await assertFewTries(parts, inBrowser, LOGIN_TRIES_MAX);
-    return [inBrowser];
+    const browserCounter = `browser ${browser}`;
+    await assertFewTries(parts, browserCounter, LOGIN_TRIES_MAX);
+    return [browserCounter];
   }
   const network = toNetwork(address);
   const [everywhere, here] = [`login ${normalizeLogin(login)}`, `login ${normalizeLogin(login)} from ${network}`];
@@ -121,53 +120,53 @@ async function countTries(
   return [here, everywhere];
 }
 
-/** @throws PublicError as `signInByPassword` */
-async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: OfPasskey): Promise<SignedIn> {
+/** @throws PublicError see `signInByPassword` */
+async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: PasskeySignIn): Promise<SignedIn> {
   await assertFewTries(parts, `address ${toNetwork(from.address)}`, ADDRESS_TRIES_MAX);
-  const wrong = refused('The passkey is unknown, or the page was open for too long. Try again.');
+  const failure = refused('The passkey is unknown, or the page was open too long. Try again.');
   const response = parsePasskeyResponse(sent);
-  if (response === null) throw wrong;
-  const taken = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
+  if (response === null) throw failure;
+  const challenge = await parts.oneTimeTexts.take({ purpose: FOR_SIGN_IN, text: response.challenge });
   const account = findByPasskey(await parts.accounts(), response.id);
   const passkey = account?.passkeys.find(({ id }) => id === response.id);
-  if (taken === null || account === null || passkey === undefined || account.state !== 'live') throw wrong;
+  if (challenge === null || account === null || passkey === undefined || account.state !== 'live') throw failure;
   const verified = await parts.passkeys.verify(response, passkey);
-  if (verified === null) throw wrong;
+  if (verified === null) throw failure;
   await parts.noteUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
   return begin(parts, account, from);
 }
 
-/** @throws PublicError UNAUTHORISED_REQUEST, with the same text, without a live account of this identity */
-async function signInByOpenId(parts: SignInParts, { proof, ...from }: OfOpenId): Promise<SignedIn> {
+/** @throws PublicError UNAUTHORISED_REQUEST unless an active account is linked to this identity */
+async function signInByOpenId(parts: SignInParts, { proof, ...from }: OpenIdProofSignIn): Promise<SignedIn> {
   const account = findByOpenId(await parts.accounts(), proof.openId);
   if (account === null || account.state !== 'live')
     throw refused(
-      'No account signs in with this identity. Request an invitation from an owner of your project or an administrator, or sign in another way and link the provider in your settings.',
+      'No account is linked to this identity. Request an invitation from a project owner or an administrator, or sign in another way and link the provider in your settings.',
     );
   return begin(parts, account, { ...from, signedInAt: signedInAtOf(proof) });
 }
 
-/** Without a time from the provider the sign-in counts as old. */
+/** If the provider reports no time, the sign-in does not count as recent. */
 export const signedInAtOf = ({ authenticatedAt }: OpenIdProof): number => authenticatedAt ?? 0;
 
-/** The created passkey and its owner. @throws PublicError VALIDATION_ERROR when it is invalid or older than 5 minutes */
+/** Returns the new passkey and its owner. @throws PublicError VALIDATION_ERROR if it is invalid or too old */
 async function readPasskey(
   { oneTimeTexts, passkeys, wallClockMs = Date.now }: SignInParts,
   { response: sent, name }: NamedResponse,
 ) {
-  const given = toPersonName(name);
-  const wrong = new PublicError('VALIDATION_ERROR', {
-    message: 'The passkey was not created, or the page was open for too long. Try again.',
+  const passkeyName = toPersonName(name);
+  const failure = new PublicError('VALIDATION_ERROR', {
+    message: 'The passkey was not created, or the page was open too long. Try again.',
   });
   const response = parsePasskeyResponse(sent);
-  if (response === null) throw wrong;
+  if (response === null) throw failure;
   const ownerId = await oneTimeTexts.take({ purpose: FOR_CREATION, text: response.challenge });
-  const made = ownerId === null ? null : await passkeys.read(response);
-  if (ownerId === null || made === null) throw wrong;
-  return { ownerId, passkey: { ...made, name: given, createdAt: wallClockMs() } };
+  const created = ownerId === null ? null : await passkeys.read(response);
+  if (ownerId === null || created === null) throw failure;
+  return { ownerId, passkey: { ...created, name: passkeyName, createdAt: wallClockMs() } };
 }
 
-/** Counts before anything is checked, so that concurrent attempts are limited too. */
+/** Counts each attempt before checking credentials, so that concurrent attempts cannot exceed the limit. */
 async function assertFewTries({ oneTimeTexts }: SignInParts, name: string, max: number): Promise<void> {
   if ((await oneTimeTexts.countAttempt({ name, windowS: TRIES_WINDOW_S })) <= max) return;
   throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
@@ -185,13 +184,13 @@ async function begin(
   const previous = previousText === null ? null : await sessions.find(previousText);
   if (previous !== null) await sessions.end(previous.id);
   for (const { id } of (await sessions.list(account.id)).slice(SESSIONS_MAX - 1)) await sessions.end(id);
-  const of = { accountId: account.id, accountRevision: account.revision };
-  return { account, ...(await sessions.create({ ...of, ...from })) };
+  const owner = { accountId: account.id, accountRevision: account.revision };
+  return { account, ...(await sessions.create({ ...owner, ...from })) };
 }
 
 const refused = (message: string) => new PublicError('UNAUTHORISED_REQUEST', { message });
 
-/** Addresses of a 64-bit IPv6 network are counted together. */
+/** IPv6 addresses with the same 64-bit prefix are counted together. */
 function toNetwork(address: string): string {
   if (!isIPv6(address) || address.includes('.')) return address;
   const [head = '', tail] = address.split('%')[0]!.split('::');
@@ -210,9 +209,9 @@ interface OwnAccount {
   readonly accountId: string;
 }
 /**
- * Null removes the password, if a passkey or a provider remains.
- * @param own `passwordHash` of `Passwords.hash`
- * @throws PublicError AUTHENTICATION_ERROR for another account, or one that is not live
+ * Sets the password; null removes the password if another credential remains.
+ * @param own `passwordHash`: returned by `Passwords.hash`
+ * @throws PublicError AUTHENTICATION_ERROR for another account or an inactive account
  */
 export function setPassword(
   context: AccountContext,
@@ -221,7 +220,7 @@ export function setPassword(
   return changeOwn(context, accountId, (account) => ({ ...account, passwordHash }));
 }
 
-/** @throws PublicError CONFLICT_ERROR for a passkey that is in use, or above the limit; and as `setPassword` */
+/** @throws PublicError CONFLICT_ERROR for a passkey in use, or above the limit; also see `setPassword` */
 export function addPasskey(
   context: AccountContext,
   { accountId, passkey }: OwnAccount & { readonly passkey: Passkey },
@@ -229,12 +228,12 @@ export function addPasskey(
   return changeOwn(context, accountId, (account, accounts) => {
     assertNewPasskey(accounts, passkey);
     if (account.passkeys.length >= PASSKEYS_MAX)
-      throw conflict(`An account can have ${PASSKEYS_MAX} passkeys. Remove one first.`);
+      throw conflict(`An account can have at most ${PASSKEYS_MAX} passkeys. Remove a passkey first.`);
     return { ...account, passkeys: [...account.passkeys, passkey] };
   });
 }
 
-/** @throws PublicError RESOURCE_NOT_FOUND without such a passkey; CONFLICT_ERROR for the last credential; and as `setPassword` */
+/** @throws PublicError RESOURCE_NOT_FOUND for an unknown passkey; CONFLICT_ERROR for the last credential */
 export function removePasskey(
   context: AccountContext,
   { accountId, passkeyId }: OwnAccount & { readonly passkeyId: string },
@@ -242,45 +241,45 @@ export function removePasskey(
   return changeOwn(context, accountId, (account) => {
     const passkeys = account.passkeys.filter(({ id }) => id !== passkeyId);
     if (passkeys.length === account.passkeys.length)
-      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Your account has no such passkey.' });
+      throw new PublicError('RESOURCE_NOT_FOUND', { message: 'Your account does not have this passkey.' });
     return { ...account, passkeys };
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR when the account, or the identity, is linked already; and as `setPassword` */
+/** @throws PublicError CONFLICT_ERROR if the account or the identity is already linked; also see `setPassword` */
 export function linkOpenId(
   context: AccountContext,
   { accountId, openId }: OwnAccount & { readonly openId: OpenIdSubject },
 ): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account, accounts) => {
-    if (account.openId !== null) throw conflict('The account is linked already. Unlink it first.');
+    if (account.openId !== null) throw conflict('The account is already linked. Unlink the provider first.');
     assertNewOpenId(accounts, openId);
     return { ...account, openId };
   });
 }
 
-/** @throws PublicError CONFLICT_ERROR for the last credential, or without a link; and as `setPassword` */
+/** @throws PublicError CONFLICT_ERROR for the last credential or an unlinked account; also see `setPassword` */
 export function unlinkOpenId(context: AccountContext, { accountId }: OwnAccount): Promise<AccountRecord> {
   return changeOwn(context, accountId, (account) => {
-    if (account.openId === null) throw conflict('The account is not linked.');
+    if (account.openId === null) throw conflict('The account is not linked to a provider.');
     return { ...account, openId: null };
   });
 }
 
-/** Sessions continue. @throws PublicError VALIDATION_ERROR; and as `setPassword` */
+/** Renames the account; sessions stay valid. @throws PublicError VALIDATION_ERROR; also see `setPassword` */
 export async function renameAccount(
   context: AccountContext,
   { accountId, name }: OwnAccount & { readonly name: string },
 ): Promise<AccountRecord> {
-  const given = toPersonName(name);
+  const newName = toPersonName(name);
   assertSelf(context, accountId);
-  return context.store.change((accounts) => ({ ...findLive(accounts, accountId), name: given }));
+  return context.store.change((accounts) => ({ ...findLive(accounts, accountId), name: newName }));
 }
 
 /**
- * Stores the counter of a passkey, which grows with each use unless the device always sends 0.
- * @returns null when there is nothing to store
- * @throws PublicError AUTHENTICATION_ERROR when the counter has not grown, or the account is not live
+ * Stores a passkey's signature counter, which increases with each use unless the device always sends 0.
+ * @returns null if there is nothing to store
+ * @throws PublicError AUTHENTICATION_ERROR if the counter has not increased, or for an inactive account
  */
 export async function notePasskeyUse(
   { store }: Pick<AccountContext, 'store'>,
@@ -305,13 +304,13 @@ async function changeOwn(
   return changeAccount(context, accountId, (_, accounts) => {
     const next = change(findLive(accounts, accountId), accounts);
     if (next.passwordHash === null && next.passkeys.length === 0 && next.openId === null)
-      throw conflict('This is the last way to sign in. Add a password or a passkey first.');
+      throw conflict('This is your only way to sign in. Add a password or a passkey first.');
     return next;
   });
 }
 
 function findLive(accounts: readonly AccountRecord[], id: string): AccountRecord {
   const account = findAccount(accounts, id);
-  if (account.state !== 'live') throw forbidden('The account is not live.');
+  if (account.state !== 'live') throw forbidden('The account is not active.');
   return account;
 }

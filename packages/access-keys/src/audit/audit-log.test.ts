@@ -14,7 +14,7 @@ const entry: AuditEntry = {
 };
 
 describe('the audit log', () => {
-  it('sends an entry with the key of its project, an id and a time', async () => {
+  it('sends each entry with the project id as key, a unique id and a timestamp', async () => {
     const sent: { key: Buffer; value: Buffer }[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record), wallClockMs: () => 5_000 });
     await log.append(entry);
@@ -28,7 +28,7 @@ describe('the audit log', () => {
     expect(read[0]!.entryId).not.toBe(read[1]!.entryId);
   });
 
-  it('fails when it is not certain that the entry was stored', async () => {
+  it('fails unless the broker confirms the entry', async () => {
     const send = async () => Promise.reject(new Error('no broker'));
     await expect(createAuditLog({ schemaId: 7, send }).append(entry)).rejects.toThrow('no broker');
   });
@@ -36,10 +36,10 @@ describe('the audit log', () => {
   it.each([
     ['detail', { detail: { text: 'x'.repeat(5_000) } }],
     ['object', { object: 'x'.repeat(201) }],
-  ])('refuses an entry whose %s is too long, without quoting it', async (name, over) => {
+  ])('rejects an entry whose %s is too long, without quoting the value', async (name, changes) => {
     const sent: unknown[] = [];
     const log = createAuditLog({ schemaId: 7, send: async (record) => sent.push(record) });
-    await expect(log.append({ ...entry, ...over })).rejects.toThrow(`the ${name} of an audit entry is too long`);
+    await expect(log.append({ ...entry, ...changes })).rejects.toThrow(`the ${name} of the audit entry is too long`);
     expect(sent).toEqual([]);
   });
 });

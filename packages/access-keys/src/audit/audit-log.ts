@@ -1,42 +1,42 @@
 import { randomUUID } from 'node:crypto';
 import { type AuditEntryRecord, auditEntryCodec, frameRecord } from '@playline/contracts';
 
-/** An action that leaves no other record. */
+/** An action that is not recorded anywhere else. */
 export type AuditEntry = Omit<AuditEntryRecord, 'entryId' | 'happenedAt' | 'detail'> & {
-  /** Never a secret, never an id of a player. */
+  /** Must not contain secrets or player ids. */
   readonly detail: Readonly<Record<string, string | number | boolean | null>>;
 };
 
 export interface AuditLogParts {
-  /** Of the registered schema of entries. */
+  /** Id of the registered audit entry schema. */
   readonly schemaId: number;
-  /** Publishes to `access.audit.v1` with acks=all. @throws when it is not certain that the record is in the log */
+  /** Publishes to `access.audit.v1` with acks=all. @throws unless the broker confirms the record */
   send(record: { key: Buffer; value: Buffer }): Promise<unknown>;
   readonly wallClockMs?: () => number;
 }
 
 export interface AuditLog {
   /**
-   * Resolves when every in-sync replica has the entry. Perform the action after that.
-   * @throws RangeError for a text that is too long; when it is not certain that the entry is in the log
+   * Resolves when every in-sync replica has stored the entry. Perform the action only after that.
+   * @throws RangeError for a value that is too long; any error of `send`
    */
   append(entry: AuditEntry): Promise<void>;
 }
 
-/** More than any entry needs, so that foreign texts are noticed. */
+/** More than any legitimate entry needs, so that unexpected content is rejected. */
 const DETAIL_CHARS_MAX = 4_000;
 const TEXT_CHARS_MAX = 200;
 
-/** Entries are keyed by project. */
+/** Creates an audit log whose entries are keyed by project. */
 export function createAuditLog({ schemaId, send, wallClockMs = Date.now }: AuditLogParts): AuditLog {
   return {
     async append(entry) {
       const detail = JSON.stringify(entry.detail);
-      if (detail.length > DETAIL_CHARS_MAX) throw new RangeError('the detail of an audit entry is too long');
+      if (detail.length > DETAIL_CHARS_MAX) throw new RangeError('the detail of the audit entry is too long');
       const { actor, action, object, address, requestId, projectId, environmentId } = entry;
       const texts = { actor, action, object, address, requestId, projectId, environmentId };
       for (const [name, text] of Object.entries(texts))
-        if (text.length > TEXT_CHARS_MAX) throw new RangeError(`the ${name} of an audit entry is too long`);
+        if (text.length > TEXT_CHARS_MAX) throw new RangeError(`the ${name} of the audit entry is too long`);
       const record: AuditEntryRecord = { ...texts, entryId: randomUUID(), happenedAt: wallClockMs(), detail };
       await send({ key: Buffer.from(projectId), value: frameRecord(schemaId, auditEntryCodec.encode(record)) });
     },

@@ -14,7 +14,7 @@ import { type Content, type RecordStore, toName } from '../records/record-store.
 
 export type { CollectionRecord } from '@playline/contracts';
 
-/** One record for each contract, which is linked to at most one project. */
+/** Collections, one record per contract. Each contract is linked to at most one project. */
 export const COLLECTIONS: RecordKind<CollectionRecord> = {
   name: 'collections',
   topic: TOPICS.collections.name,
@@ -23,49 +23,49 @@ export const COLLECTIONS: RecordKind<CollectionRecord> = {
 };
 
 export interface Contract {
-  /** As in paths of the API. */
+  /** Chain name, as used in API paths. */
   readonly chain: string;
-  /** `0x` and 40 hexadecimal digits; lower case once parsed. */
+  /** `0x` and 40 hexadecimal digits, in lower case after parsing. */
   readonly contractAddress: string;
 }
 
 /** @throws PublicError VALIDATION_ERROR for an invalid contract */
 export function parseContract({ chain, contractAddress }: Contract): Contract {
-  if (!isChainName(chain)) throw invalid('The name of a chain has 1 to 64 of a-z, 0-9 and -, such as demo-chain.');
+  if (!isChainName(chain)) throw invalid('A chain name has 1 to 64 characters (a-z, 0-9, -), such as demo-chain.');
   const address = parseAddress(contractAddress.trim());
   if (address === null)
-    throw invalid(`The address of a contract is ${ADDRESS_EXPECTED}. Copy it from the block explorer of the chain.`);
+    throw invalid(`A contract address must be ${ADDRESS_EXPECTED}. Copy the address from the chain's block explorer.`);
   return { chain, contractAddress: address };
 }
 
 export const collectionIdOf = ({ chain, contractAddress }: Contract): string => `${chain}:${contractAddress}`;
 
-/** The oldest first, with unlinked ones that no other project has linked. */
+/** Returns the project's linked and unlinked collections, oldest first. */
 export const collectionsOf = (records: readonly CollectionRecord[], projectId: string): readonly CollectionRecord[] =>
   records.filter((record) => record.projectId === projectId).toSorted((a, b) => a.createdAt - b.createdAt);
 
-const CLOCKS_APART_MS = 2_000;
+const CLOCK_SKEW_MAX_MS = 2_000;
 
-/** A request of a project for one of its collections. */
-export interface RequestedOf extends Contract, Pick<CollectionRecord, 'projectId'> {
+/** A project's request for one of its collections. */
+export interface CollectionRequest extends Contract, Pick<CollectionRecord, 'projectId'> {
   readonly requestedAt: number;
 }
 
 /**
- * Creates the check whether a contract no longer belongs to the requesting project. False while the copy may be older
- * than the request.
+ * Returns a function that checks whether a contract no longer belongs to the requesting project. The function returns
+ * false while the copy may be older than the request.
  */
 export function createIsUnlinked(
   copy: Pick<RecordCopy<CollectionRecord>, 'records' | 'ageMs'>,
   wallClockMs: () => number = Date.now,
-): (requested: RequestedOf) => boolean {
-  let known: readonly CollectionRecord[] | null = null;
+): (requested: CollectionRequest) => boolean {
+  let indexed: readonly CollectionRecord[] | null = null;
   let byId = new Map<string, CollectionRecord>();
   return ({ projectId, requestedAt, chain, contractAddress }) => {
-    if (wallClockMs() - copy.ageMs < requestedAt + CLOCKS_APART_MS) return false;
-    if (known !== copy.records) {
-      known = copy.records;
-      byId = new Map(known.map((record) => [record.id, record]));
+    if (wallClockMs() - copy.ageMs < requestedAt + CLOCK_SKEW_MAX_MS) return false;
+    if (indexed !== copy.records) {
+      indexed = copy.records;
+      byId = new Map(indexed.map((record) => [record.id, record]));
     }
     const record = byId.get(collectionIdOf({ chain, contractAddress }));
     return record !== undefined && (record.state === 'unlinked' || record.projectId !== projectId);
@@ -76,11 +76,11 @@ const invalid = (message: string) => new PublicError('VALIDATION_ERROR', { messa
 
 export interface CollectionContext {
   readonly store: RecordStore<CollectionRecord>;
-  /** Null or absent: unknown, so every chain is accepted. */
+  /** Null or absent if the served chains are unknown: every chain is accepted. */
   readonly servedChains?: readonly string[] | null;
 }
 
-/** Existing ones. */
+/** Must exist already. */
 interface Owner {
   readonly projectId: string;
   readonly environmentId: string;
@@ -90,7 +90,7 @@ export interface CollectionName extends Contract {
   readonly projectId: string;
 }
 
-/** @throws PublicError VALIDATION_ERROR for an invalid contract, name or chain, CONFLICT_ERROR when the contract is linked */
+/** @throws PublicError VALIDATION_ERROR for an invalid contract, name or chain, CONFLICT_ERROR for a linked contract */
 export async function linkCollection(
   { store, servedChains }: CollectionContext,
   wanted: Contract & Owner & { readonly name: string },
@@ -106,16 +106,16 @@ export async function linkCollection(
   });
 }
 
-/** @throws PublicError as `linkCollection`, RESOURCE_NOT_FOUND when the project does not have it */
+/** @throws PublicError see `linkCollection`; RESOURCE_NOT_FOUND if the project does not have the collection */
 export async function renameCollection(
   context: CollectionContext,
   { name, ...collection }: CollectionName & { readonly name: string },
 ): Promise<CollectionRecord> {
-  const given = toName(name, 'a collection');
-  return changeOwn(context, collection, (record) => ({ ...record, name: given }));
+  const newName = toName(name, 'a collection');
+  return changeOwn(context, collection, (record) => ({ ...record, name: newName }));
 }
 
-/** Pending mints of the project end. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR when it is unlinked */
+/** Ends the project's pending mints. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR if already unlinked */
 export function unlinkCollection(context: CollectionContext, collection: CollectionName): Promise<CollectionRecord> {
   return changeOwn(context, collection, (record) => {
     if (record.state === 'unlinked') throw conflict('The collection is already unlinked.');
@@ -124,8 +124,8 @@ export function unlinkCollection(context: CollectionContext, collection: Collect
 }
 
 /**
- * Links an unlinked collection of the project again, or moves it to another environment of the project.
- * @throws PublicError RESOURCE_NOT_FOUND, also when another project has linked it; CONFLICT_ERROR when it is linked here
+ * Links one of the project's unlinked collections again, or moves a collection to another environment of the project.
+ * @throws PublicError RESOURCE_NOT_FOUND for a collection of another project; CONFLICT_ERROR if already linked here
  */
 export function relinkCollection(
   context: CollectionContext,
@@ -139,9 +139,9 @@ export function relinkCollection(
 }
 
 /**
- * Moves a collection to another project, for administrators. Pending mints of the former project end.
- * @throws PublicError VALIDATION_ERROR as `linkCollection`, RESOURCE_NOT_FOUND when no project has linked the contract,
- * CONFLICT_ERROR when it is linked to this environment
+ * Lets administrators move a collection to another project. Ends the previous project's pending mints.
+ * @throws PublicError VALIDATION_ERROR see `linkCollection`, RESOURCE_NOT_FOUND if no project has linked the contract,
+ * CONFLICT_ERROR if the contract is already linked to this environment
  */
 export async function moveCollection(
   { store, servedChains }: CollectionContext,
@@ -158,7 +158,7 @@ export async function moveCollection(
   });
 }
 
-/** @throws PublicError VALIDATION_ERROR for a chain that is not served, where nothing would be minted or indexed */
+/** @throws PublicError VALIDATION_ERROR for a chain on which nothing would be minted or indexed */
 function assertServed({ chain }: Contract, servedChains: CollectionContext['servedChains']): void {
   if (servedChains == null || servedChains.includes(chain)) return;
   const served = servedChains.length === 0 ? 'none' : servedChains.join(', ');
@@ -174,7 +174,7 @@ async function changeOwn(
   const id = collectionIdOf(parseContract(wanted));
   return store.change((records) => {
     const record = records.find((each) => each.id === id);
-    // Only linking reveals that another project has the contract.
+    // Only linkCollection may reveal that another project has the contract.
     if (record !== undefined && record.projectId === projectId) return change(record);
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This project has no such collection. Link it first.' });
   });
@@ -182,8 +182,8 @@ async function changeOwn(
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
 const linkedHere = () => conflict('This project has already linked the contract.');
-/** The same text for any other project. */
+/** Does not reveal which project has linked the contract. */
 const linkedElsewhere = () =>
   conflict(
-    'Another project has already linked this contract. If the contract is yours, have an administrator of this installation move it to your project.',
+    'Another project has already linked this contract. If you own the contract, have an administrator of this installation move it to your project.',
   );

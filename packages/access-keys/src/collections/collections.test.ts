@@ -15,10 +15,12 @@ import {
   unlinkCollection,
 } from './collection.ts';
 
+const CONFLICT = { code: 'CONFLICT_ERROR' };
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 const contractAddress = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const contract = { chain: 'demo-chain', contractAddress };
-const own = { projectId: 'own', environmentId: 'own-production', name: 'Swords' };
-const stranger = { projectId: 'stranger', environmentId: 'stranger-production', name: 'Shields' };
+const owner = { projectId: 'owner', environmentId: 'owner-production', name: 'Swords' };
+const rival = { projectId: 'rival', environmentId: 'rival-production', name: 'Shields' };
 
 function setUp() {
   const [view, log] = [createMemoryRecords(COLLECTIONS), createMemoryRecordLog<CollectionRecord>()];
@@ -27,52 +29,48 @@ function setUp() {
 }
 
 describe('a collection', () => {
-  it('is a contract on a chain, in lower case, with who linked it', async () => {
+  it('stores the chain, the lower-case contract address and the author of the link', async () => {
     const { store } = setUp();
-    expect(await linkCollection({ store }, { ...contract, ...own, name: '  Swords ' })).toMatchObject({
-      ...own,
+    expect(await linkCollection({ store }, { ...contract, ...owner, name: '  Swords ' })).toMatchObject({
+      ...owner,
       id: `demo-chain:${contractAddress.toLowerCase()}`,
       contractAddress: contractAddress.toLowerCase(),
       state: 'linked',
       revision: 1,
       changedBy: 'ada',
     });
-    expect(await linkCollection({ store }, { ...contract, ...stranger, chain: 'other' })).toMatchObject(stranger);
+    expect(await linkCollection({ store }, { ...contract, ...rival, chain: 'other' })).toMatchObject(rival);
   });
 
-  it('belongs to one project, and a refusal does not reveal which', async () => {
+  it('belongs to one project, and an error does not reveal which project', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...stranger });
-    const refused = await linkCollection({ store }, { ...contract, ...own }).catch((fault) => fault);
-    expect(refused).toMatchObject({ code: 'CONFLICT_ERROR' });
-    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/stranger|Shields/);
+    await linkCollection({ store }, { ...contract, ...rival });
+    const refused = await linkCollection({ store }, { ...contract, ...owner }).catch((fault) => fault);
+    expect(refused).toMatchObject(CONFLICT);
+    expect(JSON.stringify([refused, refused.message, refused.details])).not.toMatch(/rival|Shields/);
     for (const change of [unlinkCollection, renameCollection, relinkCollection])
-      await expect(change({ store }, { ...contract, ...own })).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
-    expect(collectionsOf(await store.readAll(), 'own')).toEqual([]);
+      await expect(change({ store }, { ...contract, ...owner })).rejects.toMatchObject(NOT_FOUND);
+    expect(collectionsOf(await store.readAll(), 'owner')).toEqual([]);
   });
 
-  it('can be linked by another project once it is unlinked', async () => {
+  it('can be linked by another project after it is unlinked', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...own });
-    await unlinkCollection({ store }, { ...contract, ...own });
-    await expect(unlinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
-      code: 'CONFLICT_ERROR',
-    });
-    expect(await linkCollection({ store }, { ...contract, ...stranger })).toMatchObject({ ...stranger, revision: 3 });
-    await expect(relinkCollection({ store }, { ...contract, ...own })).rejects.toMatchObject({
-      code: 'RESOURCE_NOT_FOUND',
-    });
+    await linkCollection({ store }, { ...contract, ...owner });
+    await unlinkCollection({ store }, { ...contract, ...owner });
+    await expect(unlinkCollection({ store }, { ...contract, ...owner })).rejects.toMatchObject(CONFLICT);
+    expect(await linkCollection({ store }, { ...contract, ...rival })).toMatchObject({ ...rival, revision: 3 });
+    await expect(relinkCollection({ store }, { ...contract, ...owner })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is linked again with its name, and moves between environments of its project', async () => {
+  it("keeps its name when linked again, and can move between the project's environments", async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...own });
-    await renameCollection({ store }, { ...contract, ...own, name: 'Axes' });
-    await unlinkCollection({ store }, { ...contract, ...own });
-    const elsewhere = { ...contract, projectId: 'own', environmentId: 'own-development' };
-    const linked = { name: 'Axes', state: 'linked', environmentId: 'own-development' };
+    await linkCollection({ store }, { ...contract, ...owner });
+    await renameCollection({ store }, { ...contract, ...owner, name: 'Axes' });
+    await unlinkCollection({ store }, { ...contract, ...owner });
+    const elsewhere = { ...contract, projectId: 'owner', environmentId: 'owner-development' };
+    const linked = { name: 'Axes', state: 'linked', environmentId: 'owner-development' };
     expect(await relinkCollection({ store }, elsewhere)).toMatchObject(linked);
-    await expect(relinkCollection({ store }, elsewhere)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    await expect(relinkCollection({ store }, elsewhere)).rejects.toMatchObject(CONFLICT);
   });
 
   it.each([
@@ -82,11 +80,11 @@ describe('a collection', () => {
     ['an address that is too short', { contractAddress: '0xab' }],
     ['an address without 0x', { contractAddress: 'ab'.repeat(21) }],
     ['an address with other characters', { contractAddress: `0x${'g'.repeat(40)}` }],
-    ['a name of spaces', { name: '  ' }],
+    ['a blank name', { name: '  ' }],
     ['a name of 201 characters', { name: 'a'.repeat(201) }],
-  ])('is not linked with %s', async (_what, wrong) => {
+  ])('cannot be linked with %s', async (_what, wrong) => {
     const { store, log } = setUp();
-    const refused = linkCollection({ store }, { ...contract, ...own, ...wrong });
+    const refused = linkCollection({ store }, { ...contract, ...owner, ...wrong });
     await expect(refused).rejects.toMatchObject({ code: 'VALIDATION_ERROR' });
     expect(log.appended).toEqual([]);
   });
@@ -111,8 +109,8 @@ function perform(store: RecordStore<CollectionRecord>, { name, projectId, enviro
   return name === 'unlink' ? unlinkCollection({ store }, at) : relinkCollection({ store }, at);
 }
 
-/** Checks each record against the one before. */
-function expectSound(log: readonly CollectionRecord[]): void {
+/** Asserts that each record is a valid successor of the previous record. */
+function expectValidHistory(log: readonly CollectionRecord[]): void {
   const latest = new Map<string, CollectionRecord>();
   for (const record of log) {
     const before = latest.get(record.id);
@@ -125,41 +123,41 @@ function expectSound(log: readonly CollectionRecord[]): void {
   }
 }
 
-describe('the check whether a collection no longer belongs to a project', () => {
-  it('is true once the project has unlinked it or another project has it, and false for an unknown contract', async () => {
+describe('createIsUnlinked', () => {
+  it('returns true once the collection is unlinked or moved, and false for an unknown contract', async () => {
     const { store } = setUp();
     const copy: { records: readonly CollectionRecord[]; ageMs: number } = { records: [], ageMs: 100 };
     const isUnlinked = createIsUnlinked(copy, () => 10_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own', requestedAt: 1_000 };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner', requestedAt: 0 };
     const expectAfter = async (isEnded: boolean) => {
       copy.records = await store.readAll();
       expect(isUnlinked(owned)).toBe(isEnded);
     };
     await expectAfter(false);
-    await linkCollection({ store }, { ...contract, ...own });
+    await linkCollection({ store }, { ...contract, ...owner });
     await expectAfter(false);
-    await unlinkCollection({ store }, { ...contract, ...own });
+    await unlinkCollection({ store }, { ...contract, ...owner });
     await expectAfter(true);
-    await relinkCollection({ store }, { ...contract, ...own });
+    await relinkCollection({ store }, { ...contract, ...owner });
     await expectAfter(false);
-    await moveCollection({ store }, { ...contract, ...stranger });
+    await moveCollection({ store }, { ...contract, ...rival });
     await expectAfter(true);
   });
 
-  it('is false for a request that may be newer than the copy', async () => {
+  it('returns false for a request that may be newer than the copy', async () => {
     const { store } = setUp();
-    await linkCollection({ store }, { ...contract, ...stranger });
-    await unlinkCollection({ store }, { ...contract, ...stranger });
+    await linkCollection({ store }, { ...contract, ...rival });
+    await unlinkCollection({ store }, { ...contract, ...rival });
     const copy = { records: await store.readAll(), ageMs: 5_000 };
     const isUnlinked = createIsUnlinked(copy, () => 100_000);
-    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'own' };
+    const owned = { ...contract, contractAddress: contractAddress.toLowerCase(), projectId: 'owner' };
     expect(isUnlinked({ ...owned, requestedAt: 94_000 })).toBe(false);
     expect(isUnlinked({ ...owned, requestedAt: 92_000 })).toBe(true);
   });
 });
 
-describe('collections under concurrent changes', () => {
-  it('are linked to at most one project, with all revisions in order, also when processes die', async () => {
+describe('concurrent collection changes', () => {
+  it('link each contract to at most one project with consecutive revisions, even if processes crash', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(act, { maxLength: 4 }), { maxLength: 8 }), async (rounds) => {
         const { view, log, open, store } = setUp();
@@ -167,7 +165,7 @@ describe('collections under concurrent changes', () => {
         const killed = createRecordStore({ view: dying, log }, { changedBy: 'bob', requestId: 'r' });
         for (const acts of rounds)
           await Promise.allSettled(acts.map((each) => perform(each.dies ? killed : open(each.projectId), each)));
-        expectSound(log.appended);
+        expectValidHistory(log.appended);
         await syncFromLog({ view, log });
         const last = new Map(log.appended.map((record) => [record.id, record]));
         const all = await store.readAll();

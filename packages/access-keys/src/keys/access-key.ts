@@ -7,7 +7,7 @@ import { createKeyText, endsOfKey, hashKey, type KeyEnvironment, type KeyKind } 
 
 export type { AccessKeyRecord } from '@playline/contracts';
 
-/** One record for each environment and kind, so that there is at most one live key of a kind. */
+/** One record per environment and key kind, which guarantees at most one live key of each kind. */
 export const ACCESS_KEYS: RecordKind<AccessKeyRecord> = {
   name: 'keys',
   topic: TOPICS.accessKeys.name,
@@ -21,36 +21,36 @@ export interface KeyRecord {
   readonly environmentId: string;
   readonly environment: KeyEnvironment;
   readonly kind: KeyKind;
-  /** SHA-256 of the text, hexadecimal. */
+  /** SHA-256 of the key, in hexadecimal. */
   readonly hash: string;
-  /** Of the random part, shown to people. */
+  /** First and last characters of the random part, for display. */
   readonly first4: string;
   readonly last4: string;
   readonly createdAt: number;
-  /** Epoch milliseconds, as `createdAt`; null while the key is live. */
+  /** Epoch milliseconds, like `createdAt`; null while the key is live. */
   readonly revokedAt: number | null;
-  /** '' without a name. */
+  /** Empty if the key has no name. */
   readonly name: string;
-  /** Of a live publishable key; else null. */
+  /** The key itself, for live publishable keys; otherwise null. */
   readonly text: string | null;
   readonly changedBy: string;
-  /** Origins whose pages may use a live publishable key (`parseOrigins`). Empty: any. */
+  /** Origins whose pages may use a live publishable key (`parseOrigins`). Empty allows all origins. */
   readonly origins: readonly string[];
 }
 
-/** The oldest first. */
+/** Returns the live key and the ended keys, oldest first. */
 export function keysOf({ live, ended, ...owner }: AccessKeyRecord): KeyRecord[] {
   const { projectId, environmentId, environment, kind } = owner;
-  const of = { projectId, environmentId, environment, kind };
-  const keys: KeyRecord[] = ended.toReversed().map((key) => ({ ...of, ...key, text: null, origins: [] }));
-  if (live !== null) keys.push({ ...of, ...live, revokedAt: null });
+  const common = { projectId, environmentId, environment, kind };
+  const keys: KeyRecord[] = ended.toReversed().map((key) => ({ ...common, ...key, text: null, origins: [] }));
+  if (live !== null) keys.push({ ...common, ...live, revokedAt: null });
   return keys;
 }
 
-/** The oldest first. */
+/** Returns the project's keys, oldest first. */
 export function keysOfProject(records: readonly AccessKeyRecord[], projectId: string): KeyRecord[] {
-  const own = records.filter((record) => record.projectId === projectId).flatMap(keysOf);
-  return own.toSorted((a, b) => a.createdAt - b.createdAt);
+  const keys = records.filter((record) => record.projectId === projectId).flatMap(keysOf);
+  return keys.toSorted((a, b) => a.createdAt - b.createdAt);
 }
 
 export function findLiveKey(
@@ -74,26 +74,26 @@ export interface NewKey {
   environmentId: string;
   environment: KeyEnvironment;
   kind: KeyKind;
-  /** Absent: '', or the previous name when refreshed. */
+  /** Default: empty for a new key, the previous name for a refreshed key. */
   name?: string | undefined;
 }
 
 export interface CreatedKey {
   record: KeyRecord;
-  /** Cannot be read again. */
+  /** Returned only once. */
   key: string;
 }
 
-/** Bounds a record; the audit log has all keys. */
+/** Limits the record size; the audit log contains all keys. */
 export const ENDED_KEYS_KEPT = 50;
 
-/** @throws PublicError CONFLICT_ERROR when the environment has a live key of that kind; `refreshKey` replaces it */
+/** @throws PublicError CONFLICT_ERROR if the environment has a live key of this kind; use `refreshKey` to replace it */
 export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
   const key = createKeyText(prefix, wanted);
   const record = await store.change((records) => {
-    const present = records.find(({ id }) => id === toKeysId(wanted.environmentId, wanted.kind));
-    if (present !== undefined && present.live !== null)
-      throw conflict(wanted, 'The environment already has a live key of this kind.');
+    const current = records.find(({ id }) => id === toKeysId(wanted.environmentId, wanted.kind));
+    if (current !== undefined && current.live !== null)
+      throw conflict(wanted, 'The environment already has a live key of this kind. Refresh the key.');
     const { projectId, environmentId, environment, kind } = wanted;
     return {
       id: toKeysId(environmentId, kind),
@@ -102,31 +102,31 @@ export async function createKey({ store, prefix }: KeyContext, wanted: NewKey): 
       environment,
       kind,
       live: { ...toLive(store, wanted, key), name: wanted.name ?? '', origins: [] },
-      ended: present?.ended ?? [],
+      ended: current?.ended ?? [],
       action: 'create',
     };
   });
   return { record: newestOf(record), key };
 }
 
-/** Ends a key and creates its successor. @throws PublicError RESOURCE_NOT_FOUND without a key, CONFLICT_ERROR when it was just replaced */
+/** Replaces the live key. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR if the key was just replaced */
 export async function refreshKey({ store, prefix }: KeyContext, wanted: NewKey): Promise<CreatedKey> {
   const key = createKeyText(prefix, wanted);
-  const record = await changeLive(store, wanted, (present, live) => ({
-    ...end(store, present, live),
+  const record = await changeLive(store, wanted, (current, live) => ({
+    ...end(store, current, live),
     live: { ...toLive(store, wanted, key), name: wanted.name ?? live.name, origins: live.origins },
     action: 'refresh',
   }));
   return { record: newestOf(record), key };
 }
 
-/** @throws PublicError as `refreshKey` */
+/** @throws PublicError see `refreshKey` */
 export async function revokeKey(
   { store }: Pick<KeyContext, 'store'>,
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
 ): Promise<KeyRecord> {
-  const record = await changeLive(store, wanted, (present, live) => ({
-    ...end(store, present, live),
+  const record = await changeLive(store, wanted, (current, live) => ({
+    ...end(store, current, live),
     live: null,
     action: 'revoke',
   }));
@@ -134,18 +134,18 @@ export async function revokeKey(
 }
 
 /**
- * Applies in every process within a second.
- * @param wanted.origins as people write them; empty: any
- * @throws PublicError VALIDATION_ERROR for an invalid origin; else as `refreshKey`
+ * Sets the allowed origins. The change takes effect in every process within a second.
+ * @param wanted.origins as entered by a person; empty allows all origins
+ * @throws PublicError VALIDATION_ERROR for an invalid origin; also see `refreshKey`
  */
 export async function setKeyOrigins(
   { store }: Pick<KeyContext, 'store'>,
   wanted: { readonly environmentId: string; readonly origins: readonly string[] },
 ): Promise<KeyRecord> {
   const origins = parseOrigins(wanted.origins);
-  const of = { environmentId: wanted.environmentId, kind: 'publishable' } as const;
-  const record = await changeLive(store, of, (present, live) => ({
-    ...present,
+  const key = { environmentId: wanted.environmentId, kind: 'publishable' } as const;
+  const record = await changeLive(store, key, (current, live) => ({
+    ...current,
     live: { ...live, origins, changedBy: store.author.changedBy },
     action: 'change',
   }));
@@ -154,11 +154,11 @@ export async function setKeyOrigins(
 
 type Live = NonNullable<AccessKeyRecord['live']>;
 
-/** Changes the record of a live key, unless another one has replaced it. */
+/** Changes the record of a live key, unless the key has been replaced. */
 async function changeLive(
   store: KeyContext['store'],
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,
-  change: (present: AccessKeyRecord, live: Live) => Content<AccessKeyRecord>,
+  change: (current: AccessKeyRecord, live: Live) => Content<AccessKeyRecord>,
 ): Promise<AccessKeyRecord> {
   const { environmentId, kind } = wanted;
   const expected = findLiveKey(await store.readAll(), wanted);
@@ -167,17 +167,17 @@ async function changeLive(
     throw new PublicError('RESOURCE_NOT_FOUND', { message, details: { environmentId, kind } });
   }
   return store.change((records) => {
-    const present = records.find(({ id }) => id === toKeysId(environmentId, kind));
-    if (present === undefined || present.live === null || present.live.keyId !== expected.keyId)
+    const current = records.find(({ id }) => id === toKeysId(environmentId, kind));
+    if (current === undefined || current.live === null || current.live.keyId !== expected.keyId)
       throw conflict(wanted, 'The key was just replaced. Reload and try again.');
-    return change(present, present.live);
+    return change(current, current.live);
   });
 }
 
-function end(store: KeyContext['store'], present: AccessKeyRecord, live: Live): AccessKeyRecord {
+function end(store: KeyContext['store'], current: AccessKeyRecord, live: Live): AccessKeyRecord {
   const { text: _, origins: __, ...key } = live;
   const ended = { ...key, changedBy: store.author.changedBy, revokedAt: Date.now() };
-  return { ...present, ended: [ended, ...present.ended].slice(0, ENDED_KEYS_KEPT) };
+  return { ...current, ended: [ended, ...current.ended].slice(0, ENDED_KEYS_KEPT) };
 }
 
 function toLive(store: KeyContext['store'], { kind }: NewKey, key: string): Omit<Live, 'name' | 'origins'> {
@@ -187,7 +187,7 @@ function toLive(store: KeyContext['store'], { kind }: NewKey, key: string): Omit
     ...endsOfKey(key),
     createdAt: Date.now(),
     changedBy: store.author.changedBy,
-    // No secret, and developers need to see it again.
+    // Publishable keys are not secret, and developers need to copy them again later.
     text: kind === 'publishable' ? key : null,
   };
 }
@@ -197,14 +197,14 @@ const newestOf = (record: AccessKeyRecord): KeyRecord => keysOf(record).at(-1)!;
 const conflict = ({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'>, message: string): PublicError =>
   new PublicError('CONFLICT_ERROR', { message, details: { environmentId, kind } });
 
-/** Bounded, because each request of a page is compared with the list. */
+/** Limited, because every browser request is checked against the list. */
 export const ORIGINS_MAX = 50;
 const ORIGIN_CHARACTERS_MAX = 255;
 
-/** Normalised to the form of the `Origin` header, without duplicates. @throws PublicError VALIDATION_ERROR for an invalid one, or too many */
+/** Normalizes origins as in `Origin` headers, without duplicates. @throws PublicError VALIDATION_ERROR */
 export function parseOrigins(texts: readonly string[]): string[] {
   const origins = [...new Set(texts.map(parseOrigin))];
-  if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins.`);
+  if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins are allowed.`);
   return origins;
 }
 
@@ -212,6 +212,6 @@ function parseOrigin(text: string): string {
   const url = text.length > ORIGIN_CHARACTERS_MAX || /[\s*]/.test(text) ? null : URL.parse(text);
   const isBare = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
   if (!isBare || url.pathname !== '/')
-    throw invalidField('origins', 'An origin is a scheme, a host and optionally a port, such as https://game.example.');
+    throw invalidField('origins', 'An origin has a scheme, a host and an optional port, such as https://game.example.');
   return url.origin;
 }

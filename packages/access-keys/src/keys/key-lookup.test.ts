@@ -12,7 +12,7 @@ const guess = () => createKeyText(prefix, { kind: 'publishable', environment: 'p
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'], shouldAdvanceTime: true }));
 afterEach(() => void vi.useRealTimers());
 
-/** A view that counts reads and can be cut off or made to hang. */
+/** A view that counts reads and can fail or hang. */
 async function setUp() {
   const { view, store } = createMemoryStore(ACCESS_KEYS);
   const context = { store, prefix };
@@ -30,15 +30,15 @@ async function setUp() {
   return { view, context, ...created, world, open, verify: open() };
 }
 
-describe('a verifier of keys', () => {
-  it('finds a live key and then answers without a promise', async () => {
+describe('a key verifier', () => {
+  it('finds a live key, and returns later results synchronously', async () => {
     const { verify, key, record, world } = await setUp();
     expect(await verify(key)).toEqual(record);
     expect(verify(key)).toEqual(record);
     expect(world.reads).toBe(1);
   });
 
-  it('refuses a malformed key, a wrong checksum and a key of the other kind without a read', async () => {
+  it('rejects a malformed key, a wrong checksum and a key of the other kind without reading the store', async () => {
     const { verify, key, world } = await setUp();
     const secret = createKeyText(prefix, { kind: 'secret', environment: 'production' });
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
@@ -46,7 +46,7 @@ describe('a verifier of keys', () => {
     expect(world.reads).toBe(0);
   });
 
-  it('refreshes answers that are older than 500 ms, so that a refreshed key ends', async () => {
+  it('refreshes its copy after 500 ms, so that a replaced key is rejected', async () => {
     const { verify, key, context, world } = await setUp();
     await verify(key);
     const successor = await refreshKey(context, wanted);
@@ -55,7 +55,7 @@ describe('a verifier of keys', () => {
     expect(await verify(successor.key)).toEqual(successor.record);
   });
 
-  it('refreshes them earlier in the background', async () => {
+  it('refreshes its copy in the background before the copy expires', async () => {
     const { verify, key, record, world } = await setUp();
     await verify(key);
     world.now += 300;
@@ -65,7 +65,7 @@ describe('a verifier of keys', () => {
     expect(verify(key)).toEqual(record);
   });
 
-  it('accepts a new key immediately, and reads once for a thousand invented ones', async () => {
+  it('accepts a new key immediately, and shares one read across a thousand unknown keys', async () => {
     const { verify, context, world } = await setUp();
     await verify(guess());
     const fresh = await createKey(context, { ...wanted, environmentId: 'e-fresh' });
@@ -77,7 +77,7 @@ describe('a verifier of keys', () => {
   });
 
   it.each(['down', 'hangs'] as const)(
-    'accepts every known key for 15 minutes while the store is %s, and reports no other key as unknown',
+    'accepts known keys for 15 minutes while the store is in mode %s, and fails for other keys',
     async (mode) => {
       const { verify, key, record, context, world } = await setUp();
       await createKey(context, { ...wanted, environmentId: 'e-ended' });
@@ -85,7 +85,7 @@ describe('a verifier of keys', () => {
       world.mode = mode;
       world.now += 15 * 60_000;
       expect(await verify(key)).toEqual(record);
-      // Only the first request waits for a store that hangs.
+      // Only the first request waits for the hanging store.
       expect(verify(key)).toEqual(record);
       await expect(verify(guess())).rejects.toThrow(KeyStoreFault);
       world.now += 1;
@@ -93,7 +93,7 @@ describe('a verifier of keys', () => {
     },
   );
 
-  it('refuses an ended key while the store is down', async () => {
+  it('rejects an ended key while the store is down', async () => {
     const { verify, key, context, world } = await setUp();
     await refreshKey(context, wanted);
     expect(await verify(key)).toBeNull();
@@ -102,7 +102,7 @@ describe('a verifier of keys', () => {
     expect(await verify(key)).toBeNull();
   });
 
-  it('refuses a key that ended during an outage once the store is back', async () => {
+  it('rejects a key that ended during an outage once the store recovers', async () => {
     const { verify, key, context, world } = await setUp();
     await verify(key);
     world.mode = 'down';
@@ -114,7 +114,7 @@ describe('a verifier of keys', () => {
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
   });
 
-  it('uses keys that arrive after the time limit of a request', async () => {
+  it("uses keys that arrive after a request's time limit", async () => {
     const { view, key, record } = await setUp();
     const slow = Promise.withResolvers<void>();
     const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));
@@ -125,14 +125,14 @@ describe('a verifier of keys', () => {
     await vi.waitFor(async () => expect(await verify(key)).toEqual(record));
   });
 
-  it('reports no key as unknown or valid while the view is incomplete', async () => {
+  it('neither accepts nor rejects a key while the view is incomplete', async () => {
     const { key, view, open } = await setUp();
     view.restart();
     const verify = open();
     for (const text of [key, guess()]) await expect(verify(text)).rejects.toThrow(KeyStoreFault);
   });
 
-  it('reports no key as unknown when there are no keys, as at a wrong address', async () => {
+  it('fails instead of rejecting a key if there are no keys, because the address may be wrong', async () => {
     const { view, store } = createMemoryStore(ACCESS_KEYS);
     expect(await store.readAll()).toEqual([]);
     const keys = openKeys({ view, readEveryMs: 0 });

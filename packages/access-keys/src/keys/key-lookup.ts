@@ -1,49 +1,49 @@
-// Finds and verifies keys from a copy of their records in this process.
+// Finds and verifies keys using an in-memory copy of their records.
 import { openRecordCopy, type RecordCopy, type RecordCopyOptions, TRUST_MAX_MS } from '../records/record-copy.ts';
 import type { Change } from '../records/record-log.ts';
 import { type AccessKeyRecord, type KeyRecord, keysOf } from './access-key.ts';
 import { hashKey, type KeyKind, parseKey } from './key-text.ts';
 
 interface AnyKey {
-  /** SHA-256 of the text, hexadecimal. */
+  /** SHA-256 of the key, in hexadecimal. */
   readonly hash: string;
-  /** An ended key never becomes valid again. */
+  /** Null while the key is live. An ended key never becomes valid again. */
   readonly revokedAt: number | null;
 }
 
-/** The store of keys cannot answer, and no earlier answer can replace it. */
+/** The key store does not respond, and the copy in memory is too old. */
 export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** Unknown keys share reads of the store. */
+/** Concurrent lookups of unknown keys share one read of the store. */
 export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, 'refresh' | 'ageMs' | 'close'> {
   /**
-   * Answers without a promise when the key is known.
-   * @param isWellFormed checked first for an unknown text
+   * Returns the result synchronously if the key is known.
+   * @param isWellFormed called before an unknown key is looked up
    * @returns null for a malformed, unknown or ended key
-   * @throws KeyStoreFault (or rejects with it) when the store cannot answer
+   * @throws KeyStoreFault, or rejects with KeyStoreFault, if the store does not respond
    */
   find(text: string, isWellFormed: (text: string) => boolean): K | null | Promise<K | null>;
-  /** True without any key: a new deployment, or a wrong address. */
+  /** True if there are no keys: the deployment is new, or the store address is wrong. */
   readonly isEmpty: boolean;
 }
 
 export interface KeyLookupOptions<R extends Change, K extends AnyKey>
   extends Pick<RecordCopyOptions<R>, 'view' | 'now' | 'readEveryMs'> {
-  /** Ended ones too. */
+  /** Returns live and ended keys. */
   readonly keysOf: (record: R) => readonly K[];
 }
 
-/** The copy is refreshed in the background from this age, and before an answer from `TRUST_MAX_MS`. */
+/** Age at which the copy is refreshed in the background. At `TRUST_MAX_MS`, lookups wait for the refresh. */
 const REFRESH_AFTER_MS = TRUST_MAX_MS / 2;
-/** Least time between two refreshes in the background. */
+/** Minimum interval between background refreshes. */
 const REFRESH_EVERY_MS = 200;
 
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
   const { now = () => performance.now() } = options;
   const byHash = new Map<string, K>();
-  // Texts of known keys only, because hashing each request would cost more.
+  // Caches known keys in plain text, because hashing the key of each request would cost more.
   const byText = new Map<string, K>();
   const onChange = (before: R | undefined, after: R | undefined) => {
     byText.clear();
@@ -57,25 +57,25 @@ export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLo
     refreshedAt = now();
     copy.refresh().catch(() => {});
   };
-  const known = (text: string): K | undefined => {
+  const findKnown = (text: string): K | undefined => {
     const key = byHash.get(hashKey(text));
     if (key !== undefined) byText.set(text, key);
     return key;
   };
-  const refreshed = async (text: string): Promise<K | null> => {
+  const findRefreshed = async (text: string): Promise<K | null> => {
     const fault: unknown = await copy.refresh().catch((cause: unknown) => cause);
-    const key = known(text);
+    const key = findKnown(text);
     if (key?.revokedAt === null && copy.isTrusted) return key;
     if (key !== undefined && key.revokedAt !== null) return null;
     if (key === undefined && fault === undefined) return null;
-    throw new KeyStoreFault(`${options.view.kind.name} cannot be read from Redis`, { cause: fault });
+    throw new KeyStoreFault(`the ${options.view.kind.name} cannot be read from Redis`, { cause: fault });
   };
   return {
     find: (text, isWellFormed) => {
       const cached = byText.get(text);
       if (cached === undefined && !isWellFormed(text)) return null;
-      const key = cached ?? known(text);
-      if (key === undefined || !copy.isTrusted) return refreshed(text);
+      const key = cached ?? findKnown(text);
+      if (key === undefined || !copy.isTrusted) return findRefreshed(text);
       refreshAhead();
       return key.revokedAt === null ? key : null;
     },
@@ -100,17 +100,18 @@ export interface KeyVerifierOptions {
 }
 
 /**
- * Answers without a promise when the key is known.
+ * Returns the key's record, synchronously if the key is known.
  * @returns null for a key that is malformed, unknown, ended or of another kind
- * @throws KeyStoreFault (or rejects with it) when that is not certain
+ * @throws KeyStoreFault, or rejects with KeyStoreFault, if the key's validity cannot be determined
  */
 export type KeyVerifier = (key: string) => KeyRecord | null | Promise<KeyRecord | null>;
 
 export function createKeyVerifier({ keys, prefix, kind }: KeyVerifierOptions): KeyVerifier {
   const isWellFormed = (text: string) => parseKey(prefix, text)?.kind === kind;
   const check = (text: string, key: KeyRecord | null) => {
-    // Clients drop messages after a 401. Without any key, a wrong Redis or topic prefix is more likely.
-    if (key === null && keys.isEmpty && isWellFormed(text)) throw new KeyStoreFault('there are no access keys at all');
+    // Clients drop messages after a 401. If there are no keys, the Redis address or topic prefix is probably wrong.
+    if (key === null && keys.isEmpty && isWellFormed(text))
+      throw new KeyStoreFault('there are no access keys: check the Redis address and topic prefix');
     return key?.kind === kind ? key : null;
   };
   return (text) => {

@@ -6,8 +6,8 @@ const kinds = ['publishable', 'secret'] as const;
 const environments = ['production', 'development'] as const;
 const forms = kinds.flatMap((kind) => environments.map((environment) => ({ kind, environment })));
 
-describe('a key text', () => {
-  it('has one of the four prefixes of the contract', () => {
+describe('a key', () => {
+  it('has one of the four documented prefixes', () => {
     expect(forms.map((form) => keyPrefixOf('svcapik', form))).toEqual([
       'pk_svcapik-',
       'pk_svcapik_test-',
@@ -16,7 +16,7 @@ describe('a key text', () => {
     ]);
   });
 
-  it('is refused without a look-up when one character differs', () => {
+  it('is rejected without a lookup if a single character differs', () => {
     const key = createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
     fc.assert(
       fc.property(fc.nat(key.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
@@ -27,7 +27,7 @@ describe('a key text', () => {
     );
   });
 
-  it('is parsed under its own prefix only, and refused when two characters are swapped', () => {
+  it('is parsed only with its own prefix, and rejected if two characters are swapped', () => {
     const prefixes = fc.stringMatching(/^[a-z0-9]{1,20}$/);
     fc.assert(
       fc.property(prefixes, fc.constantFrom(...forms), fc.nat(35), fc.nat(35), (prefix, form, i, j) => {
@@ -43,7 +43,7 @@ describe('a key text', () => {
     );
   });
 
-  it('is refused for any other text', () => {
+  it('is never parsed from a random string', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         expect(parseKey('svcapik', text)).toBeNull();
@@ -53,18 +53,18 @@ describe('a key text', () => {
     expect(parseKey('svcapik', `pk_svcapik-${'é'.repeat(36)}`)).toBeNull();
   });
 
-  it('uses every base62 character equally often', () => {
+  it('contains all base62 characters with equal frequency', () => {
     const counts = new Map<string, number>();
     for (let i = 0; i < 4000; i++) {
       const key = createKeyText('svcapik', { kind: 'secret', environment: 'production' });
       for (const character of key.slice(11, 41)) counts.set(character, (counts.get(character) ?? 0) + 1);
     }
     expect(counts.size).toBe(62);
-    // 120,000 draws: 1,935 each, standard deviation 44. A modulo bias would give eight characters a quarter more.
+    // 120,000 draws: 1,935 per character, standard deviation 44. Modulo bias would favour eight characters by 25 %.
     for (const count of counts.values()) expect(Math.abs(count - 1935)).toBeLessThan(300);
   });
 
-  it('is stored as SHA-256', () => {
+  it('is stored as a SHA-256 hash', () => {
     expect(hashKey('abc')).toBe('ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   });
 });

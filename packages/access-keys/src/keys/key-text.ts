@@ -1,8 +1,8 @@
-// Texts of keys: kind, environment, random part and checksum.
+// Key format: prefix for kind and environment, random part, checksum.
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Publishable keys send messages, secret keys erase data. */
+/** Publishable keys can send messages. Secret keys can erase data. */
 export type KeyKind = 'publishable' | 'secret';
 export type KeyEnvironment = 'production' | 'development';
 
@@ -16,11 +16,11 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 30;
 /** 62^6 > 2^32. */
 const CHECKSUM_CHARACTERS = 6;
-/** The largest multiple of 62 below 256: larger bytes would make some characters more likely. */
+/** The largest multiple of 62 below 256. Using larger bytes would make some characters more likely. */
 const UNBIASED_BELOW = 248;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_CHARACTERS + CHECKSUM_CHARACTERS}}$`);
 
-/** `pk_svcapik-`, `pk_svcapik_test-`, `sk_svcapik-` or `sk_svcapik_test-` when `prefix` is `svcapik`. */
+/** For the prefix `svcapik`: `pk_svcapik-`, `pk_svcapik_test-`, `sk_svcapik-` or `sk_svcapik_test-`. */
 export const keyPrefixOf = (prefix: string, { kind, environment }: KeyText): string =>
   `${kind === 'publishable' ? 'pk' : 'sk'}_${prefix}${environment === 'development' ? '_test' : ''}-`;
 
@@ -29,13 +29,13 @@ export function createKeyText(prefix: string, text: KeyText): string {
   return head + checksumOf(head);
 }
 
-/** @returns null when prefix, length, alphabet or checksum is wrong */
+/** @returns null if the prefix, length, alphabet or checksum is wrong */
 export function parseKey(prefix: string, key: string): KeyText | null {
   const form = formsOf(prefix).get(key.slice(0, key.indexOf('-') + 1));
   return form !== undefined && hasChecksum(key) ? form : null;
 }
 
-/** Rate limit keys belong to no environment. */
+/** Rate limit keys do not belong to an environment. */
 const rateLimitPrefixOf = (prefix: string): string => `rl_${prefix}-`;
 
 export function createRateLimitKeyText(prefix: string): string {
@@ -46,27 +46,27 @@ export function createRateLimitKeyText(prefix: string): string {
 export const isRateLimitKeyText = (prefix: string, key: string): boolean =>
   key.startsWith(rateLimitPrefixOf(prefix)) && hasChecksum(key);
 
-/** Of the random part, shown to people. */
+/** First and last characters of the random part, for display. */
 export function endsOfKey(key: string): { readonly first4: string; readonly last4: string } {
   const random = key.slice(key.indexOf('-') + 1);
   return { first4: random.slice(0, 4), last4: random.slice(-4) };
 }
 
-/** Hexadecimal. SHA-256 is enough for 178 random bits. */
+/** SHA-256 in hexadecimal. With 178 random bits, a key needs no slow password hash. */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex');
 
 const forms = new Map<string, Map<string, KeyText>>();
 
-/** The four prefixes of one setting. */
+/** Maps the four prefixes to kind and environment, for one value of ACCESS_KEY_PREFIX. */
 function formsOf(prefix: string): Map<string, KeyText> {
-  const known = forms.get(prefix);
-  if (known !== undefined) return known;
-  const made = new Map<string, KeyText>();
+  const cached = forms.get(prefix);
+  if (cached !== undefined) return cached;
+  const created = new Map<string, KeyText>();
   for (const kind of ['publishable', 'secret'] as const)
     for (const environment of ['production', 'development'] as const)
-      made.set(keyPrefixOf(prefix, { kind, environment }), { kind, environment });
-  forms.set(prefix, made);
-  return made;
+      created.set(keyPrefixOf(prefix, { kind, environment }), { kind, environment });
+  forms.set(prefix, created);
+  return created;
 }
 
 function hasChecksum(key: string): boolean {
@@ -84,11 +84,11 @@ function randomBase62(characters: number): string {
 }
 
 function checksumOf(head: string): string {
-  let rest = crc32(head);
+  let remainder = crc32(head);
   let text = '';
   for (let i = 0; i < CHECKSUM_CHARACTERS; i++) {
-    text = BASE62[rest % BASE62.length] + text;
-    rest = Math.floor(rest / BASE62.length);
+    text = BASE62[remainder % BASE62.length] + text;
+    remainder = Math.floor(remainder / BASE62.length);
   }
   return text;
 }

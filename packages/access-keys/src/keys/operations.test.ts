@@ -17,6 +17,7 @@ import {
 } from './access-key.ts';
 import { hashKey } from './key-text.ts';
 
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 const prefix = 'svcapik';
 const ada = { changedBy: 'ada', requestId: 'r-1' };
 const wanted: NewKey = { projectId: 'p', environmentId: 'p-test', environment: 'production', kind: 'publishable' };
@@ -30,21 +31,21 @@ function setUp() {
     ...world,
     context: { store: world.store, prefix },
     bob: { store: createRecordStore({ view, log }, { changedBy: 'bob', requestId: 'r-2' }), prefix },
-    /** Dies before it reaches the view. */
+    /** Simulates a process that crashes before it updates the view. */
     dying: { store: createRecordStore({ view: killed, log }, ada), prefix },
     keys: async () => keysOfProject(await world.store.readAll(), 'p'),
   };
 }
 
-describe('the keys of an environment', () => {
-  it('are stored as hashes, without the text of a secret key, in log and view', async () => {
+describe('environment keys', () => {
+  it('are stored as hashes, so neither log nor view contains a secret key', async () => {
     const { context, log, store } = setUp();
     const { record, key } = await createKey(context, secret);
     expect(record).toMatchObject({ hash: hashKey(key), last4: key.slice(-4), text: null, changedBy: 'ada' });
     expect(JSON.stringify([log.appended, await store.readAll()])).not.toContain(key.slice(key.indexOf('-') + 1));
   });
 
-  it('keep the text of a live publishable key, and the name over a refresh', async () => {
+  it('include the full publishable key while it is live, and keep their name when refreshed', async () => {
     const { context, bob, keys } = setUp();
     const first = await createKey(context, { ...wanted, name: 'web client' });
     expect(first.record).toMatchObject({ text: first.key, name: 'web client', revokedAt: null });
@@ -56,7 +57,7 @@ describe('the keys of an environment', () => {
     ]);
   });
 
-  it('are at most one live key of each kind', async () => {
+  it('include at most one live key of each kind', async () => {
     const { context, log, keys } = setUp();
     await createKey(context, wanted);
     await createKey(context, secret);
@@ -65,7 +66,7 @@ describe('the keys of an environment', () => {
     expect((await keys()).filter(({ revokedAt }) => revokedAt === null)).toHaveLength(2);
   });
 
-  it('refuse the later of two concurrent refreshes', async () => {
+  it('reject the second of two concurrent refreshes', async () => {
     const { context, keys } = setUp();
     await createKey(context, wanted);
     const results = await Promise.allSettled([refreshKey(context, wanted), refreshKey(context, wanted)]);
@@ -73,7 +74,7 @@ describe('the keys of an environment', () => {
     expect(await keys()).toHaveLength(2);
   });
 
-  it('end and are replaced in one record, which is in the log before the view', async () => {
+  it('are ended and replaced in one record, which is written to the log before the view', async () => {
     const { context, log, dying, store, view } = setUp();
     const { record } = await createKey(context, wanted);
     await expect(refreshKey(dying, wanted)).rejects.toThrow(ViewFault);
@@ -84,26 +85,26 @@ describe('the keys of an environment', () => {
     expect(successor).toMatchObject({ revokedAt: null });
   });
 
-  it('are unchanged when the log does not confirm a change', async () => {
+  it('are unchanged if the log does not confirm a change', async () => {
     const { context, view, log, keys } = setUp();
     const { record } = await createKey(context, wanted);
-    const deaf = { ...log, append: () => Promise.reject(new Error('no brokers')) };
-    const store = createRecordStore({ view, log: deaf }, ada);
+    const failing = { ...log, append: () => Promise.reject(new Error('no brokers')) };
+    const store = createRecordStore({ view, log: failing }, ada);
     await expect(refreshKey({ store, prefix }, wanted)).rejects.toThrow('no brokers');
     expect(await keys()).toEqual([record]);
   });
 
-  it('can be revoked, after which a new key can be created', async () => {
+  it('can be revoked and then created again', async () => {
     const { context, store } = setUp();
     const { record } = await createKey(context, wanted);
     expect(await revokeKey(context, wanted)).toMatchObject({ keyId: record.keyId, revokedAt: expect.any(Number) });
     expect(findLiveKey(await store.readAll(), wanted)).toBeNull();
     for (const change of [refreshKey, revokeKey])
-      await expect(change(context, wanted)).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
+      await expect(change(context, wanted)).rejects.toMatchObject(NOT_FOUND);
     await createKey(context, wanted);
   });
 
-  it('never become live again, even if an older record is appended again', async () => {
+  it('stay revoked even if an older record is appended again', async () => {
     const { context, log, view, store } = setUp();
     await createKey(context, wanted);
     await revokeKey(context, wanted);
@@ -115,7 +116,7 @@ describe('the keys of an environment', () => {
     expect(findLiveKey((await fresh.readSince(null)).records, wanted)).toBeNull();
   });
 
-  it('include only the latest ended ones', async () => {
+  it('include only the most recently ended keys', async () => {
     const { context, keys } = setUp();
     await createKey(context, wanted);
     for (let times = 0; times < ENDED_KEYS_KEPT + 2; times++) await refreshKey(context, wanted);
@@ -124,7 +125,7 @@ describe('the keys of an environment', () => {
     expect(listed.at(-1)?.revokedAt).toBeNull();
   });
 
-  it('have origins for the publishable one, kept over a refresh', async () => {
+  it('keep the allowed origins of a publishable key when refreshed', async () => {
     const { context, bob, keys } = setUp();
     const { record } = await createKey(context, wanted);
     const { environmentId } = wanted;
@@ -134,8 +135,6 @@ describe('the keys of an environment', () => {
     const next = await refreshKey(context, wanted);
     expect(next.record.origins).toEqual(['https://game.example']);
     await revokeKey(context, wanted);
-    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject({
-      code: 'RESOURCE_NOT_FOUND',
-    });
+    await expect(setKeyOrigins(context, { environmentId, origins: [] })).rejects.toMatchObject(NOT_FOUND);
   });
 });

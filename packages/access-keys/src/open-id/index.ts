@@ -3,33 +3,33 @@ import * as client from 'openid-client';
 import { type OpenIdProof, type OpenIdProvider, type OpenIdRequest, ProviderUnavailable } from '../accounts/open-id.ts';
 
 export interface OpenIdProviderOptions {
-  /** `http` only for the local machine. */
+  /** `http` is allowed only for localhost. */
   readonly issuer: URL;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly label: string;
-  /** Further origins of the provider. */
+  /** Additional origins of the provider. */
   readonly alsoAt: readonly string[];
-  /** Called with a code that contains nothing of the response. */
+  /** Called with an error code that contains no part of the response. */
   readonly onFault: (code: string) => void;
   readonly timeoutMs?: number;
 }
 
-/** A person waits for it. */
+/** Short, because a person is waiting. */
 const TIMEOUT_MS = 5_000;
-/** For metadata. The library refetches unknown signing keys. */
-const KEPT_MS = 60 * 60_000;
-/** A sign-in at the provider counts as fresh for this time. */
+/** Lifetime of cached metadata. The library refetches unknown signing keys. */
+const METADATA_MAX_AGE_MS = 60 * 60_000;
+/** A sign-in at the provider counts as recent for this long. */
 const FRESH_MAX_S = 10 * 60;
 
 /**
- * Authorization code with PKCE, state and nonce. The token's issuer, audience, times and signature are checked. Metadata
- * is fetched at the first sign-in.
+ * Authorization code flow with PKCE, state and nonce. Verifies the token's issuer, audience, timestamps and signature.
+ * Fetches metadata on the first sign-in.
  */
 export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProvider {
   const { issuer, label, alsoAt } = options;
   const origins = [issuer.origin, ...alsoAt];
-  const readConfiguration = createCache(() => discover(options, origins), KEPT_MS);
+  const readConfiguration = createCache(() => discover(options, origins), METADATA_MAX_AGE_MS);
   return {
     label,
     origins,
@@ -50,7 +50,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
         (tokens) => tokens.claims(),
         (fault: unknown) => {
           options.onFault(codeOf(fault));
-          if (isUnavailable(fault)) throw new ProviderUnavailable('the provider does not answer');
+          if (isUnavailable(fault)) throw new ProviderUnavailable('the provider does not respond');
           return undefined;
         },
       );
@@ -61,7 +61,7 @@ export function createOpenIdProvider(options: OpenIdProviderOptions): OpenIdProv
 
 async function toParameters({ state, nonce, verifier, redirectUri, isFresh }: OpenIdRequest) {
   return {
-    // Neither mail address nor name is needed.
+    // Neither the email address nor the name is needed.
     scope: 'openid',
     redirect_uri: redirectUri,
     state,
@@ -80,18 +80,18 @@ function toProof({ iss, sub, auth_time: authenticatedS }: client.IDToken): OpenI
 async function discover(options: OpenIdProviderOptions, origins: readonly string[]): Promise<client.Configuration> {
   const { issuer, clientId, clientSecret, timeoutMs = TIMEOUT_MS } = options;
   const boundFetch = createBoundFetch({ origins, timeoutMs });
-  // The token's signature is checked although it is received over TLS.
+  // Verify the token's signature even though the token is received over TLS.
   const rules = [
     client.enableNonRepudiationChecks,
     ...(issuer.protocol === 'http:' ? [client.allowInsecureRequests] : []),
   ];
-  const found = await client.discovery(issuer, clientId, undefined, client.None(), {
+  const discovered = await client.discovery(issuer, clientId, undefined, client.None(), {
     execute: rules,
     [client.customFetch]: boundFetch,
   });
-  const server = found.serverMetadata();
+  const server = discovered.serverMetadata();
   if (!origins.includes(URL.parse(server.authorization_endpoint ?? '')?.origin ?? ''))
-    throw new ProviderUnavailable('the authorization endpoint is at an unknown origin');
+    throw new ProviderUnavailable('the authorization endpoint has an unknown origin');
   const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
   const method = methods.includes('client_secret_basic') ? client.ClientSecretBasic : client.ClientSecretPost;
   const configuration = new client.Configuration(server, clientId, clientSecret, method(clientSecret));
@@ -103,14 +103,14 @@ async function discover(options: OpenIdProviderOptions, origins: readonly string
 async function orUnavailable<T>(discovered: Promise<T>, { onFault }: OpenIdProviderOptions): Promise<T> {
   return discovered.catch((fault: unknown) => {
     onFault(codeOf(fault));
-    // No person has sent anything yet, so the fault is the provider's.
-    throw new ProviderUnavailable('the metadata of the provider is unusable');
+    // The person has not sent anything yet, so the error is the provider's.
+    throw new ProviderUnavailable("the provider's metadata is unusable");
   });
 }
 
 const isUnavailable = (fault: unknown): boolean => causesOf(fault).some((each) => each instanceof ProviderUnavailable);
 
-/** The part of a fault that may be logged: messages and causes of the library contain tokens and claims. */
+/** Returns the error code, which is safe to log. The library's messages and causes contain tokens and claims. */
 function codeOf(fault: unknown): string {
   for (const each of causesOf(fault)) {
     const { error, code, name } = each as { error?: unknown; code?: unknown; name?: unknown };
@@ -127,12 +127,12 @@ function causesOf(fault: unknown): unknown[] {
   return causes;
 }
 
-/** Caches a result. Concurrent callers share a call; a failed one is not cached. */
-function createCache<T>(fetchValue: () => Promise<T>, keptMs: number): () => Promise<T> {
+/** Caches a result. Concurrent callers share one call. A failure is not cached. */
+function createCache<T>(fetchValue: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
   let cached: Promise<T> | null = null;
   let fetchedAt = 0;
   return () => {
-    if (cached !== null && performance.now() < fetchedAt + keptMs) return cached;
+    if (cached !== null && performance.now() < fetchedAt + maxAgeMs) return cached;
     const fetched = fetchValue();
     [cached, fetchedAt] = [fetched, performance.now()];
     fetched.catch(() => {
@@ -142,50 +142,51 @@ function createCache<T>(fetchValue: () => Promise<T>, keptMs: number): () => Pro
   };
 }
 
-/** Ten times the size of a large provider's metadata. */
-const ANSWER_BYTES_MAX = 512 * 1024;
+/** Ten times the metadata size of a large provider. */
+const RESPONSE_BYTES_MAX = 512 * 1024;
 
 type RequestOptions = Parameters<CustomFetch>[1];
 
 /**
- * A `fetch` for these origins only, without redirects, with bounds of time and size.
- * @throws ProviderUnavailable without an answer, and for a status from 500
+ * Creates a `fetch` that is restricted to the given origins, does not follow redirects, and limits time and size.
+ * @throws ProviderUnavailable without a response, and for a status of 500 or higher
  */
 function createBoundFetch({ origins, timeoutMs }: { origins: readonly string[]; timeoutMs: number }) {
   return async (address: string, { body, headers, method }: RequestOptions): Promise<Response> => {
     if (!origins.includes(new URL(address).origin))
-      throw new ProviderUnavailable('the metadata has an endpoint at an unknown origin');
-    const { status, bytes, ...answer } = await request(address, {
+      throw new ProviderUnavailable('the metadata contains an endpoint with an unknown origin');
+    const { status, bytes, ...response } = await request(address, {
       method,
       headers,
       redirect: 'manual',
-      // Its forms are texts.
+      // The library sends only URL-encoded forms.
       ...(body === undefined || body === null ? {} : { body: String(body) }),
       signal: AbortSignal.timeout(timeoutMs),
     });
-    if (status >= 500) throw new ProviderUnavailable(`the provider answers ${status}`);
-    return new Response(bytes.length === 0 ? null : bytes, { status, headers: answer.headers });
+    if (status >= 500) throw new ProviderUnavailable(`the provider responded with status ${status}`);
+    return new Response(bytes.length === 0 ? null : bytes, { status, headers: response.headers });
   };
 }
 
 async function request(address: string, options: RequestInit) {
   try {
-    const answer = await fetch(address, options);
-    return { status: answer.status, headers: answer.headers, bytes: await readAtMost(answer, ANSWER_BYTES_MAX) };
+    const response = await fetch(address, options);
+    const { status, headers } = response;
+    return { status, headers, bytes: await readAtMost(response, RESPONSE_BYTES_MAX) };
   } catch (cause) {
     if (cause instanceof ProviderUnavailable) throw cause;
-    throw new ProviderUnavailable('the provider does not answer');
+    throw new ProviderUnavailable('the provider does not respond');
   }
 }
 
 async function readAtMost({ body }: Response, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
-  const parts: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const part of body ?? []) {
-    length += part.length;
-    // Leaving the loop closes the connection.
-    if (length > bytesMax) throw new ProviderUnavailable('the response of the provider is too large');
-    parts.push(part);
+  for await (const chunk of body ?? []) {
+    length += chunk.length;
+    // Throwing out of the loop closes the connection.
+    if (length > bytesMax) throw new ProviderUnavailable("the provider's response is too large");
+    chunks.push(chunk);
   }
-  return new Uint8Array(Buffer.concat(parts));
+  return new Uint8Array(Buffer.concat(chunks));
 }

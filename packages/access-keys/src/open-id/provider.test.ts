@@ -19,7 +19,7 @@ afterEach(() => {
 
 const redirectUri = 'http://localhost:8084/sign-in/openid';
 
-function setUp(own: Partial<OpenIdProviderOptions> = {}) {
+function setUp(changes: Partial<OpenIdProviderOptions> = {}) {
   const faults: string[] = [];
   hostile.requests.length = 0;
   const provider = createOpenIdProvider({
@@ -29,7 +29,7 @@ function setUp(own: Partial<OpenIdProviderOptions> = {}) {
     alsoAt: [],
     timeoutMs: 1_000,
     onFault: (code) => void faults.push(code),
-    ...own,
+    ...changes,
   });
   const request = (isFresh = false) => ({
     state: createToken(),
@@ -38,7 +38,7 @@ function setUp(own: Partial<OpenIdProviderOptions> = {}) {
     redirectUri,
     isFresh,
   });
-  /** Signs in at the provider and returns. */
+  /** Completes a sign-in at the provider. */
   const signIn = async (sent = request()) => provider.prove(hostile.visit(await provider.authorization(sent)), sent);
   return { provider, faults, request, signIn };
 }
@@ -46,7 +46,7 @@ function setUp(own: Partial<OpenIdProviderOptions> = {}) {
 const nowS = () => Math.floor(Date.now() / 1000);
 
 describe('the OpenID provider', () => {
-  it('confirms a person after code, state, nonce, PKCE, issuer and signature are checked', async () => {
+  it('confirms a person after verifying code, state, nonce, PKCE, issuer and signature', async () => {
     const { signIn, provider, request } = setUp();
     const proof = await signIn();
     expect(proof?.openId).toEqual({ issuer: hostile.issuer.href, subject: 'person' });
@@ -61,7 +61,7 @@ describe('the OpenID provider', () => {
     expect(searchParams.has('prompt')).toBe(false);
   });
 
-  it('is sent a metadata request with the first sign-in only', async () => {
+  it('receives a metadata request only on the first sign-in', async () => {
     const { signIn, provider } = setUp();
     expect(hostile.requests).toEqual([]);
     await Promise.all([signIn(), signIn()]);
@@ -74,24 +74,24 @@ describe('the OpenID provider', () => {
   const claims = (lies: Record<string, unknown>): Lies => ({ claims: lies });
   it.each<[string, () => Lies]>([
     ['a token for another audience', () => claims({ aud: 'another portal' })],
-    ['a token for several audiences that was issued for another', () => claims({ aud: ['a portal', 'b'], azp: 'b' })],
-    ['a token of another issuer', () => claims({ iss: other.issuer.href })],
-    ['a token of another request', () => claims({ nonce: createToken() })],
+    ['a token for several audiences issued to another client', () => claims({ aud: ['a portal', 'b'], azp: 'b' })],
+    ['a token from another issuer', () => claims({ iss: other.issuer.href })],
+    ["another request's token", () => claims({ nonce: createToken() })],
     ['a token without a nonce', () => claims({ nonce: undefined })],
     ['an expired token', () => claims({ iat: nowS() - 900, exp: nowS() - 600 })],
     ['a token without an expiry', () => claims({ exp: undefined })],
     ['a token without a subject', () => claims({ sub: undefined })],
-    ['a token signed with another key', () => ({ signature: 'of another key' })],
+    ['a token signed with another key', () => ({ signature: 'another key' })],
     ['a token without a signature', () => ({ signature: 'none' })],
-    ['a token with the algorithm none', () => ({ header: { alg: 'none' } })],
+    ['a token with the algorithm "none"', () => ({ header: { alg: 'none' } })],
     ['a token with an unknown key', () => ({ header: { kid: 'unknown' } })],
-    ['an answer with another state', () => ({ answer: { state: createToken() } })],
-    ['an answer without a state', () => ({ answer: { state: null } })],
-    ['an answer of another issuer', () => ({ answer: { iss: other.issuer.href } })],
-    ['an answer without its required issuer', () => ({ answer: { iss: null } })],
-    ['an answer with an invented code', () => ({ answer: { code: 'invented' } })],
-    ['an answer without a code', () => ({ answer: { code: null } })],
-    ['a refusal', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
+    ['a response with another state', () => ({ answer: { state: createToken() } })],
+    ['a response without a state', () => ({ answer: { state: null } })],
+    ['a response from another issuer', () => ({ answer: { iss: other.issuer.href } })],
+    ['a response without the required issuer', () => ({ answer: { iss: null } })],
+    ['a response with an invented code', () => ({ answer: { code: 'invented' } })],
+    ['a response without a code', () => ({ answer: { code: null } })],
+    ['a denied request', () => ({ answer: { code: null, error: 'access_denied', error_description: 'no <b>' } })],
   ])('does not confirm %s', async (_, lies) => {
     const { signIn, faults, provider, request } = setUp();
     await provider.authorization(request());
@@ -101,19 +101,19 @@ describe('the OpenID provider', () => {
     expect(faults[0]).toMatch(/^[\w-]{1,60}$/);
   });
 
-  it('does not confirm an answer twice, nor for another request of the same browser', async () => {
+  it('does not confirm a response twice or for another request from the same browser', async () => {
     const { provider, request } = setUp();
-    const [sent, also] = [request(), request()];
-    const back = hostile.visit(await provider.authorization(sent));
-    expect(await provider.prove(back, { ...sent, verifier: also.verifier })).toBeNull();
+    const [sent, another] = [request(), request()];
+    const first = hostile.visit(await provider.authorization(sent));
+    expect(await provider.prove(first, { ...sent, verifier: another.verifier })).toBeNull();
     const next = hostile.visit(await provider.authorization(sent));
-    expect(await provider.prove(next, also)).toBeNull();
-    const good = hostile.visit(await provider.authorization(sent));
-    expect(await provider.prove(good, sent)).not.toBeNull();
-    expect(await provider.prove(good, sent)).toBeNull();
+    expect(await provider.prove(next, another)).toBeNull();
+    const valid = hostile.visit(await provider.authorization(sent));
+    expect(await provider.prove(valid, sent)).not.toBeNull();
+    expect(await provider.prove(valid, sent)).toBeNull();
   });
 
-  it('must report a sign-in within ten minutes when it must be fresh', async () => {
+  it('must report a sign-in within the last ten minutes if the request requires a recent sign-in', async () => {
     const { signIn, provider, request } = setUp();
     const { searchParams } = await provider.authorization(request(true));
     expect([searchParams.get('prompt'), searchParams.get('max_age')]).toEqual(['login', '600']);
@@ -126,12 +126,12 @@ describe('the OpenID provider', () => {
   });
 
   it.each<[string, () => Lies]>([
-    ['does not answer', () => ({ instead: 'silence' })],
+    ['does not respond', () => ({ instead: 'silence' })],
     ['fails', () => ({ instead: 500 })],
-    ['names another issuer', () => ({ metadata: { issuer: other.issuer.href } })],
+    ['reports another issuer', () => ({ metadata: { issuer: other.issuer.href } })],
     ['redirects to another origin', () => ({ instead: new URL('/.well-known/openid-configuration', other.issuer) })],
     [
-      'has an authorization endpoint at another origin',
+      'has an authorization endpoint with another origin',
       () => ({ metadata: { authorization_endpoint: `${other.issuer.href}authorize` } }),
     ],
     ['sends too much metadata', () => ({ metadata: { more: 'x'.repeat(600_000) } })],
@@ -149,28 +149,28 @@ describe('the OpenID provider', () => {
   });
 
   it.each<[string, () => Lies]>([
-    ['has its token endpoint at another origin', () => ({ metadata: { token_endpoint: `${other.issuer.href}token` } })],
-    ['has its keys at another origin', () => ({ metadata: { jwks_uri: `${other.issuer.href}jwks` } })],
-  ])('is sent no requests when it %s, unless that is configured', async (_, lies) => {
+    ['has a token endpoint with another origin', () => ({ metadata: { token_endpoint: `${other.issuer.href}token` } })],
+    ['serves its keys from another origin', () => ({ metadata: { jwks_uri: `${other.issuer.href}jwks` } })],
+  ])('is unavailable if it %s, unless the origin is configured', async (_, lies) => {
     hostile.lies = lies();
     const { signIn } = setUp();
     other.requests.length = 0;
     await expect(signIn()).rejects.toThrow(ProviderUnavailable);
     expect(other.requests).toEqual([]);
-    const { signIn: signInAlso } = setUp({ alsoAt: [other.issuer.origin] });
-    await signInAlso().catch(() => null);
+    const { signIn: signInAllowed } = setUp({ alsoAt: [other.issuer.origin] });
+    await signInAllowed().catch(() => null);
     expect(other.requests).toHaveLength(1);
   });
 
-  it('is unavailable when it ends between the answer and the token', async () => {
+  it('is unavailable if it fails between the redirect and the token request', async () => {
     const { provider, request } = setUp();
     const sent = request();
-    const back = hostile.visit(await provider.authorization(sent));
+    const redirect = hostile.visit(await provider.authorization(sent));
     for (const instead of ['silence', 503] as const) {
       hostile.lies = { instead };
-      await expect(provider.prove(back, sent)).rejects.toThrow(ProviderUnavailable);
+      await expect(provider.prove(redirect, sent)).rejects.toThrow(ProviderUnavailable);
     }
     hostile.lies = {};
-    expect(await provider.prove(back, sent)).not.toBeNull();
+    expect(await provider.prove(redirect, sent)).not.toBeNull();
   });
 });

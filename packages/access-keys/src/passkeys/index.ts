@@ -1,17 +1,17 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import type { Passkeys } from '../accounts/passkeys.ts';
 
-/** EdDSA, ES256 and RS256. The library's default list causes a warning of Node. */
+/** EdDSA, ES256 and RS256. The library's default list triggers a warning in Node. */
 const supportedAlgorithmIDs = [-8, -7, -257];
-/** Time for a person to use the device. */
+/** How long a person may take to confirm on the device. */
 const PROMPT_MS = 5 * 60_000;
 
-/** Loaded at the first use, which saves a tenth of the CPU of a start. */
+/** Loaded on first use, which saves a tenth of the CPU time at startup. */
 const library = () => import('@simplewebauthn/server');
 
 /**
- * No attestation, optional user verification, and discoverable credentials, which need no login. Passkeys are bound to
- * the host name of the origin, which cannot be an IP address. @param of.name shown by devices
+ * Requests no attestation, optional user verification, and discoverable credentials, which need no login. Passkeys are
+ * bound to the origin's host name, which cannot be an IP address. @param portal `name` is shown by devices
  */
 export function createPasskeys({ name, origin }: { readonly name: string; readonly origin: string }): Passkeys {
   const rpID = new URL(origin).hostname;
@@ -37,9 +37,9 @@ export function createPasskeys({ name, origin }: { readonly name: string; readon
       const { verifyRegistrationResponse } = await library();
       const response = json as RegistrationResponseJSON;
       const options = { ...expected, expectedChallenge: challenge, supportedAlgorithmIDs };
-      const made = await orNull(verifyRegistrationResponse({ ...options, response }));
-      if (made?.verified !== true) return null;
-      const { id, publicKey, counter, transports } = made.registrationInfo.credential;
+      const result = await orNull(verifyRegistrationResponse({ ...options, response }));
+      if (result?.verified !== true) return null;
+      const { id, publicKey, counter, transports } = result.registrationInfo.credential;
       return { id, publicKey: toText(publicKey), counter, transports: [...(transports ?? [])] };
     },
     request: async (challenge) => {
@@ -55,15 +55,15 @@ export function createPasskeys({ name, origin }: { readonly name: string; readon
       const { verifyAuthenticationResponse } = await library();
       const response = json as AuthenticationResponseJSON;
       const credential = { id, publicKey: toBytes(publicKey), counter, transports };
-      const done = await orNull(
+      const result = await orNull(
         verifyAuthenticationResponse({ ...expected, response, expectedChallenge: challenge, credential }),
       );
-      return done?.verified === true ? { counter: done.authenticationInfo.newCounter } : null;
+      return result?.verified === true ? { counter: result.authenticationInfo.newCounter } : null;
     },
   };
 }
 
-/** The library makes no requests, so it throws for invalid responses only. */
+/** The library makes no requests, so an error always means that the response is invalid. */
 const orNull = async <T>(verified: Promise<T>): Promise<T | null> => verified.catch(() => null);
 
 const toBytes = (text: string) => new Uint8Array(Buffer.from(text, 'base64url'));

@@ -13,7 +13,7 @@ import { type Content, type RecordStore, toName } from '../records/record-store.
 
 export type { MessageRate, ProjectEnvironment, ProjectRecord } from '@playline/contracts';
 
-/** One record for each project, with its environments. */
+/** Projects, one record per project including its environments. */
 export const PROJECTS: RecordKind<ProjectRecord> = {
   name: 'projects',
   topic: TOPICS.projects.name,
@@ -26,7 +26,7 @@ export interface OwnedEnvironment {
   readonly environment: ProjectEnvironment;
 }
 
-/** The project with an id, or with a name that only one live project has. */
+/** Finds a project by id, or by name if only one live project has this name. */
 export function findProject(projects: readonly ProjectRecord[], idOrName: string): ProjectRecord | null {
   const byId = projects.find(({ id }) => id === idOrName);
   if (byId !== undefined) return byId;
@@ -37,7 +37,7 @@ export function findProject(projects: readonly ProjectRecord[], idOrName: string
 export const findEnvironment = ({ environments }: ProjectRecord, nameOrId: string): ProjectEnvironment | null =>
   environments.find(({ id, name }) => id === nameOrId || name === nameOrId) ?? null;
 
-/** The administrator's cap, else the setting. The project's own limit can only lower it. */
+/** Returns the administrator's cap or the default setting, which the project's own limit can only lower. */
 export function rateOf({ cap, limit }: Pick<ProjectEnvironment, 'cap' | 'limit'>, setting: MessageRate): MessageRate {
   const allowed = cap ?? setting;
   if (limit === null) return allowed;
@@ -49,14 +49,14 @@ export interface ProjectContext {
 }
 
 export interface NewEnvironment {
-  /** `[a-z0-9_-]`; the environment's id is the project's id, `-` and this. */
+  /** Consists of `[a-z0-9_-]`. The environment id is `<project id>-<name>`. */
   readonly name: string;
   readonly kind: KeyEnvironment;
 }
 
 export interface NewProject {
   readonly name: string;
-  /** Default: an opaque id. */
+  /** Default: a random id. */
   readonly id?: string | undefined;
   readonly environments: readonly NewEnvironment[];
 }
@@ -67,15 +67,15 @@ export const USUAL_ENVIRONMENTS: readonly NewEnvironment[] = [
 ];
 
 const NAME = /^[a-z0-9_-]+$/;
-/** Bounded, because events and keys contain it. */
+/** Limited, because every event and key stores the id. */
 const ENVIRONMENT_ID_CHARACTERS_MAX = 64;
-/** Leaves 12 characters for the suffix `-development`. */
+/** Leaves 12 characters for the `-development` suffix. */
 export const PROJECT_ID_CHARACTERS_MAX = 52;
-/** Without similar characters; 12 of them have 60 bits. */
+/** Excludes easily confused characters. 12 characters encode 60 bits. */
 const ID_CHARACTERS = 'abcdefghijkmnpqrstuvwxyz23456789';
 const OPAQUE_CHARACTERS = 12;
 
-/** @throws PublicError VALIDATION_ERROR for an invalid name or id; CONFLICT_ERROR for an id that was ever used */
+/** @throws PublicError VALIDATION_ERROR for an invalid name or id; CONFLICT_ERROR for an id that is or was in use */
 export async function createProject({ store }: ProjectContext, wanted: NewProject): Promise<ProjectRecord> {
   const id = wanted.id ?? createOpaqueId();
   assertId(id);
@@ -97,7 +97,7 @@ function makeProject(
 
 export const FIRST_PROJECT = 'demo';
 
-/** Creates the project of a new deployment. */
+/** Creates the first project of a new deployment. */
 export async function createFirstProject({ store }: ProjectContext): Promise<void> {
   await store.change((projects) => {
     if (projects.length > 0) return null;
@@ -105,7 +105,7 @@ export async function createFirstProject({ store }: ProjectContext): Promise<voi
   });
 }
 
-/** @throws PublicError as `createProject`, and as `changeProject` */
+/** @throws PublicError see `createProject` and `changeProject` */
 export function addEnvironment(
   context: ProjectContext,
   { project, ...wanted }: NewEnvironment & { readonly project: string },
@@ -116,23 +116,23 @@ export function addEnvironment(
   }));
 }
 
-/** The id stays. @throws PublicError as `changeProject` */
+/** Renames a project without changing its id. @throws PublicError see `changeProject` */
 export function renameProject(context: ProjectContext, project: string, name: string): Promise<ProjectRecord> {
-  const given = toProjectName(name);
-  return changeProject(context, project, (record) => ({ ...record, name: given }));
+  const newName = toProjectName(name);
+  return changeProject(context, project, (record) => ({ ...record, name: newName }));
 }
 
-/** Permanent: nothing can be created in the project, and its ids are never reused. */
+/** Archives a project permanently. Nothing can be created in the project, and its ids are never reused. */
 export const archiveProject = (context: ProjectContext, project: string): Promise<ProjectRecord> =>
   changeProject(context, project, (record) => ({ ...record, state: 'archived' }));
 
-/** Null removes a rate, absent keeps it. */
+/** Null removes a rate; an absent rate is unchanged. */
 export interface WantedRates {
   readonly cap?: MessageRate | null;
   readonly limit?: MessageRate | null;
 }
 
-/** @throws PublicError RESOURCE_NOT_FOUND without the environment, VALIDATION_ERROR for a limit above the cap */
+/** @throws PublicError RESOURCE_NOT_FOUND for an unknown environment, VALIDATION_ERROR for a limit above the cap */
 export function setRates(
   context: ProjectContext,
   { project, environment }: { readonly project: string; readonly environment: string },
@@ -142,7 +142,7 @@ export function setRates(
     const found = findEnvironment(record, environment);
     if (found === null) throw notFound(`The project ${record.id} has no environment ${environment}.`, { environment });
     const changed = { ...found, ...rates };
-    // A cap below an existing limit takes precedence.
+    // If only the cap is changed, it may be below the existing limit and takes precedence.
     if (rates.limit !== undefined && isAbove(changed.limit, changed.cap))
       throw invalid('The limit must not be above the cap.', { environment: found.id });
     return { ...record, environments: record.environments.map((each) => (each === found ? changed : each)) };
@@ -152,7 +152,7 @@ export function setRates(
 const isAbove = (limit: MessageRate | null, cap: MessageRate | null): boolean =>
   limit !== null && cap !== null && (limit.perSecond > cap.perSecond || limit.burst > cap.burst);
 
-/** @throws PublicError RESOURCE_NOT_FOUND without the project, CONFLICT_ERROR when it is archived */
+/** @throws PublicError RESOURCE_NOT_FOUND for an unknown project, CONFLICT_ERROR for an archived project */
 async function changeProject(
   { store }: ProjectContext,
   idOrName: string,
@@ -173,11 +173,11 @@ function makeEnvironment(
 ): ProjectEnvironment {
   const id = `${project.id}-${name}`;
   if (!NAME.test(name) || id.length > ENVIRONMENT_ID_CHARACTERS_MAX)
-    throw invalid(`The name of an environment has a-z, 0-9, _ and -, and its id ${id} at most 64 characters.`, {
+    throw invalid(`An environment name may contain a-z, 0-9, _ and -. The id ${id} may have at most 64 characters.`, {
       name,
     });
   const others = projects.filter((each) => each.id !== project.id);
-  // The project `a` with `b-c` and the project `a-b` with `c` would have the same environment id.
+  // Project `a` with environment `b-c` and project `a-b` with environment `c` would have the same environment id.
   const isTaken = others.some((each) => each.environments.some((environment) => environment.id === id));
   if (isTaken || project.environments.some((each) => each.id === id || each.name === name))
     throw conflict(`The environment ${id} already exists.`, { environment: id });
@@ -190,7 +190,7 @@ export const isProjectId = (id: string): boolean => NAME.test(id) && id.length <
 
 function assertId(id: string): void {
   if (isProjectId(id)) return;
-  throw invalid(`The id of a project has 1 to ${PROJECT_ID_CHARACTERS_MAX} of a-z, 0-9, _ and -.`, { id });
+  throw invalid(`A project id must have 1 to ${PROJECT_ID_CHARACTERS_MAX} characters from a-z, 0-9, _ and -.`, { id });
 }
 
 function createOpaqueId(): string {

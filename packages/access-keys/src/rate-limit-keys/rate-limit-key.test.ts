@@ -9,6 +9,7 @@ import {
   revokeRateLimitKey,
 } from './rate-limit-key.ts';
 
+const CONFLICT = { code: 'CONFLICT_ERROR' };
 const prefix = 'svcapik';
 const plan = { partner: 'Acme', calls: 5, windowS: 60, expiresAt: null };
 const guess = () => createRateLimitKeyText(prefix);
@@ -24,11 +25,11 @@ async function setUp() {
     readEveryMs: 0,
   });
   const context = { store, prefix };
-  return { world, log, context, find, made: await createRateLimitKey(context, plan) };
+  return { world, log, context, find, created: await createRateLimitKey(context, plan) };
 }
 
-describe('the text of a rate limit key', () => {
-  it('is rl_, the prefix, 30 random characters and their checksum, and no key of an environment', () => {
+describe('a rate limit key', () => {
+  it('has the format rl_, prefix, 30 random characters and checksum, and differs from an environment key', () => {
     const text = guess();
     expect(text).toMatch(/^rl_svcapik-[0-9A-Za-z]{36}$/);
     expect(isRateLimitKeyText(prefix, text)).toBe(true);
@@ -38,38 +39,36 @@ describe('the text of a rate limit key', () => {
       expect(isRateLimitKeyText(prefix, wrong)).toBe(false);
   });
 
-  it('is nowhere but with its owner: the log has its hash alone', async () => {
-    const { log, made } = await setUp();
-    expect(JSON.stringify(log.appended)).not.toContain(made.key.slice(-36));
-    expect(made.key.slice(-4)).toBe(made.record.last4);
+  it('is known only to its owner, because the log contains only the hash', async () => {
+    const { log, created } = await setUp();
+    expect(JSON.stringify(log.appended)).not.toContain(created.key.slice(-36));
+    expect(created.key.slice(-4)).toBe(created.record.last4);
   });
 });
 
-describe('a process that finds rate limit keys', () => {
-  it('finds a key with its plan, and none for a text of the wrong form or an invented one', async () => {
-    const { find, made } = await setUp();
+describe('the rate limit key finder', () => {
+  it('finds a key with its plan, and returns null for malformed and unknown keys', async () => {
+    const { find, created } = await setUp();
     expect([await find('hello'), await find(guess())]).toEqual([null, null]);
-    expect(await find(made.key)).toEqual(made.record);
+    expect(await find(created.key)).toEqual(created.record);
   });
 
-  it('ends a refreshed and a revoked key within 500 ms, and takes the successor under the same id', async () => {
-    const { find, context, made, world } = await setUp();
-    await find(made.key);
-    const next = await refreshRateLimitKey(context, { keyId: made.record.keyId, calls: 9 });
-    expect(next.record).toMatchObject({ keyId: made.record.keyId, calls: 9, windowS: 60, revision: 2 });
+  it('rejects a replaced or revoked key within 500 ms, and accepts the new key under the same id', async () => {
+    const { find, context, created, world } = await setUp();
+    await find(created.key);
+    const next = await refreshRateLimitKey(context, { keyId: created.record.keyId, calls: 9 });
+    expect(next.record).toMatchObject({ keyId: created.record.keyId, calls: 9, windowS: 60, revision: 2 });
     world.now = 501;
-    expect(await find(made.key)).toBeNull();
+    expect(await find(created.key)).toBeNull();
     expect(await find(next.key)).toEqual(next.record);
-    await revokeRateLimitKey(context, made.record.keyId);
+    await revokeRateLimitKey(context, created.record.keyId);
     world.now = 1002;
     expect(await find(next.key)).toBeNull();
-    await expect(refreshRateLimitKey(context, { keyId: made.record.keyId })).rejects.toMatchObject({
-      code: 'CONFLICT_ERROR',
-    });
+    await expect(refreshRateLimitKey(context, { keyId: created.record.keyId })).rejects.toMatchObject(CONFLICT);
     await expect(revokeRateLimitKey(context, 'unknown')).rejects.toMatchObject({ code: 'RESOURCE_NOT_FOUND' });
   });
 
-  it('ends a key at its expiry', async () => {
+  it('rejects a key from its expiry time on', async () => {
     const { find, context, world } = await setUp();
     const { key, record } = await createRateLimitKey(context, { ...plan, expiresAt: world.at + 1 });
     expect(await find(key)).toEqual(record);

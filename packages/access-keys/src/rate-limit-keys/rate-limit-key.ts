@@ -1,4 +1,4 @@
-// Rate limit keys, which belong to partners and to no environment.
+// Rate limit keys belong to partners, not to environments.
 import { randomUUID } from 'node:crypto';
 import { type RateLimitKeyRecord, rateLimitKeyCodec, TOPICS } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
@@ -17,16 +17,16 @@ export const RATE_LIMIT_KEYS: RecordKind<RateLimitKeyRecord> = {
 };
 
 export interface Plan {
-  /** Most calls in any window of `windowS` seconds. */
+  /** Maximum number of calls in any window of `windowS` seconds. */
   readonly calls: number;
   readonly windowS: number;
-  /** Epoch milliseconds; null: does not expire. */
+  /** Epoch milliseconds; null if the key does not expire. */
   readonly expiresAt: number | null;
 }
 
-/** Each call of a window is remembered, so larger plans would take megabytes. */
+/** The time of every call in a window is stored, so larger plans would take megabytes of memory. */
 export const PLAN_MAX = { calls: 1_000_000, windowS: 86_400 } as const;
-/** Of callers without a key, and the default of a plan. */
+/** Window for callers without a key, and default window of a plan. */
 export const PLAN_WINDOW_S = 300;
 export const PARTNER_CHARACTERS_MAX = 200;
 
@@ -35,7 +35,7 @@ export const isGoodAt = ({ revokedAt, expiresAt }: RateLimitKeyRecord, atMs: num
 
 interface RateLimitKeyFinderOptions extends Omit<KeyLookupOptions<RateLimitKeyRecord, RateLimitKeyRecord>, 'keysOf'> {
   readonly prefix: string;
-  /** For the expiry of keys. */
+  /** Used to check key expiry. */
   readonly wallClockMs?: () => number;
 }
 
@@ -44,7 +44,7 @@ export function openRateLimitKeyFinder(options: RateLimitKeyFinderOptions) {
   const lookup = openKeyLookup({ ...options, keysOf: (record) => [record] });
   const isWellFormed = (text: string) => isRateLimitKeyText(prefix, text);
   return {
-    /** Null for malformed, unknown, ended and expired keys. @throws KeyStoreFault when the store cannot answer */
+    /** Returns null for malformed, unknown, ended and expired keys. @throws KeyStoreFault on a store failure */
     find: async (text: string) => {
       const key = await lookup.find(text, isWellFormed);
       return key !== null && isGoodAt(key, wallClockMs()) ? key : null;
@@ -61,22 +61,22 @@ export interface RateLimitKeyContext {
 
 export interface CreatedRateLimitKey {
   readonly record: RateLimitKeyRecord;
-  /** Cannot be read again. */
+  /** Returned only once. */
   readonly key: string;
 }
 
-/** A partner may have several keys. */
+/** Creates a key. A partner may have several keys. */
 export async function createRateLimitKey(
   { store, prefix }: RateLimitKeyContext,
   wanted: Plan & { readonly partner: string },
 ): Promise<CreatedRateLimitKey> {
   const { key, text } = makeText(prefix);
-  const made = { ...wanted, ...text, keyId: randomUUID(), createdAt: Date.now(), revokedAt: null };
-  return { record: await store.change(() => made), key };
+  const created = { ...wanted, ...text, keyId: randomUUID(), createdAt: Date.now(), revokedAt: null };
+  return { record: await store.change(() => created), key };
 }
 
 /**
- * Replaces the text of a key, and the given members of its plan. Used calls stay counted.
+ * Replaces the key and any plan members that are passed. Calls in the current window remain counted.
  * @throws PublicError RESOURCE_NOT_FOUND for an unknown id, CONFLICT_ERROR for a revoked key
  */
 export async function refreshRateLimitKey(
@@ -88,7 +88,7 @@ export async function refreshRateLimitKey(
   return { record, key };
 }
 
-/** Permanent. @throws PublicError as `refreshRateLimitKey` */
+/** Revokes a key permanently. @throws PublicError see `refreshRateLimitKey` */
 export async function revokeRateLimitKey(
   { store }: Pick<RateLimitKeyContext, 'store'>,
   keyId: string,
@@ -107,5 +107,5 @@ function findLive(records: readonly RateLimitKeyRecord[], keyId: string): RateLi
   if (record === undefined)
     throw new PublicError('RESOURCE_NOT_FOUND', { message: 'This rate limit key does not exist.', details });
   if (record.revokedAt === null) return record;
-  throw new PublicError('CONFLICT_ERROR', { message: 'The rate limit key was revoked. Create another one.', details });
+  throw new PublicError('CONFLICT_ERROR', { message: 'The rate limit key was revoked. Create a new key.', details });
 }

@@ -14,7 +14,7 @@ import type { RecordView } from './record-view.ts';
 export interface AccessLogBytes {
   bounds(): Promise<readonly LogRange[]>;
   read(range: LogRange): AsyncIterable<LoggedBytes>;
-  /** Publishes with acks=all. @throws when it is not certain that the record is in the log */
+  /** Publishes with acks=all. @throws unless the broker confirms the record */
   send(record: { readonly partition: number; readonly key: Buffer; readonly value: Buffer | null }): Promise<unknown>;
 }
 
@@ -23,21 +23,21 @@ export interface PassOverParts<R extends Change> {
   readonly author: Author;
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
-  /** Of the registered schema of the kind. */
+  /** Id of the registered schema for this record kind. */
   readonly schemaId: number;
   readonly audit: AuditLog;
 }
 
-/** An unreadable record, and the record that applies without it. */
+/** An unreadable record, and the record that applies if it is skipped. */
 export interface FoundUnreadable<R> {
-  /** The id in the log. */
+  /** Kafka key of the record, which contains the record id. */
   readonly key: Buffer;
   readonly reason: string;
-  /** Null when no other record of this id is known. */
+  /** The record that applies after the skip; null if no other record with this id is known. */
   readonly kept: R | null;
 }
 
-/** Changes nothing. @throws Error for the operator when the record is missing, readable or superseded */
+/** Finds an unreadable record and changes nothing. @throws Error if the record is missing, readable or superseded */
 export async function findUnreadable<R extends Change>(
   parts: Pick<PassOverParts<R>, 'log' | 'schemaOf' | 'view'>,
   position: LogPosition,
@@ -46,7 +46,7 @@ export async function findUnreadable<R extends Change>(
   const label = `${position.topic}, partition ${position.partition}, offset ${position.offset}`;
   const { target, key, before, later } = await readOfKey(parts.log, position, label);
   if (later !== null)
-    throw new Error(`${label}: nothing to skip, because offset ${later} has a later record of its key`);
+    throw new Error(`${label}: nothing to skip, because offset ${later} has a later record with the same key`);
   const decode = createLogDecoder(codec, { schemaOf: parts.schemaOf, topic: position.topic });
   const logged: R[] = [];
   try {
@@ -55,28 +55,27 @@ export async function findUnreadable<R extends Change>(
     if (!(fault instanceof UnreadableRecord)) throw fault;
     return { key, reason: fault.reason, kept: await findKept(parts.view, key.toString(), logged) };
   }
-  throw new Error(`${label}: the record is readable; nothing was changed`);
+  throw new Error(`${label}: the record is readable, so nothing was changed`);
 }
 
-interface OfKey {
+interface RecordsOfKey {
   readonly target: LoggedBytes;
   readonly key: Buffer;
   readonly before: readonly LoggedBytes[];
-  /** Offset of the next record of the key; null without one. */
+  /** Offset of the next record with the same key, or null. */
   readonly later: number | null;
 }
 
-async function readOfKey(log: AccessLogBytes, position: LogPosition, label: string): Promise<OfKey> {
+async function readOfKey(log: AccessLogBytes, position: LogPosition, label: string): Promise<RecordsOfKey> {
   const range = (await log.bounds()).find(({ partition }) => partition === position.partition);
-  const around: LoggedBytes[] = [];
+  const found: LoggedBytes[] = [];
   if (range !== undefined && position.offset >= range.start && position.offset < range.end)
-    for await (const each of log.read({ ...range, start: position.offset, end: position.offset + 1 }))
-      around.push(each);
-  const target = around.find(({ offset }) => offset === position.offset);
+    for await (const each of log.read({ ...range, start: position.offset, end: position.offset + 1 })) found.push(each);
+  const target = found.find(({ offset }) => offset === position.offset);
   if (range === undefined || target === undefined)
-    throw new Error(`${label}: this offset has no record, or compaction has removed it`);
+    throw new Error(`${label}: this offset has no record, or compaction has removed the record`);
   const { key } = target;
-  if (key === null) throw new Error(`${label}: the record has no key, so it is not an access record`);
+  if (key === null) throw new Error(`${label}: the record has no key and is therefore not an access record`);
   const [before, after]: [LoggedBytes[], LoggedBytes[]] = [[], []];
   for await (const each of log.read(range)) {
     if (each.key === null || !each.key.equals(key) || each.offset === position.offset) continue;
@@ -85,7 +84,7 @@ async function readOfKey(log: AccessLogBytes, position: LogPosition, label: stri
   return { target, key, before, later: after[0]?.offset ?? null };
 }
 
-/** The highest revision of the log before the unreadable record, and of the view. */
+/** Returns the highest revision among the view's record and the log records before the unreadable record. */
 async function findKept<R extends Change>(
   { kind, held }: Pick<RecordView<R>, 'kind' | 'held'>,
   id: string,
@@ -96,9 +95,9 @@ async function findKept<R extends Change>(
 }
 
 /**
- * Skips one unreadable record, after an audit entry: appends the record that applies without it, with its key and in its
- * partition, so that compaction removes the unreadable one.
- * @throws as `findUnreadable`; otherwise repeat the call
+ * Skips one unreadable record after writing an audit entry. Appends the record that applies instead to the same
+ * partition with the same key, so that compaction removes the unreadable record.
+ * @throws see `findUnreadable`; after any other error, repeat the call
  */
 export function passOverRecord<R extends Change>(
   parts: PassOverParts<R>,
@@ -117,7 +116,7 @@ export function passOverRecord<R extends Change>(
       environmentId: '',
       address: '',
       requestId: author.requestId,
-      detail: { reason: found.reason, kept: kept === null ? 'nothing' : 'the record before it' },
+      detail: { reason: found.reason, kept: kept === null ? 'nothing' : 'the previous record' },
     });
     const next = kept && { ...kept, ...author, revision: kept.revision + 1, changedAt: Date.now() };
     const value = next && frameRecord(schemaId, view.kind.codec.encode(next));

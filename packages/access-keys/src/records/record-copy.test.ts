@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { msUntilNextPoll, nextPoll } from './record-copy.ts';
 
-it('msUntilNextPoll waits for the next common moment of an interval, neither too long nor twice for the same', () => {
+it('msUntilNextPoll returns the time until the next multiple of the interval, never the same multiple twice', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 10, max: 10_000 }),
@@ -12,18 +12,18 @@ it('msUntilNextPoll waits for the next common moment of an interval, neither too
         const waitMs = msUntilNextPoll(everyMs, nowMs);
         expect(waitMs).toBeGreaterThanOrEqual(2);
         expect(waitMs).toBeLessThanOrEqual(everyMs + 2);
-        const beside = (nowMs + waitMs) % everyMs;
-        expect(Math.min(beside, everyMs - beside)).toBeLessThan(0.001);
+        const remainder = (nowMs + waitMs) % everyMs;
+        expect(Math.min(remainder, everyMs - remainder)).toBeLessThan(0.001);
       },
     ),
   );
 });
 
-describe('loops', () => {
+describe('polling loops', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  it('of one interval wake together, by one timer', async () => {
+  it('with the same interval share one timer and wake together', async () => {
     const { signal } = new AbortController();
     const polledAt: number[] = [];
     const loop = async () => {
@@ -40,7 +40,7 @@ describe('loops', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that are closed leave no timer and no listener behind, and do not disturb the others', async () => {
+  it('remove their timers and listeners when closed without affecting other loops', async () => {
     const [one, other] = [new AbortController(), new AbortController()];
     const waits = [nextPoll(60_000, one.signal), nextPoll(60_000, other.signal)];
     one.abort();

@@ -3,20 +3,20 @@ import { answerWithin } from '@playline/stores';
 import type { Change } from './record-log.ts';
 import type { RecordView } from './record-view.ts';
 
-/** Older copies are refreshed before use. With the time limit of a read, an ended key is refused within 750 ms. */
+/** Older copies are refreshed before use. Together with `READ_MAX_MS`, an ended key is rejected within 750 ms. */
 export const TRUST_MAX_MS = 500;
-/** How old a copy may be while Redis does not answer. */
+/** Maximum age of a copy while Redis is unavailable. */
 export const OUTAGE_TRUST_MAX_MS: number = 15 * 60 * 1000;
 
 export interface RecordCopy<R> {
-  /** Of the last successful read; empty before the first. */
+  /** Records from the last successful read; empty before the first read. */
   readonly records: readonly R[];
-  /** Since the start of the last successful read; infinite before the first. */
+  /** Time since the last successful read started; infinite before the first read. */
   readonly ageMs: number;
-  /** False when the copy must be refreshed before use. */
+  /** False if the copy must be refreshed before use. */
   readonly isTrusted: boolean;
   /**
-   * Resolves once every earlier change is known. Concurrent calls share a read.
+   * Resolves once the copy includes every earlier change. Concurrent calls share one read.
    * @throws IncompleteViewFault, or the view's error
    */
   refresh(): Promise<void>;
@@ -27,20 +27,20 @@ export interface RecordCopyOptions<R extends Change> {
   readonly view: Pick<RecordView<R>, 'kind' | 'readSince'>;
   /** Monotonic, in milliseconds. */
   readonly now?: () => number;
-  /** Interval of background reads; 0 for none. */
+  /** Interval between background reads; 0 disables background reads. */
   readonly readEveryMs?: number;
   /** Called for every added, replaced or removed record. */
   readonly onChange?: (before: R | undefined, after: R | undefined) => void;
 }
 
-/** Each read takes Redis some ten microseconds. */
+/** A read costs Redis only tens of microseconds. */
 const READ_EVERY_MS = 500;
-/** After this time the view counts as unreachable; a later result is still used. */
+/** After this time the view counts as unreachable. A late result is still applied. */
 const READ_MAX_MS = 250;
-/** For all records of a large deployment. */
+/** Long enough to read all records of a large deployment. */
 const WHOLE_READ_MAX_MS = 60_000;
 
-/** Empty until its first read, which reads all records; later reads only changes. */
+/** Opens an empty copy. The first read fetches all records; later reads fetch only changes. */
 export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>): RecordCopy<R> {
   const { view, now = () => performance.now(), readEveryMs = READ_EVERY_MS, onChange = () => {} } = options;
   const byId = new Map<string, R>();
@@ -55,7 +55,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
     list = null;
     onChange(before, after);
   };
-  const read = createJoined(async () => {
+  const read = shareRuns(async () => {
     const startedAt = now();
     const page = await answerWithin(WHOLE_READ_MAX_MS, view.readSince(version));
     if (page.isWhole) for (const id of [...byId.keys()]) put(id, undefined);
@@ -96,16 +96,17 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
   };
 }
 
-const PACE_MS = 5;
+/** Minimum interval between the starts of two reads. */
+const RUN_EVERY_MS = 5;
 
-/** Joins callers to the next run of `work` that has not started. One run at a time. */
-function createJoined(work: () => Promise<void>): () => Promise<void> {
+/** Runs `work` once at a time. All callers that arrive before a run starts share this run. */
+function shareRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;
   const start = async () => {
     await running.catch(() => {});
-    const waitMs = startedAt + PACE_MS - performance.now();
+    const waitMs = startedAt + RUN_EVERY_MS - performance.now();
     if (waitMs > 0) await delay(waitMs);
     startedAt = performance.now();
     next = null;
@@ -118,7 +119,7 @@ function createJoined(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Timers fire up to a millisecond early, so a moment that is this near counts as passed. */
+/** Timers may fire up to a millisecond early, so a poll time this close counts as passed. */
 const EARLY_MS = 2;
 
 export function msUntilNextPoll(everyMs: number, nowMs: number = performance.now()): number {
@@ -126,7 +127,7 @@ export function msUntilNextPoll(everyMs: number, nowMs: number = performance.now
   return waitMs < EARLY_MS ? waitMs + everyMs : waitMs;
 }
 
-/** Loops that wait for the same moment. */
+/** Loops that wait for the same poll time. */
 interface Round {
   readonly timer: NodeJS.Timeout;
   readonly waiting: Set<() => void>;
@@ -145,7 +146,7 @@ function openRound(everyMs: number): Round {
   return round;
 }
 
-/** Loops with the same interval share one timer, so that they wake the process and the store together. */
+/** Waits for the next poll time. Loops with the same interval share a timer, so that they wake together. */
 export async function nextPoll(everyMs: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const round = rounds.get(everyMs) ?? openRound(everyMs);
@@ -157,7 +158,7 @@ export async function nextPoll(everyMs: number, signal: AbortSignal): Promise<vo
   signal.removeEventListener('abort', abort);
   round.waiting.delete(resolve);
   if (round.waiting.size > 0 || rounds.get(everyMs) !== round) return;
-  // An unused timer must not keep the process running.
+  // An unused timer must not keep the process alive.
   clearTimeout(round.timer);
   rounds.delete(everyMs);
 }

@@ -22,11 +22,11 @@ const recordOf = (keyId: string, calls: number): RateLimitKeyRecord => ({
   requestId: 'r',
 });
 
-/** What is written under a key: a record, something that is none, or nothing any more. */
+/** Type of a log entry: a readable record, unreadable bytes, or a tombstone. */
 type Written = 'record' | 'unreadable' | 'tombstone';
 const bytesOf = (written: Written, key: string, offset: number) => {
   if (written === 'tombstone') return null;
-  return written === 'record' ? frameRecord(7, codec.encode(recordOf(key, offset + 1))) : Buffer.from('no record');
+  return written === 'record' ? frameRecord(7, codec.encode(recordOf(key, offset + 1))) : Buffer.from('not a record');
 };
 
 async function decodeAll(records: readonly LoggedBytes[]) {
@@ -40,8 +40,8 @@ async function decodeAll(records: readonly LoggedBytes[]) {
   }
 }
 
-describe('the decoder of a log', () => {
-  it('yields every record, and throws for an unreadable one that is the last of its key', async () => {
+describe('the log decoder', () => {
+  it('yields every readable record, and throws for an unreadable record that is the last with its key', async () => {
     const log = fc.array(
       fc.record({
         key: fc.constantFrom('a', 'b', 'c'),
@@ -62,14 +62,14 @@ describe('the decoder of a log', () => {
         expect(seen).toEqual(list.map(({ written }, offset) => (written === 'record' ? offset + 1 : null)));
         const isLast = ({ key, partition }: (typeof list)[number], at: number) =>
           !list.slice(at + 1).some((each) => each.key === key && each.partition === partition);
-        const open = list.flatMap((each, at) => (each.written === 'unreadable' && isLast(each, at) ? [at] : []));
-        if (open.length === 0) expect(fault).toBeNull();
-        else expect(open).toContain((fault as UnreadableRecord).position.offset);
+        const unresolved = list.flatMap((each, at) => (each.written === 'unreadable' && isLast(each, at) ? [at] : []));
+        if (unresolved.length === 0) expect(fault).toBeNull();
+        else expect(unresolved).toContain((fault as UnreadableRecord).position.offset);
       }),
     );
   });
 
-  it('names partition, offset and the command that skips the record', async () => {
+  it('reports the partition, the offset and the command that skips the record', async () => {
     const { fault } = await decodeAll([{ partition: 3, offset: 17, key: Buffer.from('a'), value: Buffer.from('x') }]);
     expect(fault).toBeInstanceOf(UnreadableRecord);
     const { message } = fault as UnreadableRecord;

@@ -1,19 +1,19 @@
-// Logs of records: compacted topics in which the last record of an id applies.
+// Record logs: compacted topics in which the last record with an id applies.
 import { createRecordReader, frameRecord, type RecordCodec, type SchemaSource } from '@playline/contracts';
 
 export interface Change {
-  /** From 1 for each id. */
+  /** Starts at 1 for each id. */
   readonly revision: number;
   readonly changedAt: number;
   readonly changedBy: string;
-  /** Of the request or command. */
+  /** Id of the request or command that made the change. */
   readonly requestId: string;
 }
 
 export interface RecordKind<R extends Change> {
-  /** Lower case with hyphens; part of Redis keys and messages. */
+  /** Lower case with hyphens; used in Redis keys and log messages. */
   readonly name: string;
-  /** Without prefix. */
+  /** Topic name without prefix. */
   readonly topic: string;
   readonly codec: RecordCodec<R>;
   readonly idOf: (record: R) => string;
@@ -25,7 +25,7 @@ export interface ReceivedRecord<R> {
   readonly offset: number;
 }
 
-/** Offsets of a partition from `start` to before `end`. */
+/** Offsets of a partition, from `start` (inclusive) to `end` (exclusive). */
 export interface LogRange {
   readonly partition: number;
   readonly start: number;
@@ -33,14 +33,14 @@ export interface LogRange {
 }
 
 export interface RecordLogReader<R> {
-  /** The present range of each partition. @throws Error when the log cannot be read or does not exist */
+  /** Returns the current range of each partition. @throws Error if the log cannot be read or does not exist */
   bounds(): Promise<readonly LogRange[]>;
-  /** In order. @throws UnreadableRecord */
+  /** Reads the records in order. @throws UnreadableRecord */
   read(range: LogRange): Promise<readonly ReceivedRecord<R>[]>;
 }
 
 export interface RecordLog<R> extends RecordLogReader<R> {
-  /** Resolves when every in-sync replica has the record. @throws when that is not certain */
+  /** Resolves when every in-sync replica has stored the record. @throws unless the broker confirms the record */
   append(record: R): Promise<Omit<ReceivedRecord<R>, 'record'>>;
 }
 
@@ -52,24 +52,24 @@ export interface LoggedBytes {
 }
 
 export interface LogPosition {
-  /** Without prefix. */
+  /** Topic name without prefix. */
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
 }
 
-/** This release cannot read the record, and no later record of its key has replaced it. */
+/** This release cannot read the record, and no later record with the same key has replaced it. */
 export class UnreadableRecord extends Error {
   override readonly name = 'UnreadableRecord';
   readonly position: LogPosition;
-  /** Contains nothing of the record. */
+  /** Contains no part of the record. */
   readonly reason: string;
 
   constructor(position: LogPosition, reason: string) {
     const { topic, partition, offset } = position;
     super(
       `a record of ${topic} cannot be read: ${reason} (partition ${partition}, offset ${offset}). ` +
-        `If a newer release wrote it, run that release; else skip it with npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
+        `If a newer release wrote the record, run that release. Otherwise skip the record with npm run keys -- pass-over --topic ${topic} --partition ${partition} --offset ${offset}`,
     );
     this.position = position;
     this.reason = reason;
@@ -77,9 +77,9 @@ export class UnreadableRecord extends Error {
 }
 
 /**
- * Decodes a compacted topic. An unreadable record is an error, because it may end a key, unless a later record of its
- * key follows. The generator yields every record in order (null for a deleted or replaced one) and throws the
- * `UnreadableRecord` at the end. @param topic without prefix
+ * Decodes a compacted topic. An unreadable record is an error, because it may revoke a key, unless a later record has
+ * the same key. The generator yields every record in order (null for a deleted or unreadable record) and throws
+ * `UnreadableRecord` at the end. @param topic topic name without prefix
  */
 export function createLogDecoder<R>(
   codec: Pick<RecordCodec<R>, 'decoderOf'>,
@@ -94,7 +94,7 @@ export function createLogDecoder<R>(
       const read = value === null ? null : await readValue(value);
       if (read?.kind === 'unreadable')
         unreadable.set(name, new UnreadableRecord({ topic, partition, offset }, read.reason));
-      // Classes of the codec would not equal other records.
+      // The codec creates class instances, which would not be deeply equal to plain records.
       yield { partition, offset, record: read?.kind === 'record' ? structuredClone(read.record) : null };
     }
     const [fault] = unreadable.values();
@@ -110,13 +110,13 @@ export interface RecordLogReaderParts<R extends Change> {
 }
 
 export interface RecordLogParts<R extends Change> extends RecordLogReaderParts<R> {
-  /** Of the registered schema of the kind. */
+  /** Id of the registered schema for this record kind. */
   readonly schemaId: number;
-  /** With acks=all. */
+  /** Publishes with acks=all. */
   send(record: { key: Buffer; value: Buffer }): Promise<{ readonly partition: number; readonly offset: number }>;
 }
 
-/** Keyed by id, values in the Confluent frame. */
+/** Creates a record log: keys are record ids, values use Confluent framing. */
 export function createRecordLog<R extends Change>(parts: RecordLogParts<R>): RecordLog<R> {
   const { kind, schemaId, send } = parts;
   return {
@@ -135,7 +135,7 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
   return {
     bounds: async () => {
       const bounds = await parts.bounds();
-      // No partitions would look like a log without records.
+      // A topic without partitions would look like an empty log.
       if (bounds.length === 0) throw new Error(`the topic ${kind.topic} does not exist`);
       return bounds;
     },
@@ -146,8 +146,8 @@ export function createRecordLogReader<R extends Change>(parts: RecordLogReaderPa
         next = offset + 1;
         if (record !== null) received.push({ record, partition, offset });
       }
-      // Compaction keeps the last record, so a read that ends before it is incomplete.
-      if (next < range.end) throw new Error(`${kind.topic} was read only to ${next} of ${range.end}: try again`);
+      // Compaction retains the last record, so a read that ends earlier is incomplete.
+      if (next < range.end) throw new Error(`${kind.topic} was read only up to ${next} of ${range.end}: try again`);
       return received;
     },
   };

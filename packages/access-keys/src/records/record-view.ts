@@ -1,84 +1,84 @@
-// The view of a record kind: what processes read, derived from the log.
+// Record views: derived from the log, and read by all processes.
 import type { Change, ReceivedRecord, RecordKind } from './record-log.ts';
 
-/** The view may lack changes of the log. */
+/** The view may be missing changes from the log. */
 export class IncompleteViewFault extends Error {
   override readonly name = 'IncompleteViewFault';
 }
 
-/** The log has the change, but the view may not, until the next reader applies it. */
+/** The change is in the log, but may be missing from the view until the next sync. */
 export class ViewFault extends Error {
   override readonly name = 'ViewFault';
 }
 
-/** Another process has changed the same record; this change was not made. */
-export class Overtaken extends Error {
-  override readonly name = 'Overtaken';
+/** Another process has changed the same record, so this change was not applied. */
+export class ConcurrentChange extends Error {
+  override readonly name = 'ConcurrentChange';
 }
 
-/** The log ends before the offset that the view has applied: it was probably lost. */
+/** The log ends before the view's applied offset, probably because data was lost. */
 export class LogLost extends Error {
   override readonly name = 'LogLost';
 }
 
 export interface ViewStatus {
-  /** Names the present run of the store: from its start or promotion to the next. */
+  /** Identifies the current run of the store, which lasts until the next restart or failover. */
   readonly run: string;
-  /** The last run in which the view was complete; null when it never was. */
+  /** The last run in which the view was complete, or null. */
   readonly completeIn: string | null;
-  /** Applied offset by partition. */
+  /** Applied offset per partition. */
   readonly offsets: ReadonlyMap<number, number>;
 }
 
-/** Moves an applied offset forward. */
+/** Advances an applied offset. */
 export interface OffsetMove {
   readonly partition: number;
-  /** The expected offset; null: none yet. Otherwise the offset is not moved. */
+  /** The expected current offset; null if none exists yet. On a mismatch the offset does not change. */
   readonly from: number | null;
   readonly to: number;
 }
 
-/** Applied in one step. */
+/** Applied atomically. */
 export interface ViewUpdate<R> {
   readonly changes: readonly ReceivedRecord<R>[];
   readonly moves: readonly OffsetMove[];
-  /** The run in which the view is then complete; null keeps the mark. */
+  /** Marks the view as complete in this run; null leaves the marker unchanged. */
   readonly completeIn: string | null;
 }
 
 export interface RecordPage<R> {
-  /** A unique name of this state of the records. */
+  /** Identifies this state of the records. */
   readonly version: string;
-  /** False: only the records that have changed since the requested version. */
+  /** False if the page contains only changes since the requested version. */
   readonly isWhole: boolean;
   readonly records: readonly R[];
 }
 
-/** Of two records of an id the higher revision applies, then the higher offset. So records can be applied repeatedly and late. */
+/** The record with the higher revision applies, then the higher offset. Applying a record late or twice is safe. */
 export interface RecordView<R extends Change> {
   readonly kind: RecordKind<R>;
   status(): Promise<ViewStatus>;
   /**
-   * Changes since a version; all records for null or an old version.
-   * @throws IncompleteViewFault when the view never had all records, or may have lost some
+   * Returns the changes since a version, or all records for null or an outdated version.
+   * @throws IncompleteViewFault if the view is or may be missing records
    */
   readSince(version: string | null): Promise<RecordPage<R>>;
-  /** @throws Error, without effect, when `completeIn` is a past run */
+  /** @throws Error without changing anything if `completeIn` is not the current run */
   update(update: ViewUpdate<R>): Promise<void>;
-  /** Everything in the view, complete or not. */
+  /** Returns everything in the view, even if the view is incomplete. */
   held(): Promise<readonly ReceivedRecord<R>[]>;
-  /** An update from the whole log: removes the given records unless they have changed, and sets every offset. */
+  /** Applies an update from the whole log: removes `removed` unless they have changed, and sets every offset. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
-  /** Runs `work` exclusively across processes. @throws when the view cannot answer */
+  /** Runs `work` under a lock that all processes share. @throws if the view does not respond */
   exclusive<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Whether a record replaces another one of its id. */
+/** Returns whether a record supersedes the current record with the same id. */
 export function isLater<R extends Change>(
   received: ReceivedRecord<R>,
-  present: ReceivedRecord<R> | undefined,
+  current: ReceivedRecord<R> | undefined,
 ): boolean {
-  if (present === undefined) return true;
-  const revisions = received.record.revision - present.record.revision;
-  return revisions > 0 || (revisions === 0 && received.offset > present.offset);
+  if (current === undefined) return true;
+  const revisions = received.record.revision - current.record.revision;
+  return revisions > 0 || (revisions === 0 && received.offset > current.offset);
 }

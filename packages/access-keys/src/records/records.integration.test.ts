@@ -8,7 +8,7 @@ import { openRedisRecords, type RedisRecordView } from '../redis/index.ts';
 import { createMemoryRecordLog, createMemoryRecords } from '../test/memory-records.ts';
 import { openRecordCopy } from './record-copy.ts';
 import { createRecordStore } from './record-store.ts';
-import { IncompleteViewFault, LogLost, Overtaken, type RecordView, ViewFault } from './record-view.ts';
+import { ConcurrentChange, IncompleteViewFault, LogLost, type RecordView, ViewFault } from './record-view.ts';
 import { rebuildRecords, syncFromLog } from './sync-from-log.ts';
 
 type R = RateLimitKeyRecord;
@@ -27,10 +27,10 @@ afterAll(async () => {
   redis.disconnect();
 });
 
-/** A view, and events of its store. */
+/** A view whose store can be restarted and emptied. */
 interface World {
   readonly view: RecordView<R>;
-  /** Restarts the store with its data. */
+  /** Restarts the store without losing data. */
   restart(): Promise<void>;
   empty(): Promise<void>;
 }
@@ -40,7 +40,7 @@ async function openRedisWorld(): Promise<World> {
   const view = await openRedisRecords(kind, { url: testStores().redis, namespace });
   opened.push(view);
   const restart = async () =>
-    void (await redis.set(`${namespace}access:rate-limit-keys:complete`, 'the run before', 'XX'));
+    void (await redis.set(`${namespace}access:rate-limit-keys:complete`, 'the previous run', 'XX'));
   return { view, restart, empty: () => empty(namespace) };
 }
 
@@ -61,7 +61,7 @@ const contentOf = (keyId: string, calls = 1) => ({
   last4: 'wxyz',
   createdAt: 1,
 });
-/** A view whose process dies before it reaches the store. */
+/** Simulates a process that crashes before it updates the store. */
 const dying = (view: RecordView<R>): RecordView<R> => ({ ...view, update: () => Promise.reject(new Error('killed')) });
 
 describe.each([
@@ -77,7 +77,7 @@ describe.each([
     return { ...world, log, pair, store, put };
   }
 
-  it('are in the log before the view, with who changed them and a revision', async () => {
+  it('are written to the log before the view, with author and revision', async () => {
     const { view, log, pair } = await setUp();
     const seen: number[] = [];
     const watched = {
@@ -98,7 +98,7 @@ describe.each([
     expect(await store.readAll()).toEqual([log.appended[1]]);
   });
 
-  it('are not changed or logged when the change is refused', async () => {
+  it('are neither changed nor logged if the change is rejected', async () => {
     const { log, store, put } = await setUp();
     await put('a');
     const refused = store.change(() => {
@@ -109,7 +109,7 @@ describe.each([
     expect(log.appended).toHaveLength(1);
   });
 
-  it('are changed one at a time', async () => {
+  it('are changed one at a time by concurrent callers', async () => {
     const { store, put, log } = await setUp();
     await put('a', 0);
     const raise = () => store.change(([record]) => contentOf('a', (record?.calls ?? 0) + 1));
@@ -117,7 +117,7 @@ describe.each([
     expect(log.appended.at(-1)).toMatchObject({ calls: 5, revision: 6 });
   });
 
-  it('keep the first of two changes, and report the other, when a turn ended too early', async () => {
+  it('keep the first of two changes and reject the second if a lock expires early', async () => {
     const { view, log, pair, store, put } = await setUp();
     await put('a', 1);
     const rival = createRecordStore({ ...pair, view: { ...view, exclusive: (work) => work() } }, author);
@@ -129,8 +129,8 @@ describe.each([
         return log.append(record);
       },
     };
-    const overtaken = createRecordStore({ view, log: late }, author).change(() => contentOf('a', 9));
-    await expect(overtaken).rejects.toThrow(Overtaken);
+    const rejected = createRecordStore({ view, log: late }, author).change(() => contentOf('a', 9));
+    await expect(rejected).rejects.toThrow(ConcurrentChange);
     const latest = [{ calls: 3, revokedAt: 7, revision: 4 }];
     expect(await store.readAll()).toMatchObject(latest);
     expect(log.appended.at(-1)).toMatchObject(latest[0]!);
@@ -139,14 +139,14 @@ describe.each([
     expect(await store.readAll()).toHaveLength(2);
   });
 
-  it('cannot be read before the log was applied, also when there are none', async () => {
+  it('cannot be read before the log is applied, even if the log is empty', async () => {
     const { view, pair } = await setUp();
     await expect(view.readSince(null)).rejects.toThrow(IncompleteViewFault);
     expect(await syncFromLog(pair)).toBe(0);
     expect((await view.readSince(null)).records).toEqual([]);
   });
 
-  it('get a change that died between log and view at the next sync', async () => {
+  it('include a change that reached only the log after the next sync', async () => {
     const { view, pair, put, store } = await setUp();
     await put('a', 1);
     const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
@@ -159,7 +159,7 @@ describe.each([
     expect(await store.readAll()).toHaveLength(2);
   });
 
-  it('cannot be read after the store was restarted or emptied, until the next sync', async () => {
+  it('cannot be read after the store is restarted or emptied until the next sync', async () => {
     const { view, pair, put, ...world } = await setUp();
     await put('a');
     for (const lose of [world.restart, world.empty]) {
@@ -170,7 +170,7 @@ describe.each([
     }
   });
 
-  it('are read again when the store is emptied during a change', async () => {
+  it('are restored by the next sync if the store is emptied during a change', async () => {
     const { view, pair, put, log, ...world } = await setUp();
     await put('a');
     const emptied = {
@@ -186,13 +186,13 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(2);
   });
 
-  it('are not applied under a past run of the store', async () => {
+  it('are not applied if the store was restarted since the read', async () => {
     const { view } = await setUp();
-    await expect(view.update({ changes: [], moves: [], completeIn: 'the run before' })).rejects.toThrow('restarted');
+    await expect(view.update({ changes: [], moves: [], completeIn: 'the previous run' })).rejects.toThrow('restarted');
     expect((await view.status()).completeIn).toBeNull();
   });
 
-  it('keep the later revision in any order of application', async () => {
+  it('keep the highest revision regardless of the order in which changes are applied', async () => {
     const { view, put, log, pair } = await setUp();
     for (const calls of [1, 2, 3]) await put('a', calls);
     const changes = log.appended.map((record, offset) => ({ record, partition: 0, offset }));
@@ -202,20 +202,20 @@ describe.each([
     expect((await view.readSince(null)).records).toMatchObject([{ calls: 3 }]);
   });
 
-  it('equal the log after a rebuild', async () => {
+  it('match the log after a rebuild', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
-    const stranger = { ...log.appended[0]!, keyId: 'stranger' };
+    const unlogged = { ...log.appended[0]!, keyId: 'unlogged' };
     const newer = { ...log.appended[0]!, revision: 9 };
-    const strangers = [stranger, newer].map((record) => ({ record, partition: 0, offset: 7 }));
-    await view.update({ changes: strangers, moves: [{ partition: 0, from: 1, to: 9 }], completeIn: null });
+    const extra = [unlogged, newer].map((record) => ({ record, partition: 0, offset: 7 }));
+    await view.update({ changes: extra, moves: [{ partition: 0, from: 1, to: 9 }], completeIn: null });
     await expect(syncFromLog(pair)).rejects.toThrow(LogLost);
     expect(await rebuildRecords(pair)).toEqual({ records: log.appended, removed: 2 });
     expect((await view.readSince(null)).records).toEqual(log.appended);
     expect(await syncFromLog(pair)).toBeNull();
   });
 
-  it('are unchanged by a rebuild from an empty log', async () => {
+  it('are not changed by a rebuild from an empty log', async () => {
     const { view, pair, put, log } = await setUp();
     await put('a');
     log.appended.length = 0;
@@ -223,7 +223,7 @@ describe.each([
     expect((await view.readSince(null)).records).toHaveLength(1);
   });
 
-  it('stay readable when the log has lost everything, and cannot be changed', async () => {
+  it('stay readable but cannot be changed if the log has lost all data', async () => {
     const { view, pair, put, log, ...world } = await setUp();
     await put('a');
     log.appended.length = 0;
@@ -233,9 +233,9 @@ describe.each([
     await expect(put('b')).rejects.toThrow(LogLost);
   });
 
-  it('are in a copy as in the log after each refresh, in any order of changes and losses', async () => {
+  it('match the log in every refreshed copy, for any sequence of changes and data loss', async () => {
     const act = fc.record({
-      name: fc.constantFrom('put', 'die', 'restart', 'empty', 'rebuild', 'refresh'),
+      name: fc.constantFrom('put', 'crash', 'restart', 'empty', 'rebuild', 'refresh'),
       keyId: fc.constantFrom('a', 'b', 'c'),
     });
     await fc.assert(
@@ -250,7 +250,7 @@ describe.each([
         const killed = createRecordStore({ ...pair, view: { ...view, update: dying(view).update } }, author);
         for (const [at, { name, keyId }] of acts.entries()) {
           if (name === 'put') await put(keyId, at);
-          if (name === 'die') await killed.change(() => contentOf(keyId, at)).catch(() => {});
+          if (name === 'crash') await killed.change(() => contentOf(keyId, at)).catch(() => {});
           if (name === 'restart') await world.restart();
           if (name === 'empty') await world.empty();
           if (name === 'rebuild') await rebuildRecords(pair);
@@ -268,7 +268,7 @@ describe.each([
   });
 });
 
-describe('a read of records in Redis', () => {
+describe('reading records from Redis', () => {
   async function setUp() {
     const { view } = await openRedisWorld();
     const pair = { view, log: createMemoryRecordLog<R>() };
@@ -276,7 +276,7 @@ describe('a read of records in Redis', () => {
     return { view, pair, put: (keyId: string) => createRecordStore(pair, author).change(() => contentOf(keyId)) };
   }
 
-  it('returns only changes since a version', async () => {
+  it('returns only the changes since a version', async () => {
     const { view, put } = await setUp();
     for (const keyId of ['a', 'b', 'c']) await put(keyId);
     const { version, isWhole } = await view.readSince(null);
@@ -288,7 +288,7 @@ describe('a read of records in Redis', () => {
     expect((await view.readSince(page.version)).records).toEqual([]);
   });
 
-  it('returns everything when more changes were missed than are kept, and after a rebuild', async () => {
+  it('returns all records after a rebuild, or if more changes were missed than are retained', async () => {
     const { view, pair, put } = await setUp();
     const first = await put('a');
     const { version } = await view.readSince(null);

@@ -1,7 +1,7 @@
 import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
-/** How long a record of a dead command may be missing. Each comparison is a request to the brokers. */
+/** How long a record from a crashed command may be missing. Each comparison costs a request to the brokers. */
 export const COMPARE_EVERY_MS = 15_000;
 
 export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
@@ -10,17 +10,17 @@ export interface RecordPair<R extends Change, L extends RecordLogReader<R> = Rec
 }
 
 /**
- * Applies the records after the view's offsets: of dead commands, and those that a restarted Redis has lost.
- * @returns the number of applied records; null when nothing was missing
- * @throws LogLost when the log ends before the view's offset
+ * Applies all records after the view's offsets, such as records from crashed commands or records that Redis has lost.
+ * @returns the number of applied records; null if nothing was missing
+ * @throws LogLost if the log ends before the view's offset
  */
 export async function syncFromLog<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   if ((await findMissing({ view, log })) === null) return null;
-  return view.exclusive(() => syncInTurn({ view, log }));
+  return view.exclusive(() => syncExclusively({ view, log }));
 }
 
-/** `syncFromLog` for a caller that runs exclusively. */
-export async function syncInTurn<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
+/** `syncFromLog` for callers that already hold the view's lock. */
+export async function syncExclusively<R extends Change>({ view, log }: RecordPair<R>): Promise<number | null> {
   const missing = await findMissing({ view, log });
   if (missing === null) return null;
   const changes: ReceivedRecord<R>[] = [];
@@ -37,31 +37,32 @@ interface Missing {
 
 async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Promise<Missing | null> {
   const { run, completeIn, offsets } = await view.status();
-  const behind: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
+  const outdated: { readonly range: LogRange; readonly move: OffsetMove }[] = [];
   const bounds = await log.bounds();
   for (const { partition, start, end } of bounds) {
     const from = offsets.get(partition) ?? null;
     if (from !== null && from > end) {
-      // A log without records cannot restore anything. The view stays in use, and changes are refused.
+      // An empty log cannot restore anything. The view stays readable, and all changes are rejected.
       if (completeIn !== null && bounds.every((each) => each.start === each.end))
         await view.update({ changes: [], moves: [], completeIn: run });
       throw new LogLost(
-        `the log ends at offset ${end} of partition ${partition}, but was already read to ${from}: nothing was changed`,
+        `partition ${partition} ends at offset ${end}, but was already read up to ${from}: nothing was changed`,
       );
     }
     if (from === end) continue;
-    behind.push({
+    outdated.push({
       range: { partition, start: Math.max(from ?? start, start), end },
       move: { partition, from, to: end },
     });
   }
-  if (behind.length === 0 && completeIn === run) return null;
-  return { run, ranges: behind.map(({ range }) => range), moves: behind.map(({ move }) => move) };
+  if (outdated.length === 0 && completeIn === run) return null;
+  return { run, ranges: outdated.map(({ range }) => range), moves: outdated.map(({ move }) => move) };
 }
 
 /**
- * Makes the view equal to the log. Safe at any time. @returns the last record of each id, and how many the log lacked
- * @throws LogLost, without effect, when the log is empty and the view is not
+ * Makes the view equal to the log. Safe at any time.
+ * @returns the last record of each id, and the number of view records that were not in the log
+ * @throws LogLost without changing anything if the log is empty and the view is not
  */
 export function rebuildRecords<R extends Change>({
   view,
@@ -70,7 +71,7 @@ export function rebuildRecords<R extends Change>({
   const { kind } = view;
   return view.exclusive(async () => {
     const { run } = await view.status();
-    // Read before the log: every change is in the log first, so a record that it lacks never existed.
+    // Read the view before the log: changes reach the log first, so a record that is missing there was never written.
     const held = await view.held();
     const bounds = await log.bounds();
     const logged = new Map<string, ReceivedRecord<R>>();
@@ -80,13 +81,11 @@ export function rebuildRecords<R extends Change>({
         if (isLater(received, logged.get(id))) logged.set(id, received);
       }
     if (logged.size === 0 && held.length > 0)
-      throw new LogLost(
-        `the log of ${kind.name} is empty, but the view has ${held.length} of them: nothing was changed`,
-      );
+      throw new LogLost(`the ${kind.name} log is empty, but the view has ${held.length} records: nothing was changed`);
     const changes = [...logged.values()];
     const removed = held.filter((received) => {
-      const known = logged.get(kind.idOf(received.record));
-      return known === undefined || isLater(received, known);
+      const latest = logged.get(kind.idOf(received.record));
+      return latest === undefined || isLater(received, latest);
     });
     const moves = bounds.map(({ partition, end }) => ({ partition, from: null, to: end }));
     await view.restore({ changes, removed, moves, completeIn: run });

@@ -1,14 +1,14 @@
 import { openRedis, type RedisAdapterOptions, type RedisConnection } from '@playline/stores/redis';
 
 export interface RedisAccessOptions extends RedisAdapterOptions {
-  /** Shared by everything that is opened with it. Default: a separate connection. */
+  /** Connection to share. Default: a separate connection. */
   sharing?: RedisSharing;
 }
 
-/** Redis on the same network connects in a millisecond. */
+/** Connecting to Redis on the same network takes a millisecond. */
 const LIMITS = { connectMaxMs: 1000, silenceMaxMs: 2000, enableAutoPipelining: true };
 
-/** One connection for several views. It is opened with the first and closed with the last. */
+/** One connection for several views. The first view opens the connection and the last view closes it. */
 export class RedisSharing {
   #connection: Promise<RedisConnection> | null = null;
   #users = 0;
@@ -32,7 +32,7 @@ export class RedisSharing {
   }
 }
 
-/** Commands fail immediately while Redis is down. Waits at most a second for Redis. */
+/** Waits up to a second for Redis. Commands fail immediately while Redis is down. */
 export function openConnection(options: RedisAccessOptions): Promise<RedisConnection> {
   const { sharing } = options;
   return sharing === undefined ? connect(options) : sharing.join(() => connect(options));

@@ -1,4 +1,4 @@
-// Records of one kind in Redis; infra/redis/README.md lists the keys.
+// Record views in Redis; infra/redis/README.md lists the keys.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { PRESENT_RUN_LUA, type Redis } from '@playline/stores/redis';
@@ -11,7 +11,7 @@ export interface RedisRecordView<R extends Change> extends RecordView<R> {
   close(): Promise<void>;
 }
 
-/** Waits a second for Redis, then opens without it. */
+/** Waits up to a second for Redis, and opens even if Redis is down. */
 export async function openRedisRecords<R extends Change>(
   kind: RecordKind<R>,
   options: RedisAccessOptions,
@@ -24,19 +24,19 @@ const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/** A process that missed more changes reads all records. */
+/** A process that has missed more changes reads all records. */
 const CHANGES_KEPT = 1000;
-/** Keeps a step of a scan below two milliseconds of Redis's time. */
+/** Limits each scan step to two milliseconds of Redis time. */
 const RECORDS_PER_SCAN = 500;
 
-/** KEYS: mark of completeness, offsets. Replies the present run, the run of the mark or nil, the offsets. */
+/** KEYS: completeness marker, offsets. Returns the current run, the run in the marker or nil, and the offsets. */
 const STATUS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: mark of completeness, changes, records. ARGV: known version, or ''. Replies nothing when the records are
- * incomplete; else the version and the changed records (nil for names of states); only the version when the known one
- * is not in the list.
+ * KEYS: completeness marker, changes, records. ARGV: known version, or ''. Returns nothing if the records are
+ * incomplete. Otherwise returns the version and the changed records (nil for version entries), or only the version if
+ * the known version is no longer in the list.
  */
 const READ = `${PRESENT_RUN}
 local version = redis.call('LINDEX', KEYS[2], -1)
@@ -47,26 +47,27 @@ if not at then return {version} end
 return {version, redis.call('HMGET', KEYS[3], unpack(redis.call('LRANGE', KEYS[2], at + 1, -2)))}`;
 
 /**
- * KEYS: records, offsets, changes, mark of completeness. ARGV: JSON of the update. Replies 0, without effect, when its
- * run is past. An offset is moved only from its expected value, else the view stays incomplete and is synced again.
+ * KEYS: records, offsets, changes, completeness marker. ARGV: update as JSON. Returns 0 and changes nothing if the
+ * update's run has ended. An offset advances only from its expected value; otherwise the view stays incomplete until
+ * the next sync.
  */
 const UPDATE = `${PRESENT_RUN}
-local given = cjson.decode(ARGV[1])
-if given.run ~= '' and given.run ~= run then return 0 end
-local function present(id)
+local update = cjson.decode(ARGV[1])
+if update.run ~= '' and update.run ~= run then return 0 end
+local function current(id)
   local text = redis.call('HGET', KEYS[1], id)
   if not text then return -1, -1 end
   local revision, offset = string.match(text, '^(%d+) %d+ (%d+) ')
   return tonumber(revision), tonumber(offset)
 end
-for _, gone in ipairs(given.removed) do
-  local revision, offset = present(gone.id)
-  if revision == gone.revision and offset == gone.offset then redis.call('HDEL', KEYS[1], gone.id) end
+for _, removed in ipairs(update.removed) do
+  local revision, offset = current(removed.id)
+  if revision == removed.revision and offset == removed.offset then redis.call('HDEL', KEYS[1], removed.id) end
 end
-if given.isRestored then redis.call('DEL', KEYS[2], KEYS[3]) end
+if update.isRestored then redis.call('DEL', KEYS[2], KEYS[3]) end
 local isChanged = redis.call('EXISTS', KEYS[3]) == 0
-for _, change in ipairs(given.changes) do
-  local revision, offset = present(change.id)
+for _, change in ipairs(update.changes) do
+  local revision, offset = current(change.id)
   if change.revision > revision or (change.revision == revision and change.offset > offset) then
     redis.call('HSET', KEYS[1], change.id, change.text)
     redis.call('RPUSH', KEYS[3], change.id)
@@ -74,16 +75,16 @@ for _, change in ipairs(given.changes) do
   end
 end
 if isChanged then
-  redis.call('RPUSH', KEYS[3], given.version)
+  redis.call('RPUSH', KEYS[3], update.version)
   redis.call('LTRIM', KEYS[3], -${CHANGES_KEPT}, -1)
 end
 local isWhole = true
-for _, move in ipairs(given.moves) do
+for _, move in ipairs(update.moves) do
   local offset = redis.call('HGET', KEYS[2], move.partition) or ''
-  if given.isRestored or offset == move.from then redis.call('HSET', KEYS[2], move.partition, move.to)
+  if update.isRestored or offset == move.from then redis.call('HSET', KEYS[2], move.partition, move.to)
   else isWhole = false end
 end
-if given.run ~= '' and isWhole then redis.call('SET', KEYS[4], run) end
+if update.run ~= '' and isWhole then redis.call('SET', KEYS[4], run) end
 return 1`;
 
 function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, namespace: string): RecordView<R> {
@@ -93,11 +94,11 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     offsets: `${records}:places`,
     changes: `${records}:changes`,
     complete: `${records}:complete`,
-    turn: `${records}:turn`,
+    lock: `${records}:turn`,
   };
   const put = async (update: ViewUpdate<R> & { removed?: readonly ReceivedRecord<R>[] }) => {
     const { changes, moves, completeIn, removed } = update;
-    const given = {
+    const argument = {
       version: randomUUID(),
       run: completeIn ?? '',
       isRestored: removed !== undefined,
@@ -110,7 +111,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
       })),
     };
     const keys = [names.records, names.offsets, names.changes, names.complete];
-    if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(given)])) !== 1)
+    if ((await redis.call('EVAL', [UPDATE, keys.length, ...keys, JSON.stringify(argument)])) !== 1)
       throw new Error('Redis was restarted during the update');
   };
   return {
@@ -127,7 +128,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     update: put,
     restore: put,
     held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
-    exclusive: (work) => runInTurn(redis, names.turn, work),
+    exclusive: (work) => runLocked(redis, names.lock, work),
   };
 }
 
@@ -140,7 +141,7 @@ function createReadSince<R extends Change>(
     const reply = await redis.eval(READ, 3, names.complete, names.changes, names.records, known ?? '');
     const [version, texts] = reply as [string?, (string | null)[]?];
     if (version === undefined)
-      throw new IncompleteViewFault(`Redis has lost ${kind.name}, or recent changes of them, or never had them`);
+      throw new IncompleteViewFault(`the ${kind.name} in Redis are incomplete: wait for the next sync from the log`);
     const records = texts?.flatMap((text) => (text === null ? [] : [fromText<R>(text).record])) ?? null;
     return { version, records };
   };
@@ -159,7 +160,7 @@ function createReadSince<R extends Change>(
     if (page.records !== null) return { version: page.version, isWhole: false, records: page.records };
     for (;;) {
       const records = await readAll();
-      // A scan may miss changes during it.
+      // The scan may miss concurrent changes, so read the changes since its start.
       page = await readChanges(page.version);
       for (const record of page.records ?? []) records.set(kind.idOf(record), record);
       if (page.records !== null) return { version: page.version, isWhole: true, records: [...records.values()] };
@@ -169,7 +170,7 @@ function createReadSince<R extends Change>(
 
 const orderOf = <R extends Change>({ record, offset }: ReceivedRecord<R>) => ({ revision: record.revision, offset });
 
-/** `revision partition offset JSON`: a script orders records without parsing them. */
+/** Format: `revision partition offset JSON`, so that scripts can compare records without parsing JSON. */
 const toText = <R extends Change>({ record, partition, offset }: ReceivedRecord<R>): string =>
   `${record.revision} ${partition} ${offset} ${JSON.stringify(record)}`;
 
@@ -178,28 +179,28 @@ function fromText<R>(text: string): ReceivedRecord<R> {
   return { record: JSON.parse(json) as R, partition: Number(partition), offset: Number(offset) };
 }
 
-/** Others wait this long when the process of a turn dies. */
-const TURN_MS = 5_000;
-/** Several attempts before a turn would end. */
-const PROLONG_MS = 1_500;
+/** Other processes wait this long if the process that holds the lock crashes. */
+const LOCK_MS = 5_000;
+/** Leaves time for several attempts before the lock expires. */
+const RENEW_MS = 1_500;
 const POLL_MS = 25;
 
-/** KEYS: the turn. ARGV: the expected owner, its duration in ms; 0 ends it. */
-const KEEP_TURN = `
+/** KEYS: lock. ARGV: expected owner, new lifetime in milliseconds; 0 releases the lock. */
+const RENEW_LOCK = `
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
 
-/** @throws what the work throws, or Redis' error */
-async function runInTurn<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {
-  const me = randomUUID();
-  while ((await redis.set(key, me, 'PX', TURN_MS, 'NX')) === null) await delay(POLL_MS);
-  const keep = (forMs: number) => redis.eval(KEEP_TURN, 1, key, me, forMs);
-  // A turn that is not prolonged ends. The process then notices other changes in the log before its own.
-  const timer = setInterval(() => void keep(TURN_MS).catch(() => {}), PROLONG_MS);
+/** Runs `work` while holding the lock. @throws any error of `work`, or Redis' error */
+async function runLocked<T>(redis: Redis, key: string, work: () => Promise<T>): Promise<T> {
+  const owner = randomUUID();
+  while ((await redis.set(key, owner, 'PX', LOCK_MS, 'NX')) === null) await delay(POLL_MS);
+  const renew = (forMs: number) => redis.eval(RENEW_LOCK, 1, key, owner, forMs);
+  // If the lock expires, this process still detects concurrent changes that precede its own change in the log.
+  const timer = setInterval(() => void renew(LOCK_MS).catch(() => {}), RENEW_MS);
   try {
     return await work();
   } finally {
     clearInterval(timer);
-    await keep(0).catch(() => {});
+    await renew(0).catch(() => {});
   }
 }

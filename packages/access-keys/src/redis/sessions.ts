@@ -1,4 +1,4 @@
-// Sessions and one-time texts in Redis; infra/redis/README.md lists the keys.
+// Sessions and one-time tokens in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
 import { createToken, hashToken, type OneTimeTexts } from '../accounts/one-time-texts.ts';
 import {
@@ -11,8 +11,8 @@ import {
 } from '../accounts/sessions.ts';
 import { openConnection, type RedisAccessOptions } from './connection.ts';
 
-// Scripts that keep a session and the list of its account consistent. KEYS: session, list.
-/** ARGV: prefix of sessions, id, record, seenAt, signedInAt, milliseconds to its end. Removes expired sessions from the list. */
+// Scripts that keep a session and its account's session list consistent. KEYS: session, list.
+/** ARGV: key prefix, id, record, seenAt, signedInAt, lifetime in ms. Also removes expired sessions from the list. */
 const CREATE_SESSION = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   if redis.call('EXISTS', ARGV[1] .. id) == 0 then redis.call('SREM', KEYS[2], id) end
@@ -23,7 +23,7 @@ redis.call('SADD', KEYS[2], ARGV[2])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[6]) then redis.call('PEXPIRE', KEYS[2], ARGV[6]) end
 return 1`;
 
-/** ARGV: name of a time, the time, milliseconds to the session's end. No effect on an ended session. */
+/** ARGV: field, timestamp, remaining lifetime in ms. Has no effect on an ended session. */
 const CHANGE_SESSION = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
@@ -36,7 +36,7 @@ const END_SESSION = `
 redis.call('SREM', KEYS[2], ARGV[1])
 return redis.call('DEL', KEYS[1])`;
 
-/** KEYS: list of the account. ARGV: prefix of sessions, id of the session to keep, or ''. */
+/** KEYS: the account's session list. ARGV: key prefix, id of the session to keep, or ''. */
 const END_SESSIONS = `
 for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
   if id ~= ARGV[2] then
@@ -46,8 +46,8 @@ for _, id in ipairs(redis.call('SMEMBERS', KEYS[1])) do
 end
 return 1`;
 
-/** A text is stored as `endsAt value`. After its end by the process's clock it is missing. KEYS: text. ARGV: now. */
-const VALID_TEXT = `
+/** Tokens are stored as `endsAt value` and expire by the process's clock. KEYS: token. ARGV: now. */
+const VALID_TOKEN = `
 local function valid(now)
   local text = redis.call('GET', KEYS[1])
   if not text then return nil end
@@ -57,22 +57,22 @@ local function valid(now)
 end
 `;
 
-const READ_TEXT = `${VALID_TEXT}
+const READ_TOKEN = `${VALID_TOKEN}
 return (valid(ARGV[1]))`;
 
-const TAKE_TEXT = `${VALID_TEXT}
+const TAKE_TOKEN = `${VALID_TOKEN}
 local value = valid(ARGV[1])
 redis.call('DEL', KEYS[1])
 return value`;
 
-/** ARGV: now, end, milliseconds to it. Replies 1 to the first caller. */
-const SPEND_TEXT = `${VALID_TEXT}
+/** ARGV: now, expiry time, lifetime in ms. Returns 1 to the first caller. */
+const SPEND_TOKEN = `${VALID_TOKEN}
 if valid(ARGV[1]) then return 0 end
 redis.call('SET', KEYS[1], ARGV[2] .. ' ', 'PX', ARGV[3])
 return 1`;
 
-/** ARGV: now, end of a new window, its milliseconds. Replies the count. */
-const COUNT_ATTEMPT = `${VALID_TEXT}
+/** ARGV: now, end of a new window, window length in ms. Returns the count. */
+const COUNT_ATTEMPT = `${VALID_TOKEN}
 local count, ends = valid(ARGV[1])
 if not count then
   redis.call('SET', KEYS[1], ARGV[2] .. ' 1', 'PX', ARGV[3])
@@ -87,13 +87,13 @@ interface RedisLocation {
   readonly wallClockMs: () => number;
 }
 
-/** What Redis loses has ended. Waits a second for Redis, then opens without it, and every call throws. */
+/** Sessions that Redis loses have ended. Waits up to a second for Redis. While Redis is down, every call throws. */
 export async function openRedisSessions(
   options: RedisAccessOptions & { readonly wallClockMs?: () => number },
 ): Promise<SessionStores> {
   const { redis, ready, close } = await openConnection(options);
   const location = { redis, namespace: options.namespace ?? '', wallClockMs: options.wallClockMs ?? Date.now };
-  return { sessions: createSessions(location), oneTimeTexts: createTexts(location), ready, close };
+  return { sessions: createSessions(location), oneTimeTexts: createTokens(location), ready, close };
 }
 
 function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessions {
@@ -106,12 +106,12 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
     return endOfSession(found) > wallClockMs() ? found : null;
   };
   const lifetimeOf = (record: SessionRecord) => Math.max(1, endOfSession(record) - wallClockMs());
-  // One time only, so that concurrent requests do not undo each other.
+  // Writes a single field, so that concurrent requests do not overwrite each other's changes.
   const change = async (found: SessionRecord, name: 'seenAt' | 'signedInAt') => {
     const changed = { ...found, [name]: wallClockMs() };
     const keys = [start + found.id, listOf(found.accountId)];
-    const given = [name, changed[name]!, lifetimeOf(changed)];
-    const reply = await redis.call('EVAL', [CHANGE_SESSION, 2, ...keys, ...given]);
+    const values = [name, changed[name]!, lifetimeOf(changed)];
+    const reply = await redis.call('EVAL', [CHANGE_SESSION, 2, ...keys, ...values]);
     return reply === 1 ? changed : null;
   };
   return {
@@ -120,8 +120,8 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
       const session = toSession(hashToken(text), wanted, wallClockMs());
       const keys = [start + session.id, listOf(session.accountId)];
       const times = [session.seenAt, session.signedInAt, lifetimeOf(session)];
-      const given = [start, session.id, JSON.stringify(session), ...times];
-      await redis.call('EVAL', [CREATE_SESSION, 2, ...keys, ...given]);
+      const values = [start, session.id, JSON.stringify(session), ...times];
+      await redis.call('EVAL', [CREATE_SESSION, 2, ...keys, ...values]);
       return { text, session };
     },
     find: async (text) => {
@@ -148,11 +148,11 @@ function createSessions({ redis, namespace, wallClockMs }: RedisLocation): Sessi
   };
 }
 
-function createTexts({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTexts {
+function createTokens({ redis, namespace, wallClockMs }: RedisLocation): OneTimeTexts {
   const start = `${namespace}access:one-time:`;
   const nameOf = (purpose: string, text: string) => `${start}${purpose}:${hashToken(text)}`;
   const attemptsOf = (name: string) => `${start}attempts:${hashToken(name)}`;
-  /** Now, the end, and the lifetime in milliseconds. */
+  /** Returns the current time, the expiry time and the lifetime in milliseconds. */
   const timesOf = (lifetimeS: number) => {
     const nowAt = wallClockMs();
     return [nowAt, nowAt + lifetimeS * 1000, lifetimeS * 1000];
@@ -165,16 +165,16 @@ function createTexts({ redis, namespace, wallClockMs }: RedisLocation): OneTimeT
       return text;
     },
     read: async ({ purpose, text }) => {
-      const reply = await redis.eval(READ_TEXT, 1, nameOf(purpose, text), wallClockMs());
+      const reply = await redis.eval(READ_TOKEN, 1, nameOf(purpose, text), wallClockMs());
       return reply as string | null;
     },
     take: async ({ purpose, text }) => {
-      const reply = await redis.eval(TAKE_TEXT, 1, nameOf(purpose, text), wallClockMs());
+      const reply = await redis.eval(TAKE_TOKEN, 1, nameOf(purpose, text), wallClockMs());
       return reply as string | null;
     },
     spend: async ({ purpose, text, lifetimeS }) => {
       const name = nameOf(`spent:${purpose}`, text);
-      return (await redis.call('EVAL', [SPEND_TEXT, 1, name, ...timesOf(lifetimeS)])) === 1;
+      return (await redis.call('EVAL', [SPEND_TOKEN, 1, name, ...timesOf(lifetimeS)])) === 1;
     },
     countAttempt: async ({ name, windowS }) =>
       Number(await redis.call('EVAL', [COUNT_ATTEMPT, 1, attemptsOf(name), ...timesOf(windowS)])),

@@ -1,4 +1,4 @@
-// Counts of key use in Redis; infra/redis/README.md lists the keys.
+// Key usage counts in Redis; infra/redis/README.md lists the keys.
 import type { Redis } from '@playline/stores/redis';
 import {
   HOUR_MINUTES,
@@ -15,40 +15,40 @@ import { openConnection, type RedisAccessOptions } from './connection.ts';
 
 export type RedisKeyUsage = Awaited<ReturnType<typeof openRedisKeyUsage>>;
 
-/** Bounds a script to a few milliseconds. */
+/** Limits a script to a few milliseconds. */
 const KEYS_PER_CALL = 500;
-/** Bounds a reply to 100,000 numbers. */
+/** Limits a reply to 100,000 numbers. */
 const NAMES_PER_QUERY = 500;
 const KEPT_S = (MINUTES_KEPT * MINUTE_MS) / 1000;
 
 /**
- * KEYS: counts of keys and of environments of the minute, last uses, last refusals. ARGV: JSON of the counts, seconds to
- * keep them. Times are texts, because Lua would lose digits.
+ * KEYS: key counts and environment counts for the minute, last uses, last refusals. ARGV: counts as JSON, retention in
+ * seconds. Timestamps are strings, because Lua numbers would lose digits.
  */
 const ADD_COUNTS = `
-local given = cjson.decode(ARGV[1])
-local function count(name, field, by)
+local counts = cjson.decode(ARGV[1])
+local function add(name, field, by)
   if by > 0 then redis.call('HINCRBY', name, field, by) end
 end
 local function isLater(name, id, at)
   local current = redis.call('HGET', name, id)
   return not current or tonumber(string.match(current, '^%d+')) <= tonumber(at)
 end
-for _, key in ipairs(given.keys) do
-  count(KEYS[1], key.id .. ' u', key.uses)
-  count(KEYS[1], key.id .. ' r', key.refusals)
+for _, key in ipairs(counts.keys) do
+  add(KEYS[1], key.id .. ' u', key.uses)
+  add(KEYS[1], key.id .. ' r', key.refusals)
   if isLater(KEYS[3], key.id, key.usedAt) then redis.call('HSET', KEYS[3], key.id, key.usedAt) end
   if key.refusal and isLater(KEYS[4], key.id, key.refusedAt) then redis.call('HSET', KEYS[4], key.id, key.refusal) end
 end
-for _, environment in ipairs(given.environments) do
-  count(KEYS[2], environment.id .. ' a', environment.accepted)
-  count(KEYS[2], environment.id .. ' r', environment.rejected)
+for _, environment in ipairs(counts.environments) do
+  add(KEYS[2], environment.id .. ' a', environment.accepted)
+  add(KEYS[2], environment.id .. ' r', environment.rejected)
 end
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 redis.call('EXPIRE', KEYS[2], ARGV[2])
 return 1`;
 
-/** Waits a second for Redis, then opens without it. */
+/** Waits up to a second for Redis, and opens even if Redis is down. */
 export async function openRedisKeyUsage(options: RedisAccessOptions & { readonly wallClockMs?: () => number }) {
   const { redis, ready, close } = await openConnection(options);
   const names = createUsageNames(options.namespace ?? '');
@@ -68,11 +68,11 @@ function createUsageNames(namespace: string) {
 type UsageNames = ReturnType<typeof createUsageNames>;
 
 function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => number): KeyUsage {
-  const addSome = (minuteAt: number, given: Omit<UsageCounts, 'minuteAt'>) => {
+  const addChunk = (minuteAt: number, counts: Omit<UsageCounts, 'minuteAt'>) => {
     const keys = [names.keys(minuteAt), names.environments(minuteAt), names.lastUses, names.lastRefusals];
     const text = JSON.stringify({
-      keys: given.keys.map(toGivenKey),
-      environments: given.environments.map(({ environmentId: id, ...counts }) => ({ id, ...counts })),
+      keys: counts.keys.map(toKeyArgument),
+      environments: counts.environments.map(({ environmentId: id, ...rest }) => ({ id, ...rest })),
     });
     return redis.call('EVAL', [ADD_COUNTS, keys.length, ...keys, text, KEPT_S]);
   };
@@ -83,13 +83,13 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
   return {
     add: async ({ minuteAt, keys, environments }) => {
       for (let at = 0; at === 0 || at < keys.length; at += KEYS_PER_CALL)
-        await addSome(minuteAt, {
+        await addChunk(minuteAt, {
           keys: keys.slice(at, at + KEYS_PER_CALL),
           environments: at === 0 ? environments : [],
         });
     },
     readKeys: (keyIds) =>
-      inPieces(keyIds, async (ids) => {
+      inChunks(keyIds, async (ids) => {
         const hashes = minutesUpTo(wallClockMs(), HOUR_MINUTES).map(names.keys);
         const [minutes, uses, refusals] = await Promise.all([
           readMinutes(hashes, fieldsOf(ids, 'u', 'r')),
@@ -104,7 +104,7 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
         });
       }),
     readEnvironments: (environmentIds, count) =>
-      inPieces(environmentIds, async (ids) => {
+      inChunks(environmentIds, async (ids) => {
         const starts = minutesUpTo(wallClockMs(), count);
         const minutes = await readMinutes(starts.map(names.environments), fieldsOf(ids, 'a', 'r'));
         const minuteOf = (index: number) => (minuteAt: number, at: number) => {
@@ -119,7 +119,7 @@ function createKeyUsage(redis: Redis, names: UsageNames, wallClockMs: () => numb
 const fieldsOf = (ids: readonly string[], ...suffixes: readonly string[]): string[] =>
   ids.flatMap((id) => suffixes.map((suffix) => `${id} ${suffix}`));
 
-async function inPieces<T>(
+async function inChunks<T>(
   ids: readonly string[],
   read: (ids: readonly string[]) => Promise<(readonly [string, T])[]>,
 ): Promise<ReadonlyMap<string, T>> {
@@ -129,11 +129,11 @@ async function inPieces<T>(
   return found;
 }
 
-function toGivenKey({ keyId: id, uses, refusals, lastUsedAt, lastRefusal }: KeyCounts) {
-  const shown = { id, uses, refusals, usedAt: String(lastUsedAt) };
-  if (lastRefusal === null) return shown;
+function toKeyArgument({ keyId: id, uses, refusals, lastUsedAt, lastRefusal }: KeyCounts) {
+  const use = { id, uses, refusals, usedAt: String(lastUsedAt) };
+  if (lastRefusal === null) return use;
   const { at, traceId, reason } = lastRefusal;
-  return { ...shown, refusedAt: String(at), refusal: `${at} ${traceId} ${reason}` };
+  return { ...use, refusedAt: String(at), refusal: `${at} ${traceId} ${reason}` };
 }
 
 function parseRefusal(text: string | null): Refusal | null {

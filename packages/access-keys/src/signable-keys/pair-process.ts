@@ -1,6 +1,6 @@
-// A child process that makes one key pair. The private key exists only in its memory. It reads the signer's public key
-// from standard input and writes address and sealed text to standard output. Errors are names only: messages could
-// quote the key.
+// Child process that creates one key pair. The private key exists only in this process's memory. Reads the signer's
+// public key from standard input, and writes the address and the sealed key to standard output. Reports only error
+// names, because messages could contain the key.
 import { text } from 'node:stream/consumers';
 import { CompactEncrypt } from 'jose';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
@@ -21,6 +21,6 @@ async function makePair({ signerKey, environmentId }: PairRequest): Promise<Seal
 try {
   process.stdout.write(JSON.stringify(await makePair(JSON.parse(await text(process.stdin)) as PairRequest)));
 } catch (fault) {
-  process.stderr.write(fault instanceof Error ? fault.name : 'fault');
+  process.stderr.write(fault instanceof Error ? fault.name : 'UnknownError');
   process.exitCode = 1;
 }

@@ -14,18 +14,18 @@ export const SIGNABLE_KEYS: RecordKind<SignableKeyRecord> = {
   idOf: ({ address }) => address,
 };
 
-/** Without the sealed text. */
+/** A signable key without its sealed private key. */
 export type ShownSignableKey = Omit<SignableKeyRecord, 'sealed'>;
 
 export const toShownSignableKey = ({ sealed: _, ...shown }: SignableKeyRecord): ShownSignableKey => shown;
 
-/** The oldest live key of an environment. */
+/** Returns the environment's oldest live key. */
 export function findSigner<K extends Pick<SignableKeyRecord, 'environmentId' | 'state' | 'createdAt'>>(
   keys: readonly K[],
   environmentId: string,
 ): K | undefined {
-  const own = keys.filter((key) => key.environmentId === environmentId && key.state === 'live');
-  return own.toSorted((a, b) => a.createdAt - b.createdAt)[0];
+  const live = keys.filter((key) => key.environmentId === environmentId && key.state === 'live');
+  return live.toSorted((a, b) => a.createdAt - b.createdAt)[0];
 }
 
 export interface SignableKeyContext {
@@ -34,7 +34,7 @@ export interface SignableKeyContext {
 
 export interface NewSignableKey {
   readonly projectId: string;
-  /** Not checked here. */
+  /** The caller must check that the environment exists. */
   readonly environmentId: string;
   /** Unique within an environment. */
   readonly name: string;
@@ -43,13 +43,13 @@ export interface NewSignableKey {
 export interface SignableKeyName {
   readonly projectId: string;
   readonly environmentId: string;
-  /** Address in any case, or exact name. */
+  /** Address (case-insensitive) or exact name. */
   readonly key: string;
 }
 
 /**
- * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR for one in use, TOO_MANY_REQUESTS_ERROR when
- * too many keys are being made; Error when no pair could be made
+ * @throws PublicError VALIDATION_ERROR for an invalid name, CONFLICT_ERROR for a name in use, TOO_MANY_REQUESTS_ERROR
+ * if too many keys are being created; Error if key generation fails
  */
 export async function createSignableKey(
   { store, signerKey }: SignableKeyContext & { readonly signerKey: SignerPublicKey },
@@ -59,16 +59,16 @@ export async function createSignableKey(
   const pair = await makeSealedPair({ signerKey, environmentId });
   return store.change((records) => {
     if (records.some((record) => record.environmentId === environmentId && record.name === name))
-      throw conflict('Another signable key of this environment has this name. Choose another name.');
+      throw conflict('The environment already has a signable key with this name.');
     return { ...pair, projectId, environmentId, name, state: 'live', createdAt: Date.now() };
   });
 }
 
-/** The signer refuses a disabled key; its address keeps its roles. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
+/** The signer rejects disabled keys. @throws PublicError RESOURCE_NOT_FOUND, CONFLICT_ERROR */
 export const disableSignableKey = (context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> =>
   setState(context, key, 'disabled');
 
-/** @throws PublicError as `disableSignableKey` */
+/** @throws PublicError see `disableSignableKey` */
 export const enableSignableKey = (context: SignableKeyContext, key: SignableKeyName): Promise<SignableKeyRecord> =>
   setState(context, key, 'live');
 
@@ -78,9 +78,10 @@ async function setState(
   state: SignableKeyRecord['state'],
 ): Promise<SignableKeyRecord> {
   return store.change((records) => {
-    const own = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
-    const record = own.find((each) => each.address === parseAddress(key)) ?? own.find((each) => each.name === key);
-    const message = 'This environment has no such signable key. Choose one of its list.';
+    const candidates = records.filter((each) => each.projectId === projectId && each.environmentId === environmentId);
+    const byAddress = candidates.find(({ address }) => address === parseAddress(key));
+    const record = byAddress ?? candidates.find(({ name }) => name === key);
+    const message = 'This environment has no such signable key. Choose a key from the list.';
     if (record === undefined) throw new PublicError('RESOURCE_NOT_FOUND', { message });
     if (record.state === state)
       throw conflict(`The signable key is already ${state === 'live' ? 'enabled' : 'disabled'}.`);
@@ -90,7 +91,7 @@ async function setState(
 
 const conflict = (message: string) => new PublicError('CONFLICT_ERROR', { message });
 
-/** `keccak256` of the names, as in OpenZeppelin's AccessControl; constants, so that no chain library is loaded. */
+/** `keccak256` of the role names, as in OpenZeppelin's AccessControl. Constants avoid loading a chain library. */
 export const CONTRACT_ROLES = {
   SIGNER_ROLE: '0xe2f4eaae4a9751e85a3e4a7b9587827a877f29914755229b07a7b2da98285f70',
   MINTER_ROLE: '0x9f2df0fed2c77648de5860a4cc508cd0818c85b8b8a1ab4ceeef8d981c8956a6',
@@ -98,10 +99,10 @@ export const CONTRACT_ROLES = {
 
 export type ContractRole = keyof typeof CONTRACT_ROLES;
 
-/** The selector is the first four bytes of `keccak256`. */
+/** The selector is the first four bytes of the signature's `keccak256`. */
 const GRANT_ROLE = { signature: 'grantRole(bytes32,address)', selector: '0x2f2ff15d' } as const;
 
-/** Must be sent by the administrator of a contract. */
+/** A call that the contract's administrator must send. */
 export interface GrantCall {
   readonly role: ContractRole;
   /** `grantRole(bytes32,address)` */
@@ -112,12 +113,12 @@ export interface GrantCall {
 }
 
 /**
- * The calls that give an address the roles of a contract.
- * @throws Error unless both are `0x` and 40 lower-case hexadecimal digits
+ * Returns the calls that grant an address the contract's roles.
+ * @throws Error unless both addresses are `0x` and 40 lower-case hexadecimal digits
  */
 export function grantCallsOf({ contract, address }: { contract: string; address: string }): readonly GrantCall[] {
   if (!ADDRESS.test(contract) || !ADDRESS.test(address))
-    throw new Error('expected addresses of 0x and 40 lower-case hexadecimal digits');
+    throw new Error('expected addresses with 0x and 40 lower-case hexadecimal digits');
   const [{ signature, selector }, argument] = [GRANT_ROLE, address.slice(2).padStart(64, '0')];
   return (['SIGNER_ROLE', 'MINTER_ROLE'] as const).map((role) => {
     const data = `${selector}${CONTRACT_ROLES[role].slice(2)}${argument}`;

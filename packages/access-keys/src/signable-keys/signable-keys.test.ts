@@ -28,6 +28,8 @@ import {
   toShownSignableKey,
 } from './signable-key.ts';
 
+const INVALID = { code: 'VALIDATION_ERROR' };
+const NOT_FOUND = { code: 'RESOURCE_NOT_FOUND' };
 function makeSignerKeys() {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jwk = privateKey.export({ format: 'jwk' });
@@ -48,33 +50,33 @@ const CALL = {
 const production = { projectId: 'p', environmentId: 'p-production' };
 
 const signerKeys = makeSignerKeys();
-let made: SignableKeyRecord;
+let created: SignableKeyRecord;
 const createStore = () => {
   const [view, log] = [createMemoryRecords(SIGNABLE_KEYS), createMemoryRecordLog<SignableKeyRecord>()];
   return { log, store: createRecordStore({ view, log }, { changedBy: 'ada', requestId: 'r-1' }) };
 };
-// Once, because each takes a process.
+// Created once, because each key starts a process.
 beforeAll(async () => {
   const { log, store } = createStore();
-  made = await createSignableKey({ store, signerKey: signerKeys.signerKey }, { ...production, name: 'Minter' });
-  expect(log.appended).toEqual([made]);
+  created = await createSignableKey({ store, signerKey: signerKeys.signerKey }, { ...production, name: 'Minter' });
+  expect(log.appended).toEqual([created]);
 });
 
 async function setUp() {
   const { log, store } = createStore();
-  const record = (await store.change(() => made))!;
+  const record = (await store.change(() => created))!;
   const context = { store, signerKey: signerKeys.signerKey };
   return { log, context, store, record, ...signerKeys, signer: createSigner({ privateKeys: [signerKeys.key] }) };
 }
 
-/** Seals any bytes, as anybody with the public key can. */
+/** Seals arbitrary bytes, as anyone with the public key can. */
 function seal(bytes: Uint8Array, { kid, ...publicKey }: ReturnType<typeof parseSignerPublicKey>, claims: object) {
   const header = { alg: 'ECDH-ES', enc: 'A256GCM', kid, ...claims };
   return new CompactEncrypt(bytes).setProtectedHeader(header).encrypt(publicKey);
 }
 
 describe('a signable key', () => {
-  it('is an address with a sealed text that only the signer opens', async () => {
+  it('consists of an address and a sealed private key that only the signer can decrypt', async () => {
     const { record, signerKey, key } = await setUp();
     expect(record).toMatchObject({ ...production, name: 'Minter', state: 'live', revision: 1, changedBy: 'ada' });
     expect(record.address).toMatch(/^0x[0-9a-f]{40}$/);
@@ -86,14 +88,14 @@ describe('a signable key', () => {
     expect(JSON.stringify(toShownSignableKey(record))).not.toContain(record.sealed);
   });
 
-  it('signs so that its address is recovered from the message', async () => {
+  it('signs messages from which its address can be recovered', async () => {
     const { record, signer } = await setUp();
     const message = 'Playline: äöü 0x00';
     const signature = (await signer.signMessage(record, message)) as `0x${string}`;
     expect((await recoverMessageAddress({ message, signature })).toLowerCase()).toBe(record.address);
   });
 
-  it('signs a transaction, always the same bytes, from which address, call and hash are recovered', async () => {
+  it('signs transactions deterministically, and address, call and hash can be recovered', async () => {
     const { record, signer } = await setUp();
     const { hash, bytes } = await signer.signTransaction(record, CALL);
     const serializedTransaction = toHex(bytes) as TransactionSerializedEIP1559;
@@ -104,55 +106,48 @@ describe('a signable key', () => {
     expect(await signer.signTransaction(record, CALL)).toEqual({ hash, bytes });
   });
 
-  it('begins no transaction once it is disabled, and ends one that it has begun', async () => {
+  it('cannot sign a new transaction while disabled, but can complete a started transaction', async () => {
     const { context, record, signer } = await setUp();
     const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
     await expect(signer.signTransaction(disabled, CALL)).rejects.toThrow(SealRefused);
-    const ended = await signer.signTransaction(disabled, CALL, { isOpen: true });
-    expect(ended).toEqual(await signer.signTransaction(record, CALL));
+    const completed = await signer.signTransaction(disabled, CALL, { isOpen: true });
+    expect(completed).toEqual(await signer.signTransaction(record, CALL));
   });
 
-  it('has a name that no other key of its environment has', async () => {
+  it('has a unique name within its environment', async () => {
     const { context } = await setUp();
-    const again = createSignableKey(context, { ...production, name: ' Minter' });
-    await expect(again).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
+    const duplicate = createSignableKey(context, { ...production, name: ' Minter' });
+    await expect(duplicate).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     const other = { projectId: 'p', environmentId: 'p-development', name: 'Minter' };
     expect(await createSignableKey(context, other)).toMatchObject(other);
     for (const name of ['', ' ', 'a'.repeat(201)])
-      await expect(createSignableKey(context, { ...production, name })).rejects.toMatchObject({
-        code: 'VALIDATION_ERROR',
-      });
+      await expect(createSignableKey(context, { ...production, name })).rejects.toMatchObject(INVALID);
   });
 
-  it('signs nothing while it is disabled, and is found by name or address in its own environment alone', async () => {
+  it('cannot sign messages while disabled, and is found by name or address only in its environment', async () => {
     const { context, record, signer } = await setUp();
     const disabled = await disableSignableKey(context, { ...production, key: 'Minter' });
     await expect(signer.signMessage(disabled, 'm')).rejects.toThrow(SealRefused);
     const named = { ...production, key: record.address.toUpperCase().replace('0X', '0x') };
     await expect(disableSignableKey(context, named)).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
     expect(await enableSignableKey(context, named)).toMatchObject({ state: 'live', revision: 3 });
-    for (const stranger of [
-      { ...production, projectId: 'q' },
-      { ...production, environmentId: 'p-development' },
-    ])
+    for (const change of [{ projectId: 'q' }, { environmentId: 'p-development' }])
       for (const key of [record.address, 'Minter'])
-        await expect(disableSignableKey(context, { ...stranger, key })).rejects.toMatchObject({
-          code: 'RESOURCE_NOT_FOUND',
-        });
+        await expect(disableSignableKey(context, { ...production, ...change, key })).rejects.toMatchObject(NOT_FOUND);
   });
 
-  it('is not created when it cannot be sealed, with an error that quotes nothing, or when ten others are being created', async () => {
-    const wrong = { ...makeSignerKeys().signerKey, x: 'AAAA' };
-    const making = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: wrong, environmentId: 'e' }));
-    const faults = (await Promise.allSettled(making)).map((each) => each.status === 'rejected' && each.reason);
-    for (const fault of faults.slice(0, 10)) expect(fault.message).toMatch(/^no key pair was made: \w+$/);
+  it('is not created if sealing fails or ten keys are being created, and errors contain no secrets', async () => {
+    const invalid = { ...makeSignerKeys().signerKey, x: 'AAAA' };
+    const attempts = Array.from({ length: 12 }, () => makeSealedPair({ signerKey: invalid, environmentId: 'e' }));
+    const faults = (await Promise.allSettled(attempts)).map((each) => each.status === 'rejected' && each.reason);
+    for (const fault of faults.slice(0, 10)) expect(fault.message).toMatch(/^no key pair was created: \w+$/);
     for (const fault of faults.slice(10))
       expect(fault).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 3 });
   });
 });
 
 describe('a signer', () => {
-  it('refuses a key that was moved to another environment or address in the log', async () => {
+  it('rejects a key that was moved to another environment or address in the log', async () => {
     const { record, signer } = await setUp();
     const refusal = (change: Partial<SignableKeyRecord>) => signer.signMessage({ ...record, ...change }, 'm');
     await expect(refusal({ environmentId: 'p-development' })).rejects.toThrow('another environment');
@@ -163,33 +158,33 @@ describe('a signer', () => {
     await expect(refusal({ environmentId: 'p-development', sealed })).rejects.toThrow('not the private key');
   });
 
-  it('refuses a private key of another address, and anything else', async () => {
+  it("rejects another address's private key and invalid bytes", async () => {
     const { record, signer, signerKey } = await setUp();
     const claims = { environmentId: record.environmentId, address: record.address };
-    const other = Buffer.from(generatePrivateKey().slice(2), 'hex');
-    for (const bytes of [other, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
+    const otherKey = Buffer.from(generatePrivateKey().slice(2), 'hex');
+    for (const bytes of [otherKey, Buffer.alloc(32), Buffer.alloc(0), Buffer.alloc(33, 1)]) {
       const sealed = await seal(bytes, signerKey, claims);
       const refused = await signer.signMessage({ ...record, sealed }, 'm').catch((fault) => fault);
       expect(refused).toBeInstanceOf(SealRefused);
-      expect(`${refused.message} ${refused.cause}`).not.toContain(other.toString('hex'));
+      expect(`${refused.message} ${refused.cause}`).not.toContain(otherKey.toString('hex'));
     }
   });
 
-  it('refuses a text of another format or algorithm, or for another signer', async () => {
+  it('rejects a sealed key with an unknown format or algorithm, or for another signer', async () => {
     const { record, signer, signerKey } = await setUp();
     const claims = { environmentId: record.environmentId, address: record.address };
-    const stranger = makeSignerKeys().signerKey;
+    const otherSignerKey = makeSignerKeys().signerKey;
     const texts = [
       ...['', 'a.b.c.d.e', record.sealed.slice(0, -1), `${record.sealed}.e`],
       await seal(Buffer.alloc(32, 1), signerKey, { ...claims, enc: 'A128GCM' }),
       await seal(Buffer.alloc(32, 1), signerKey, { ...claims, cty: 'x' }),
-      await seal(Buffer.alloc(32, 1), stranger, claims),
+      await seal(Buffer.alloc(32, 1), otherSignerKey, claims),
     ];
     for (const sealed of texts)
       await expect(signer.signMessage({ ...record, sealed }, 'm')).rejects.toThrow(SealRefused);
   });
 
-  it('opens keys sealed for an older key, and seals them for the newest', async () => {
+  it('decrypts keys sealed for an older signer key and reseals them for the newest signer key', async () => {
     const { record, key, store } = await setUp();
     const newest = makeSignerKeys();
     const both = createSigner({ privateKeys: [newest.key, key] });
@@ -198,40 +193,40 @@ describe('a signer', () => {
     expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'resealed' });
     const [resealed] = await store.readAll();
     expect(resealed).toMatchObject({ revision: 2, address: record.address });
-    const alone = createSigner({ privateKeys: [newest.key] });
-    expect(await alone.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
-    await expect(alone.signMessage(record, 'm')).rejects.toThrow('does not have');
+    const newestOnly = createSigner({ privateKeys: [newest.key] });
+    expect(await newestOnly.signMessage(resealed!, 'm')).toBe(await both.signMessage(record, 'm'));
+    await expect(newestOnly.signMessage(record, 'm')).rejects.toThrow('does not have');
     expect(await resealSignableKey({ store, signer: both }, resealed!)).toEqual({ kind: 'newest' });
-    // The record that was read has changed.
+    // The record has changed since it was read.
     expect(await resealSignableKey({ store, signer: both }, record)).toEqual({ kind: 'changed' });
-    expect(await resealSignableKey({ store, signer: alone }, record)).toMatchObject({ kind: 'refused' });
+    expect(await resealSignableKey({ store, signer: newestOnly }, record)).toMatchObject({ kind: 'refused' });
   });
 });
 
-describe('the settings of a signer', () => {
-  it('are JSON or base64url', () => {
+describe('signer settings', () => {
+  it('can be JSON or base64url', () => {
     const { jwk, publicText, signerKey } = makeSignerKeys();
     expect(parseSignerPublicKey(Buffer.from(publicText).toString('base64url'))).toEqual(signerKey);
     const [key] = parseSignerKeys(Buffer.from(JSON.stringify([jwk])).toString('base64url'));
     expect(key?.publicKey).toEqual(signerKey);
   });
 
-  it('are refused without quoting them', () => {
+  it('are rejected without quoting them', () => {
     const { jwk } = makeSignerKeys();
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
     const secp = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' });
-    for (const wrong of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
-      expect(() => parseSignerPublicKey(JSON.stringify(wrong))).toThrow(/^(?!.*"?d"?:).*$/);
+    for (const invalid of [jwk, rsa, secp, { ...jwk, d: undefined, x: 'AAAA' }, [], 'x', null])
+      expect(() => parseSignerPublicKey(JSON.stringify(invalid))).toThrow(/^(?!.*"?d"?:).*$/);
     expect(() => parseSignerPublicKey(JSON.stringify(jwk))).toThrow('private key');
-    for (const wrong of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
-      const judge = () => parseSignerKeys(JSON.stringify(wrong));
-      expect(judge).toThrow(/^(?!.*[A-Za-z0-9_-]{20}).*$/);
+    for (const invalid of [[], [secp], jwk, [{ ...jwk, d: undefined }], [null]]) {
+      const parse = () => parseSignerKeys(JSON.stringify(invalid));
+      expect(parse).toThrow(/^(?!.*[A-Za-z0-9_-]{20}).*$/);
     }
   });
 });
 
-describe('the calls that grant roles', () => {
-  it('equal those of a chain library', () => {
+describe('role grant calls', () => {
+  it('match the calls that viem encodes', () => {
     const [contract, address] = [`0x${'ab'.repeat(20)}`, `0x${'12'.repeat(20)}`];
     const abi = parseAbi(['function grantRole(bytes32 role, address account)']);
     const expected = (['SIGNER_ROLE', 'MINTER_ROLE'] as const).map((role) => {

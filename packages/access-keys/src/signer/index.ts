@@ -1,4 +1,4 @@
-// Opens sealed keys and signs with them; only for the signing process.
+// Decrypts sealed keys and signs with them. For use only in the signing process.
 import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { CompactEncrypt, compactDecrypt } from 'jose';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -14,7 +14,7 @@ import {
 } from '../signable-keys/seal.ts';
 import type { SignableKeyRecord } from '../signable-keys/signable-key.ts';
 
-/** The message contains nothing of the key. */
+/** A key cannot be used. The message contains no key material. */
 export class SealRefused extends Error {
   override readonly name = 'SealRefused';
 }
@@ -24,7 +24,7 @@ export interface SignerPrivateKey {
   readonly privateKey: KeyObject;
 }
 
-/** A contract call without value (EIP-1559). Fees are wei per unit of gas. */
+/** A contract call that transfers no ether (EIP-1559). Fees are in wei per unit of gas. */
 export interface CallTransaction {
   readonly chainId: number;
   readonly nonce: number;
@@ -44,45 +44,45 @@ export interface SignedCall {
 }
 
 export interface Signer {
-  /** Of the newest private key. */
+  /** Public key of the newest private key. */
   readonly sealsTo: SignerPublicKey;
   /**
    * Signs a personal message (EIP-191).
-   * @returns 65 bytes, hexadecimal
-   * @throws SealRefused for a disabled key, or a sealed text that does not match the record
+   * @returns 65 bytes in hexadecimal
+   * @throws SealRefused for a disabled key, or a sealed key that does not match the record
    */
   signMessage(record: SignableKeyRecord, message: string): Promise<string>;
   /**
-   * The same transaction always gives the same bytes.
-   * @param options.isOpen the nonce has a transaction already, which must be completed even with a disabled key
-   * @throws SealRefused for a disabled key with a new nonce, or a sealed text that does not match the record
+   * Signs deterministically: the same transaction always results in the same bytes.
+   * @param options.isOpen the nonce already has a transaction, which must be completed even with a disabled key
+   * @throws SealRefused for a disabled key with a new nonce, or a sealed key that does not match the record
    */
   signTransaction(
     record: SignableKeyRecord,
     transaction: CallTransaction,
     options?: { readonly isOpen: boolean },
   ): Promise<SignedCall>;
-  /** Seals a key to the newest key; null when it is already. @throws SealRefused when the text does not match the record */
+  /** Reseals a key for the newest private key; null if already done. @throws SealRefused for a mismatching record */
   reseal(record: SignableKeyRecord): Promise<string | null>;
 }
 
-/** SIGNER_KEYS: private JWKs, the newest first, as JSON or base64url. @throws Error without the text */
+/** Parses SIGNER_KEYS: private JWKs, newest first, as JSON or base64url. Errors never quote the value. */
 export function parseSignerKeys(text: string): readonly SignerPrivateKey[] {
   const jwks = readJwkText(text);
-  if (!Array.isArray(jwks) || jwks.length === 0) throw new Error('expected an array of JWKs, the newest first');
+  if (!Array.isArray(jwks) || jwks.length === 0) throw new Error('expected an array of JWKs, newest first');
   return jwks.map((jwk, at) => {
     try {
       return { publicKey: toSignerPublicKey(jwk), privateKey: createPrivateKey({ key: jwk, format: 'jwk' }) };
     } catch {
-      throw new Error(`key ${at + 1} is not a private JWK of kind EC on the curve P-256`);
+      throw new Error(`key ${at + 1} is not a private EC JWK on the P-256 curve`);
     }
   });
 }
 
-/** @param privateKeys the newest first; keys are sealed to that one */
+/** @param privateKeys newest first; keys are sealed for the newest private key */
 export function createSigner({ privateKeys }: { readonly privateKeys: readonly SignerPrivateKey[] }): Signer {
   const [newest] = privateKeys;
-  if (newest === undefined) throw new Error('a signer needs at least one key');
+  if (newest === undefined) throw new Error('a signer requires at least one private key');
   const open = (record: SignableKeyRecord) => openSealed(record, privateKeys);
   return {
     sealsTo: newest.publicKey,
@@ -105,17 +105,17 @@ export function createSigner({ privateKeys }: { readonly privateKeys: readonly S
   };
 }
 
-/** Anyone with access to the log could write a record, so environment and address of the sealed text are checked. */
+/** Anyone with access to the log could write a record, so the sealed environment and address are verified. */
 async function openSealed(record: SignableKeyRecord, keys: readonly SignerPrivateKey[]): Promise<Uint8Array> {
-  const refused = (reason: string) => new SealRefused(`the signable key ${record.address} was not opened: ${reason}`);
+  const refused = (reason: string) => new SealRefused(`the signable key ${record.address} cannot be used: ${reason}`);
   const header = readHeader(record.sealed, refused);
   const mismatch = findSealMismatch(header, record);
   if (mismatch !== null) throw refused(mismatch);
   const key = keys.find(({ publicKey }) => publicKey.kid === header.kid);
-  if (key === undefined) throw refused('this signer does not have its key');
+  if (key === undefined) throw refused('this signer does not have the key to decrypt it');
   const opened = await compactDecrypt(record.sealed, key.privateKey, ALLOWED).catch(() => null);
   if (opened === null || addressOf(opened.plaintext) !== record.address)
-    throw refused('the sealed text is not the private key of the address');
+    throw refused('the sealed key is not the private key of the address');
   return opened.plaintext;
 }
 
@@ -145,7 +145,7 @@ async function signCall(key: Uint8Array, { to, data, gas, ...transaction }: Call
   return { hash: toBytes(keccak256(signed)), bytes: toBytes(signed) };
 }
 
-/** Null for bytes that are no private key. Errors of the library may quote the bytes. */
+/** Returns null for bytes that are not a private key. Hides library errors, which may contain the bytes. */
 function addressOf(bytes: Uint8Array): string | null {
   try {
     return toAccount(bytes).address.toLowerCase();
@@ -154,12 +154,12 @@ function addressOf(bytes: Uint8Array): string | null {
   }
 }
 
-/** `changed`: another change was made, so nothing was stored. */
+/** `changed`: the record was changed concurrently, so nothing was stored. */
 export type ResealOutcome =
   | { readonly kind: 'newest' | 'resealed' | 'changed' }
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Seals a key to the newest key of the signer and stores it. */
+/** Reseals a key for the signer's newest private key and stores the result. */
 export async function resealSignableKey(
   { store, signer }: { readonly store: RecordStore<SignableKeyRecord>; readonly signer: Pick<Signer, 'reseal'> },
   record: SignableKeyRecord,

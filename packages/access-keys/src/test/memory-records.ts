@@ -3,7 +3,7 @@ import { type Author, createRecordStore, type RecordStore } from '../records/rec
 import { IncompleteViewFault, isLater, type RecordView, type ViewUpdate } from '../records/record-view.ts';
 
 export interface MemoryRecordView<R extends Change> extends RecordView<R> {
-  /** Simulates a restart: the data stay, incomplete. */
+  /** Simulates a restart, after which the data is possibly incomplete. */
   restart(): void;
   /** Simulates the loss of all data. */
   empty(): void;
@@ -25,12 +25,12 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
     if (completeIn !== null && completeIn !== String(state.run))
       throw new Error('the store was restarted during the update');
   };
-  let turn: Promise<unknown> = Promise.resolve();
+  let last: Promise<unknown> = Promise.resolve();
   return {
     kind,
     status: async () => ({ run: String(state.run), completeIn: state.completeIn, offsets: new Map(offsets) }),
     readSince: async (known) => {
-      if (state.completeIn !== String(state.run)) throw new IncompleteViewFault(`the store has lost ${kind.name}`);
+      if (state.completeIn !== String(state.run)) throw new IncompleteViewFault(`the ${kind.name} are incomplete`);
       const version = String(state.version);
       const isWhole = known !== version;
       return { version, isWhole, records: isWhole ? [...records.values()].map(({ record }) => record) : [] };
@@ -51,9 +51,9 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
     },
     held: async () => [...records.values()],
     exclusive: (work) => {
-      const mine = turn.then(work, work);
-      turn = mine.catch(() => {});
-      return mine;
+      const result = last.then(work, work);
+      last = result.catch(() => {});
+      return result;
     },
     restart: () => void state.run++,
     empty: () => {
@@ -64,7 +64,7 @@ export function createMemoryRecords<R extends Change>(kind: RecordKind<R>): Memo
   };
 }
 
-/** A log of one partition. */
+/** An in-memory log with one partition. */
 export interface MemoryRecordLog<R> extends RecordLog<R> {
   readonly appended: R[];
 }
@@ -88,7 +88,7 @@ export function createMemoryStore<R extends Change>(kind: RecordKind<R>, author:
   return { view, log, store: createRecordStore({ view, log }, author) };
 }
 
-/** Writes to a view only, in a partition that no topic has, so that the view fits an empty log. */
+/** Writes only to the view, under a partition that no topic has, so that the view matches an empty log. */
 export function createUnloggedStore<R extends Change>(
   view: RecordView<R>,
   author: Author = TEST_AUTHOR,

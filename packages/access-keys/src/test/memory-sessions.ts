@@ -5,18 +5,18 @@ export interface MemorySessionsOptions {
   readonly wallClockMs?: () => number;
 }
 
-/** Sessions and one-time texts in memory, for tests and experiments. */
+/** In-memory sessions and one-time tokens, for tests and experiments. */
 export interface MemorySessions {
   readonly sessions: Sessions;
   readonly oneTimeTexts: OneTimeTexts;
-  /** Simulates a store that was emptied. */
+  /** Simulates the loss of all data. */
   empty(): void;
 }
 
 export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsOptions = {}): MemorySessions {
   const records = new Map<string, SessionRecord>();
   const texts = createExpiring<string>(wallClockMs);
-  const tries = createExpiring<number>(wallClockMs);
+  const attempts = createExpiring<number>(wallClockMs);
   const findLive = (id: string) => {
     const record = records.get(id);
     return record !== undefined && endOfSession(record) > wallClockMs() ? record : null;
@@ -48,9 +48,9 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
         for (const { id } of listLive(accountId)) if (id !== exceptId) records.delete(id);
       },
     },
-    oneTimeTexts: createTexts(texts, tries),
+    oneTimeTexts: createTokens(texts, attempts),
     empty: () => {
-      for (const each of [records, texts.entries, tries.entries]) each.clear();
+      for (const each of [records, texts.entries, attempts.entries]) each.clear();
     },
   };
 }
@@ -58,7 +58,7 @@ export function createMemorySessions({ wallClockMs = Date.now }: MemorySessionsO
 interface Expiring<V> {
   readonly entries: Map<string, { readonly value: V; readonly endsAt: number }>;
   get(name: string): V | null;
-  /** @param lifetimeS null keeps the present end */
+  /** @param lifetimeS null keeps the current expiry time */
   set(name: string, value: V, lifetimeS: number | null): void;
 }
 
@@ -77,7 +77,7 @@ function createExpiring<V>(wallClockMs: () => number): Expiring<V> {
   };
 }
 
-function createTexts(texts: Expiring<string>, tries: Expiring<number>): OneTimeTexts {
+function createTokens(texts: Expiring<string>, attempts: Expiring<number>): OneTimeTexts {
   const nameOf = (purpose: string, text: string) => `${purpose} ${hashToken(text)}`;
   return {
     issue: async ({ purpose, value, lifetimeS }) => {
@@ -98,10 +98,10 @@ function createTexts(texts: Expiring<string>, tries: Expiring<number>): OneTimeT
       return true;
     },
     countAttempt: async ({ name, windowS }) => {
-      const before = tries.get(name);
-      tries.set(name, (before ?? 0) + 1, before === null ? windowS : null);
+      const before = attempts.get(name);
+      attempts.set(name, (before ?? 0) + 1, before === null ? windowS : null);
       return (before ?? 0) + 1;
     },
-    forgetAttempts: async (name) => void tries.entries.delete(name),
+    forgetAttempts: async (name) => void attempts.entries.delete(name),
   };
 }

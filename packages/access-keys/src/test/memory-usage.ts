@@ -13,7 +13,7 @@ interface Counted {
   refusals: number;
 }
 
-/** Counts in memory, for tests and experiments. Forgets nothing. */
+/** In-memory counts for tests and experiments. Never deletes old counts. */
 export function createMemoryKeyUsage({ wallClockMs = Date.now }: { wallClockMs?: () => number } = {}): KeyUsage {
   const minutes = new Map<string, Counted>();
   const environments = new Map<string, { accepted: number; rejected: number }>();

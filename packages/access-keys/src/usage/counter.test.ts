@@ -4,8 +4,8 @@ import { createUsageCounter, MINUTE_MS, minuteOf } from './key-usage.ts';
 const START = minuteOf(1_790_000_000_000);
 const key = { keyId: 'k', environmentId: 'demo' };
 
-describe('the counter of uses', () => {
-  it('counts requests and refusals per key and messages per environment, and restarts after `take`', () => {
+describe('the usage counter', () => {
+  it('counts requests and refusals per key and messages per environment, and starts again after `take`', () => {
     const clock = { now: START };
     const counter = createUsageCounter({ wallClockMs: () => clock.now });
     counter.used(key, 5, 1);
@@ -27,7 +27,7 @@ describe('the counter of uses', () => {
     expect(counter.take()).toMatchObject({ keys: [], environments: [], lost: 0 });
   });
 
-  it('assigns counts to their minute when the timer is early or late', () => {
+  it('assigns counts to the correct minute if the timer fires early or late', () => {
     const clock = { now: START };
     const counter = createUsageCounter({ wallClockMs: () => clock.now });
     clock.now = START + 59_998;
@@ -36,7 +36,7 @@ describe('the counter of uses', () => {
     expect(counter.take().minuteAt).toBe(START + MINUTE_MS);
   });
 
-  it('counts a limited number of keys, and reports the other requests', () => {
+  it('counts a limited number of keys, and reports how many requests were not counted', () => {
     const counter = createUsageCounter({ keysMax: 10 });
     for (let index = 0; index < 1_000; index++) counter.used({ keyId: `k-${index}`, environmentId: 'demo' }, 1, 0);
     counter.used({ keyId: 'k-3', environmentId: 'demo' }, 1, 0);

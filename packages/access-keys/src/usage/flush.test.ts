@@ -7,8 +7,8 @@ import { createUsageCounter, openUsageFlush } from './key-usage.ts';
 const key = { keyId: 'k', environmentId: 'demo' };
 const usesOf = async (usage: KeyUsage) => (await usage.readKeys(['k'])).get('k')!.usesOfHour;
 
-describe('the flush of uses', () => {
-  it('sends each count to the store once', async () => {
+describe('the usage flush', () => {
+  it('writes each count to the store exactly once', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 20 });
     counter.used(key, 1, 0);
@@ -19,7 +19,7 @@ describe('the flush of uses', () => {
     expect(await usesOf(usage)).toBe(2);
   });
 
-  it('sends the rest when it is closed, and nothing later', async () => {
+  it('writes the remaining counts when it is closed', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const flush = openUsageFlush({ counter, usage, everyMs: 60_000 });
     counter.used(key, 1, 0);
@@ -27,25 +27,25 @@ describe('the flush of uses', () => {
     expect(await usesOf(usage)).toBe(1);
   });
 
-  it('loses counts that the store refuses, reports their number, and continues', async () => {
+  it('drops counts that the store rejects, reports their number, and continues', async () => {
     const [counter, usage] = [createUsageCounter(), createMemoryKeyUsage()];
     const lost: [number, unknown][] = [];
-    const fault = new Error('Redis is away');
-    let isAway = true;
-    const add: KeyUsage['add'] = (counts) => (isAway ? Promise.reject(fault) : usage.add(counts));
+    const fault = new Error('Redis is unavailable');
+    let isDown = true;
+    const add: KeyUsage['add'] = (counts) => (isDown ? Promise.reject(fault) : usage.add(counts));
     const onLost = (requests: number, why: unknown) => void lost.push([requests, why]);
     const flush = openUsageFlush({ counter, usage: { add }, onLost, everyMs: 20 });
     counter.used(key, 1, 0);
     counter.refused(key, { reason: 'VALIDATION_ERROR', traceId: 't' });
     await until('the loss is reported', () => lost.length === 1);
     expect(lost).toEqual([[2, fault]]);
-    isAway = false;
+    isDown = false;
     counter.used(key, 1, 0);
     await until('the next count is stored', async () => (await usesOf(usage)) === 1);
     await flush.close();
   });
 
-  it('delays a stop by at most a second', async () => {
+  it('delays shutdown by at most a second', async () => {
     const counter = createUsageCounter();
     const flush = openUsageFlush({ counter, usage: { add: () => new Promise(() => {}) }, everyMs: 60_000 });
     counter.used(key, 1, 0);

@@ -2,22 +2,22 @@ import { PublicError } from '@playline/errors';
 import { waitAtMost } from '@playline/stores';
 
 export const MINUTE_MS = 60_000;
-/** Longer than any query needs: the last hour and the hour before. */
+/** Retention: the last hour and the hour before, which is more than any query needs. */
 export const MINUTES_KEPT = 120;
-/** Includes the present minute. */
+/** Includes the current minute. */
 export const HOUR_MINUTES = 60;
 
-/** A request that was refused although its key is valid. */
+/** A request that was refused even though its key is valid. */
 export interface Refusal {
   readonly at: number;
-  /** Code of the answer, such as TOO_MANY_REQUESTS_ERROR; nothing that a client has sent. */
+  /** Error code of the response, such as TOO_MANY_REQUESTS_ERROR. Contains no client input. */
   readonly reason: string;
   readonly traceId: string;
 }
 
 export interface KeyCounts {
   readonly keyId: string;
-  /** Requests, including refused ones. */
+  /** Number of requests, including refused requests. */
   readonly uses: number;
   readonly refusals: number;
   readonly lastUsedAt: number;
@@ -30,7 +30,7 @@ export interface EnvironmentCounts {
   readonly rejected: number;
 }
 
-/** Counts of one process in less than a minute. */
+/** Counts of one process within one minute. */
 export interface UsageCounts {
   /** Start of the minute, epoch milliseconds. */
   readonly minuteAt: number;
@@ -38,11 +38,11 @@ export interface UsageCounts {
   readonly environments: readonly EnvironmentCounts[];
 }
 
-/** Up to ten seconds old. */
+/** Usage of a key, up to ten seconds old. */
 export interface KeyUse {
-  /** Epoch milliseconds; null without a known use. */
+  /** Epoch milliseconds; null if no use is recorded. */
   readonly lastUsedAt: number | null;
-  /** Requests, including refused ones. */
+  /** Number of requests, including refused requests. */
   readonly usesOfHour: number;
   readonly refusalsOfHour: number;
   readonly lastRefusal: Refusal | null;
@@ -51,19 +51,19 @@ export interface KeyUse {
 export const NO_USE: KeyUse = { lastUsedAt: null, usesOfHour: 0, refusalsOfHour: 0, lastRefusal: null };
 
 export interface EnvironmentMinute {
-  /** Its start, epoch milliseconds. */
+  /** Start of the minute, epoch milliseconds. */
   readonly minuteAt: number;
   readonly accepted: number;
   readonly rejected: number;
 }
 
-/** Sums of all processes, for display only. */
+/** Sums over all processes, for display only. */
 export interface KeyUsage {
-  /** @throws when the store fails; some counts may have been added */
+  /** @throws if the store fails; some counts may have been added */
   add(counts: UsageCounts): Promise<void>;
-  /** Has an entry for every key. @throws when the store cannot answer */
+  /** Returns an entry for every key. @throws if the store does not respond */
   readKeys(keyIds: readonly string[]): Promise<ReadonlyMap<string, KeyUse>>;
-  /** The last 1 to `MINUTES_KEPT` minutes with the present one, oldest first. @throws when the store cannot answer */
+  /** Returns the last minutes including the current minute, oldest first. @throws if the store does not respond */
   readEnvironments(
     environmentIds: readonly string[],
     minutes: number,
@@ -72,13 +72,13 @@ export interface KeyUsage {
 
 export const minuteOf = (instantMs: number): number => Math.floor(instantMs / MINUTE_MS) * MINUTE_MS;
 
-/** Starts of minutes up to that of an instant, oldest first. */
+/** Returns the start times of the last minutes up to an instant, oldest first. */
 export function minutesUpTo(instantMs: number, minutes: number): number[] {
   const last = minuteOf(instantMs);
   return Array.from({ length: minutes }, (_, index) => last - (minutes - 1 - index) * MINUTE_MS);
 }
 
-/** Accepted messages per second and the share of rejected ones, over complete minutes, without the present one. */
+/** Returns accepted messages per second and the fraction of rejected messages, excluding the current minute. */
 export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]) {
   const whole = minutes.slice(0, -1);
   const accepted = whole.reduce((sum, minute) => sum + minute.accepted, 0);
@@ -89,26 +89,26 @@ export function toEnvironmentRate(minutes: readonly EnvironmentMinute[]) {
   };
 }
 
-/** Invalid keys have no owner and are not counted. */
+/** A key whose usage is counted. Invalid keys have no owner and are not counted. */
 export interface CountedKey {
   readonly keyId: string;
-  /** Null for a key without an environment. */
+  /** Null for keys that do not belong to an environment. */
   readonly environmentId: string | null;
 }
 
-/** Costs one map look-up per request. */
+/** Costs one map lookup per request. */
 export interface UsageCounter {
   used(key: CountedKey, accepted: number, rejected: number): void;
-  /** A refused request. @param refusal.rejected number of its messages, if they were read */
+  /** Counts a refused request. @param refusal.rejected number of messages in the request, if they were parsed */
   refused(
     key: CountedKey,
     refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
   ): void;
-  /** Counts since the last call. `lost`: requests of keys beyond the limit. */
+  /** Returns and resets the counts. `lost`: requests with keys beyond the limit, which are not counted. */
   take(): UsageCounts & { readonly lost: number };
 }
 
-/** Bounds memory: about 200 bytes per key. */
+/** Limits memory usage; each key takes about 200 bytes. */
 const KEYS_MAX = 10_000;
 
 interface Entry extends CountedKey {
@@ -155,13 +155,13 @@ export function createUsageCounter(options: { keysMax?: number; wallClockMs?: ()
       entry.lastRefusal = { at: entry.lastUsedAt, reason, traceId };
     },
     take() {
-      const taken = [...entries.values()];
+      const counted = [...entries.values()];
       const takenAt = wallClockMs();
-      // The minute of the middle, because timers fire early or late.
-      const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: taken.map(toKeyCounts), lost };
+      // Use the minute in the middle of the interval, because timers fire early or late.
+      const counts = { minuteAt: minuteOf((sinceAt + takenAt) / 2), keys: counted.map(toKeyCounts), lost };
       entries = new Map();
       [lost, sinceAt] = [0, takenAt];
-      return { ...counts, environments: toEnvironments(taken) };
+      return { ...counts, environments: toEnvironments(counted) };
     },
   };
 }
@@ -170,7 +170,7 @@ const toKeyCounts = ({ keyId, uses, refusals, lastUsedAt, lastRefusal }: Entry):
   return { keyId, uses, refusals, lastUsedAt, lastRefusal };
 };
 
-/** An environment has several keys. */
+/** Sums up the keys of each environment. */
 function toEnvironments(entries: readonly Entry[]): EnvironmentCounts[] {
   const sums = new Map<string, { accepted: number; rejected: number }>();
   for (const { environmentId, accepted, rejected } of entries) {
@@ -188,7 +188,7 @@ export function countFault(
   { fault, traceId }: { readonly fault: unknown; readonly traceId: string },
 ): void {
   const reason = fault instanceof PublicError ? fault.code : 'INTERNAL_SERVER_ERROR';
-  // The request was served: the thing does not exist.
+  // A 404 is a normal response: the resource does not exist.
   if (reason === 'RESOURCE_NOT_FOUND') usage.used(key, 0, 0);
   else usage.refused(key, { reason, traceId });
 }
@@ -196,19 +196,19 @@ export function countFault(
 export interface UsageFlushOptions {
   readonly counter: Pick<UsageCounter, 'take'>;
   readonly usage: Pick<KeyUsage, 'add'>;
-  /** Called with the number of requests whose counts are lost, and the reason. */
+  /** Called with the number of requests that could not be counted, and the reason. */
   readonly onLost?: (requests: number, fault: unknown) => void;
   /** Must divide a minute. */
   readonly everyMs?: number;
   readonly wallClockMs?: () => number;
 }
 
-/** A thousand keys take Redis a few milliseconds. */
+/** Writing a thousand keys costs Redis a few milliseconds. */
 const EVERY_MS = 10_000;
-/** A stop must not wait longer for counts. */
+/** Maximum time that shutdown waits for the last write. */
 const CLOSE_MAX_MS = 1_000;
 
-/** Sends the counts at each interval of the clock, and at the end. Refused ones are lost, because a retry could count them twice. */
+/** Writes counts at regular intervals and on close. Does not retry, because counts could be added twice. */
 export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<void> } {
   const { counter, usage, onLost, everyMs = EVERY_MS, wallClockMs = Date.now } = options;
   let timer: NodeJS.Timeout | undefined;
@@ -217,7 +217,7 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
 
   const flush = async () => {
     const { lost, ...counts } = counter.take();
-    if (lost > 0) onLost?.(lost, new Error('more keys were used than are counted'));
+    if (lost > 0) onLost?.(lost, new Error('more keys are in use than can be counted'));
     if (counts.keys.length === 0) return;
     try {
       await usage.add(counts);
@@ -250,14 +250,14 @@ export function openUsageFlush(options: UsageFlushOptions): { close(): Promise<v
 
 export interface UsageCountParts {
   readonly store: Pick<KeyUsage, 'add'> & { close(): Promise<void> };
-  /** Called with the number of requests whose counts are lost. */
+  /** Called with the number of requests that could not be counted. */
   readonly onLost: (requests: number) => void;
-  readonly logger: { warn(context: object, sentence: string): void };
+  readonly logger: { warn(context: object, message: string): void };
 }
 
 const WARN_EVERY_MS = 60_000;
 
-/** Requests never wait for it. */
+/** Counts usage in memory and writes the counts to the store. Requests never wait for the store. */
 export function openUsageCount(parts: UsageCountParts): { readonly counter: UsageCounter; close(): Promise<void> } {
   const { store, onLost, logger } = parts;
   let warnedAt = Number.NEGATIVE_INFINITY;

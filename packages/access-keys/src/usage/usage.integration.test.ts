@@ -30,25 +30,25 @@ const openInMemory: Open = async (clock) => ({
 });
 
 const START = minuteOf(1_790_000_000_000);
-const countsOf = (keyId: string, given: Partial<KeyCounts> = {}): KeyCounts => ({
+const countsOf = (keyId: string, changes: Partial<KeyCounts> = {}): KeyCounts => ({
   keyId,
   uses: 1,
   refusals: 0,
   lastUsedAt: START,
   lastRefusal: null,
-  ...given,
+  ...changes,
 });
 
 describe.each([
   ['memory', openInMemory, 100],
   ['redis', openInRedis, 15],
-] as const)('use of keys in %s', (_name, open, numRuns) => {
+] as const)('key usage in %s', (_name, open, numRuns) => {
   const setUp = async () => {
     const clock = { now: START };
     return { clock, ...(await open(clock)) };
   };
 
-  it('adds counts of several processes, and keeps the latest use and refusal', async () => {
+  it('adds up counts from several processes, and keeps the latest use and refusal', async () => {
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
@@ -61,7 +61,7 @@ describe.each([
     expect(found.get('unknown')).toEqual(NO_USE);
   });
 
-  it('drops counts after an hour, but keeps the last use and refusal', async () => {
+  it('excludes counts older than an hour, but retains the last use and refusal', async () => {
     const { usage, clock } = await setUp();
     const lastRefusal = { at: START, reason: 'VALIDATION_ERROR', traceId: 't' };
     await usage.add({ minuteAt: START, keys: [countsOf('k', { refusals: 1, lastRefusal })], environments: [] });
@@ -76,11 +76,11 @@ describe.each([
     });
   });
 
-  it('returns every minute of exactly this environment, the oldest first', async () => {
+  it('returns all minutes of the requested environments only, oldest first', async () => {
     const { usage, clock } = await setUp();
-    const of = (environmentId: string, accepted: number, rejected: number) => ({ environmentId, accepted, rejected });
-    await usage.add({ minuteAt: START, keys: [], environments: [of('demo', 10, 0), of('demo-2', 1, 1)] });
-    await usage.add({ minuteAt: START + 2 * MINUTE_MS, keys: [], environments: [of('demo', 50, 20)] });
+    const toCounts = (id: string, accepted: number, rejected: number) => ({ environmentId: id, accepted, rejected });
+    await usage.add({ minuteAt: START, keys: [], environments: [toCounts('demo', 10, 0), toCounts('demo-2', 1, 1)] });
+    await usage.add({ minuteAt: START + 2 * MINUTE_MS, keys: [], environments: [toCounts('demo', 50, 20)] });
     clock.now = START + 3 * MINUTE_MS + 5;
     const found = await usage.readEnvironments(['demo', 'demo-2', 'none'], 4);
     const shown = (id: string) => found.get(id)?.map(({ accepted, rejected }) => [accepted, rejected]);
@@ -95,7 +95,7 @@ describe.each([
     expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
   });
 
-  it('gives the same sums for any order and split of the counts', async () => {
+  it('returns the same sums regardless of how counts are ordered and split', async () => {
     const arbitrary = fc.array(
       fc.record({
         minute: fc.nat({ max: 70 }),
@@ -117,11 +117,11 @@ describe.each([
         clock.now = START + 70 * MINUTE_MS;
         const found = await usage.readKeys(['a', 'a-2', 'b']);
         for (const [key, use] of found) {
-          const own = parts.filter((part) => part.key === key);
-          const ofHour = own.filter(({ minute }) => minute > 10);
-          expect(use.usesOfHour).toBe(ofHour.reduce((sum, { uses }) => sum + uses, 0));
-          expect(use.refusalsOfHour).toBe(ofHour.reduce((sum, { refusals }) => sum + refusals, 0));
-          const times = own.map(({ minute, second }) => START + minute * MINUTE_MS + second * 1000);
+          const matching = parts.filter((part) => part.key === key);
+          const recent = matching.filter(({ minute }) => minute > 10);
+          expect(use.usesOfHour).toBe(recent.reduce((sum, { uses }) => sum + uses, 0));
+          expect(use.refusalsOfHour).toBe(recent.reduce((sum, { refusals }) => sum + refusals, 0));
+          const times = matching.map(({ minute, second }) => START + minute * MINUTE_MS + second * 1000);
           expect(use.lastUsedAt).toBe(times.length === 0 ? null : Math.max(...times));
         }
       }),
@@ -130,8 +130,8 @@ describe.each([
   });
 });
 
-describe('use of keys in redis', () => {
-  it('keeps each minute for two hours', async () => {
+describe('key usage in Redis', () => {
+  it('expires the counts of a minute after two hours', async () => {
     const { usage, namespace } = await openInRedis({ now: START });
     const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
     const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];
@@ -144,9 +144,9 @@ describe('use of keys in redis', () => {
       'access:usage:last-uses',
     ]);
     for (const name of names.slice(0, 2)) {
-      const left = await redis.ttl(namespace + name);
-      expect(left).toBeGreaterThan(7_100);
-      expect(left).toBeLessThanOrEqual(7_200);
+      const ttl = await redis.ttl(namespace + name);
+      expect(ttl).toBeGreaterThan(7_100);
+      expect(ttl).toBeLessThanOrEqual(7_200);
     }
     const found = await usage.readKeys(keys.map(({ keyId }) => keyId));
     expect([...found.values()].every(({ usesOfHour }) => usesOfHour === 1)).toBe(true);
@@ -157,9 +157,10 @@ describe('use of keys in redis', () => {
 });
 
 describe('toEnvironmentRate', () => {
-  it('uses complete minutes, and returns 0 without messages', () => {
-    const of = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
-    expect(toEnvironmentRate([of(60, 20), of(60, 20), of(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
-    expect(toEnvironmentRate([of(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });
+  it('uses only complete minutes, and returns 0 if there are no messages', () => {
+    const toMinute = (accepted: number, rejected: number) => ({ minuteAt: START, accepted, rejected });
+    const minutes = [toMinute(60, 20), toMinute(60, 20)];
+    expect(toEnvironmentRate([...minutes, toMinute(999, 999)])).toEqual({ perSecond: 1, rejectedShare: 0.25 });
+    expect(toEnvironmentRate([toMinute(5, 5)])).toEqual({ perSecond: 0, rejectedShare: 0 });
   });
 });

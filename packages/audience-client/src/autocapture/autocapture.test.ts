@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Host } from '../host.ts';
 import { type AudienceStore, createMemoryStore, type Message } from '../index.ts';
-import { createClient, holdTime, pass } from '../test/client.ts';
+import { createClient, pass, useFakeTime } from '../test/client.ts';
 import { createService } from '../test/service.ts';
 import { type AutocaptureOptions, openAutocapture } from './index.ts';
 
@@ -13,7 +13,7 @@ let windowEvents: EventTarget;
 let location: { href: string; pathname: string };
 
 beforeEach(() => {
-  holdTime();
+  useFakeTime();
   windowEvents = new EventTarget();
   location = { href: '', pathname: '' };
   go('https://game.example/play');
@@ -39,13 +39,12 @@ const fire = (name: string, fields: object = {}) => windowEvents.dispatchEvent(O
 
 type Options = AutocaptureOptions & Parameters<typeof createClient>[1];
 
-// A page with autocapture, and every message that its client has made so far, including those that earlier pages left
-// in the store.
+/** Opens a page with autocapture. `sent` returns all messages, including those that earlier pages left in the store. */
 function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Options = {}) {
   const service = createService();
   const { client } = createClient(service, { store: createMemoryStore(), ...options });
-  const given = { pageViews, sessions, inactivityTimeoutMs };
-  const autocapture = openAutocapture(client, JSON.parse(JSON.stringify(given)));
+  const settings = { pageViews, sessions, inactivityTimeoutMs };
+  const autocapture = openAutocapture(client, JSON.parse(JSON.stringify(settings)));
   const sent = async (): Promise<Message[]> => {
     await client.flush();
     return service.requests.flatMap(({ messages }) => messages);
@@ -59,7 +58,7 @@ const navigations = (messages: Message[]) =>
     .filter(({ type }) => type === 'page')
     .map(({ properties, context }) => `${properties?.navigation} ${context?.pageUrl?.replace(/.*example/, '')}`);
 
-it('page views are one for the page and one for each address that its history shows', async () => {
+it('autocapture sends a page view for the initial URL and for each history navigation', async () => {
   const { sent } = openPage();
   browser.history.pushState(null, '', '/shop');
   browser.history.pushState(null, '', '/shop#top');
@@ -75,7 +74,7 @@ it('page views are one for the page and one for each address that its history sh
   ]);
 });
 
-it('page views are none without consent, and begin with the page that is shown when it is given', async () => {
+it('autocapture sends no page views without consent, and starts with the current page after consent', async () => {
   const { client, sent } = openPage({ consent: undefined });
   browser.history.pushState(null, '', '/shop');
   client.setConsent('anonymous');
@@ -83,7 +82,7 @@ it('page views are none without consent, and begin with the page that is shown w
   expect(navigations(await sent())).toEqual(['load /shop']);
 });
 
-it('page views end with close, which gives the page its history back', async () => {
+it('autocapture stops sending page views and restores the history methods on close', async () => {
   const { pushState } = browser.history;
   const { autocapture, sent } = openPage();
   expect(browser.history.pushState).not.toBe(pushState);
@@ -94,31 +93,31 @@ it('page views end with close, which gives the page its history back', async () 
   expect(navigations(await sent())).toEqual(['load /play']);
 });
 
-it('page views leave other scripts’ wrappers in position, and let a method throw what it throws', async () => {
+it("autocapture preserves other scripts' history wrappers and passes exceptions through", async () => {
   const page = openPage();
-  const own = browser.history.pushState;
-  const other = (...given: Parameters<typeof own>) => own.apply(browser.history, given);
+  const wrapped = browser.history.pushState;
+  const other = (...given: Parameters<typeof wrapped>) => wrapped.apply(browser.history, given);
   browser.history.pushState = other;
   page.autocapture.close();
   expect(browser.history.pushState).toBe(other);
   browser.history.pushState(null, '', '/shop');
   expect(location.pathname).toBe('/shop');
   expect(navigations(await page.sent())).toEqual(['load /play']);
-  const refusing = vi.fn(() => {
-    throw new Error('of the browser');
+  const throwing = vi.fn(() => {
+    throw new Error('browser error');
   });
-  browser.history.pushState = refusing;
+  browser.history.pushState = throwing;
   openPage();
-  expect(() => browser.history.pushState(null, '', '/shop')).toThrow('of the browser');
+  expect(() => browser.history.pushState(null, '', '/shop')).toThrow('browser error');
 });
 
-it('page views are left out when only sessions are enabled, and sessions when only page views are', async () => {
+it('page views and sessions can be enabled separately', async () => {
   expect(await openPage({ pageViews: false }).named()).toEqual(['session_started']);
   const { sent } = openPage({ sessions: false });
   expect((await sent()).map(({ type, sessionId }) => [type, sessionId])).toEqual([['page', undefined]]);
 });
 
-it('a session begins with the first page and is on every message until nothing has happened for half an hour', async () => {
+it('a session starts with the first page and is set on every message until half an hour of inactivity', async () => {
   const { client, sent } = openPage();
   await pass(29 * MINUTE_MS);
   client.track('one');
@@ -134,7 +133,7 @@ it('a session begins with the first page and is on every message until nothing h
   expect(messages.at(-1)?.properties).toEqual({ reason: 'inactivity', durationMs: 58 * MINUTE_MS, lastActiveAt });
 });
 
-it('a session is followed by another when the person comes back', async () => {
+it('a new session starts when the player becomes active again', async () => {
   const { client, autocapture, sent } = openPage({ pageViews: false, inactivityTimeoutMs: MINUTE_MS });
   await pass(2 * MINUTE_MS);
   expect((await sent()).length).toBe(2);
@@ -148,7 +147,7 @@ it('a session is followed by another when the person comes back', async () => {
   expect([ids[0] === ids[1], ids[2] === ids[3], ids[1] === ids[2]]).toEqual([true, true, false]);
 });
 
-it('a session continues over pages, and is ended by the next page when that comes too late', async () => {
+it('a session continues across pages, and the next page ends a session that has timed out', async () => {
   const store = createMemoryStore();
   const options = { store, pageViews: false };
   const first = openPage(options);
@@ -166,7 +165,7 @@ it('a session continues over pages, and is ended by the next page when that come
   expect(third[0]).toMatchObject({ sessionId: tracked?.sessionId, properties: { durationMs: 29 * MINUTE_MS } });
 });
 
-it('a session is shared by all tabs: it ends once, when none of them is active any more', async () => {
+it('a session is shared by all tabs and ends once, when no tab is active', async () => {
   const options = { store: createMemoryStore(), pageViews: false };
   const [one, other] = [openPage(options), openPage(options)];
   await pass(20 * MINUTE_MS);
@@ -177,7 +176,7 @@ it('a session is shared by all tabs: it ends once, when none of them is active a
   expect([...(await one.named()), ...(await other.named())].sort()).toEqual(['session_ended', 'session_started']);
 });
 
-it('a session ends with the person: after reset another begins under the new anonymous id', async () => {
+it('reset ends the session, and the next session starts under the new anonymous id', async () => {
   const { client, sent } = openPage({ pageViews: false });
   const before = client.anonymousId;
   client.reset();
@@ -194,7 +193,7 @@ it('a session ends with the person: after reset another begins under the new ano
   expect(messages[1]?.sessionId).not.toBe(messages[3]?.sessionId);
 });
 
-it('a session is neither made nor kept without consent, and ends without a message when it is withdrawn', async () => {
+it('a session is neither created nor stored without consent, and ends silently when consent is withdrawn', async () => {
   const store = createMemoryStore();
   const { client, named } = openPage({ store, consent: undefined, pageViews: false });
   fire('keydown');
@@ -208,9 +207,9 @@ it('a session is neither made nor kept without consent, and ends without a messa
   expect(await named()).toEqual(['session_started', 'session_started']);
 });
 
-it('a session is the same for the whole page although the store takes and gives nothing', async () => {
+it('a session lasts for the whole page even if every store operation fails', async () => {
   const refuse = () => {
-    throw new Error('of the browser');
+    throw new Error('browser error');
   };
   const store: AudienceStore = { get: refuse, set: refuse, remove: refuse, keys: refuse };
   const { client, named } = openPage({ store, pageViews: false });
@@ -222,7 +221,7 @@ it('a session is the same for the whole page although the store takes and gives 
   expect(await named()).toEqual(['session_started', 'one', 'one', 'one', 'one', 'one', 'session_ended']);
 });
 
-it('a session starts again when another script has overwritten it in the store', async () => {
+it('a new session starts if another script has overwritten the stored session', async () => {
   for (const text of ['{', 'null', '3', '{"id":""}', '{"id":"a","startedAt":1e300,"lastActiveAt":1e300}']) {
     const store = createMemoryStore();
     store.set('audience:session', text);
@@ -230,7 +229,7 @@ it('a session starts again when another script has overwritten it in the store',
   }
 });
 
-it('a session is over when the clock was set by hours, and everything else continues', async () => {
+it('a session ends if the clock jumps by hours, and a new session starts', async () => {
   for (const sign of [-1, 1]) {
     const { client, named } = openPage({ pageViews: false });
     vi.setSystemTime(Date.now() + sign * 180 * MINUTE_MS);
@@ -239,7 +238,7 @@ it('a session is over when the clock was set by hours, and everything else conti
   }
 });
 
-it('a session has one start and one end, and no message is in one without them, whatever happens in two tabs', async () => {
+it('every session has exactly one start and one end, for any sequence of actions in two tabs', async () => {
   const step = fc.record({
     tab: fc.nat({ max: 1 }),
     act: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
@@ -268,7 +267,7 @@ it('a session has one start and one end, and no message is in one without them, 
       const idsOf = (messages: Message[]) => messages.map(({ sessionId }) => sessionId).sort();
       expect(new Set(idsOf(starts)).size).toBe(starts.length);
       expect(idsOf(ends)).toEqual(idsOf(starts));
-      for (const one of events) expect(idsOf(starts)).toContain(one.sessionId);
+      for (const { sessionId } of events) expect(idsOf(starts)).toContain(sessionId);
       for (const { client } of all) await client.close();
     }),
     { numRuns: 60 },

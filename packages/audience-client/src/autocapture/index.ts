@@ -3,7 +3,7 @@ import { createMessageId } from '../message.ts';
 import type { AudienceClient } from '../options.ts';
 import { attempt } from '../store.ts';
 
-/** Epoch milliseconds by the wall clock: a session outlives the page, whose monotonic clock restarts. */
+/** Times are epoch milliseconds, because a session outlives the page and its monotonic clock. */
 interface Session {
   id: string;
   startedAt: number;
@@ -11,35 +11,35 @@ interface Session {
 }
 
 const SESSION_KEY = 'audience:session';
-/** Events of an active player. */
+/** Input events that keep a session active. */
 const ACTIVITIES = ['pointerdown', 'pointermove', 'keydown', 'wheel'];
-/** Pointer events come by the hundred a second. */
+/** Pointer events can fire hundreds of times per second. */
 const TOUCH_INTERVAL_MS = 1000;
-/** Timers overflow after 24 days. */
+/** Longer timers would overflow (24 days). */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 interface State {
   readonly client: AudienceClient;
   readonly timeoutMs: number;
   session: Session | null;
-  /** False when the store failed: only this page knows the session. */
-  kept: boolean;
-  /** Set while a session starts or ends, because that sends messages itself. */
+  /** False if the store failed and only this page has the session. */
+  stored: boolean;
+  /** True while a session starts or ends, because both send messages that would count as activity. */
   busy: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
 /**
- * One session for all tabs and pages that share a store. Input and tracked messages keep it open; a timer of an open
- * page, or the next page, ends it.
+ * Manages one session for all tabs and pages that share a store. Input and messages keep the session active. A timer
+ * on an open page, or the next page, ends the session.
  */
 function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
-  const state: State = { client, timeoutMs, session: null, kept: true, busy: false, timer: undefined };
+  const state: State = { client, timeoutMs, session: null, stored: true, busy: false, timer: undefined };
   const onActivity = () => isDue(state) && touch(state);
   for (const activity of ACTIVITIES) host.addEventListener?.(activity, onActivity, { passive: true, capture: true });
   const unsubscribe = client.subscribe((event) => {
     if (event === 'message') touch(state);
-    // The next person must not continue this session.
+    // The next player must not continue this session.
     if (event === 'reset') finish(state, 'reset');
     if (event === 'consent' && client.consent === 'none') forget(state);
     else if (event === 'consent') touch(state);
@@ -63,15 +63,15 @@ function touch(state: State): void {
   state.busy = true;
   const current = readSession(state);
   if (current && isOver(state, current)) end(state, current, 'inactivity');
-  const continues = current !== null && !isOver(state, current);
-  const session = continues ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
+  const isContinued = current !== null && !isOver(state, current);
+  const session = isContinued ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
   state.session = session;
-  state.kept = attempt(() => {
+  state.stored = attempt(() => {
     client.store.set(SESSION_KEY, JSON.stringify(session));
     return true;
   }, false);
   client.setSessionId(session.id);
-  if (!continues) client.track('session_started');
+  if (!isContinued) client.track('session_started');
   state.busy = false;
   schedule(state);
 }
@@ -83,26 +83,26 @@ function isDue({ session, timeoutMs }: State): boolean {
 
 const createSession = (startedAt: number): Session => ({ id: createMessageId(), startedAt, lastActiveAt: startedAt });
 
-/** The session in the store; null when there is none. */
-function readSession({ client, kept, session }: State): Session | null {
-  if (!kept) return session;
-  const stored: Partial<Session> = attempt(() => Object(JSON.parse(client.store.get(SESSION_KEY) ?? '{}')), {});
-  const { id, startedAt, lastActiveAt } = stored;
-  // Another script may have written anything there, and the service would reject messages with it.
-  return /^[\w-]{1,64}$/.test(`${id}`) && isInstant(startedAt) && isInstant(lastActiveAt) ? (stored as Session) : null;
+/** Returns the stored session; null if there is none. */
+function readSession({ client, stored, session }: State): Session | null {
+  if (!stored) return session;
+  const parsed: Partial<Session> = attempt(() => Object(JSON.parse(client.store.get(SESSION_KEY) ?? '{}')), {});
+  const { id, startedAt, lastActiveAt } = parsed;
+  // Another script may have overwritten the entry, and the service would reject messages with an invalid session.
+  return /^[\w-]{1,64}$/.test(`${id}`) && isInstant(startedAt) && isInstant(lastActiveAt) ? (parsed as Session) : null;
 }
 
 function isInstant(value: unknown): boolean {
   return typeof value === 'number' && !Number.isNaN(new Date(value).getTime());
 }
 
-/** A clock that was set back by more than the time-out also ends the session. */
+/** Setting the clock back by more than the timeout also ends the session. */
 function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
   const checkedAt = Date.now();
   return Math.abs(checkedAt - lastActiveAt) >= timeoutMs;
 }
 
-/** Removed from the store first, so that no other tab reports the end too. */
+/** Removes the session from the store first, so that no other tab reports the same end. */
 function end(state: State, session: Session, reason: 'inactivity' | 'reset'): void {
   const { client } = state;
   attempt(() => client.store.remove(SESSION_KEY), undefined);
@@ -110,7 +110,7 @@ function end(state: State, session: Session, reason: 'inactivity' | 'reset'): vo
   client.track('session_ended', {
     reason,
     durationMs: Math.max(0, session.lastActiveAt - session.startedAt),
-    // The message is created after the session ended.
+    // Included, because the message's own timestamp is later than the end of the session.
     lastActiveAt: new Date(session.lastActiveAt).toISOString(),
   });
   client.setSessionId(undefined);
@@ -129,7 +129,7 @@ function finish(state: State, reason: 'inactivity' | 'reset'): void {
   state.busy = false;
 }
 
-/** Without a message, because consent was withdrawn. */
+/** Ends the session without sending a message, because consent was withdrawn. */
 function forget(state: State): void {
   clearTimeout(state.timer);
   [state.timer, state.session] = [undefined, null];
@@ -137,7 +137,7 @@ function forget(state: State): void {
   state.client.setSessionId(undefined);
 }
 
-/** Checks again when the session would end. */
+/** Schedules a check for the time at which the session would end. */
 function schedule(state: State): void {
   if (state.timer !== undefined || !state.session) return;
   const scheduledAt = Date.now();
@@ -147,7 +147,7 @@ function schedule(state: State): void {
       state.timer = undefined;
       const current = readSession(state);
       if (!current || isOver(state, current)) return finish(state, 'inactivity');
-      // Activity here or in another tab has moved the end.
+      // Activity in this or another tab has extended the session.
       state.session = current;
       schedule(state);
     },
@@ -158,27 +158,27 @@ function schedule(state: State): void {
 }
 
 export interface AutocaptureOptions {
-  /** Sends a `page` for the first address and each later address of the history (true). */
+  /** Sends a `page` event for the initial URL and for each history navigation. Default: true. */
   pageViews?: boolean;
-  /** Sends `session_started` and `session_ended`, and sets `sessionId` on the messages in between (true). */
+  /** Sends `session_started` and `session_ended`, and sets `sessionId` on all messages in between. Default: true. */
   sessions?: boolean;
-  /** A session ends after this long without activity (1,800,000: half an hour). */
+  /** Ends a session after this time without activity. Default: 1,800,000 (half an hour). */
   inactivityTimeoutMs?: number;
 }
 
 export interface Autocapture {
-  /** Reports an active player without input events, for games played with a gamepad. */
+  /** Reports player activity that causes no input events, such as gamepad input. */
   touch(): void;
-  /** Stops capturing. An open session stays in the store for the next page. */
+  /** Stops capturing. The current session stays in the store for the next page. */
   close(): void;
 }
 
 const INACTIVITY_TIMEOUT_MS = 30 * 60 * 1000;
 
-/** Captures page views and sessions as far as the client's consent allows. */
+/** Captures page views and sessions, within the limits of the client's consent level. */
 export function openAutocapture(client: AudienceClient, options: AutocaptureOptions = {}): Autocapture {
   const { pageViews = true, sessions = true, inactivityTimeoutMs = INACTIVITY_TIMEOUT_MS } = options;
-  // Sessions first: the first page view already carries a session id.
+  // Sessions start first, so that the first page view already has a session id.
   const session = sessions ? openSessions(client, inactivityTimeoutMs) : null;
   const stopPageViews = pageViews ? capturePageViews(client) : () => {};
   const close = () => {
@@ -190,14 +190,14 @@ export function openAutocapture(client: AudienceClient, options: AutocaptureOpti
   return { touch: () => session?.touch(), close };
 }
 
-/** How the page was shown; `properties.navigation`. */
+/** Value of `properties.navigation`: how the page was reached. */
 type Navigation = 'load' | 'push' | 'replace' | 'traverse';
 
-/** Sends a page view now and for each new address. Returns a function that stops it. */
+/** Sends a page view now and for each new URL. Returns a function that stops capturing. */
 function capturePageViews(client: AudienceClient): () => void {
   const { document, location, history } = host;
   if (!document || !location) return () => {};
-  /** The address of the last page view; '' before the first. */
+  /** URL of the last page view; empty before the first page view. */
   let shown = '';
   const view = (navigation: Navigation) => {
     if (client.consent === 'none') return;
@@ -209,18 +209,18 @@ function capturePageViews(client: AudienceClient): () => void {
   };
   const onTraverse = () => onMove('traverse');
   const onShow = (event: { persisted?: boolean }) => {
-    // The page is shown from the back/forward cache.
+    // The page was restored from the back/forward cache.
     if (event.persisted) view('traverse');
   };
   const unwrap = history && [
     wrap(history, 'pushState', () => onMove('push')),
-    // Games keep state in query and hash, so only another path is another page.
+    // Games store state in query and hash, so only a different path counts as a new page.
     wrap(history, 'replaceState', () => pathOf(location.href) !== pathOf(shown) && onMove('replace')),
   ];
   host.addEventListener?.('popstate', onTraverse);
   host.addEventListener?.('hashchange', onTraverse);
   host.addEventListener?.('pageshow', onShow);
-  // Consent given later applies to the page shown at that time.
+  // When consent is given later, the current page is the first page view.
   const unsubscribe = client.subscribe((event) => {
     if (event !== 'consent') return;
     if (client.consent === 'none') shown = '';
@@ -240,18 +240,18 @@ const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
 type Method = (...given: unknown[]) => void;
 
-/** Calls `after` when a method has run; its exceptions pass through. */
+/** Calls `after` once a method has returned. Exceptions of the method are passed through. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
-  const own = owner[name];
+  const original = owner[name];
   let stopped = false;
   const wrapped: Method = function (this: unknown, ...given) {
-    own.apply(this, given);
+    original.apply(this, given);
     if (!stopped) after();
   };
   owner[name] = wrapped as Record<Name, Method>[Name];
   return () => {
     stopped = true;
-    // A wrapper that another script added later must stay.
-    if (owner[name] === wrapped) owner[name] = own;
+    // Do not remove a wrapper that another script added later.
+    if (owner[name] === wrapped) owner[name] = original;
   };
 }

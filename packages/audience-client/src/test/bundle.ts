@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
-/** The client as a page would load it: one minified module. */
+/** Bundles the client as one minified module, as a page would load it. */
 export async function buildBundle(): Promise<{ code: string; imports: string[] }> {
   const { output } = await build({
     input: fileURLToPath(new URL('../index.ts', import.meta.url)),
@@ -9,7 +9,7 @@ export async function buildBundle(): Promise<{ code: string; imports: string[] }
     write: false,
     output: { format: 'esm', minify: true },
   });
-  const [chunk, ...others] = output;
-  if (others.length > 0) throw new Error('the bundle is more than one file');
+  const [chunk, ...rest] = output;
+  if (rest.length > 0) throw new Error('the bundle consists of more than one file');
   return { code: chunk.code, imports: [...chunk.imports, ...chunk.dynamicImports] };
 }

@@ -17,7 +17,7 @@ export interface Reports {
 
 export const createReports = (): Reports => ({ rejected: [], dropped: [] });
 
-/** A client of the service, with full consent, uncompressed, and with what it reports. */
+/** Creates a client with full consent and without compression, and collects its reports. */
 export function createClient(
   service: Service,
   options: Partial<AudienceClientOptions> = {},
@@ -37,26 +37,26 @@ export function createClient(
   return { client, reports };
 }
 
-/** Puts timers and dates under the test's control, and nothing else: streams run as usual. */
-export function holdTime(): void {
+/** Fakes timers and dates only, so that streams run normally. */
+export function useFakeTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] });
 }
 
-/** Lets time pass. Afterwards every timer that was due, and all that followed from it, has run. */
+/** Advances fake time and runs all timers that are due, including the work that they start. */
 export async function pass(ms: number): Promise<void> {
   await drain();
   await vi.advanceTimersByTimeAsync(ms);
   await drain();
 }
 
-/** Reading a body takes a few turns of the event loop. */
-const TURNS = 5;
+/** Reading a body takes a few event loop iterations. */
+const ITERATIONS = 5;
 
 async function drain(): Promise<void> {
-  for (let turn = 0; turn < TURNS; turn += 1) await setImmediate();
+  for (let iteration = 0; iteration < ITERATIONS; iteration += 1) await setImmediate();
 }
 
-/** A page around the client: the parts that the client reads. */
+/** A fake page with the browser APIs that the client uses. */
 export interface FakePage {
   hide(): void;
   show(): void;

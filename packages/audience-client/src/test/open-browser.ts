@@ -5,7 +5,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import type { AudienceClient, AudienceClientOptions } from '../index.ts';
 import { buildBundle } from './bundle.ts';
 
-/** What the page of `openSite` has on its window. */
+/** Globals of a page that `openSite` serves. */
 export interface PageGlobals {
   client: AudienceClient;
   reports: unknown[];
@@ -16,14 +16,14 @@ const FLAGS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ];
 
-/** A browser installed on this machine. Each of its contexts is an empty profile. */
+/** Launches the browser that is installed on this machine. Each browser context starts with an empty profile. */
 export async function openBrowser(): Promise<Browser> {
   const executablePath = findBrowser();
-  if (executablePath === null) throw new Error('there is no Chromium on this machine: npm test installs it');
+  if (executablePath === null) throw new Error('Chromium is not installed: run npm test, which installs Chromium');
   return chromium.launch({ executablePath, args: FLAGS });
 }
 
-/** A web site on an origin of its own, whose pages have a client as their own script would open it. */
+/** Starts a web site on a separate origin, whose pages open a client in a script. */
 export async function openSite(options: AudienceClientOptions): Promise<{ url: string; close(): Promise<void> }> {
   const { code } = await buildBundle();
   const html = `<!doctype html><title>Level select</title><script type="module">
@@ -33,9 +33,9 @@ export async function openSite(options: AudienceClientOptions): Promise<{ url: s
     globalThis.client = openAudienceClient({ ...${JSON.stringify(options)}, onRejected, onDropped: onRejected });
   </script>`;
   const server = createServer((request, response) => {
-    const script = request.url === '/client.js';
-    response.setHeader('content-type', script ? 'text/javascript' : 'text/html');
-    response.end(script ? code : html);
+    const isScript = request.url === '/client.js';
+    response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html');
+    response.end(isScript ? code : html);
   });
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
@@ -49,7 +49,7 @@ export async function openSite(options: AudienceClientOptions): Promise<{ url: s
   };
 }
 
-/** Opens a tab on the site and waits for its client. */
+/** Opens a page and waits until its client is ready. */
 export async function openPage(context: BrowserContext, url: string): Promise<Page> {
   const page = await context.newPage();
   await page.goto(url);
@@ -57,7 +57,7 @@ export async function openPage(context: BrowserContext, url: string): Promise<Pa
   return page;
 }
 
-/** Calls the client of a page. `call` runs inside the page, where it sees nothing but its arguments. */
+/** Calls a page's client. `call` runs inside the page and can access only its arguments. */
 export function inPage<T, A>(page: Page, call: (globals: PageGlobals, argument: A) => T, argument: A): Promise<T> {
   const source = `(${call})(globalThis, ${JSON.stringify(argument)})`;
   return page.evaluate(source) as Promise<T>;

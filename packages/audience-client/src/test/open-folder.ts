@@ -7,14 +7,14 @@ import type { Message } from '../index.ts';
 
 const TYPES: Record<string, string> = { '.html': 'text/html', '.js': 'text/javascript', '.map': 'application/json' };
 
-/** A web server of a folder that also takes messages, as the gateway would. */
+/** A web server that serves a folder and accepts messages like the gateway. */
 export interface FolderSite {
   readonly url: string;
   readonly messages: Message[];
   close(): Promise<void>;
 }
 
-/** @param pages path to HTML; every other path is a file of the folder */
+/** @param pages HTML by path; any other path is served from the folder */
 export async function openFolder(folder: string, pages: Record<string, string>): Promise<FolderSite> {
   const messages: Message[] = [];
   const server = createServer(async (request, response) => {

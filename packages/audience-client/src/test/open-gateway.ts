@@ -8,13 +8,13 @@ import { CHECKOUT, freePorts, nodeOptionsOf } from '@playline/infra/local';
 import { openRedisDatabase, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { Kafka, logLevel } from 'kafkajs';
 
-/** A gateway of its own on the test stores, and what it has put into the log. */
+/** A separate gateway process on the test stores, and the messages that it has written to the log. */
 export interface Gateway {
   readonly url: string;
   readonly publishableKey: string;
-  /** Every message record so far, the id as text. */
+  /** All message records so far, with the id as a string. */
   readonly arrived: readonly (Omit<MessageRecord, 'messageId'> & { id: string })[];
-  /** Waits until a record of each id has arrived. Resolves to the first record of each. */
+  /** Waits until a record for each id has arrived. Resolves to the first record per id. */
   awaitIds(ids: readonly string[]): Promise<Gateway['arrived']>;
   close(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export async function openGateway(): Promise<Gateway> {
   const tag = `test-${randomBytes(6).toString('hex')}`;
   const prefix = `${tag}.`;
   await applyTopics({ brokers: stores.kafka, registry: stores.registry, prefix, partitions: TEST_PARTITIONS });
-  // A database of its own: the gateway would take keys of another log in it for a sign that its log was lost.
+  // Uses a separate database, because the gateway would treat keys from another log as a sign of log loss.
   const redis = await openRedisDatabase();
   const publishableKey = await createKey(tag, prefix, redis.url);
   const process = await openProcess(prefix, redis.url);
@@ -47,11 +47,11 @@ export async function openGateway(): Promise<Gateway> {
   };
 }
 
-/** Creates the key with the operator's commands, as a person would. */
+/** Creates the key with operator commands. */
 async function createKey(project: string, topicPrefix: string, redis: string): Promise<string> {
   const { kafka, registry } = testStores();
-  const operate = (...texts: string[]) =>
-    promisify(execFile)(process.execPath, ['services/operator/src/main.ts', ...texts, '--json'], {
+  const operate = (...args: string[]) =>
+    promisify(execFile)(process.execPath, ['services/operator/src/main.ts', ...args, '--json'], {
       cwd: CHECKOUT,
       env: {
         ...process.env,
@@ -62,8 +62,8 @@ async function createKey(project: string, topicPrefix: string, redis: string): P
       },
     });
   await operate('projects', 'create', '--name', project, '--id', project);
-  const ofKey = ['--project', project, '--environment', 'production', '--kind', 'publishable'];
-  const { stdout } = await operate('keys', 'create', ...ofKey);
+  const keyOptions = ['--project', project, '--environment', 'production', '--kind', 'publishable'];
+  const { stdout } = await operate('keys', 'create', ...keyOptions);
   return JSON.parse(stdout).key;
 }
 

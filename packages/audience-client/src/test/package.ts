@@ -7,23 +7,23 @@ import { CHECKOUT } from '@playline/infra/paths';
 
 const NAME = 'audience-client';
 
-/** A project outside the repository that has installed the packed client and nothing else. */
+/** A project outside the repository in which only the packed client is installed. */
 export interface Game {
   readonly folder: string;
-  /** The package's own folder, after it was packed. */
+  /** The package's source folder after packing. */
   readonly source: string;
-  /** The installed client. */
+  /** Folder of the installed client. */
   readonly installed: string;
-  /** Files of the package, as paths from its top. */
+  /** Lists the installed files, relative to the package folder. */
   files(): string[];
   /** Writes a file into the project. */
   write(name: string, text: string): void;
-  /** Runs a program with this Node in the project; throws with its output when it fails. */
+  /** Runs a script in the project with the current Node. @throws Error with the output if the script fails */
   run(...args: string[]): Promise<string>;
   remove(): void;
 }
 
-/** Packs the client as its README describes, and installs the tarball into an empty project, without a network. */
+/** Packs the client as described in its README, and installs the tarball offline into an empty project. */
 export async function createGame(): Promise<Game> {
   const top = mkdtempSync(join(tmpdir(), 'playline-game-'));
   const source = copySource(top);
@@ -47,7 +47,7 @@ export async function createGame(): Promise<Game> {
   };
 }
 
-/** Packing replaces package.json for a moment, and other tests read it. So a copy of the sources is packed. */
+/** Copies the sources, because packing temporarily replaces package.json, which other tests read. */
 function copySource(top: string): string {
   const checkout = join(top, 'checkout');
   const source = join(checkout, 'packages', NAME);
@@ -59,19 +59,19 @@ function copySource(top: string): string {
 
 /** @returns the name of the tarball in `top` */
 async function pack(top: string, source: string): Promise<string> {
-  // The state that a killed pack leaves behind.
+  // Simulates an earlier pack that was killed.
   await output(process.execPath, [join('build', 'manifest.mjs'), 'pack'], { cwd: source });
   await npm(top, source, ['pack', '--pack-destination', top]);
-  const [tarball = '', ...others] = readdirSync(top).filter((name) => name.endsWith('.tgz'));
-  if (others.length > 0) throw new Error('npm pack made more than one tarball');
+  const [tarball = '', ...rest] = readdirSync(top).filter((name) => name.endsWith('.tgz'));
+  if (rest.length > 0) throw new Error('npm pack created more than one tarball');
   return tarball;
 }
 
 function npm(top: string, cwd: string, args: string[]): Promise<string> {
-  // The npm that runs the tests has set these variables. They would make this npm believe that it is part of that run.
+  // Remove the variables that the outer npm has set, which would change the behaviour of this npm.
   const environment = Object.entries(process.env).filter(([name]) => !/^npm_|^INIT_CWD$/i.test(name));
-  const own = { npm_config_cache: join(top, 'cache'), npm_config_userconfig: join(top, 'npmrc') };
-  return output('npm', args, { cwd, env: { ...Object.fromEntries(environment), ...own } });
+  const settings = { npm_config_cache: join(top, 'cache'), npm_config_userconfig: join(top, 'npmrc') };
+  return output('npm', args, { cwd, env: { ...Object.fromEntries(environment), ...settings } });
 }
 
 async function output(program: string, args: string[], options: { cwd: string; env?: NodeJS.ProcessEnv }) {

@@ -1,51 +1,51 @@
 import { gunzipSync } from 'node:zlib';
 import type { Fetch, Message } from '../index.ts';
 
-/** What the service does with one request. */
+/** How the service responds to a request. */
 export type Reply =
-  /** Takes everything. */
-  | 'taken'
-  /** Rejects every other message, beginning with the first. */
+  /** Accepts all messages. */
+  | 'accepted'
+  /** Rejects every second message, starting with the first. */
   | 'some rejected'
-  /** Rejects all: 400 with a MessagesResponse. */
+  /** Rejects all messages: 400 with a MessagesResponse. */
   | 'all rejected'
   /** 400 with the error envelope. */
   | 'malformed'
   | 'unauthorised'
   /** 429, Retry-After: 30. */
-  | 'too many'
-  | 'fault'
-  /** Never answers. */
+  | 'rate limited'
+  | 'server error'
+  /** Never responds. */
   | 'hangs'
   | 'unreachable'
-  /** Stores everything, and the answer is lost on its way back. */
-  | 'answer lost'
-  /** A page of another server, with status 200, as captive portals send it. */
-  | 'portal';
+  /** Stores all messages, but the response is lost. */
+  | 'response lost'
+  /** Returns another server's page with status 200, like a captive portal. */
+  | 'captive portal';
 
 export const RETRY_AFTER_S = 30;
 
-export interface SeenRequest {
+export interface ReceivedRequest {
   url: string;
   headers: Record<string, string>;
   messages: Message[];
-  /** Bytes as they would travel. */
+  /** Size of the body as transmitted. */
   bytes: number;
   keepalive: boolean;
   credentials: string;
   atMs: number;
 }
 
-/** The service's side of the contract, in memory, behind the client's own port for `fetch`. */
+/** An in-memory service that implements the contract, and is passed to clients as `fetch`. */
 export interface Service {
   fetch: Fetch;
-  requests: SeenRequest[];
-  /** Used up in this order; after that every request gets `otherwise`. */
+  requests: ReceivedRequest[];
+  /** Responses to the next requests, in order. Later requests get `defaultReply`. */
   replies: Reply[];
   defaultReply: Reply;
-  /** Each stored id, with every text that was sent under it. */
+  /** Stored messages by id, with all JSON versions that were sent under the id. */
   stored: Map<string, Set<string>>;
-  /** Requests that were started and have no answer yet. */
+  /** Number of requests without a response. */
   inFlight: number;
   inFlightMax: number;
 }
@@ -53,7 +53,7 @@ export interface Service {
 export function createService(...replies: Reply[]): Service {
   const service: Service = {
     replies,
-    defaultReply: 'taken' as Reply,
+    defaultReply: 'accepted' as Reply,
     requests: [],
     stored: new Map(),
     inFlight: 0,
@@ -62,7 +62,7 @@ export function createService(...replies: Reply[]): Service {
       service.inFlight += 1;
       service.inFlightMax = Math.max(service.inFlightMax, service.inFlight);
       try {
-        const request = toSeen(url, init);
+        const request = toReceived(url, init);
         service.requests.push(request);
         return await reply(service, request, init.signal ?? new AbortController().signal);
       } finally {
@@ -73,7 +73,7 @@ export function createService(...replies: Reply[]): Service {
   return service;
 }
 
-function toSeen(url: string, init: RequestInit): SeenRequest {
+function toReceived(url: string, init: RequestInit): ReceivedRequest {
   const headers = Object.fromEntries(new Headers(init.headers));
   const body = typeof init.body === 'string' ? Buffer.from(init.body) : Buffer.from(init.body as ArrayBuffer);
   const text = headers['content-encoding'] === 'gzip' ? gunzipSync(body) : body;
@@ -82,30 +82,31 @@ function toSeen(url: string, init: RequestInit): SeenRequest {
   return { url, headers, messages, bytes: body.length, keepalive, credentials, atMs: Date.now() };
 }
 
-async function reply(service: Service, { messages }: SeenRequest, signal: AbortSignal): Promise<Response> {
+async function reply(service: Service, { messages }: ReceivedRequest, signal: AbortSignal): Promise<Response> {
   const kind = service.replies.shift() ?? service.defaultReply;
   signal.throwIfAborted();
   if (kind === 'hangs')
     return new Promise((_, fail) => signal.addEventListener('abort', () => fail(signal.reason), { once: true }));
   if (kind === 'unreachable') throw new TypeError('Failed to fetch');
-  if (kind === 'portal') return new Response('<h1>Please pay for your coffee</h1>');
-  if (kind === 'fault') return Response.json({ code: 'INTERNAL_SERVER_ERROR' }, { status: 500 });
-  if (kind === 'too many') return Response.json({}, { status: 429, headers: { 'retry-after': String(RETRY_AFTER_S) } });
+  if (kind === 'captive portal') return new Response('<h1>Please pay for your coffee</h1>');
+  if (kind === 'server error') return Response.json({ code: 'INTERNAL_SERVER_ERROR' }, { status: 500 });
+  if (kind === 'rate limited')
+    return Response.json({}, { status: 429, headers: { 'retry-after': String(RETRY_AFTER_S) } });
   if (kind === 'malformed')
     return Response.json({ code: 'VALIDATION_ERROR', message: 'The batch is empty.' }, { status: 400 });
   if (kind === 'unauthorised')
     return Response.json({ code: 'UNAUTHORISED_REQUEST', message: 'No such key.' }, { status: 401 });
   const rejected = messages.filter((_, at) => kind === 'all rejected' || (kind === 'some rejected' && at % 2 === 0));
-  for (const message of messages.filter((one) => !rejected.includes(one))) {
-    const texts = service.stored.get(message.messageId) ?? new Set();
-    service.stored.set(message.messageId, texts.add(JSON.stringify(message)));
+  for (const message of messages.filter((each) => !rejected.includes(each))) {
+    const versions = service.stored.get(message.messageId) ?? new Set();
+    service.stored.set(message.messageId, versions.add(JSON.stringify(message)));
   }
-  if (kind === 'answer lost') throw new TypeError('network error');
+  if (kind === 'response lost') throw new TypeError('network error');
   const rejections = rejected.map(({ messageId }) => ({
     messageId,
     errors: [{ field: 'eventName', code: 'INVALID_VALUE', message: 'is longer than 256 characters' }],
   }));
   const accepted = messages.length - rejected.length;
-  const answer = { success: accepted > 0, accepted, rejected: rejected.length, rejections };
-  return Response.json(answer, { status: accepted > 0 ? 200 : 400 });
+  const body = { success: accepted > 0, accepted, rejected: rejected.length, rejections };
+  return Response.json(body, { status: accepted > 0 ? 200 : 400 });
 }

@@ -1,11 +1,11 @@
--- KEYS: one bucket each. ARGV: the charge per bucket, in microseconds; 0 only reads.
+-- KEYS: buckets. ARGV: charge per bucket, in microseconds; 0 only reads the bucket.
 --
--- A bucket is stored as the microsecond at which it is full. All processes use the clock of Redis. A full bucket has
--- no key, so inactive callers take no memory.
+-- A bucket is stored as the time at which it will be full, by the clock of Redis. Full buckets have no key, so
+-- inactive callers use no memory.
 --
--- The value is `<full_at>.<backlog>`, in microseconds. The backlog is the time until full as of the write, so
--- full_at - backlog is the time of the write. If the clock of Redis was set back since, the stored backlog is the
--- maximum that applies: no caller waits until the clock has caught up.
+-- The value is `<full_at>.<backlog>`, in microseconds. The backlog is the time from the write until the bucket is
+-- full, and limits the wait if the clock of Redis is set back: without the limit, callers would have to wait until the
+-- clock has caught up.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local backlogs = {}
@@ -14,7 +14,7 @@ for i, key in ipairs(KEYS) do
   local full_before = math.min(tonumber(stored), now + tonumber(backlog_before))
   local full_at = math.max(full_before, now) + tonumber(ARGV[i])
   local backlog = full_at - now
-  -- Not tostring, which rounds to 14 digits: an error of a hundred microseconds.
+  -- tostring would round to 14 digits, an error of up to 100 microseconds.
   if ARGV[i] ~= '0' then
     redis.call('SET', key, string.format('%.0f.%.0f', full_at, math.max(0, backlog)), 'PX', math.max(1, math.ceil(backlog / 1000)))
   end

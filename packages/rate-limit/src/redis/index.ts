@@ -6,15 +6,15 @@ export interface RedisBalances extends SharedBalances {
   close(): Promise<void>;
 }
 
-/** Redis on the same network connects in a millisecond. */
+/** Connecting to Redis on the same network takes a millisecond. */
 const LIMITS = { connectMaxMs: 500, reconnectMaxMs: 250, silenceMaxMs: 1000 };
 const US_PER_MS = 1000;
 
 const SCRIPT = readFileSync(new URL('charge.lua', import.meta.url), 'utf8');
 
 /**
- * Buckets in Redis: `rate:<id>` is the microsecond, by Redis's clock, at which the bucket is full; it expires then.
- * Charges fail immediately while Redis is unavailable.
+ * Buckets in Redis. `rate:<id>` contains the time, by the clock of Redis, at which the bucket will be full, and expires
+ * at this time. Charges fail immediately while Redis is unavailable.
  */
 export function openRedisBalances(options: RedisAdapterOptions): RedisBalances {
   const { redis, close } = openRedis(options, LIMITS);

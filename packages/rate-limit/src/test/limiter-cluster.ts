@@ -6,7 +6,7 @@ import { createMemoryBalances } from './memory/index.ts';
 /** Maximum cost of a request. */
 export const COST_MAX = 20;
 
-/** A request: the process that receives it, its cost, and how long after admission the cost is known. */
+/** A simulated request. The cost becomes known `readMs` after admission. */
 export interface Request {
   process: number;
   cost: number;
@@ -15,7 +15,7 @@ export interface Request {
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-/** Several processes with one shared bucket, on fake timers. Records every charge. */
+/** Simulates several processes that share a bucket, with fake timers. Records every charge. */
 export class LimiterCluster {
   readonly charges: { at: number; cost: number }[] = [];
   refused = 0;
@@ -25,8 +25,7 @@ export class LimiterCluster {
   readonly #openMax: number[];
 
   /**
-   *
-   * @param latenciesMs round-trip latencies to the shared bucket, used in turn
+   * @param latenciesMs one-way latencies to the shared bucket, used in turn
    */
   constructor(policy: RatePolicy, processes: number, latenciesMs: readonly number[]) {
     const balances = slowBalances(latenciesMs);
@@ -54,13 +53,13 @@ export class LimiterCluster {
   }
 
   /**
-   * The documented bound: per process, its unsettled maximum and the cost of its concurrent requests.
+   * The documented upper bound: the sum of each process's unsettled maximum and concurrent requests at maximum cost.
    */
   get bound(): number {
     return this.#openMax.reduce((sum, open) => sum + unsettledMax(this.#policy) + open * COST_MAX, 0);
   }
 
-  /** By how much the worst window exceeds burst and rate. Any two charges delimit a window. */
+  /** Returns the maximum excess over burst and rate in any window that starts and ends with a charge. */
   worstExcess(): number {
     const { burst, perSecond } = this.#policy;
     let worst = -Infinity;

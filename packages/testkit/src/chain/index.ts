@@ -37,46 +37,46 @@ import { until } from '../until.ts';
 
 export interface TestChainOptions {
   /**
-   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: as in a local
-   * stack, blocks are mined while a transaction is pending or not final.
+   * `manual`: the test calls `mine`. `each`: the node mines every transaction immediately. `needed`: like in a local
+   * stack, blocks are mined while any transaction is pending or not final.
    */
   readonly mining?: 'manual' | 'each' | 'needed';
-  /** Distance of `safe` from the latest block; `finalized` is twice as far. */
+  /** Number of blocks between `safe` and the latest block; twice this number for `finalized`. */
   readonly epochBlocks?: number;
-  /** Milliseconds between blocks with `needed`. Block timestamps are whole seconds, so they run ahead of the clock. */
+  /** Block interval for `needed`. Block timestamps are whole seconds, so they run ahead of the clock. */
   readonly blockMs?: number;
 }
 
 export interface TestChain {
-  /** `http://127.0.0.1:port`, also valid with `ws://`. Unchanged by `restart`. */
+  /** `http://127.0.0.1:port`; `ws://` works as well. Does not change on `restart`. */
   readonly rpc: string;
   readonly id: number;
   readonly client: TestChainClient;
   /**
-   * Ten accounts with 10,000 ether each, for which the node signs. The first account administers the demo contracts.
+   * Ten unlocked accounts with 10,000 ether each. The first account administers the demo contracts.
    */
   readonly accounts: readonly Address[];
   mine(blocks?: number): Promise<void>;
-  /** Sends from the first account and waits for the block. @throws Error when the transaction is refused or reverts */
+  /** Sends from the first account and waits for the receipt. @throws Error if the transaction fails or reverts */
   send(transaction: { to?: Address; data?: Hash; value?: bigint }): Promise<Hash>;
-  /** Replaces the latest blocks with empty blocks. Their transactions are lost. */
+  /** Replaces the latest blocks with empty blocks, which drops their transactions. */
   reorg(depth: number): Promise<void>;
-  /** Number of blocks that `reorg` can replace: the blocks since the node started. */
+  /** Returns the number of blocks that `reorg` can replace, which are the blocks since the node started. */
   replaceableBlocks(): Promise<number>;
   deploy(name: ContractName, args?: readonly unknown[]): Promise<Address>;
-  /** Deploys the demo contracts. @param minter is granted their roles and funded */
+  /** Deploys the demo contracts. @param minter receives the contracts' roles and funds */
   deployDemo(minter?: Address): Promise<DemoAddresses>;
-  /** Saves the state for `restart`; `needed` saves after each block. @returns the number of the last block */
+  /** Saves the state for `restart`; `needed` saves after each block. @returns the last block number */
   save(): Promise<number>;
   kill(): Promise<void>;
-  /** Starts the node with the last saved state, or with a new chain. */
+  /** Starts the node from the last saved state, or with a new chain if there is none. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
 
 const FINALIZED_EPOCHS = 2;
 
-class OwnChain implements TestChain {
+class AnvilChain implements TestChain {
   readonly rpc: string;
   readonly id = CHAIN_ID;
   readonly client: TestChainClient;
@@ -101,7 +101,7 @@ class OwnChain implements TestChain {
   private readonly killChild = () => void this.child?.kill('SIGKILL');
 
   async restart(): Promise<void> {
-    if (this.child !== null) throw new Error('the node is running: kill it first');
+    if (this.child !== null) throw new Error('the node is still running: call kill first');
     const child = spawn(anvilProgram(), anvilArguments(this.node), { stdio: ['ignore', 'ignore', 'inherit'] });
     this.child = child;
     process.on('exit', this.killChild);
@@ -180,10 +180,10 @@ class OwnChain implements TestChain {
   }
 }
 
-/** Starts a node with an empty chain on a free port. @throws Error that names what to install */
+/** Starts a node with an empty chain on a free port. @throws Error with installation instructions */
 export async function openTestChain(options: TestChainOptions = {}): Promise<TestChain> {
   const [port] = await freePorts(1);
-  const chain = new OwnChain({ mining: 'manual', epochBlocks: 2, blockMs: 100, ...options }, port!);
+  const chain = new AnvilChain({ mining: 'manual', epochBlocks: 2, blockMs: 100, ...options }, port!);
   await chain.restart();
   return chain;
 }
@@ -200,14 +200,14 @@ const chain = defineChain({
 export type TestChainClient = ReturnType<typeof createChainClient>;
 
 function createChainClient(rpc: string) {
-  // Tests must see that a node was killed.
+  // Without retries, tests notice immediately that a node was killed.
   const transport = http(rpc, { retryCount: 0 });
   return createTestClient({ mode: 'anvil', chain, transport, pollingInterval: POLL_MS, cacheTime: 0 })
     .extend(publicActions)
     .extend(walletActions);
 }
 
-/** ABIs of the compiled contracts, which viem uses to check calls. */
+/** ABIs of the compiled contracts, which viem uses to type-check calls. */
 export const CONTRACT_ABIS = {
   'demo-erc721': parseAbi(SIGNATURES['demo-erc721']),
   'demo-erc1155': parseAbi(SIGNATURES['demo-erc1155']),

@@ -1,4 +1,4 @@
-/** Imported before a service. SIGUSR2 shifts `Date` by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
+/** Preloaded into a service. On SIGUSR2, shifts `Date` by the milliseconds in the file PLAYLINE_TEST_CLOCK. */
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const file = process.env.PLAYLINE_TEST_CLOCK ?? '';
@@ -8,7 +8,7 @@ let shiftMs = 0;
 class ShiftedDate extends RealDate {
   constructor(...given: [] | [number | string | Date]) {
     if (given.length === 0) super(RealDate.now() + shiftMs);
-    // The services pass at most one argument.
+    // The services never pass more than one argument.
     else super(...given);
   }
   static override now(): number {

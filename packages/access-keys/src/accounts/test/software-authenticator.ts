@@ -8,7 +8,7 @@ const PRESENT = 0x01;
 const VERIFIED = 0x04;
 const ATTESTED = 0x40;
 
-/** A device that makes one passkey and signs with it (WebAuthn). */
+/** A WebAuthn device with a single passkey. */
 export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin: string; readonly rpId: string }) {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { x = '', y = '' } = publicKey.export({ format: 'jwk' });
@@ -62,14 +62,14 @@ export function createSoftwareAuthenticator({ origin, rpId }: { readonly origin:
   };
 }
 
-/** As much of CBOR as passkeys need. */
+/** The subset of CBOR that WebAuthn needs. */
 function toCbor(value: unknown): Buffer {
   if (typeof value === 'number') return value >= 0 ? headOf(0, value) : headOf(1, -1 - value);
   if (typeof value === 'string') return Buffer.concat([headOf(3, Buffer.byteLength(value)), Buffer.from(value)]);
   if (Buffer.isBuffer(value)) return Buffer.concat([headOf(2, value.length), value]);
   if (value instanceof Map)
     return Buffer.concat([headOf(5, value.size), ...[...value].flat().map((each: unknown) => toCbor(each))]);
-  throw new Error('not needed');
+  throw new Error('unsupported CBOR type');
 }
 
 function headOf(major: number, length: number): Buffer {

@@ -5,7 +5,7 @@ import type { AccountContext } from '../context.ts';
 import { acceptInvitation, createFirstAdministrator, invite } from '../invitations.ts';
 import type { Role } from '../roles.ts';
 
-/** Placeholder for a hash, which these tests never check. */
+/** Placeholder hash that these tests never verify. */
 export const HASH = '$argon2id$…';
 
 export const personOf = (login: string) => ({ login, name: `Name of ${login}`, passwordHash: HASH, passkey: null });
@@ -19,7 +19,7 @@ export const passkeyOf = (id: string, counter = 0): Passkey => ({
   createdAt: 1,
 });
 
-/** Accounts and sessions in memory, with a clock that is moved by hand. */
+/** In-memory accounts and sessions with a manual clock. */
 export function createWorld() {
   const clock = { at: 1_800_000_000_000 };
   const wallClockMs = () => clock.at;
@@ -39,7 +39,7 @@ export function createWorld() {
     return [...last.values()];
   };
   const addAdministrator = () => createFirstAdministrator(operator, personOf('root'));
-  /** Adds a member who was invited and accepted. */
+  /** Invites a member and accepts the invitation. */
   const addMember = async (login: string, role: Role, projectId = 'p') => {
     const wanted = { name: login, roles: [{ projectId, role }], isAdministrator: false };
     const { text } = await invite(operator, wanted);

@@ -3,32 +3,32 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** What the provider does wrong. Absent members are handled correctly. */
+/** Ways in which the provider misbehaves. Absent members mean correct behaviour. */
 export interface Lies {
-  /** Replaces members of its metadata. */
+  /** Overrides metadata members. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Replaces parameters of the redirect; null removes one. */
+  /** Overrides redirect parameters; null removes a parameter. */
   readonly answer?: Readonly<Record<string, string | null>>;
-  /** Replaces claims of the token; undefined removes one. */
+  /** Overrides token claims; undefined removes a claim. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Replaces members of the token's header. */
+  /** Overrides token header members. */
   readonly header?: Readonly<Record<string, unknown>>;
-  /** The token is signed with an unpublished key, or not at all. */
-  readonly signature?: 'of another key' | 'none';
-  /** Replaces every answer: with silence, this status, or a redirect to this URL. */
+  /** Signs the token with an unpublished key, or not at all. */
+  readonly signature?: 'another key' | 'none';
+  /** Replaces every response with silence, this status, or a redirect to this URL. */
   readonly instead?: 'silence' | number | URL;
 }
 
-/** A provider of OpenID Connect in this process, on its own port, that can misbehave. */
+/** An in-process OpenID Connect provider on its own port that can misbehave. */
 export interface HostileProvider {
   readonly issuer: URL;
   readonly client: { readonly clientId: string; readonly clientSecret: string };
-  /** Subject of the next sign-ins. */
+  /** Subject for subsequent sign-ins. */
   subject: string;
   lies: Lies;
   /** Requested paths, in order. */
   readonly requests: string[];
-  /** The redirect after a sign-in at this URL. */
+  /** Signs in at the authorization URL and returns the redirect URL. */
   visit(authorization: URL): URL;
   close(): Promise<void>;
 }
@@ -43,9 +43,9 @@ interface Grant {
 const CLIENT = { clientId: 'a portal', clientSecret: 's3cret: with + and /' };
 const createPair = () => generateKeyPairSync('ec', { namedCurve: 'P-256' });
 
-/** Like a real provider, it accepts codes once, and checks PKCE, the client's secret and the redirect URI. */
+/** Like a real provider, accepts each code once and verifies PKCE, the client secret and the redirect URI. */
 export async function openHostileProvider(): Promise<HostileProvider> {
-  const [own, other] = [createPair(), createPair()];
+  const [published, unpublished] = [createPair(), createPair()];
   const grants = new Map<string, Grant>();
   const server = createServer((request, response) => void handle(request, response));
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
@@ -61,7 +61,7 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     visit: (authorization) => {
       const code = randomUUID();
       grants.set(code, toGrant(authorization, provider.subject));
-      return toAnswer(authorization, { code, iss: issuer.href, ...provider.lies.answer });
+      return toRedirect(authorization, { code, iss: issuer.href, ...provider.lies.answer });
     },
     close: async () => {
       server.closeAllConnections();
@@ -78,16 +78,16 @@ export async function openHostileProvider(): Promise<HostileProvider> {
     if (instead instanceof URL) return void response.writeHead(307, { location: instead.href }).end();
     if (instead !== undefined) return send(instead, { error: 'requested' });
     if (path === '/.well-known/openid-configuration') return send(200, metadataOf(at, provider.lies));
-    if (path === '/jwks') return send(200, { keys: [toJwk(own.publicKey)] });
+    if (path === '/jwks') return send(200, { keys: [toJwk(published.publicKey)] });
     if (path !== '/token') return send(404, {});
     const form = new URLSearchParams(await text(request));
     const grant = grants.get(form.get('code') ?? '');
     grants.delete(form.get('code') ?? '');
-    if (grant === undefined || !isRight(request, form, grant)) return send(400, { error: 'invalid_grant' });
+    if (grant === undefined || !isValidExchange(request, form, grant)) return send(400, { error: 'invalid_grant' });
     const { signature } = provider.lies;
-    const key = signature === 'none' ? null : signature === undefined ? own.privateKey : other.privateKey;
+    const key = signature === 'none' ? null : signature === undefined ? published.privateKey : unpublished.privateKey;
     const token = toToken({ claims: claimsOf(grant, provider), header: provider.lies.header ?? {}, key });
-    send(200, { access_token: 'of no use', token_type: 'Bearer', expires_in: 60, id_token: token });
+    send(200, { access_token: 'unused', token_type: 'Bearer', expires_in: 60, id_token: token });
   };
   return provider;
 }
@@ -97,11 +97,11 @@ function toGrant({ searchParams: wanted }: URL, subject: string): Grant {
   return { challenge, nonce, redirectUri: wanted.get('redirect_uri') ?? '', subject };
 }
 
-function toAnswer({ searchParams: wanted }: URL, answer: Readonly<Record<string, string | null>>): URL {
-  const back = new URL(wanted.get('redirect_uri') ?? '');
+function toRedirect({ searchParams: wanted }: URL, answer: Readonly<Record<string, string | null>>): URL {
+  const redirect = new URL(wanted.get('redirect_uri') ?? '');
   for (const [name, value] of Object.entries({ state: wanted.get('state'), ...answer }))
-    if (value !== null) back.searchParams.set(name, value);
-  return back;
+    if (value !== null) redirect.searchParams.set(name, value);
+  return redirect;
 }
 
 function metadataOf(at: (path: string) => string, { metadata }: Lies): object {
@@ -124,14 +124,14 @@ function claimsOf({ nonce, subject }: Grant, { issuer, client, lies }: HostilePr
   return { iss: issuer.href, aud: client.clientId, sub: subject, nonce, ...times, ...lies.claims };
 }
 
-function isRight({ headers }: IncomingMessage, form: URLSearchParams, grant: Grant): boolean {
+function isValidExchange({ headers }: IncomingMessage, form: URLSearchParams, grant: Grant): boolean {
   const encode = (text: string) => new URLSearchParams({ text }).toString().slice('text='.length);
   const wanted = `${encode(CLIENT.clientId)}:${encode(CLIENT.clientSecret)}`;
-  const given = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''), 'base64').toString();
+  const sent = Buffer.from((headers.authorization ?? '').replace(/^Basic /, ''), 'base64').toString();
   const challenge = createHash('sha256')
     .update(form.get('code_verifier') ?? '')
     .digest('base64url');
-  return given === wanted && challenge === grant.challenge && form.get('redirect_uri') === grant.redirectUri;
+  return sent === wanted && challenge === grant.challenge && form.get('redirect_uri') === grant.redirectUri;
 }
 
 function toToken({ claims, header, key }: { claims: object; header: object; key: KeyObject | null }): string {

@@ -1,6 +1,6 @@
 import type { SharedBalances } from '../../shared-limiter.ts';
 
-/** Shared buckets in this process, for tests and experiments. */
+/** In-memory shared buckets for tests and experiments. */
 export function createMemoryBalances(now: () => number = () => performance.now()): SharedBalances {
   const fullAt = new Map<string, number>();
   return {
