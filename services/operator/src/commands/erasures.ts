@@ -22,7 +22,7 @@ import {
   scrub,
   show,
   toAgeText,
-  toSpanText,
+  toDurationText,
   verify,
   withRecords,
 } from '../erasures/subcommands.ts';
@@ -154,7 +154,7 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
   const start = `${toUuidText(erasureId)}  ${environmentId}  ${state.padEnd(STATE_WIDTH)}`;
   const requested = `requested ${toTimeText(requestedAt)}, ${toAgeText(requestedAt, nowMs)}`;
   if (receipt === null) return `${start}  ${requested}`;
-  const took = toSpanText(receipt.visiblyErasedAt - receipt.acceptedAt);
+  const took = toDurationText(receipt.visiblyErasedAt - receipt.acceptedAt);
   return `${start}  ${requested}  erased within ${took}  identities ${receipt.closureCount}`;
 }
 

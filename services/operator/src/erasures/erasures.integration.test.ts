@@ -45,7 +45,7 @@ afterAll(async () => {
   await stores.close();
 });
 
-/** A device that became a user, erased up to T. */
+/** Stores an erasure, with the cut-off T, of a device that became a user. */
 async function erase() {
   const names = [randomBytes(4).toString('hex'), randomBytes(4).toString('hex')] as const;
   const keys = [keyOf(ENVIRONMENT, 'anonymous', names[0]), keyOf(ENVIRONMENT, 'steam', names[1])];
@@ -89,7 +89,7 @@ const insertEvent = (key: Buffer) =>
   stores.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
     VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
 
-it('erasures verify succeeds on real stores if nothing is left, even of a returning person; scrub deletes what is left', async () => {
+it('erasures verify ignores data after the cut-off, and erasures scrub deletes remaining data from before the cut-off', async () => {
   const [gone, left] = [await erase(), await erase()];
   await link(gone.names, T + 60_000);
   await insertEvent(left.keys[1]!);
@@ -128,7 +128,7 @@ it('erasures verify succeeds on real stores if nothing is left, even of a return
   expect(scrubbed.code).toBe(1);
   for (const what of ['1 rows in events', '2 linked identities in Redis', '1 consents in Redis'])
     expect(scrubbed.out).toContain(`FOUND       ${what} of ${ENVIRONMENT}`);
-  // Consents received after the cut-off stay, and the restored fences refuse earlier data.
+  // Consents received after the cut-off remain, and the restored fences exclude earlier data.
   expect((await people.consents.readStored(ENVIRONMENT, left.keys)).map(({ receivedAt }) => receivedAt)).toEqual([
     T + 1,
   ]);

@@ -5,7 +5,7 @@ import type { CreateCommand, ExitCode, Terminal } from '../command.ts';
 export interface CommandOutput {
   readonly code: ExitCode;
   readonly results: string[];
-  /** Lines on standard error. */
+  /** The lines printed to standard error. */
   readonly progress: string;
 }
 
