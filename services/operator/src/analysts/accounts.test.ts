@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
 
-/** A server that accepts accounts by SQL, and records the statements. */
+/** Simulates a ClickHouse that allows accounts to be created with SQL, and records the statements. */
 function createServer() {
   const printed: string[] = [];
   const run: RunStatement = async (statement, parameters = {}) => {
     printed.push(statement, JSON.stringify(parameters));
-    const isAnswered = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
-    return isAnswered ? [['1']] : [];
+    const hasRow = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
+    return hasRow ? [['1']] : [];
   };
   return { printed, run };
 }
 
-it('an account made by SQL has the roles of users.xml, the limits of analysts, and a password that the server never receives', async () => {
+it('createBySql creates an account with the analyst roles and limits, and sends only the hash of its password', async () => {
   const { printed, run } = createServer();
   const made = await createBySql(run, true);
   expect(made).toMatchObject({
@@ -32,14 +32,14 @@ it('an account made by SQL has the roles of users.xml, the limits of analysts, a
   expect(text).not.toContain('INSERT INTO analyst_grants');
 });
 
-it('an account made by SQL has no right to raw ids unless requested', async () => {
+it('createBySql does not grant raw ids unless requested', async () => {
   const { printed, run } = createServer();
   const made = await createBySql(run, false);
   expect(printed).toContain(`GRANT reads_views TO ${made?.account}`);
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });
 
-it('an account made by SQL is dropped with its quota, by statements without parameters, which ClickHouse does not take there', async () => {
+it('dropAccount drops an account and its quota with statements that do not use parameters', async () => {
   const { printed, run } = createServer();
   await dropAccount(run, 'analyst_0a1b2c3d');
   expect(printed).toEqual(

@@ -180,7 +180,7 @@ async function compareBatch(
     const storedRow = stored.get(id);
     if (storedRow === undefined) {
       compared.missing++;
-      addFinding(compared, `${name} is missing from the history`);
+      addFinding(compared, `${name} is not in the history`);
     } else if (textOf(storedRow) !== textOf(row)) {
       compared.different++;
       addFinding(compared, `${name} differs from the history`);

@@ -67,7 +67,7 @@ it.each([
   [['import', '-'], "required option '--topic <topic>' not specified"],
   [['import', '--topic', 'audience.messages.v1', '-'], 'Allowed choices are chain.activities.v1, chain.tokens.v1'],
   [IMPORT, "missing required argument 'file'"],
-  [[...IMPORT, 'none.ndjson'], 'there is no file /nowhere/none.ndjson'],
+  [[...IMPORT, 'none.ndjson'], 'file /nowhere/none.ndjson does not exist'],
   [[...IMPORT, '-', '--chain', 'Démo'], '--chain: expected'],
   [[...REPLICATE, '--chain', 'Démo'], '--chain: expected'],
   [[...REPLICATE, '--url', 'over there'], '--url: expected'],
@@ -87,7 +87,7 @@ it('replicate without --url uses the local stack, and fails if the environment c
   const args = ['replicate', '--chain', 'demo-chain', '--to', 'stdout', '--patience-seconds', '0'];
   const { code, progress } = await run(args);
   expect({ code, progress }).toMatchObject({ code: EXIT.unreachable });
-  expect(progress).toContain('http://127.0.0.1:1 does not answer');
+  expect(progress).toContain('http://127.0.0.1:1 does not respond');
   const other = await run(args, null);
   expect([other.code, other.progress]).toEqual([EXIT.usage, expect.stringContaining('--url: expected')]);
 });

@@ -198,7 +198,7 @@ it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verif
 it('a key change that fails between Kafka and Redis is completed by the next key command or by a rebuild', async () => {
   const [first] = (await runKeys(change('create', 'secret'))).printed;
   const killed = await runKeys(change('refresh', 'secret'), failing);
-  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('gateways apply') });
+  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');

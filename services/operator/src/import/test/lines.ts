@@ -1,4 +1,4 @@
-/** The line of an activity with this number, valid by default. */
+/** Creates a valid line for activity `number`. */
 export function lineOf(
   number: number,
   { amount = 1, type = 'mint', chain = 'demo-chain' }: { amount?: number; type?: string; chain?: string } = {},
@@ -17,7 +17,7 @@ export function lineOf(
   };
 }
 
-/** As `lineOf`, for a token. */
+/** Creates a valid line for token `number`. */
 export function tokenLineOf(number: number, name = 'Gold') {
   return {
     chain: 'demo-chain',
