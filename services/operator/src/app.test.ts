@@ -186,7 +186,7 @@ it('keys list without --json shows parts of the key, creation time, state and la
   const { run } = createOperator();
   const { key } = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const [line] = (await run('keys', 'list')).results;
-  expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}not seen in use$/);
+  expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}never used$/);
   expect(line).toContain(`…${key.slice(-4)}`);
   expect((await run('keys', 'list', '--kind', 'publishable')).results).toEqual([]);
   expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);

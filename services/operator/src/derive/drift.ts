@@ -1,4 +1,4 @@
-/** Compares tables that are derived from events with the events. */
+/** Compares derived tables with the events. */
 import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
 import { type QueryRows, quoteText, readRows } from '@playline/stores';
 
@@ -11,37 +11,37 @@ export interface Drift {
   readonly fault: string | null;
 }
 
-/** A part of a derived table that is compared and repaired separately. */
+/** A slice of a derived table that is compared and repaired separately. */
 export interface Span {
   readonly table: DerivedTable;
   readonly name: string;
-  /** SQL condition of the derived table. */
+  /** SQL condition that selects the rows in the derived table. */
   readonly where: string;
-  /** SQL query of the same rows from the events. */
+  /** SQL query that derives the same rows from the events. */
   readonly derived: string;
 }
 
-/** A row that only the table or only the events contain; the key is hexadecimal. */
+/** A row that is only in the derived table or only derivable from events; the key is hexadecimal. */
 export interface Difference {
   readonly environmentId: string;
   readonly key: string;
   readonly kind: 'missing' | 'unfounded';
 }
 
-/** More differences are only counted. */
+/** Further differences are only counted. */
 const COMPARED_MAX = 1_000;
-/** With continuous inserts, every third comparison may see a half-written identity; ten in a row are very unlikely. */
+/** During continuous inserts, a third of all comparisons may see a partly inserted identity; ten in a row are unlikely. */
 const COMPARISONS_MAX = 10;
 const POLL_MS = 200;
-/** Each part reads all events, so parts are large, but small enough for other queries. */
+/** Every slice reads all events, so slices are as large as memory allows. */
 const SLICE_ROWS = 2_000_000;
-/** One slice per first byte of a key. */
+/** Slices are selected by the first byte of a key. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Limits the memory of a comparison. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
-/** The parts of all derived tables: months for rows with a day, otherwise slices of the identities. */
+/** Divides derived tables into slices: by month for tables with a day, otherwise by identity. */
 export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
   const spans: Span[] = [];
   for (const table of DERIVED_TABLES) {
@@ -62,7 +62,7 @@ async function listMonths(query: QueryRows, table: DerivedTable): Promise<Span[]
     const until = `addMonths(toDate('${month}'), 1)`;
     return {
       table,
-      name: `${table.name} of ${String(month).slice(0, 7)}`,
+      name: `${table.name} for ${String(month).slice(0, 7)}`,
       where: `day >= '${month}' AND day < ${until}`,
       derived: `${table.clearing.view}(since = '${month} 00:00:00', until = '${nextMonth(String(month))} 00:00:00') WHERE 1`,
     };
@@ -76,17 +76,17 @@ function nextMonth(month: string): string {
 }
 
 async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
-  // Counts the events too, because the table may have lost rows.
+  // Also counts the identities in events, because the table may have lost rows.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
   );
-  // A power of two, so that all slices have the same number of first bytes.
+  // A power of two, so that every slice contains the same number of byte values.
   const slices = Math.min(2 ** Math.ceil(Math.log2(Math.max(1, Number(rows) / sliceRows))), SLICES_MAX);
   return Array.from({ length: slices }, (_, slice) => {
     const where = `reinterpretAsUInt8(identity_key) % ${slices} = ${slice}`;
     return {
       table,
-      name: slices === 1 ? table.name : `${table.name}, part ${slice + 1} of ${slices}`,
+      name: slices === 1 ? table.name : `${table.name}, slice ${slice + 1} of ${slices}`,
       where,
       derived: `${table.clearing.view}(${ALL}) WHERE ${where}`,
     };
@@ -94,8 +94,8 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
 }
 
 /**
- * Finds rows that only the table or only the events contain, even after the running inserts have ended.
- * @returns at most a thousand rows, and the number of all rows
+ * Finds rows that still differ after all concurrent inserts have completed.
+ * @returns up to a thousand rows, and the total number of rows
  */
 export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
   const { rows, found: first } = await compare(query, span, '1');
@@ -112,8 +112,8 @@ export async function findDifferences(query: QueryRows, span: Span): Promise<{ f
 
 const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${environmentId}`;
 
-export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
-  `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
+export const ofIdentities = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
+  `(environment_id, identity_key) IN (${identities.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
 async function compare(query: QueryRows, { table, where, derived }: Span, and: string) {
   const stored = `${table.name} WHERE ${where} AND ${and}`;
@@ -129,7 +129,7 @@ async function compare(query: QueryRows, { table, where, derived }: Span, and: s
   return { found, rows: Number(rows[0]?.[3] ?? 0) };
 }
 
-/** Waits until all inserts that are running have ended. */
+/** Waits until all currently running inserts have completed. */
 export async function awaitInserts(query: QueryRows): Promise<void> {
   const running = async () => {
     const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()`;

@@ -150,7 +150,7 @@ it('an import reports all errors of each invalid line, and continues with the ne
   expect(world.refused[0]).toContain('chain is no name of a chain');
   expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
   expect(world.refused[1]).toMatch(/^3: /);
-  expect(world.refused[2]).toBe('5: type cannot be changed');
+  expect(world.refused[2]).toBe('5: type would be changed, which is not allowed');
 });
 
 it('an import compares lines with the last version in the log that the writer will accept', async () => {

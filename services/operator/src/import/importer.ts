@@ -98,7 +98,7 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
       if (forbidden.length > 0)
         refuse(
           number,
-          forbidden.map((field) => `${field} cannot be changed`),
+          forbidden.map((field) => `${field} would be changed, which is not allowed`),
         );
       else plan.set(name, { line: isSame(current, row) ? null : number, constants });
     }

@@ -250,7 +250,7 @@ it('keys list shows the usage of each key, as JSON and as text', async () => {
   const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
   const usedAt = new Date(lastUsedAt).toISOString();
   expect(results[0]).toContain(`last used ${usedAt}, 3 uses and 1 refusals in the last hour`);
-  expect(results[1]).toContain('not seen in use');
+  expect(results[1]).toContain('never used');
 });
 
 it('keys rebuild removes keys from Redis that are not in the log', async () => {
