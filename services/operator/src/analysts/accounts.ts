@@ -194,7 +194,7 @@ export const readsRawIds = (account: string) => account.startsWith('analyst_raw_
 
 /**
  * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise from
- * the environment. `renewPassword` returns a sentence that tells the operator how to make a dropped account available again.
+ * the environment. `renewPassword` returns how to make a dropped account available again.
  */
 export function readPool({ folder, url, environment }: PoolOptions) {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));

@@ -53,7 +53,7 @@ export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number
 
 export interface RecentProgress {
   readonly last: IndexProgressRecord;
-  /** Progress in the ten minutes before `last`, as far as it was not compacted; times in epoch milliseconds. */
+  /** Progress in the ten minutes before `last`, except compacted records; times in epoch milliseconds. */
   readonly samples: readonly PaceSample[];
 }
 

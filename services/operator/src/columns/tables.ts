@@ -161,7 +161,7 @@ async function readColumns(engine: Engine, table: string) {
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
-/** Reads the SQL SECURITY clause. Quoted text is removed first, because it may contain the same words. */
+/** Reads the SQL SECURITY clause. Quoted text is removed first, because it may contain similar clauses. */
 function securityOf(created: string, definer: string): string {
   const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
   const clause = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';

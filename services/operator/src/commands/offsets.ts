@@ -111,7 +111,7 @@ async function list(
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
-  // A mistyped group must not look healthy. In a new deployment, default groups may have no commits yet.
+  // A mistyped group must not appear healthy. In a new deployment, default groups may have no commits yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has no committed offsets`);
   printResult(terminal, options, { partitions: found }, toLines(found));
