@@ -28,9 +28,9 @@ export const configSchema = z.object({
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER.optional(),
   /** The signer's public key, with which signable keys are encrypted: a JWK, plain or base64url-encoded. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
-  /** Same format as for the chain indexer. */
+  /** Chains and the URLs of their nodes, as a JSON array. */
   CHAIN_NODES: chainNodes().optional(),
-  /** The served chains; contracts can be linked only on these chains. */
+  /** Chains that the chain API serves; contracts can be linked only on these chains. */
   CHAINS: deploymentSettings.CHAINS,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
 });
