@@ -8,7 +8,6 @@ import { configSchema } from './config.ts';
 
 const [STACK_PEPPER, ENVIRONMENT_PEPPER] = ['5'.repeat(64), '7'.repeat(64)];
 
-/** Creates a folder with the secrets file of a local stack. */
 function stackFolder(secrets: string | null): string {
   const folder = mkdtempSync(join(tmpdir(), 'operator-addresses-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

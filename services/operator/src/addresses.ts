@@ -110,8 +110,8 @@ function isDeploymentConfigured({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL,
 }
 
 /**
- * Uses the addresses in the environment if any are set, otherwise the stack in `folder`. The two are never mixed, so that
- * a command cannot write to the log of one deployment and the Redis of another.
+ * Uses the addresses in the environment if any are set, otherwise the stack in `folder`. The two are never mixed, so
+ * that a command cannot write to the log of one deployment and the Redis of another.
  */
 export function createAddresses(
   config: OperatorConfig,

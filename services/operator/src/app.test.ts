@@ -12,7 +12,6 @@ import { runInProcess } from './test/run-in-process.ts';
 const nowhere = () => {
   throw new UnreachableError('no address is configured');
 };
-/** A context in which only the Redis address is configured. */
 const unconfigured = {
   openLog: nowhere,
   schemaOf: nowhere,
@@ -23,7 +22,6 @@ const unconfigured = {
   openUnlinkLog: nowhere,
 };
 
-/** The commands with in-memory stores that all runs share. */
 function createOperator(overrides: Partial<KeysContext> = {}) {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
@@ -115,7 +113,6 @@ it('--help exits with code 0 and prints the usage of a command', async () => {
   }
 });
 
-/** Creates an operator with a second project. */
 async function createOutlands() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');

@@ -12,7 +12,7 @@ interface Connecting {
   close(): Promise<void>;
 }
 
-/** Opens stores. Each function throws UnreachableError if its address is not configured. Topic names include the prefix. */
+/** Opens stores. Functions throw UnreachableError if their address is not configured. Topic names include the prefix. */
 export interface StoreOpeners {
   openLog(): Promise<LogReader>;
   openOffsets(): Promise<GroupOffsets>;

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
 
-/** Simulates a ClickHouse that allows accounts to be created with SQL, and records the statements. */
 function createServer() {
   const printed: string[] = [];
   const run: RunStatement = async (statement, parameters = {}) => {

@@ -129,7 +129,7 @@ export async function isAssigned(run: RunStatement, { account, password }: Crede
   return (await claimsOf(run, account, fingerprintOf(password))).length > 0;
 }
 
-/** Claims a free account. @returns false if several commands tried to claim the account concurrently; all of them fail */
+/** Claims a free account. @returns false if several commands tried concurrently, in which case all of them fail */
 export async function claim(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
   const [mark, id] = [fingerprintOf(password), randomUUID()];
   await putClaim(run, { account, mark, id }, false);
@@ -193,8 +193,8 @@ const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POO
 export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
 
 /**
- * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise from
- * the environment. `renewPassword` returns how to make a dropped account available again.
+ * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise
+ * from the environment. `renewPassword` returns how to make a dropped account available again.
  */
 export function readPool({ folder, url, environment }: PoolOptions) {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));

@@ -13,7 +13,6 @@ import { changeToken } from './tokens.ts';
 
 const CHAIN = 'demo-chain';
 const SECRET = 'a-secret-of-the-provider';
-/** A node URL without a server. */
 const UNREACHABLE = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
 let [contract, unpublished]: [string, string] = ['', ''];
@@ -55,7 +54,6 @@ const publish = (token: TokenRecord) => {
   const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
   return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
 };
-/** Reads all records of a token, in log order. */
 const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))

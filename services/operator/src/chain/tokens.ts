@@ -88,8 +88,8 @@ const MESSAGES = {
 };
 
 /**
- * Changes the last record of a token. The publisher is opened first, which fences concurrent commands: of two concurrent
- * changes, only the later one succeeds.
+ * Changes the last record of a token. The publisher is opened first, which fences concurrent commands: of two
+ * concurrent changes, only the later one succeeds.
  * @param change returns the new record; its trace id is replaced
  * @throws Error for an unknown token, or when another command took over; UnreachableError when the result is unknown
  */

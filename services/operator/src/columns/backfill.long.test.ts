@@ -131,7 +131,6 @@ it('columns drop cancels a backfill, and waits until the files are rewritten wit
   await fixture.withoutMerges(async () => {
     await fixture.run(COINS, { stopAt: /writing/ });
     expect(await unfinished()).toBe(1);
-    // A repeated command waits for the files again.
     for (let time = 0; time < 2; time++) {
       const { code } = await fixture.run(['drop', '--name', 'coins', '--yes'], {
         stopAt: /waiting for ClickHouse to rewrite/,

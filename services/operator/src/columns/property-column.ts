@@ -104,8 +104,8 @@ const MEMBER_END = '.';
 const ESCAPE = '\\';
 
 /**
- * Parses a path such as `economy.coins` into member names. `\.` is a dot in a name, and `\\` is a backslash. Numbers are
- * names, not indexes. @throws InvalidArgumentError
+ * Parses a path such as `economy.coins` into member names. `\.` is a dot in a name, and `\\` is a backslash. Numbers
+ * are names, not indexes. @throws InvalidArgumentError
  */
 export function parsePath(text: string): readonly string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses control characters

@@ -14,7 +14,6 @@ import { createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
-/** The accounts command with in-memory stores that all runs share. */
 function createOperator(answer?: string, portal: string | null = 'http://localhost:8090') {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {

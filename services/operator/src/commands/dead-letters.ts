@@ -306,8 +306,8 @@ const BATCH_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
 
 /**
- * Replays or drops the selected open dead letters in log order, each exactly once: one transaction contains the replayed
- * record and the outcome, and the publisher fences earlier commands before the outcomes are read.
+ * Replays or drops the selected open dead letters in log order, each exactly once: one transaction contains the
+ * replayed record and the outcome, and the publisher fences earlier commands before the outcomes are read.
  * @throws Error when a batch could not be settled; earlier batches are settled
  */
 export async function settleDeadLetters(options: SettleOptions) {

@@ -5,8 +5,8 @@ import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } fro
 
 const HELP = `
 Repairs the tables identity_days and identities, on which persons, person_days and timelines are based: inserts missing
-rows and deletes rows that have no event. To check whether a repair is needed, run npm run verify. The command is safe to
-repeat, and safe to run during writes and erasures.
+rows and deletes rows that have no event. To check whether a repair is needed, run npm run verify. The command is safe
+to repeat, and safe to run during writes and erasures.
 
 Requires CLICKHOUSE_URL with an account that can write, or a local stack.`;
 

@@ -31,8 +31,8 @@ import { environmentOf, environmentOption, projectOption } from '../identity/sub
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-An erasure is identified by the id that the gateway returned in the x-erasure-id header. The output never contains ids or
-keys of a person. All commands are safe to repeat, and safe to run while the eraser is running.
+An erasure is identified by the id that the gateway returned in the x-erasure-id header. The output never contains ids
+or keys of a person. All commands are safe to repeat, and safe to run while the eraser is running.
 
 Requires CLICKHOUSE_URL with an account that can delete rows, and REDIS_URL for verify and scrub; or a local stack.
 
@@ -52,8 +52,8 @@ Checks rows, files, links, consents and the key hash of the receipt. Data receiv
 const SCRUB = '\nThe eraser scrubs daily. Treat any row found as an incident: a service has written data despite a fence.';
 
 const REMOVE = `
-Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks all
-other files, and updates the receipts. The eraser runs this every night.`;
+Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks
+all other files, and updates the receipts. The eraser runs this every night.`;
 
 const ERASURES_MAX = 1_000;
 const CHOICES = ERASURE_STATES.map((state) => state.replace(' ', '-'));

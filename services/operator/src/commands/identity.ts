@@ -40,8 +40,8 @@ const ABOUT = `
 Select an identity with --kind and --id, or with --key. Requires REDIS_URL, IDENTITY_PEPPER for --id, and the settings
 listed under each command; or a local stack.
 
-Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or missing setting, 3 store not responding, Redis
-incomplete or linkers timed out, 4 init refused because Redis has lost its data.`;
+Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or missing setting, 3 store not responding,
+Redis incomplete or linkers timed out, 4 init refused because Redis has lost its data.`;
 
 const RESOLVE = '\nRequires CLICKHOUSE_URL and its account.';
 
@@ -59,20 +59,20 @@ million decisions, and up to a second for a person with a thousand identities.`;
 
 const UNLINK = `
 The selected identities become a separate person. The command shows which identities move and which stay, prompts for
-confirmation, and waits for the linkers, which may themselves wait for an erasure that holds the person. Earlier messages
-do not merge the persons again, even after a rebuild, but later messages can. Events are not changed; queries return the
-new persons.
+confirmation, and waits for the linkers, which may themselves wait for an erasure that holds the person. Earlier
+messages do not merge the persons again, even after a rebuild, but later messages can. Events are not changed; queries
+return the new persons.
 
 Pass one --kind per --id, or one --kind for all ids. Also requires KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is probably a placeholder. Its further links are refused with
-the reason suspect until an operator allows or blocks the id. To list its links, use identity members --key.`;
+An id that links more than 20 anonymous ids within 24 hours is probably a placeholder. Its further links are refused
+with the reason suspect until an operator allows or blocks the id. To list its links, use identity members --key.`;
 
 const REBUILD = `
-Restores fences, the graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. To resume
-after an interruption, run the command again. Fails if Redis has an epoch, because the graph is then in use. Access keys
-are not restored: use npm run keys -- rebuild, or npm run rebuild for all data.
+Restores fences, the graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. To
+resume after an interruption, run the command again. Fails if Redis has an epoch, because the graph is then in use.
+Access keys are not restored: use npm run keys -- rebuild, or npm run rebuild for all data.
 
 Requires KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its account, and the linkers' LINK_TOPIC_GENERATION.`;
 

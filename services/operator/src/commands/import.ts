@@ -16,11 +16,11 @@ export interface ImportContext extends ImportSources {
 }
 
 const HELP = `
-Each line is a JSON object in the format of the chain API, with the chain name in chain and without updated_at. All lines
-are validated before the first line is published. Invalid lines are reported by line number and skipped.
+Each line is a JSON object in the format of the chain API, with the chain name in chain and without updated_at. All
+lines are validated before the first line is published. Invalid lines are reported by line number and skipped.
 
-An import can be repeated safely. If several lines describe the same activity or token, only the last line is used. Lines
-that match the stored version are not published again.
+An import can be repeated safely. If several lines describe the same activity or token, only the last line is used.
+Lines that match the stored version are not published again.
 
 Exit codes: 0 all lines are in the log, 1 line refused or import interrupted, 2 invalid arguments, 3 store not
 responding.`;

@@ -34,7 +34,8 @@ export interface KeysContext extends EnvironmentKeysContext {
 }
 
 const ABOUT = `
-An environment has at most one live publishable key and one live secret key. A revoked key stops working within a second.
+An environment has at most one live publishable key and one live secret key. A revoked key stops working within a
+second.
 
 A rate limit key belongs to a partner, who can have several keys. Sent in the x-api-key header, it sets the number of
 chain API calls per window until the key expires or is revoked.

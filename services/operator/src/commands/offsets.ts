@@ -30,8 +30,8 @@ export const OFFSET_GROUPS: readonly string[] = [
 
 const ABOUT = `
 A consumer pauses a partition if its log was truncated or replaced (power loss of a single broker, unclean leader
-election), if link facts expired before they were read, or if another tool committed an offset, which could skip records.
-The partition stays paused until an operator decides where to resume. Other partitions are not affected.`;
+election), if link facts expired before they were read, or if another tool committed an offset, which could skip
+records. The partition stays paused until an operator decides where to resume. Other partitions are not affected.`;
 
 const LIST = `
 Default groups:
@@ -47,7 +47,8 @@ Values of --from:
   end              the end of the log; all unread records are skipped
   OFFSET           a specific offset. Also moves a group that needs no decision: stop the consumers of the group first
 
-If the link topic was replaced, the linkers also need a new LINK_TOPIC_GENERATION: see the README of the identity linker.`;
+If the link topic was replaced, the linkers also need a new LINK_TOPIC_GENERATION: see the README of the identity
+linker.`;
 
 const offsetNumber = wholeNumberFrom(0, Number.MAX_SAFE_INTEGER);
 const toFrom = (text: string): StartPoint => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));

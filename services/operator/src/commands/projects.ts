@@ -34,8 +34,8 @@ export interface ProjectsContext extends ProjectSources {
 }
 
 const ABOUT = `
-A project represents a game. Its environments contain events, keys and limits. Ids never change and are never reused. In a
-new deployment, the first command creates the project demo.
+A project represents a game. Its environments contain events, keys and limits. Ids never change and are never reused. In
+a new deployment, the first command creates the project demo.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 

@@ -29,10 +29,10 @@ export interface VerifyContext extends StoresContext {
 }
 
 const HELP = `
-Checks that every log record below the event writer's committed offset has exactly one row. A record without a row is lost
-unless another offset contains the same message, the record is a dead letter, or its data was erased. Duplicate rows that
-events_exact removes are counted, but are not differences. Rows beyond the end of the log are reported. If a log was
-replaced (npm run offsets), records are matched by content.
+Checks that every log record below the event writer's committed offset has exactly one row. A record without a row is
+lost unless another offset contains the same message, the record is a dead letter, or its data was erased. Duplicate
+rows that events_exact removes are counted, but are not differences. Rows beyond the end of the log are reported. If a
+log was replaced (npm run offsets), records are matched by content.
 
 Then compares derived tables with events and, if REDIS_URL is set, persons in Redis with the tables. No data is changed.
 

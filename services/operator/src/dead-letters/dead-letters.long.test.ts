@@ -12,7 +12,6 @@ import { REPLAYED_FROM } from './dead-letters.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;
-/** Number of processes to kill at random times. */
 const KILLS_MAX = 3;
 
 let fixture: LogFixture;
@@ -21,7 +20,6 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** Publishes dead letters, like a consumer. */
 const sendPoison = (topic: string, count: number) => {
   const deadLetters = Array.from({ length: count }, (_, offset) => ({
     reason: 'poison',
@@ -49,7 +47,6 @@ const awaitReplays = (topic: string, count: number) =>
     return replays.length >= count ? replays : null;
   });
 
-/** Starts a schema registry without schemas. */
 async function startEmptyRegistry() {
   const server = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}')).listen(
     0,

@@ -23,7 +23,6 @@ const record: fc.Arbitrary<StreamRecord> = fc.record({
   headers: fc.constantFrom({}, { traceparent: Buffer.from('00-a-b-01') }),
 });
 
-/** Converts header values to bytes, as read from the log. */
 const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
 

@@ -30,7 +30,7 @@ export interface Difference {
 
 /** Further differences are only counted. */
 const COMPARED_MAX = 1_000;
-/** During continuous inserts, a third of all comparisons may see a partly inserted identity; ten in a row are unlikely. */
+/** During continuous inserts, a third of the comparisons may see a partly inserted identity; ten in a row are rare. */
 const COMPARISONS_MAX = 10;
 const POLL_MS = 200;
 /** Every slice reads all events, so slices are as large as memory allows. */

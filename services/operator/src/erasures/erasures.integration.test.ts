@@ -45,7 +45,6 @@ afterAll(async () => {
   await stores.close();
 });
 
-/** Stores an erasure, with the cut-off T, of a device that became a user. */
 async function erase() {
   const names = [randomBytes(4).toString('hex'), randomBytes(4).toString('hex')] as const;
   const keys = [keyOf(ENVIRONMENT, 'anonymous', names[0]), keyOf(ENVIRONMENT, 'steam', names[1])];

@@ -153,11 +153,9 @@ it('identity resolve reports a lagging event writer until the tables match Redis
 });
 
 const MERGED = 'unlink-development';
-/** Consumer group of the linkers after Redis has lost its data. */
 const LATER_GROUP = `later-${randomBytes(4).toString('hex')}`;
 const YESTERDAY_MS = Date.now() - 24 * 60 * 60 * 1000;
 
-/** Creates the link fact of an alias message. */
 const alias = (from: string, to: string, receivedAt: number): IdentityLinkRecord => ({
   environmentId: MERGED,
   messageId: randomBytes(16),
@@ -246,7 +244,6 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   for (const name of [subjectArgs('steam', 'bob', MERGED), subjectArgs('email', 'eve', MERGED)])
     expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
-  // A client resends yesterday's messages.
   await publishFacts(yesterday);
   await caughtUp();
   expect(await personsOfEvents()).toEqual(apart);
@@ -259,7 +256,6 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   await loseRedis();
   expect(await personsOfEvents()).toEqual(apart);
 
-  // A later message merges the two persons again.
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
   await decidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);

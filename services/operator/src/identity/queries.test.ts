@@ -7,7 +7,6 @@ const IN = ['--environment', 'production'];
 const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
-/** A personal id, which must not appear in output or errors. */
 const BOB = 'bob@example.org';
 
 it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis has no epoch', async (word) => {

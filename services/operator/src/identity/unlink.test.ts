@@ -130,7 +130,6 @@ it('identity unlink exits with 3 if the linkers time out, and reports that the r
 it('identity why shows a split and later refused links, and omits undone links from the chain', async () => {
   const bench = await openMerged();
   await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
-  // A client resends the old message.
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');

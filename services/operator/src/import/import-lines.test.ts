@@ -18,12 +18,10 @@ const rowOf = (value: unknown): ActivityRow => {
 
 class Killed extends Error {}
 
-/** A simulated log, and a writer that has stored part of the log. */
 class World {
   readonly log: ActivityRow[] = [];
   stored = 0;
   readonly refused: string[] = [];
-  /** Number of records after which the command is killed. */
   killAfter = Number.POSITIVE_INFINITY;
 
   /** Determines the current versions in a log, like the writer. */

@@ -50,13 +50,11 @@ async function run(topic: string, lines: readonly unknown[], ...more: string[]) 
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
-/** Reads the activities of a chain; each test uses its own chain. */
 const activitiesOf = async (chain: string) =>
   (await records(ACTIVITIES))
     .filter(({ key }) => String(key) === chain)
     .map((record) => ({ record, read: activityCodec.decode(record.value!.subarray(FRAME_BYTES)) }));
 
-/** Runs the real activity writer until it has written the whole log. */
 async function write(group: string): Promise<void> {
   const redis = await openRedisDatabase();
   const [port] = await freePorts(1);

@@ -121,7 +121,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** Determines the version that is current once the writer has processed the log. The writer refuses changed constants. */
+/** Determines the current version after the writer has processed the log. The writer refuses changes to constants. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,

@@ -43,7 +43,8 @@ export interface GiveUpResult {
 
 /**
  * Marks pending assets without a signed transaction as failed, which releases their reference ids. A signed transaction
- * remains valid until its nonce is used, so its asset could otherwise be minted twice. The audit entry is written first.
+ * remains valid until its nonce is used, so its asset could otherwise be minted twice. The audit entry is written
+ * first.
  * @throws Error when a minter repeatedly takes over; UnreachableError
  */
 export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {

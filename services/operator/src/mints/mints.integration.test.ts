@@ -35,7 +35,6 @@ afterAll(async () => {
 const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 const signedState = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
 
-/** Creates a function that writes states, like the minter of the signer. */
 async function openMinter() {
   const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
   opened.push(publisher);
@@ -63,7 +62,6 @@ async function readAudit() {
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
-/** Stores states in Redis, like the activity writer. */
 async function show(...states: readonly MintStateRecord[]) {
   const mints = await openRedisMints({ url: redis.url });
   await mints.view.restore(states.map(toMintState));

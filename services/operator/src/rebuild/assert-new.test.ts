@@ -6,7 +6,6 @@ import { assertNew } from './rebuild-identity.ts';
 
 const EMPTY: LogBounds[] = [{ partition: 0, start: 0, end: 0 }];
 
-/** Runs `assertNew` for a deployment without ClickHouse. */
 function check(bounds: (topic: string) => LogBounds[]) {
   const log = { bounds: async (topic: string) => (topic === '' ? [] : bounds(topic)), close: async () => {} };
   const clickhouse = () => {

@@ -43,7 +43,7 @@ interface RestoredConsents {
   readonly tail: LogTail<ConsentRecord>;
 }
 
-/** Restores consents from the table and the log. Consents with later positions take precedence. Restore fences first. */
+/** Restores consents from the table and the log; later positions take precedence. Restore fences first. */
 export async function restoreConsents(
   sources: RebuildSources,
   { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
@@ -123,7 +123,7 @@ const IN_USE =
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // The table may contain more members of a request than the topic. The topic is read first, because it fills the table.
+  // The table may contain more members of a request than the topic, so its entries replace those of the topic.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.putHold(hold);
   // A request with a receipt may already have been released, because the receipt is written before the release.
@@ -194,8 +194,8 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
 }
 
 /**
- * Facts before the committed offsets are decided. Later facts that are also decided are marked in the graph, so that they
- * have no effect when they are read again and cannot merge identities that have since been unlinked.
+ * Facts before the committed offsets are decided. Later facts that are also decided are marked in the graph, so that
+ * they have no effect when they are read again and cannot merge identities that have since been unlinked.
  */
 async function readApplied(
   sources: RebuildSources,

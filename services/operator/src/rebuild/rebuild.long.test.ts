@@ -42,7 +42,6 @@ const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
 const expectModel = async () =>
   expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
-/** Publishes 100 links, and waits until a linker has decided them. */
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
@@ -56,7 +55,6 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
   return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
 }
 
-/** Publishes and stores consent changes of twelve identities, like a gateway. */
 async function publishConsents(): Promise<void> {
   const { publish, read, people } = fixture;
   const keys = Array.from({ length: 12 }, () => randomBytes(16));

@@ -64,7 +64,6 @@ const publish = (...requests: ErasureRequestRecord[]) =>
 
 const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** Stores a request, like the eraser. */
 async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoffAt }: ErasureRequestRecord) {
   const [subjects, members] = [subjectKeys, memberKeys].map(
     (keys) => `[${keys.map((key) => `unhex('${key.toString('hex')}')`).join()}]`,

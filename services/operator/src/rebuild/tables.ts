@@ -123,8 +123,8 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSusp
 export type RereadPartition = LinkSourcePartition & { readonly from: number };
 
 /**
- * Reads the offsets of decided facts that the linkers will read again. Facts from later generations are included, because
- * linkers that use a later generation would decide them again.
+ * Reads the offsets of decided facts that the linkers will read again. Facts from later generations are included,
+ * because linkers that use a later generation would decide them again.
  */
 export async function* readDecidedOffsets(query: QueryRows, partitions: readonly RereadPartition[]) {
   const ranges = partitions.map(

@@ -26,7 +26,8 @@ export interface RecordSources<R extends Change> {
 }
 
 /**
- * Runs `work` with a record store, which writes changes to the log and then to the view, and completes unfinished changes.
+ * Runs `work` with a record store, which writes changes to the log and then to the view, and completes unfinished
+ * changes.
  * @throws UnreachableError when a store does not respond
  */
 export function withRecords<R extends Change, T>(

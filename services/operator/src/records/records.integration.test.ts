@@ -47,7 +47,6 @@ afterAll(async () => {
   await recordStores?.close();
 });
 
-/** Opens the real stores, like a separate process. */
 const openSources = (changedBy = 'ada', requestId = randomBytes(4).toString('hex')) =>
   createRecordSources(recordStores.storesOn(), {
     topicPrefix: recordStores.topicPrefix,
@@ -116,7 +115,6 @@ const contextOf = (overrides: Partial<KeysContext['keys']> = {}): KeysContext =>
   publish: async () => {},
 });
 
-/** Runs a key command for the test's project on the real stores. */
 async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> = {}) {
   const ofProject = rest[0] === 'rebuild' ? [] : ['--project', project];
   const done = await run([createKeysCommand(contextOf(overrides))], 'keys', ...rest, ...ofProject);
@@ -126,7 +124,6 @@ async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> =
 
 const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
 
-/** A view whose writes fail. */
 const failing: Partial<KeysContext['keys']> = {
   openView: async () => {
     const opened = await openRedisRecords(ACCESS_KEYS, { url: recordStores.redis.url });
@@ -276,7 +273,6 @@ function runPartners(args: string[], overrides: Partial<KeysContext['rateLimitKe
 const createOf = (partner: string, ...args: string[]) =>
   runPartners(['create', '--partner', partner, '--calls', '6000', ...args]);
 
-/** Verifies a key without a cache: the key id, 'refused' or an error name. */
 async function verdictOf(key: string): Promise<string> {
   const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: recordStores.redis.url });
   const finder = openRateLimitKeyFinder({ view, prefix: KEY_PREFIX, readEveryMs: 0 });
@@ -348,7 +344,6 @@ it.each([
   expect(progress).toContain(sentence);
 });
 
-/** Runs a command with the real stores of all record kinds. */
 function runAll(...args: string[]) {
   const sourcesOf = openSources();
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
@@ -364,7 +359,6 @@ function runAll(...args: string[]) {
   return run([keys, createCollectionsCommand(context)], ...args);
 }
 
-/** Writes an invalid record to a topic. */
 async function spoil(topic: string): Promise<void> {
   const producer = new Kafka({ brokers: [...recordStores.brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();

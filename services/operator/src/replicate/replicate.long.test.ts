@@ -36,7 +36,6 @@ const argsOf = (to: string, ...more: string[]) => [
 ];
 const toState = () => ['--state', join(folder, 'state.json')];
 
-/** Starts the program, and kills it when it requests the given page. */
 async function killAt(page: number, args: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
   const child = spawn(process.execPath, [MAIN, ...args], { env, cwd: folder, stdio: 'ignore' });

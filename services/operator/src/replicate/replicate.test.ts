@@ -38,13 +38,10 @@ class Killed extends Error {}
 
 interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOptions> {
   readonly url?: string;
-  /** Target name in the state file. */
   readonly target?: string;
-  /** Kills for the next pages, in order. */
   readonly kills?: (Kill | null)[];
 }
 
-/** Runs a job with a real file and state file, and without pauses. */
 function run({ kills = [], url = history.url, target = out(), ...changes }: Job = {}): Promise<Copied> {
   let kill: Kill | null = null;
   return replicate({
@@ -89,7 +86,6 @@ function run({ kills = [], url = history.url, target = out(), ...changes }: Job 
   });
 }
 
-/** Runs the job again until it completes without being killed. */
 async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> {
   for (;;) {
     try {

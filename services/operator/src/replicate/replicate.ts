@@ -219,7 +219,8 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
 }
 
 /**
- * Opens a JSON Lines file with one line per version. The mark is the file length: lines after the last save are truncated.
+ * Opens a JSON Lines file with one line per version. The mark is the file length: lines after the last save are
+ * truncated.
  * @throws Error when the file does not match the state
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {

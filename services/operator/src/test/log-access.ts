@@ -6,9 +6,7 @@ import { until } from '@playline/testkit';
 export interface LogAccess {
   readonly producer: Producer;
   readonly reader: LogReader;
-  /** Resolves when all records are acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
-  /** Reads all committed records of a topic. */
   read(topic: string): Promise<StreamRecord[]>;
   /** Returns the number of records in a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;

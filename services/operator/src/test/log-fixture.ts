@@ -83,10 +83,8 @@ export async function openLogFixture() {
     toRecord,
     toMessage: (record: MessageRecord) => toRecord(TOPICS.messages.name, messageRecordCodec, record),
     operate: createOperate(environment, prefix),
-    /** Reads all committed records of a topic. */
     read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
-    /** Resolves when the writer has committed all records of a topic. */
     caughtUp: (topic: string) => until(`the writer has written all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();

@@ -11,7 +11,6 @@ import {
 import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/test';
 import type { RecordSources } from '../records/record-access.ts';
 
-/** Creates an in-memory view and log that several commands can share. */
 export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
   const [view, log] = [createMemoryRecords(kind), createMemoryRecordLog<R>()];
   const sources: RecordSources<R> = {

@@ -10,11 +10,9 @@ export interface TestAddresses {
 }
 
 export interface TestStores extends RecordOpeners {
-  /** Reads all records of a topic. */
   readTopic(topic: string): ReturnType<typeof readTopic>;
 }
 
-/** Opens the real stores of the access commands, like `main.ts`. */
 export function createTestStores({ redis: url, kafka: brokers, registry }: TestAddresses): TestStores {
   return {
     openLog: async () => openLogReader({ brokers, clientId: 'test' }),

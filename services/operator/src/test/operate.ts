@@ -6,7 +6,6 @@ import { runCommand } from '../app.ts';
 import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
 
-/** The result of a command. */
 export interface CommandResult {
   readonly code: number;
   readonly lines: string[];
@@ -33,7 +32,6 @@ export function createOperate(
   };
 }
 
-/** Opens the real stores of the log commands, like `main.ts`. */
 function createLogStores({ kafka, registry, clickhouse, redis }: Addresses) {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   return {

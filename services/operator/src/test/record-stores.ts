@@ -3,14 +3,11 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { createTestStores, type TestStores } from './open-stores.ts';
 
-/** Isolated topics and a Redis database for tests of the record commands. */
 export interface RecordStores {
-  /** Prefix of all topic names. */
   readonly topicPrefix: string;
   readonly brokers: readonly string[];
   readonly registry: string;
   readonly redis: RedisDatabase;
-  /** Creates command stores that use these topics and this Redis. */
   storesOn(): TestStores;
   close(): Promise<void>;
 }

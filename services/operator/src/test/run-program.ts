@@ -16,7 +16,6 @@ import { createFeedCommands } from '../commands/feed-commands.ts';
 import { createMintCommand } from '../commands/mints.ts';
 import { configSchema } from '../config.ts';
 
-/** Opens the real stores of these commands, like `main.ts`. */
 function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string) {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;

@@ -53,7 +53,8 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
 
 /**
  * Selects the visible rows per message and offset. FINAL deduplicates rows with the same sorting key; of rows with
- * different keys, the highest version is visible. Restricted to repeated keys, because FINAL would read the whole table.
+ * different keys, the highest version is visible. Restricted to repeated keys, because FINAL would read the whole
+ * table.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;

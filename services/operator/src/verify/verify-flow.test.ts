@@ -7,14 +7,11 @@ import { isClean, toLines } from './report.ts';
 import type { Repeated, StoredRows } from './stored-rows.ts';
 import { verifyFlow } from './verify-flow.ts';
 
-/** A log offset and its rows. */
 interface Entry {
-  /** Null for an offset without a record. */
   readonly id: number | null;
   readonly isReadable: boolean;
   readonly isDead: boolean;
   readonly isFenced: boolean;
-  /** Ids of the raw rows at this offset. */
   readonly rows: readonly number[];
   /** Whether queries return rows with the same id once. */
   readonly isDeduplicated: boolean;
@@ -23,9 +20,7 @@ interface Entry {
 interface World {
   readonly start: number;
   readonly entries: readonly Entry[];
-  /** Number of offsets that the writer has committed. */
   readonly committed: number;
-  /** Number of rows beyond the end of the log. */
   readonly future: number;
 }
 
@@ -56,7 +51,6 @@ const flow = {
   copyRules: [{ columns: '', fromText: '' }],
 } as unknown as Flow;
 
-/** Creates a log reader for a world. */
 function openLog({ start, entries, committed }: World): LogReader {
   return {
     bounds: async () => [{ partition: 0, start, end: start + entries.length }],
@@ -147,7 +141,6 @@ const toFact = ({ id, isFenced }: Entry): LoggedFact => {
   return { isFencedOut: (isFencedBy) => isFenced && isFencedBy(fact), copies: [[String(id)]] };
 };
 
-/** Runs verifyFlow for the single partition of a world. */
 async function verifyWorld(world: World, replaced: ReadonlyMap<string, ReplacedLog>) {
   const entryAt = (offset: number) => world.entries[offset - world.start]!;
   const [report] = await verifyFlow(flow, {

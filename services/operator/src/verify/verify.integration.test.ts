@@ -79,7 +79,6 @@ const offsetOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
-/** Copies rows with SQL, without the writer. */
 const insertAgain = (what: string, eventName: string) =>
   fixture.query(
     `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
@@ -155,7 +154,6 @@ it('verify finds exactly the lost, duplicate and overlapping rows, and the rows 
 const LINKED_AT = 1_790_000_000_000;
 let database: Awaited<ReturnType<typeof openRedisDatabase>>;
 let options: PersonsOptions & { readonly people: Awaited<ReturnType<typeof openRedisPeople>> };
-/** Called when comparePersons waits for the writer. */
 let onWait: () => Promise<unknown>;
 
 async function openPersons() {

@@ -6,28 +6,22 @@ import { runCommand } from '../../app.ts';
 import { createColumnsCommand } from '../../commands/columns.ts';
 import { configSchema } from '../../config.ts';
 
-/** The wall-clock time in the tests. */
 export const NOW = Date.UTC(2026, 8, 1);
 const OPERATOR = new URL('../../main.ts', import.meta.url).pathname;
 
-/** A test event. */
 export interface TestEvent {
   readonly environmentId: string;
   readonly name?: string;
-  /** Defaults to 2026-07-01. */
   readonly day?: string;
-  /** JSON. */
   readonly properties: string;
 }
 
 export interface RunOptions {
-  /** Interrupts the command at the first matching progress line. */
   readonly stopAt?: RegExp;
   /** Answer to the confirmation prompt; without it, there is no terminal. */
   readonly answer?: string;
 }
 
-/** Creates a function that runs the real command in this process. */
 function createRun(environment: Readonly<Record<string, string>>) {
   return async (args: readonly string[], { stopAt, answer }: RunOptions = {}) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -47,7 +41,6 @@ function createRun(environment: Readonly<Record<string, string>>) {
   };
 }
 
-/** Opens a database with all tables, and the columns command for this database. */
 export async function openColumnsFixture() {
   const own = await openOwnStores();
   const started = new Set<ChildProcess>();
@@ -61,7 +54,6 @@ export async function openColumnsFixture() {
     drop: (name: string) => run(['drop', '--name', name, '--yes']),
     list: async () =>
       (await run(['list', '--json'])).results.map((line) => JSON.parse(line) as Record<string, unknown>),
-    /** Starts the command in a separate process, which tests can kill. */
     start(...args: string[]) {
       const env = { ...bareEnvironment(), ...own.environment };
       const child = spawn(process.execPath, [OPERATOR, 'columns', ...args], { env, cwd: tmpdir(), stdio: 'ignore' });
@@ -69,7 +61,6 @@ export async function openColumnsFixture() {
       return child;
     },
     put: (events: readonly TestEvent[]) => own.query(toInsert(events)),
-    /** Stops merges and mutations while `work` runs. */
     async withoutMerges<T>(work: () => Promise<T>): Promise<T> {
       await own.query('SYSTEM STOP MERGES events');
       try {
@@ -87,7 +78,6 @@ export async function openColumnsFixture() {
 
 export type ColumnsFixture = Awaited<ReturnType<typeof openColumnsFixture>>;
 
-/** Creates an INSERT statement with column names, like the event writer. */
 function toInsert(events: readonly TestEvent[]): string {
   const rows = events.map(({ environmentId, name = 'win', day = '2026-07-01', properties }) => {
     const text = properties.replaceAll('\\', '\\\\').replaceAll("'", "\\'");

@@ -68,7 +68,6 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
 /** Published facts, and the linkers, which tests can replace. */
 interface MemoryLog {
   readonly published: IdentityLinkRecord[];
-  /** Offsets of republished facts. */
   readonly republished: number[];
   toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
 }
@@ -88,7 +87,6 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
   };
 }
 
-/** Stores a decision like the event writer. */
 function store(stored: Stored, decision: IdentityDecisionRecord): void {
   const { receivedAt, eventTime, reason, moved, generation, partition, offset, step } = decision;
   const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
@@ -110,7 +108,6 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
     stored.sides.push({ key: key.toString('hex'), side, generation, offset });
 }
 
-/** Creates a function that runs a command; with `answer`, on an interactive terminal. */
 function createRun(command: CreateCommand, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -124,7 +121,6 @@ function createRun(command: CreateCommand, answer?: string) {
   };
 }
 
-/** Opens an in-memory graph with its tables, and the identity command for both. */
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
   await people.rebuild.mintEpoch();
@@ -163,9 +159,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     stored,
     run,
     log,
-    /** Runs a command that receives `answer` at its prompt. */
     runAnswering: (answer: string) => createRun(command, answer),
-    /** Links an anonymous id to a user. */
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
     alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>

@@ -1,4 +1,3 @@
-/** Creates a valid line for activity `number`. */
 export function lineOf(
   number: number,
   { amount = 1, type = 'mint', chain = 'demo-chain' }: { amount?: number; type?: string; chain?: string } = {},
@@ -17,7 +16,6 @@ export function lineOf(
   };
 }
 
-/** Creates a valid line for token `number`. */
 export function tokenLineOf(number: number, name = 'Gold') {
   return {
     chain: 'demo-chain',

@@ -7,7 +7,6 @@ export const CHAIN = 'made-up-chain';
 /** How the fake API responds: a page, an error, a truncated response, an invalid page, or the previous page again. */
 export type ResponseKind = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
-/** Creates a version of activity `number`, at a position in the history. */
 export function versionOf(number: number, position: number): Activity {
   const at = `2026-11-22T12:00:00.${String(position).padStart(6, '0')}Z`;
   return {
@@ -22,15 +21,12 @@ export function versionOf(number: number, position: number): Activity {
 
 export interface FakeHistory {
   readonly url: string;
-  /** All added versions, in order. */
   readonly versions: readonly Activity[];
   /** Cursors of all requests, in order; null for the first page. */
   readonly requested: readonly (string | null)[];
-  /** Appends a new version of each activity; earlier versions are no longer returned. */
   put(...numbers: readonly number[]): void;
   /** Sets the responses to the next requests; later requests return their page. */
   respondWith(...responses: readonly ResponseKind[]): void;
-  /** Called before each response. */
   beforeResponse: () => void;
   close(): Promise<void>;
 }
@@ -89,7 +85,6 @@ function respond(response: ServerResponse, outcome: ResponseKind, page: string):
   } else response.writeHead(200).end(page);
 }
 
-/** Returns the latest version of each activity. */
 export function latestVersions(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
   const latest = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
   for (const version of versions)
