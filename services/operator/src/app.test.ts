@@ -197,9 +197,9 @@ it.each(['refresh', 'revoke'])('keys %s exits with code 1 if there is no live ke
 
 it('identity init creates the epoch only once if it is run twice', async () => {
   const { run } = createOperator();
-  const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
+  const [first, second] = [await run('identity', 'init'), await run('identity', 'init')];
   expect(first).toMatchObject({ code: EXIT.ok });
-  expect(again.results).toEqual(first.results);
+  expect(second.results).toEqual(first.results);
 });
 
 const minter = ['--environment', 'production', '--name', 'Minter'];

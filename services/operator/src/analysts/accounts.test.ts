@@ -13,12 +13,12 @@ function createServer() {
 
 it('createBySql creates an account with the analyst roles and limits, and sends only the hash of its password', async () => {
   const { printed, run } = createServer();
-  const made = await createBySql(run, true);
-  expect(made).toMatchObject({
+  const created = await createBySql(run, true);
+  expect(created).toMatchObject({
     account: expect.stringMatching(/^analyst_raw_[0-9a-f]{8}$/),
     password: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
-  const { account = '', password = '' } = made ?? {};
+  const { account = '', password = '' } = created ?? {};
   const text = printed.join('\n');
   expect(text).toMatch(
     new RegExp(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}' SETTINGS PROFILE 'analyst'`),
@@ -33,8 +33,8 @@ it('createBySql creates an account with the analyst roles and limits, and sends 
 
 it('createBySql does not grant raw ids unless requested', async () => {
   const { printed, run } = createServer();
-  const made = await createBySql(run, false);
-  expect(printed).toContain(`GRANT reads_views TO ${made?.account}`);
+  const created = await createBySql(run, false);
+  expect(printed).toContain(`GRANT reads_views TO ${created?.account}`);
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });
 

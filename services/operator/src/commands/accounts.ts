@@ -75,7 +75,7 @@ export const createAccountsCommand =
       .addCommand(changeCommand(work, 'enable', 'enable a disabled account', enableAccount))
       .addCommand(reset(work))
       .addCommand(
-        changeCommand(work, 'unlink', 'unlink an account that has another sign-in method from OpenID Connect', unlink),
+        changeCommand(work, 'unlink', 'unlink an account from its OpenID Connect provider', unlink),
       )
       .addCommand(remove(work))
       .addHelpText('after', ABOUT);
@@ -219,12 +219,12 @@ export async function withAccounts<T>(
   );
 }
 
-/** @param wanted id or login */
-async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
+/** @throws Error for an unknown or removed account */
+async function requireAccount({ store }: AccountContext, idOrLogin: string): Promise<AccountRecord> {
   const accounts = await store.readAll();
-  const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
+  const found = accounts.find(({ id }) => id === idOrLogin) ?? findByLogin(accounts, idOrLogin);
   if (found === null || isRemoved(found))
-    throw new Error(`account ${wanted} does not exist: npm run accounts -- list shows all accounts`);
+    throw new Error(`account ${idOrLogin} does not exist: npm run accounts -- list shows all accounts`);
   return found;
 }
 

@@ -95,7 +95,7 @@ export const createAnalystsCommand =
       )
       .addHelpText('after', ABOUT);
 
-/** @throws UsageError for another database; UnreachableError when ClickHouse does not respond */
+/** @throws UsageError for a database other than playline; UnreachableError when ClickHouse does not respond */
 async function openWork({ clickhouse: accountOf, folder, environment }: AnalystsContext, terminal: Terminal) {
   const clickhouse = accountOf();
   if (clickhouse.database !== DATABASE)

@@ -91,12 +91,12 @@ const unlink = (work: Work) =>
     .action((options) => changeInProject(work, options, unlinkCollection));
 
 const relink = (work: Work) =>
-  contractCommand('relink', "relink an unlinked collection, or move a collection to another environment of its project")
+  contractCommand('relink', 'relink an unlinked collection, or move a collection to another environment of its project')
     .addOption(environment())
     .action((options) => changeInEnvironment(work, options, relinkCollection));
 
 const move = (work: Work) =>
-  contractCommand('move', 'move a collection to an environment of another project')
+  contractCommand('move', 'move a collection from another project to an environment of this project')
     .addOption(environment())
     .action((options) => changeInEnvironment(work, options, moveCollection));
 

@@ -72,11 +72,11 @@ export const createColumnsCommand =
           .addOption(name())
           .requiredOption('--path <path>', 'property path, such as economy.coins', checkPath)
           .addOption(new Option('--type <type>', 'column type').choices(TYPE_NAMES).makeOptionMandatory())
-          .option('--default <value>', 'value for events in which the property is missing or has another type (default: NULL)')
+          .option('--default <value>', 'value if the property is missing or has another type (default: NULL)')
           .addHelpText('after', ADD)
           .action((options) => {
-            const wanted = parseColumn(options);
-            return withWork(context, terminal, (work) => add(work, wanted));
+            const definition = parseColumn(options);
+            return withWork(context, terminal, (work) => add(work, definition));
           }),
       )
       .addCommand(
@@ -117,42 +117,42 @@ async function withWork(
 /** Each column costs half a microsecond per inserted row. */
 export const COLUMNS_MAX = 50;
 
-type WantedColumn = Omit<PropertyColumn, 'since'>;
+type ColumnDefinition = Omit<PropertyColumn, 'since'>;
 
 /** Adds the column and backfills existing rows, or resumes an unfinished backfill. */
-async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
+async function add(work: ColumnsWork, definition: ColumnDefinition): Promise<void> {
   const { engine, terminal, signal } = work;
-  const column = columnOf(wanted.name);
-  if (await isStored(engine, wanted)) terminal.progress(`${column} already exists: resuming its backfill`);
-  else await addColumn(work, wanted);
+  const column = columnOf(definition.name);
+  if (await isStored(engine, definition)) terminal.progress(`${column} already exists: resuming its backfill`);
+  else await addColumn(work, definition);
   const { changed, broken } = await refreshViews(engine);
   if (changed.length > 0) terminal.progress(`views that now include ${column}: ${changed.join(', ')}`);
   for (const name of broken) terminal.progress(`view ${name} was already broken and was not changed`);
   await backfill({ engine, column, progress: createProgress(terminal), signal });
-  terminal.result(`${column}: ${describeColumn(wanted)}; the backfill is complete`);
+  terminal.result(`${column}: ${describeColumn(definition)}; the backfill is complete`);
 }
 
-async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
+async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, definition: ColumnDefinition): Promise<void> {
   // Parts that still contain a dropped column of this name would count as filled.
-  await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
+  await awaitNone(engine, isOf('DROP', columnOf(definition.name)), { onPoll: () => {}, signal });
   try {
-    await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
+    await engine.run(toAddStatement({ ...definition, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
     // Another command may have added the column at the same time.
-    if (!(await isStored(engine, wanted))) throw fault;
+    if (!(await isStored(engine, definition))) throw fault;
   }
 }
 
 /** @throws Error when another column has this name, or the limit is reached */
-async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
+async function isStored(engine: Engine, definition: ColumnDefinition): Promise<boolean> {
   const stored = await readStoredColumns(engine);
-  const found = stored.find(({ name }) => name === wanted.name);
+  const found = stored.find(({ name }) => name === definition.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
     throw new Error(`the limit of ${COLUMNS_MAX} property columns is reached: drop an unused column first`);
   if (found === undefined) return false;
-  if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
+  if (found.column !== null && describeColumn(found.column) === describeColumn(definition)) return true;
   throw new Error(
-    `${columnOf(wanted.name)} already exists as ${toText(found)}: choose another name, or drop the existing column first`,
+    `${columnOf(definition.name)} already exists as ${toText(found)}: choose another name, or drop the existing column first`,
   );
 }
 

@@ -113,16 +113,16 @@ export const createDeadLettersCommand =
         command('show', 'print the complete contents of dead letters')
           .argument('<positions...>', 'dead letter positions')
           .addHelpText('after', SHOW)
-          .action(async (named) =>
-            endWith(await withWork({ options: {}, positions: named.map(parsePositionArgument) }, show)),
+          .action(async (texts) =>
+            endWith(await withWork({ options: {}, positions: texts.map(parsePositionArgument) }, show)),
           ),
       )
       .addCommand(
         settleCommand('replay', 'publish dead letters to their original topics again')
           .option('--note <text>', 'note to store with the outcome')
           .addHelpText('after', REPLAY)
-          .action(async (named, options) => {
-            const positions = positionsOf(named, options);
+          .action(async (texts, options) => {
+            const positions = positionsOf(texts, options);
             endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'replayed' })));
           }),
       )
@@ -131,8 +131,8 @@ export const createDeadLettersCommand =
           .requiredOption('--note <text>', 'why the dead letters are dropped; stored with the outcome')
           .addOption(yesOption())
           .addHelpText('after', DROP)
-          .action(async (named, options) => {
-            const positions = positionsOf(named, options);
+          .action(async (texts, options) => {
+            const positions = positionsOf(texts, options);
             await confirm(EFFECT, options, terminal);
             endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'dropped' })));
           }),
@@ -147,10 +147,10 @@ function parsePositionArgument(text: string): RecordPosition {
 }
 
 /** @throws UsageError unless exactly one way of selecting dead letters is used; no store is open yet */
-function positionsOf(named: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
+function positionsOf(texts: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
   const isFiltered = [topic, reason, step].some((each) => each !== undefined);
-  if ([named.length > 0, isFiltered, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
-  return named.map(parsePositionArgument);
+  if ([texts.length > 0, isFiltered, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
+  return texts.map(parsePositionArgument);
 }
 
 /** The selected dead-letter topics; all of them by default. */

@@ -1,7 +1,7 @@
 import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
-import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from '../derive/drift.ts';
+import { awaitInserts, findDifferences, listTableSlices, ofIdentities, type TableSlice } from '../derive/drift.ts';
 
 const HELP = `
 Repairs the tables identity_days and identities, on which persons, person_days and timelines are based: inserts missing
@@ -23,9 +23,9 @@ export const createDeriveCommand =
         await awaitClickHouse(query);
         const run = (statement: string) => runStatement(account, statement);
         let repaired = 0;
-        for (const span of await listSpans(query)) {
-          terminal.progress(`comparing ${span.name} with events`);
-          repaired += await repairSpan({ query, run, onProgress: terminal.progress }, span);
+        for (const slice of await listTableSlices(query)) {
+          terminal.progress(`comparing ${slice.name} with events`);
+          repaired += await repairSlice({ query, run, onProgress: terminal.progress }, slice);
         }
         terminal.result(
           repaired === 0 ? 'nothing to repair: the derived tables match the events' : `${repaired} rows repaired`,
@@ -56,11 +56,11 @@ const ROUNDS_MAX = 10_000;
  * @returns the number of rows that differed
  * @throws Error when the tables still differ after the last round
  */
-async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span): Promise<number> {
-  const { table, where, derived, name } = span;
+async function repairSlice({ query, run, onProgress }: RepairOptions, slice: TableSlice): Promise<number> {
+  const { table, where, derived, name } = slice;
   let repaired = 0;
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    const { found, rows } = await findDifferences(query, span);
+    const { found, rows } = await findDifferences(query, slice);
     if (found.length === 0) return repaired;
     onProgress(`${name}: ${rows} rows differ from events`);
     repaired = Math.max(repaired, rows);

@@ -45,7 +45,7 @@ export const createImportCommand =
           .choices([ACTIVITIES.topic.name, TOKENS.topic.name])
           .makeOptionMandatory(),
       )
-      .option('--chain <name>', 'refuse lines for chains other than this chain')
+      .option('--chain <name>', 'accept only lines for this chain')
       .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
       .addHelpText('after', HELP)
       .action(async (file, { topic, chain = null, writerGroup, ...output }) => {

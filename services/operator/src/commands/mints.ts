@@ -212,18 +212,18 @@ const show = ({ context, terminal }: Work) =>
   assetCommand('show', 'show an asset and the reason why it is waiting or has failed')
     .addOption(jsonOption())
     .action(async (options) => {
-      const named = nameOf(options);
-      const state = await withMints(context, ({ claims }) => findState(context, claims, named));
+      const mintName = nameOf(options);
+      const state = await withMints(context, ({ claims }) => findState(context, claims, mintName));
       printResult(terminal, options, state, toSentences(state));
     });
 
 const retry = ({ context, terminal }: Work) =>
   assetCommand('retry', 'retry a failed asset with the current signing key').action(async (options) => {
-    const named = nameOf(options);
+    const mintName = nameOf(options);
     const collections = await withRecords(context.collections, (store) => store.readAll());
     const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
     await withMints(context, async ({ claims }) => {
-      const state = await findState(context, claims, named);
+      const state = await findState(context, claims, mintName);
       if (state.status !== 'failed') throw new Error(toNotFailed(state));
       const requested = await withReader(context, (reader) => reader.readMetadata(state));
       if (requested === null)
@@ -235,7 +235,7 @@ const retry = ({ context, terminal }: Work) =>
         return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...requested });
       });
     });
-    terminal.result(`${named.referenceId}: accepted again`);
+    terminal.result(`${mintName.referenceId}: accepted again`);
   });
 
 const giveUpPending = ({ context, terminal }: Work) =>
@@ -259,8 +259,8 @@ const giveUpPending = ({ context, terminal }: Work) =>
     .action(async ({ signer, ...options }) => {
       const target: GiveUpTarget =
         signer === undefined ? { kind: 'asset', ...nameOf(options) } : { kind: 'signer', chain: options.chain, signer };
-      const find: GiveUpContext['find'] = (named) =>
-        withMints(context, ({ claims }) => findState(context, claims, named));
+      const find: GiveUpContext['find'] = (mintName) =>
+        withMints(context, ({ claims }) => findState(context, claims, mintName));
       endWith(await giveUp({ ...context, find }, { target, ...options }, terminal));
     });
 
@@ -319,9 +319,9 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
 }
 
 /** Redis is newer than the tables, but contains no assets that were settled long ago. */
-async function findState(context: MintsContext, claims: MintClaims, named: MintName): Promise<MintState> {
-  const { collection, referenceId } = named;
-  const scope = { ...collection, projectId: named.projectId ?? (await findProjectOf(context, collection)) };
+async function findState(context: MintsContext, claims: MintClaims, mintName: MintName): Promise<MintState> {
+  const { collection, referenceId } = mintName;
+  const scope = { ...collection, projectId: mintName.projectId ?? (await findProjectOf(context, collection)) };
   const { state } = await claims.read(scope, referenceId);
   const found = state ?? (await withReader(context, (reader) => reader.readOne(scope, referenceId)));
   if (found !== null) return found;
@@ -380,7 +380,7 @@ const toNotFailed = ({ status, tokenId }: MintState) =>
   `only a failed asset can be retried: ${status === 'pending' ? 'the asset is pending' : `the asset is token ${tokenId}`}`;
 const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
   `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked to ` +
-  `${linked.environmentId} of project ${linked.projectId}: nothing was accepted`;
+  `${linked.environmentId} of project ${linked.projectId}: no request was accepted`;
 
 /**
  * Accepts a failed asset again with the current signing key, like a repeated API request.

@@ -87,7 +87,7 @@ export const createOffsetsCommand =
       .addHelpText('after', ABOUT);
   };
 
-interface Wanted {
+interface AcceptOptions {
   readonly group: string;
   readonly topic: string;
   readonly partition: number;
@@ -129,8 +129,8 @@ function toLines(found: readonly (GroupPartition & { group: string; obstacle: st
   return toTable(head, rows);
 }
 
-async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal): Promise<ExitCode> {
-  const { group, topic, partition, from, yes = false } = wanted;
+async function accept(offsets: GroupOffsets, options: AcceptOptions, terminal: Terminal): Promise<ExitCode> {
+  const { group, topic, partition, from, yes = false } = options;
   const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
   if (found === undefined) throw new UsageError(`group ${group} has no committed offset for ${topic}/${partition}`);
   const isMove = !needsDecision(found);
@@ -147,14 +147,14 @@ async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal)
     terminal.progress(`nothing was changed: pass --yes to ${action}`);
     return EXIT.failed;
   }
-  if (isMove) return await move(offsets, wanted, plan, terminal);
+  if (isMove) return await move(offsets, options, plan, terminal);
   await offsets.decide(group, { topic, partition }, plan.decision);
   terminal.result('Decision stored. Running consumers apply the decision within seconds.');
   return EXIT.ok;
 }
 
 /** Commits an offset for the group. Kafka allows this only while the group has no members. */
-async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
+async function move(offsets: GroupOffsets, { group, topic, partition }: AcceptOptions, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
     terminal.progress(`nothing was changed: stop every consumer of ${group}, then run the command again`);
     return EXIT.failed;

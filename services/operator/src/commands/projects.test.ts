@@ -65,8 +65,8 @@ it('projects create generates an opaque id and two environments, and never reuse
   expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(created.id);
   await run('projects', 'create', '--name', 'A', '--id', 'a');
   await run('projects', 'archive', '--project', 'a');
-  const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
-  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
+  const repeated = await run('projects', 'create', '--name', 'A', '--id', 'a');
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
 });
 
 it('projects add-environment adds an environment with an unused id, in which keys can be created by name', async () => {
@@ -190,8 +190,8 @@ it('collections move moves a collection to another project without changing its 
     { projectId: 'demo', environmentId: 'demo-production', state: 'linked', name: 'Swords', revision: 2 },
   ]);
   expect(await linked('list', '--project', 'rival')).toEqual([]);
-  const again = await run('collections', 'move', ...contract, '--environment', 'production');
-  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked the contract') });
+  const repeated = await run('collections', 'move', ...contract, '--environment', 'production');
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked the contract') });
 });
 
 it('collections link fails for an environment that does not exist', async () => {

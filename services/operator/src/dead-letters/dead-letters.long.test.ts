@@ -78,8 +78,8 @@ it('an unreadable message becomes a dead letter, and is stored once when it is r
   const writer = await startWriter();
   const replayed = await operate('dead-letters', 'replay', '--topic', MESSAGES, '--json');
   expect(replayed).toMatchObject({ code: 0, json: { settled: 2, before: 0 } });
-  const again = await operate('dead-letters', 'replay', '--all', '--json');
-  expect(again).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
+  const repeated = await operate('dead-letters', 'replay', '--all', '--json');
+  expect(repeated).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
   await caughtUp(MESSAGES);
   await stop(writer, 'SIGTERM');
   expect(await query('SELECT count(), uniqExact(message_id) FROM events')).toBe('2\t2');

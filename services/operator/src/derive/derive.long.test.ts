@@ -3,7 +3,7 @@ import { createQueryRows, readRows } from '@playline/stores';
 import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOperate } from '../test/operate.ts';
-import { findDifferences, findDrift, listSpans } from './drift.ts';
+import { findDifferences, findDrift, listTableSlices } from './drift.ts';
 
 const { url, user, password } = testStores().clickhouse;
 const database = `playline_test_${randomBytes(6).toString('hex')}`;
@@ -74,11 +74,11 @@ it('derive compares each identity in exactly one slice of a large table', async 
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
     SELECT 'every byte', 'track', 'e', '2026-09-01', '2026-09-01', generateUUIDv4(), unhex(repeat(hex(toUInt8(1 + number)), 16)) FROM numbers(255)`);
   await run('OPTIMIZE TABLE identities FINAL');
-  const spans = (await listSpans(query, 100)).filter(({ table }) => table.name === 'identities');
-  expect(spans.map(({ name }) => name)).toEqual([1, 2, 3, 4].map((slice) => `identities, slice ${slice} of 4`));
-  for (const span of spans) expect((await findDifferences(query, span)).found).toEqual([]);
+  const slices = (await listTableSlices(query, 100)).filter(({ table }) => table.name === 'identities');
+  expect(slices.map(({ name }) => name)).toEqual([1, 2, 3, 4].map((slice) => `identities, slice ${slice} of 4`));
+  for (const slice of slices) expect((await findDifferences(query, slice)).found).toEqual([]);
   await run(`DELETE FROM identities WHERE environment_id = 'every byte'`);
-  const found = await Promise.all(spans.map(async (span) => (await findDifferences(query, span)).found));
+  const found = await Promise.all(slices.map(async (slice) => (await findDifferences(query, slice)).found));
   expect(found.map((differences) => differences.length)).toEqual([63, 64, 64, 64]);
   expect(new Set(found.flat().map(({ key }) => key)).size).toBe(255);
   expect((await derive()).code).toBe(0);

@@ -12,7 +12,7 @@ export interface Drift {
 }
 
 /** A slice of a derived table that is compared and repaired separately. */
-export interface Span {
+export interface TableSlice {
   readonly table: DerivedTable;
   readonly name: string;
   /** SQL condition that selects the rows in the derived table. */
@@ -42,17 +42,17 @@ const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
 /** Divides derived tables into slices: by month for tables with a day, otherwise by identity. */
-export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
-  const spans: Span[] = [];
+export async function listTableSlices(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<TableSlice[]> {
+  const slices: TableSlice[] = [];
   for (const table of DERIVED_TABLES) {
     const isDaily = table.clearing.keys.includes('day');
     const ofTable = isDaily ? listMonths(query, table) : listSlices(query, table, sliceRows);
-    for (const each of await ofTable) spans.push(each);
+    for (const each of await ofTable) slices.push(each);
   }
-  return spans;
+  return slices;
 }
 
-async function listMonths(query: QueryRows, table: DerivedTable): Promise<Span[]> {
+async function listMonths(query: QueryRows, table: DerivedTable): Promise<TableSlice[]> {
   const months = await readRows(
     query(`SELECT DISTINCT month FROM (
       SELECT toStartOfMonth(day) AS month FROM ${table.name} GROUP BY month
@@ -75,7 +75,7 @@ function nextMonth(month: string): string {
   return date.toISOString().slice(0, 10);
 }
 
-async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
+async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<TableSlice[]> {
   // Also counts the identities in events, because the table may have lost rows.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
@@ -97,12 +97,12 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
  * Finds rows that still differ after all concurrent inserts have completed.
  * @returns up to a thousand rows, and the total number of rows
  */
-export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
-  const { rows, found: first } = await compare(query, span, '1');
+export async function findDifferences(query: QueryRows, slice: TableSlice): Promise<{ found: Difference[]; rows: number }> {
+  const { rows, found: first } = await compare(query, slice, '1');
   let [found, counted] = [first, rows];
   for (let round = 1; round < COMPARISONS_MAX && found.length > 0; round++) {
     await awaitInserts(query);
-    const again = await compare(query, span, counted > COMPARED_MAX ? '1' : ofIdentities(found));
+    const again = await compare(query, slice, counted > COMPARED_MAX ? '1' : ofIdentities(found));
     const names = new Set(again.found.map(nameOf));
     found = counted > COMPARED_MAX ? again.found : found.filter((each) => names.has(nameOf(each)));
     counted = counted > COMPARED_MAX ? again.rows : found.length;
@@ -115,7 +115,7 @@ const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${e
 export const ofIdentities = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
   `(environment_id, identity_key) IN (${identities.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
-async function compare(query: QueryRows, { table, where, derived }: Span, and: string) {
+async function compare(query: QueryRows, { table, where, derived }: TableSlice, and: string) {
   const stored = `${table.name} WHERE ${where} AND ${and}`;
   const different = differencesOf(table, { stored, derived: `${derived} AND ${and}` });
   const rows = await readRows(
@@ -147,10 +147,10 @@ export async function findDrift(query: QueryRows, onProgress: (line: string) => 
   const drifts = new Map(
     DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0, fault: null as string | null }]),
   );
-  for (const span of await listSpans(query)) {
-    onProgress(`comparing ${span.name} with events`);
-    const drift = drifts.get(span.table.name)!;
-    const { found, rows } = await findDifferences(query, span).catch((fault: unknown) => {
+  for (const slice of await listTableSlices(query)) {
+    onProgress(`comparing ${slice.name} with events`);
+    const drift = drifts.get(slice.table.name)!;
+    const { found, rows } = await findDifferences(query, slice).catch((fault: unknown) => {
       drift.fault = fault instanceof Error ? fault.message : String(fault);
       return { found: [], rows: 0 };
     });

@@ -143,9 +143,9 @@ it('identity resolve reports a lagging event writer until the tables match Redis
   await fixture.stop(writer, 'SIGKILL');
   await identify('tablet', 'steam', 'ann');
   await fixture.decided();
-  const [behind] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
-  expect(behind).toMatchObject({ isLinked: true, agrees: false, stored: null });
-  expect(behind.says).toContain('the event writer is lagging');
+  const [lagging] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
+  expect(lagging).toMatchObject({ isLinked: true, agrees: false, stored: null });
+  expect(lagging.says).toContain('the event writer is lagging');
   writer = await fixture.startWriter();
   await caughtUp();
   const agrees = async () => (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows[0].agrees === true;
@@ -234,19 +234,19 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   await caughtUp();
   const { split, stayed } = rows[0];
   expect(split.keys).toEqual([hex('steam', 'eve', MERGED), hex('email', 'eve', MERGED)].sort());
-  const apart = [
+  const splitPersons = [
     ['email-bob', stayed.personKey],
     ['email-eve', split.personKey],
     ['steam-bob', stayed.personKey],
     ['steam-eve', split.personKey],
   ];
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
   for (const name of [subjectArgs('steam', 'bob', MERGED), subjectArgs('email', 'eve', MERGED)])
     expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
   await publishFacts(yesterday);
   await caughtUp();
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
   expect(await outcomesBetween()).toEqual([
     ['alias', 'linked', ''],
     ['unlink', 'unlinked', ''],
@@ -254,7 +254,7 @@ it('identity unlink splits a person permanently in the graph, the tables and the
   ]);
 
   await loseRedis();
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
 
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
   await decidedAgain();

@@ -85,7 +85,7 @@ it('identity resolve reports an unlinked identity as a separate person', async (
   await identify('device', 'steam', 'bob');
   const { code, text } = await run('resolve', ...subjectArgs('steam', 'eve'));
   expect(code).toBe(EXIT.ok);
-  expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
+  expect(text).toContain(`person    ${hexOf('steam', 'eve')}  (same key)\ntables    no row\n`);
   expect(text).toContain('the identity is a separate person');
   expect(text).not.toContain('No events are stored');
   // An environment without events may be mistyped.

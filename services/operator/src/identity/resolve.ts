@@ -81,7 +81,7 @@ function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, 
   const tables = stored === null ? 'no row' : `${stored.personKey}  linked ${toTimeText(stored.linkedAt)}`;
   return [
     `identity  ${identityKey}  ${kind === null ? '' : `${kind}, `}${environmentId}`,
-    `person    ${personKey}${personKey === identityKey ? '  itself' : ''}`,
+    `person    ${personKey}${personKey === identityKey ? '  (same key)' : ''}`,
     `tables    ${tables}`,
     `${agrees ? '' : 'DIFFERENT: '}${summary}.`,
   ];

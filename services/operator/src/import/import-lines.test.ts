@@ -73,8 +73,8 @@ const arbitraryLine = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant(null) },
 );
-const toValues = (made: readonly ({ number: number; amount: number; type: string } | null)[]) =>
-  made.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
+const toValues = (generated: readonly ({ number: number; amount: number; type: string } | null)[]) =>
+  generated.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
 const contents = (current: ReadonlyMap<string, ActivityRow>) =>
   new Map([...current].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
@@ -93,12 +93,12 @@ it('an import that is killed and repeated publishes each change exactly once, ev
   const lines = fc.array(arbitraryLine, { maxLength: 30 });
   const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
   await fc.assert(
-    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, made, killed, stored) => {
+    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, generated, killed, stored) => {
       const world = new World();
       world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
       world.stored = Math.min(stored, world.log.length);
       const [before, logged] = [World.fold(world.log), world.log.length];
-      const values = toValues(made);
+      const values = toValues(generated);
       const expected = World.fold([...world.log, ...values.flatMap((value) => (value === null ? [] : [rowOf(value)]))]);
       for (const life of killed) {
         world.killAfter = life.killAfter;

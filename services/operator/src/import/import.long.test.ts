@@ -124,8 +124,8 @@ it(
     const group = ['--writer-group', `${stores.prefix}writer`] as const;
     await write(group[1]);
     expect(await stores.query(`SELECT uniqExact(id) FROM activities WHERE chain = '${chain}'`)).toBe('1200');
-    const again = await run(ACTIVITIES, lines, ...group);
-    expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
+    const repeated = await run(ACTIVITIES, lines, ...group);
+    expect(repeated).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
     const changed = [...lines.slice(0, 10), lineOf(1_010, { chain, amount: 7 }), ...lines.slice(11)];
     expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
   },
@@ -153,10 +153,10 @@ it('an import from standard input that is killed and repeated publishes each act
   await until('the import has published records', async () => (await count()) > before);
   killed.kill('SIGKILL');
   await ended;
-  const again = start();
+  const repeated = start();
   const out: Buffer[] = [];
-  again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-  expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
+  repeated.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  expect((await once(repeated, 'exit'))[0]).toBe(EXIT.ok);
   const ids = (await activitiesOf(chain)).map(({ read }) => read.id.toString('hex'));
   expect(new Set(ids).size).toBe(6_000);
   expect(ids).toHaveLength(6_000);

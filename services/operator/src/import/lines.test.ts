@@ -30,8 +30,8 @@ it('readLines returns the same lines and line numbers for all chunk sizes', asyn
   const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
   await fc.assert(
-    fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (made, cuts, end) => {
-      const texts = made.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
+    fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (generated, cuts, end) => {
+      const texts = generated.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
       const expected = texts.flatMap((each, index): Line[] => {
         if (each.trim() === '') return [];
         try {

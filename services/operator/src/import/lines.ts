@@ -51,7 +51,7 @@ export async function openLineSource(
   } catch (fault) {
     await close();
     if (stop.aborted)
-      throw new Error('interrupted before all lines were read: nothing was published', { cause: fault });
+      throw new Error('interrupted before all lines were read: no lines were published', { cause: fault });
     throw fault;
   }
   return { read: () => readLines(createReadStream(copyPath)), close };

@@ -43,8 +43,7 @@ export interface GiveUpResult {
 
 /**
  * Marks pending assets without a signed transaction as failed, which releases their reference ids. A signed transaction
- * remains valid until its nonce is used, so its asset could otherwise be minted twice. The audit entry is written
- * first.
+ * remains valid until its nonce is used, so its asset could be minted twice. The audit entry is written first.
  * @throws Error when a minter repeatedly takes over; UnreachableError
  */
 export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
@@ -203,7 +202,7 @@ function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
   /** @throws Error when the mint request does not exist */
-  readonly find: (named: MintName) => Promise<MintState>;
+  readonly find: (name: MintName) => Promise<MintState>;
 }
 
 export interface MintName {

@@ -100,11 +100,11 @@ it('rebuildMints restores mint requests that are only in the tables or only in t
   const mints = createMemoryMints();
   mints.restart({ isEmptied: true });
   const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
-  const again = { ...failed, attemptId: 'a2'.repeat(16), requestedAt: 3_000, revision: 0, status: 'pending' as const };
+  const retried = { ...failed, attemptId: 'a2'.repeat(16), requestedAt: 3_000, revision: 0, status: 'pending' as const };
   async function* stored() {
     yield [failed, old];
   }
-  const logs = { states: logOf('states', [failed]), requests: logOf('requests', [again]) };
+  const logs = { states: logOf('states', [failed]), requests: logOf('requests', [retried]) };
   expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
   const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
   expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
