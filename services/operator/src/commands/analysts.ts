@@ -82,7 +82,7 @@ export const createAnalystsCommand =
           }),
       )
       .addCommand(
-        jsonCommand('list', 'list accounts that have grants').action(
+        jsonCommand('list', 'list accounts with their environments and raw-id access').action(
           async (options) => list(await openWork(context, terminal), options),
         ),
       )

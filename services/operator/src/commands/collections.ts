@@ -31,8 +31,8 @@ export interface CollectionsContext extends ProjectSources {
 }
 
 const ABOUT = `
-A collection is a contract that is linked to a project. A contract can be linked to only one project, and other projects
-cannot see that project.
+A collection is a contract that is linked to a project. A contract can be linked to only one project at a time. Other
+projects cannot see who has linked the contract.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 

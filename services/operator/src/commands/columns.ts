@@ -42,7 +42,7 @@ export interface ColumnsContext {
 }
 
 const ABOUT = `
-A property column stores an event property as a typed ClickHouse column, so that queries need not parse JSON.
+A property column stores an event property as a typed ClickHouse column, so that queries do not parse JSON.
 
 Requires CLICKHOUSE_URL with the operator account, or a local stack.`;
 

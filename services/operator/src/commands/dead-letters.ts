@@ -47,12 +47,13 @@ const SHOW = '\nDead letters may contain personal data. To print only the reason
 const SELECT = 'pass positions, or select dead letters with --topic, --reason and --step, or pass --all';
 
 const REPLAY = `
-P${SELECT.slice(1)}. One
-transaction publishes and marks a dead letter, so each is replayed only once. After a failure, run the command again.`;
+P${SELECT.slice(1)}.
+A dead letter and its outcome are published in one transaction, so that it is replayed only once. After a failure, run
+the command again.`;
 
 const DROP = `
-P${SELECT.slice(1)}. Retention
-deletes the records later.`;
+P${SELECT.slice(1)}.
+The records remain in the dead-letter topic until retention deletes them.`;
 
 const EFFECT = 'This marks the dead letters as dropped: their records will never be stored. This cannot be undone.';
 

@@ -101,7 +101,7 @@ export const createErasuresCommand =
           }),
       )
       .addCommand(erasureCommand('show', 'show the receipt of an erasure', show))
-      .addCommand(erasureCommand('verify', 'check that all data of an erasure has been deleted', verify).addHelpText('after', VERIFY))
+      .addCommand(erasureCommand('verify', 'verify that all data covered by an erasure has been deleted', verify).addHelpText('after', VERIFY))
       .addCommand(globalCommand('scrub', 'find and delete rows that belong to erased people', scrub).addHelpText('after', SCRUB))
       .addCommand(globalCommand('remove', 'physically remove deleted rows from files', remove).addHelpText('after', REMOVE))
       .addHelpText('after', ABOUT);

@@ -17,13 +17,13 @@ const CONSENT_REBUILD = `
 Use this command if Redis has lost its most recent writes. If Redis is empty, use npm run rebuild, which also restores
 consents. The command is safe to repeat and to run at any time, because newer log records take precedence.
 
-Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its account, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its credentials, or a local stack.`;
 
 const createConsentCommand =
   (context: StoresContext): CreateCommand =>
   (terminal) =>
     command('consent', 'manage consents in Redis').addCommand(
-      jsonCommand('rebuild', 'restore consents that have not been erased from the tables and the log to Redis')
+      jsonCommand('rebuild', 'restore consents from the tables and the log to Redis, except erased consents')
         .option('--writer-group <group>', 'consumer group of the event writer', GROUPS.writer)
         .addHelpText('after', CONSENT_REBUILD)
         .action(async ({ writerGroup, ...output }) => {

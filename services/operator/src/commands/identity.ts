@@ -43,10 +43,10 @@ listed under each command; or a local stack.
 Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or missing setting, 3 store not responding,
 Redis incomplete or linkers timed out, 4 init refused because Redis has lost its data.`;
 
-const RESOLVE = '\nRequires CLICKHOUSE_URL and its account.';
+const RESOLVE = '\nRequires CLICKHOUSE_URL and its credentials.';
 
 const MEMBERS = `
-With --raw, requires CLICKHOUSE_URL and its account, and scans the keys of all events: about 60 MB and half a second per
+With --raw, requires CLICKHOUSE_URL and its credentials, and scans the keys of all events: about 60 MB and half a second per
 two million events.`;
 
 const WHY = `
@@ -54,7 +54,7 @@ Shows the links in log order, with their time, both identities, outcome, reason,
 link fact (generation/partition/offset and step). With a second identity, shows the chain of links between both
 identities or, if they belong to different persons, all links requested between the two persons.
 
-Requires CLICKHOUSE_URL and its account. Scans the keys of all decisions in the environment: about 33 MB and 30 ms per
+Requires CLICKHOUSE_URL and its credentials. Scans the keys of all decisions in the environment: about 33 MB and 30 ms per
 million decisions, and up to a second for a person with a thousand identities.`;
 
 const UNLINK = `
@@ -74,7 +74,7 @@ Restores fences, the graph, consents and holds, and then writes the epoch, for w
 resume after an interruption, run the command again. Fails if Redis has an epoch, because the graph is then in use.
 Access keys are not restored: use npm run keys -- rebuild, or npm run rebuild for all data.
 
-Requires KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its account, and the linkers' LINK_TOPIC_GENERATION.`;
+Requires KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its credentials, and the linkers' LINK_TOPIC_GENERATION.`;
 
 export const createIdentityCommand =
   (context: IdentityContext): CreateCommand =>

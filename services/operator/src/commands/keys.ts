@@ -37,8 +37,8 @@ const ABOUT = `
 An environment has at most one live publishable key and one live secret key. A revoked key stops working within a
 second.
 
-A rate limit key belongs to a partner, who can have several keys. Sent in the x-api-key header, it sets the number of
-chain API calls per window until the key expires or is revoked.
+A rate limit key belongs to a partner and is sent in the x-api-key header. It sets the number of chain API calls per
+window until the key expires or is revoked. A partner can have several keys.
 
 A signable key is a blockchain address that signs mints. Its private key is encrypted for the minter (SIGNER_PUBLIC_KEY)
 and never shown.

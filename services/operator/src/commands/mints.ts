@@ -142,8 +142,8 @@ An asset is identified by its collection and by the reference id of its mint req
 Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
 
 const GIVE_UP = `
-Fails while a signed transaction could still be included in a block. The reason is shown to the project, and the audit
-log records who gave up the asset.`;
+Skips assets whose signed transaction could still be included in a block. The reason is shown to the project, and the
+audit log records who gave up the asset.`;
 
 /** Rows per query. */
 const SIGNERS_PIECE = 5_000;

@@ -34,8 +34,8 @@ export interface ProjectsContext extends ProjectSources {
 }
 
 const ABOUT = `
-A project represents a game. Its environments contain events, keys and limits. Ids never change and are never reused. In
-a new deployment, the first command creates the project demo.
+A project represents a game. Each environment of a project has its own events, keys and limits. Ids never change and are
+never reused. In a new deployment, the first command creates the project demo.
 
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
@@ -64,7 +64,7 @@ export const createProjectsCommand =
 const create = (work: Work) =>
   jsonCommand('create', 'create a project with the environments production and development')
     .requiredOption('--name <name>', 'project name')
-    .option('--id <id>', 'unused project id (default: random)')
+    .option('--id <id>', 'id of the new project (default: random)')
     .action(({ name, id, ...output }) => {
       const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
       return change(work, output, (store) => createProject({ store }, wanted));

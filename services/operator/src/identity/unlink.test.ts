@@ -165,7 +165,7 @@ it('identity suspects lists an id that linked 21 anonymous ids within a day, and
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 
-it('identity suspects block blocks an id or a key after confirmation', async () => {
+it('identity suspects block requires confirmation, and accepts an id or an identity key', async () => {
   const bench = await openHeld();
   expect(await bench.runAnswering('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
   expect(bench.log.published).toEqual([]);
