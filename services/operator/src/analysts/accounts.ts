@@ -51,7 +51,7 @@ const PASSWORD_BYTES = 32;
 /** Same limit as in users.xml. */
 const RESULT_ROWS_MAX = 1_000_000;
 
-/** Matches storages in which accounts can be created. */
+/** Matches user directories in which accounts can be created. */
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 
 /** Identifies a password without revealing it. */

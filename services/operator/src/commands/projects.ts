@@ -153,9 +153,9 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
   );
 }
 
-async function requireProject(context: ProjectsContext, wanted: string): Promise<ProjectRecord> {
-  const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
-  if (found === null) throw new Error(`project ${wanted} does not exist: npm run projects -- list shows all projects`);
+async function requireProject(context: ProjectsContext, idOrName: string): Promise<ProjectRecord> {
+  const found = findProject(await withProjects(context, (store) => store.readAll()), idOrName);
+  if (found === null) throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
   return found;
 }
 

@@ -137,7 +137,7 @@ async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources):
   }
 }
 
-/** @throws Error for a mistyped group, which has no committed offsets and would compare no records */
+/** @throws Error for a group without committed offsets, such as a mistyped group */
 async function assertCommitted({ log, topicPrefix, group }: VerifySources): Promise<void> {
   let hasRecords = false;
   for (const { topic } of FLOWS) {

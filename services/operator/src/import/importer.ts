@@ -149,7 +149,7 @@ export interface ImportSources extends LogSources {
 }
 
 export interface ImporterOptions extends ImportSources {
-  /** Consumer group of the activity writer: records that it has committed are in the tables. */
+  /** Consumer group of the activity writer; records before its committed offsets are in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }

@@ -27,11 +27,11 @@ export function withProjects<T>(sources: ProjectSources, work: (store: RecordSto
   });
 }
 
-/** @param wanted id or name */
-export async function requireProjectId(sources: ProjectSources, wanted: string): Promise<string> {
-  const found = findProject(await withProjects(sources, (store) => store.readAll()), wanted);
+/** @throws Error when the project does not exist */
+export async function requireProjectId(sources: ProjectSources, idOrName: string): Promise<string> {
+  const found = findProject(await withProjects(sources, (store) => store.readAll()), idOrName);
   if (found !== null) return found.id;
-  throw new Error(`project ${wanted} does not exist: npm run projects -- list shows all projects`);
+  throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
 }
 
 /** @throws Error when the environment does not exist, or its project is archived */

@@ -49,7 +49,7 @@ export interface RebuildSources {
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Consumer group of the event writer: records that it has committed are in the tables. */
+  /** Consumer group of the event writer; records before its committed offsets are in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }
