@@ -105,7 +105,12 @@ export interface Addresses {
   signerKey(): SignerPublicKey;
 }
 
-function isDeploymentConfigured({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL }: OperatorConfig): boolean {
+function isDeploymentConfigured({
+  KAFKA_BROKERS,
+  SCHEMA_REGISTRY_URL,
+  REDIS_URL,
+  CLICKHOUSE_URL,
+}: OperatorConfig): boolean {
   return [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
 }
 
@@ -194,7 +199,9 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
   const pepper = isDeploymentConfigured(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
   if (pepper instanceof Buffer) return pepper;
   if (!isDeploymentConfigured(config))
-    throw new UnreachableError('no local stack is running: start it (npm run up), or set REDIS_URL and IDENTITY_PEPPER');
+    throw new UnreachableError(
+      'no local stack is running: start it (npm run up), or set REDIS_URL and IDENTITY_PEPPER',
+    );
   throw new UsageError(
     'IDENTITY_PEPPER is not set: set it to the value that the gateways use, or pass --key instead of --id',
   );
@@ -204,7 +211,9 @@ function findPepper(config: OperatorConfig, folder: string): Buffer {
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
   if (isDeploymentConfigured(config)) {
     if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;
-    throw new UsageError("SIGNER_PUBLIC_KEY is not set: set it to the signer's public key, which encrypts private keys");
+    throw new UsageError(
+      "SIGNER_PUBLIC_KEY is not set: set it to the signer's public key, which encrypts private keys",
+    );
   }
   const { signerPublicKey } = readStack(folder);
   if (signerPublicKey !== undefined) return parseSignerPublicKey(signerPublicKey);

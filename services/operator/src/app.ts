@@ -129,7 +129,10 @@ export const createCompletionCommand =
   (folder: string): CreateCommand =>
   (terminal) =>
     command('completion', 'print a bash completion script for npm run <command> -- …')
-      .addHelpText('after', '\nTo enable completion, run: source <(npm run --silent completion). It replaces other npm completions.')
+      .addHelpText(
+        'after',
+        '\nTo enable completion, run: source <(npm run --silent completion). It replaces other npm completions.',
+      )
       .action((_, self) => {
         const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: object };
         const names = Object.keys(scripts).filter((name) => !name.includes(' '));

@@ -111,7 +111,8 @@ export async function isConfirmed(
   terminal: Terminal,
 ): Promise<boolean> {
   if (yes) return true;
-  if (terminal.prompt === undefined) throw new UsageError(`${effect} No terminal is available for confirmation: use --yes`);
+  if (terminal.prompt === undefined)
+    throw new UsageError(`${effect} No terminal is available for confirmation: use --yes`);
   return (await terminal.prompt(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
 }
 

@@ -31,8 +31,7 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   if (last === undefined || indexed === null) throw new UsageError(`no blocks of ${chain.name} are indexed yet`);
   const { from = chain.start, to = indexed } = options;
   if (from > to) throw new UsageError('--from must not be greater than --to');
-  if (to > indexed)
-    throw new UsageError(`--to: only blocks up to ${indexed} are indexed yet`);
+  if (to > indexed) throw new UsageError(`--to: only blocks up to ${indexed} are indexed yet`);
   const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
   return { chain, from, to, holds };
 }

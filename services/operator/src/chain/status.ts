@@ -80,7 +80,8 @@ async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {
     const actual = await node.chainId();
-    if (actual !== chainId) throw new NodeFault('other-chain', `it is a node of chain ${actual}, not of chain ${chainId}`);
+    if (actual !== chainId)
+      throw new NodeFault('other-chain', `it is a node of chain ${actual}, not of chain ${chainId}`);
     const head = (await node.block('latest'))?.number ?? null;
     const final = finality === 'finalized' ? ((await node.block('finalized'))?.number ?? null) : null;
     const horizon = finality === 'finalized' || head === null ? final : Math.max(0, head - finality);

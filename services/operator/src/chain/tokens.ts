@@ -83,7 +83,8 @@ interface TokenName {
 type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 const MESSAGES = {
-  takenOver: 'another command changed this token at the same time: this change was not published. Run the command again',
+  takenOver:
+    'another command changed this token at the same time: this change was not published. Run the command again',
   retry: 'run the command again, which does not publish a change twice',
 };
 

@@ -113,7 +113,9 @@ export function parsePath(text: string): readonly string[] {
   if (Buffer.byteLength(text) > BYTES_MAX) throw new InvalidArgumentError(`Expected at most ${BYTES_MAX} bytes.`);
   const members = splitMembers(text);
   if (members.includes(''))
-    throw new InvalidArgumentError('Expected names separated by dots, such as economy.coins. Escape a dot in a name as \\.');
+    throw new InvalidArgumentError(
+      'Expected names separated by dots, such as economy.coins. Escape a dot in a name as \\.',
+    );
   if (members.length > MEMBERS_MAX) throw new InvalidArgumentError(`Expected at most ${MEMBERS_MAX} members.`);
   return members;
 }

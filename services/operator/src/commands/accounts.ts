@@ -74,9 +74,7 @@ export const createAccountsCommand =
       .addCommand(changeCommand(work, 'disable', 'disable an account and end its sessions', disableAccount))
       .addCommand(changeCommand(work, 'enable', 'enable a disabled account', enableAccount))
       .addCommand(reset(work))
-      .addCommand(
-        changeCommand(work, 'unlink', 'unlink an account from its OpenID Connect provider', unlink),
-      )
+      .addCommand(changeCommand(work, 'unlink', 'unlink an account from its OpenID Connect provider', unlink))
       .addCommand(remove(work))
       .addHelpText('after', ABOUT);
   };

@@ -82,8 +82,8 @@ export const createAnalystsCommand =
           }),
       )
       .addCommand(
-        jsonCommand('list', 'list accounts with their environments and raw-id access').action(
-          async (options) => list(await openWork(context, terminal), options),
+        jsonCommand('list', 'list accounts with their environments and raw-id access').action(async (options) =>
+          list(await openWork(context, terminal), options),
         ),
       )
       .addCommand(
@@ -215,7 +215,12 @@ async function drop({ run, pool, terminal }: Work, { account: name, ...options }
   await dropAccount(run, name);
   const isInPool = pool().accounts.some((each) => each.account === name);
   const note = isPermanent ? (isInPool ? pool().renewPassword(name) : '') : 'The account was deleted.';
-  printResult(terminal, options, { account: name, environments: [] }, `All grants of ${name} were revoked. ${note}`.trim());
+  printResult(
+    terminal,
+    options,
+    { account: name, environments: [] },
+    `All grants of ${name} were revoked. ${note}`.trim(),
+  );
 }
 
 async function findAccount(run: RunStatement, account: string): Promise<AnalystAccount> {

@@ -185,7 +185,9 @@ async function backfill(context: BackfillContext): Promise<void> {
     if (next === undefined) return;
     const attempt = (attempts.get(next.month) ?? 0) + 1;
     if (attempt > ATTEMPTS_MAX)
-      throw new Error(`the backfill of month ${next.month} is still incomplete after ${ATTEMPTS_MAX} attempts: run the command again`);
+      throw new Error(
+        `the backfill of month ${next.month} is still incomplete after ${ATTEMPTS_MAX} attempts: run the command again`,
+      );
     attempts.set(next.month, attempt);
     await writeMonth(context, months, next);
   }
@@ -241,7 +243,8 @@ async function drop(
   const column = columnOf(options.name);
   const exists = (await readStoredColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
-  if (!exists && !isDropping) throw new Error(`column ${column} does not exist: npm run columns -- list shows all columns`);
+  if (!exists && !isDropping)
+    throw new Error(`column ${column} does not exist: npm run columns -- list shows all columns`);
   if (exists) {
     await confirm(`This drops ${column}. The properties of events are not affected.`, options, terminal);
     await dropColumn(engine, column);

@@ -106,8 +106,8 @@ export const createDeadLettersCommand =
     ): Promise<T> => withLog(await context.openLog(), (log) => act({ ...selected, context, log, terminal }));
     return command('dead-letters', 'list, show, replay and drop dead letters')
       .addCommand(
-        selectCommand('list', 'count open, replayed and dropped dead letters by topic, step and reason').action((options) =>
-          withWork({ options, positions: [] }, list),
+        selectCommand('list', 'count open, replayed and dropped dead letters by topic, step and reason').action(
+          (options) => withWork({ options, positions: [] }, list),
         ),
       )
       .addCommand(

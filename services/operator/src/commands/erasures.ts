@@ -49,7 +49,8 @@ States:
 const VERIFY = `
 Checks rows, files, links, consents and the key hash of the receipt. Data received after the cut-off is ignored.`;
 
-const SCRUB = '\nThe eraser scrubs daily. Treat any row found as an incident: a service has written data despite a fence.';
+const SCRUB =
+  '\nThe eraser scrubs daily. Treat any row found as an incident: a service has written data despite a fence.';
 
 const REMOVE = `
 Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks
@@ -101,9 +102,18 @@ export const createErasuresCommand =
           }),
       )
       .addCommand(erasureCommand('show', 'show the receipt of an erasure', show))
-      .addCommand(erasureCommand('verify', 'verify that all data covered by an erasure has been deleted', verify).addHelpText('after', VERIFY))
-      .addCommand(globalCommand('scrub', 'find and delete rows that belong to erased people', scrub).addHelpText('after', SCRUB))
-      .addCommand(globalCommand('remove', 'physically remove deleted rows from files', remove).addHelpText('after', REMOVE))
+      .addCommand(
+        erasureCommand('verify', 'verify that all data covered by an erasure has been deleted', verify).addHelpText(
+          'after',
+          VERIFY,
+        ),
+      )
+      .addCommand(
+        globalCommand('scrub', 'find and delete rows that belong to erased people', scrub).addHelpText('after', SCRUB),
+      )
+      .addCommand(
+        globalCommand('remove', 'physically remove deleted rows from files', remove).addHelpText('after', REMOVE),
+      )
       .addHelpText('after', ABOUT);
     return hidingArguments(erasures);
   };

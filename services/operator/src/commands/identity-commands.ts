@@ -36,7 +36,9 @@ const createConsentCommand =
             const line = `${applied} consents restored, ${superseded} superseded by newer changes, ${fenced} erased`;
             printResult(terminal, output, consents, line);
             if ((await people.readEpoch()) === null)
-              terminal.progress('Redis has no epoch: run npm run rebuild, because gateways refuse requests until it completes');
+              terminal.progress(
+                'Redis has no epoch: run npm run rebuild, because gateways refuse requests until it completes',
+              );
           });
         }),
     );

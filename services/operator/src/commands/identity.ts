@@ -101,7 +101,10 @@ export const createIdentityCommand =
       .addCommand(createUnlink(context, terminal))
       .addCommand(
         command('init', 'initialize the identity graph of a new deployment')
-          .addHelpText('after', '\nCreates the epoch in Redis. Fails if the log or the tables contain data: use npm run rebuild instead.')
+          .addHelpText(
+            'after',
+            '\nCreates the epoch in Redis. Fails if the log or the tables contain data: use npm run rebuild instead.',
+          )
           .action(() => init(context, terminal)),
       )
       .addCommand(

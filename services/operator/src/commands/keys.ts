@@ -46,8 +46,7 @@ and never shown.
 Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 const project = () => new Option('--project <id>', 'project id').default(FIRST_PROJECT);
 const environment = () => new Option('--environment <name>', 'environment name or id, such as production');
-const kind = <const K extends readonly string[]>(...kinds: K) =>
-  new Option('--kind <kind>', 'key kind').choices(kinds);
+const kind = <const K extends readonly string[]>(...kinds: K) => new Option('--kind <kind>', 'key kind').choices(kinds);
 const keyId = () => new Option('--id <id>', 'rate limit key id, as printed by list');
 const partner = () => new Option('--partner <name>', 'partner that owns the rate limit key');
 const calls = () =>
@@ -84,7 +83,9 @@ function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind
   if (unexpected === undefined) return;
   const flag = unexpected.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
   throw new UsageError(
-    family === 'environment' ? `--${flag} requires --kind rate-limit` : `--${flag} cannot be used with --kind ${family}`,
+    family === 'environment'
+      ? `--${flag} requires --kind rate-limit`
+      : `--${flag} cannot be used with --kind ${family}`,
   );
 }
 

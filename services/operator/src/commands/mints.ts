@@ -265,28 +265,25 @@ const giveUpPending = ({ context, terminal }: Work) =>
     });
 
 const signers = ({ context, terminal }: Work) =>
-  jsonCommand('signers', 'list signers by chain, with their pending assets and blockers').action(
-    async (options) => {
-      const keys = await withRecords(context.signableKeys, (store) => store.readAll());
-      const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
-      for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
-      if (lanes.length === 0) terminal.progress('no signing keys or mint requests');
-    },
-  );
+  jsonCommand('signers', 'list signers by chain, with their pending assets and blockers').action(async (options) => {
+    const keys = await withRecords(context.signableKeys, (store) => store.readAll());
+    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
+    for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
+    if (lanes.length === 0) terminal.progress('no signing keys or mint requests');
+  });
 
 const rebuild = ({ context, terminal }: Work) =>
-  jsonCommand('rebuild', 'restore mint requests from the tables and the logs to Redis').action(
-    (options) =>
-      withMints(context, async ({ view }) => {
-        const { schemas, topicPrefix } = context;
-        const log = await context.openLog();
-        const rebuilt = await withReader(context, (reader) => {
-          const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
-          return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
-        }).finally(() => log.close());
-        const text = `restored ${rebuilt.rows} mint requests from the tables and ${rebuilt.records} newer records from the logs`;
-        printResult(terminal, options, { kind: 'mints', ...rebuilt }, text);
-      }),
+  jsonCommand('rebuild', 'restore mint requests from the tables and the logs to Redis').action((options) =>
+    withMints(context, async ({ view }) => {
+      const { schemas, topicPrefix } = context;
+      const log = await context.openLog();
+      const rebuilt = await withReader(context, (reader) => {
+        const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
+        return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
+      }).finally(() => log.close());
+      const text = `restored ${rebuilt.rows} mint requests from the tables and ${rebuilt.records} newer records from the logs`;
+      printResult(terminal, options, { kind: 'mints', ...rebuilt }, text);
+    }),
   );
 
 type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
@@ -392,12 +389,15 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
   const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
-  if (linked === undefined) throw new Error('the collection is not linked to a project: link it first (npm run collections -- relink)');
+  if (linked === undefined)
+    throw new Error('the collection is not linked to a project: link it first (npm run collections -- relink)');
   // An environment must not sign and pay for assets that it did not request.
   if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
-    throw new Error(`${linked.environmentId} has no live signable key: create one (npm run keys -- create --kind signable)`);
+    throw new Error(
+      `${linked.environmentId} has no live signable key: create one (npm run keys -- create --kind signable)`,
+    );
   const { projectId, environmentId } = linked;
   const accept = createAcceptMints({
     claims,

@@ -123,7 +123,11 @@ const limit = (work: Work) =>
   jsonCommand('limit', 'set the message rate limits of an environment')
     .addOption(project())
     .requiredOption('--environment <name>', 'environment name or id')
-    .option('--cap <rate>', "administrator's limit, which overrides the gateway setting; none removes the limit", parseRate)
+    .option(
+      '--cap <rate>',
+      "administrator's limit, which overrides the gateway setting; none removes the limit",
+      parseRate,
+    )
     .option('--limit <rate>', "project's own limit, up to the cap; none removes the limit", parseRate)
     .addHelpText('after', LIMIT)
     .action(async (options) => {
@@ -155,7 +159,8 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
 
 async function requireProject(context: ProjectsContext, idOrName: string): Promise<ProjectRecord> {
   const found = findProject(await withProjects(context, (store) => store.readAll()), idOrName);
-  if (found === null) throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
+  if (found === null)
+    throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
   return found;
 }
 

@@ -24,7 +24,8 @@ const printed = async () => [
       argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`),
   ),
 ];
-const drift = async () => Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...counts }) => [table, counts]));
+const drift = async () =>
+  Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...counts }) => [table, counts]));
 const operate = createOperate(
   { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password, CLICKHOUSE_DATABASE: database },
   '',

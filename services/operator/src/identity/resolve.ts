@@ -68,7 +68,8 @@ function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
       'the identity is unknown: it is not linked, and no event contains it. Its first event creates a person, unless the ' +
       'id is a placeholder'
     );
-  if (agrees) return isLinked ? 'the tables contain the same person' : 'the identity is a separate person: it is not linked';
+  if (agrees)
+    return isLinked ? 'the tables contain the same person' : 'the identity is a separate person: it is not linked';
   if (stored === null) return `the tables do not contain the link yet: ${LAGGING} a separate person`;
   if (isLinked) return `the tables contain a different person: ${LAGGING} that person`;
   return (
@@ -112,7 +113,8 @@ export async function members(
       ids === null ? line : { ...line, id: ids.get(line.key) ?? null },
     );
     for (const line of found) printResult(terminal, options, line, toLine(line));
-    if (!personMembers.isLinked) printSummary(terminal, options, 'The identity is a separate person: it is not linked.');
+    if (!personMembers.isLinked)
+      printSummary(terminal, options, 'The identity is a separate person: it is not linked.');
   });
 }
 

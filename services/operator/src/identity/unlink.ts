@@ -151,9 +151,7 @@ interface EnvironmentSplit extends PersonSplit {
 
 export async function unlink(context: UnlinkContext, options: SubjectsOptions & WriteOptions, terminal: Terminal) {
   const subjects = subjectsOf(options, createOpenKeyer(context));
-  const split = await withPeople(context, async (people) =>
-    splitOf(subjects, await readMembers(people, subjects[0])),
-  );
+  const split = await withPeople(context, async (people) => splitOf(subjects, await readMembers(people, subjects[0])));
   if (typeof split === 'string') {
     terminal.progress(`${split} Nothing was changed.`);
     return EXIT.failed;

@@ -78,24 +78,21 @@ it('lines from standard input can be read twice', async () => {
 it.each([
   ['gzip', gzipSync('1\n'), 'zcat'],
   ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
-])(
-  'openLineSource refuses %s files, and names the command that decompresses them',
-  async (_name, bytes, command) => {
-    const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const path = join(folder, 'packed');
-    writeFileSync(path, bytes);
-    const sources = [
-      openLineSource(path, { stdin: Readable.from([]), stop }),
-      openLineSource(null, { stdin: Readable.from([bytes]), stop }),
-    ];
-    for (const source of sources) {
-      const fault = await source.catch((refused: unknown) => refused);
-      expect(fault).toBeInstanceOf(UsageError);
-      expect(String(fault)).toContain(`${command} FILE`);
-    }
-  },
-);
+])('openLineSource refuses %s files, and names the command that decompresses them', async (_name, bytes, command) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'packed');
+  writeFileSync(path, bytes);
+  const sources = [
+    openLineSource(path, { stdin: Readable.from([]), stop }),
+    openLineSource(null, { stdin: Readable.from([bytes]), stop }),
+  ];
+  for (const source of sources) {
+    const fault = await source.catch((refused: unknown) => refused);
+    expect(fault).toBeInstanceOf(UsageError);
+    expect(String(fault)).toContain(`${command} FILE`);
+  }
+});
 
 it('openLineSource reads a file, and refuses folders and missing files', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));

@@ -129,7 +129,8 @@ export async function origins(
     const wanted = list === 'any' ? [] : list.split(',').map((text) => text.trim());
     return setKeyOrigins({ store }, { environmentId, origins: wanted });
   });
-  if (record === null) throw new Error(`${environmentId} has no live publishable key: create one with npm run keys -- create`);
+  if (record === null)
+    throw new Error(`${environmentId} has no live publishable key: create one with npm run keys -- create`);
   const allowed = record.origins.length === 0 ? ['any'] : record.origins;
   printResult(terminal, options, toPublicRecord(record), allowed);
 }

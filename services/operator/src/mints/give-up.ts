@@ -247,7 +247,8 @@ export async function giveUp(
   throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_ACCEPTED);
 }
 
-const NOT_ACCEPTED = 'the minter has not accepted the asset yet, or has just completed it: check the asset with mints show';
+const NOT_ACCEPTED =
+  'the minter has not accepted the asset yet, or has just completed it: check the asset with mints show';
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };

@@ -136,7 +136,10 @@ it('mints give-up marks a pending asset as failed, fences the minter, and writes
 });
 
 it('mints give-up skips assets with a signed transaction, and fails if no asset is pending', async () => {
-  const [bow, done] = [stateOf('bow', signedState), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+  const [bow, done] = [
+    stateOf('bow', signedState),
+    stateOf('done', { status: 'failed', stage: 'settled', error: 'x' }),
+  ];
   await (await openMinter())([bow, done]);
   await show(bow, done);
   const { length } = await readAudit();

@@ -63,7 +63,8 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
       `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may contain' : 'contain'} unread records, ` +
         `which WILL NEVER BE READ: ${skipped} offsets are skipped.`,
     ...replaced.map(
-      ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be from the lost log. These rows are not deleted.`,
+      ({ start, end }) =>
+        `Rows at offsets ${start} to ${end - 1} may be from the lost log. These rows are not deleted.`,
     ),
   ].filter((sentence) => sentence !== false);
   const forCommit = { committed: found.committed, mark: found.mark };

@@ -190,7 +190,9 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
     sources.onProgress(`${growth} decisions were published during the rebuild: reading all data again`);
   }
-  throw new Error('decisions are still being published: stop the linker that uses a different Redis, then run the command again');
+  throw new Error(
+    'decisions are still being published: stop the linker that uses a different Redis, then run the command again',
+  );
 }
 
 /**

@@ -173,6 +173,9 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedCons
 /** @throws Error for an unknown value, which a newer release has written */
 function parseValue<T extends string>(values: readonly T[], text: unknown): T {
   const value = values.find((each) => each === text);
-  if (value === undefined) throw new Error(`the tables contain the unknown value ${String(text).slice(0, 40)}: use the release that wrote the value`);
+  if (value === undefined)
+    throw new Error(
+      `the tables contain the unknown value ${String(text).slice(0, 40)}: use the release that wrote the value`,
+    );
   return value;
 }

@@ -40,9 +40,7 @@ export function withRecords<R extends Change, T>(
       return await work(createRecordStore(pair, author));
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
-      throw new UnreachableError(
-        `${fault.message}: gateways or the next ${kind.name} command will apply the change`,
-      );
+      throw new UnreachableError(`${fault.message}: gateways or the next ${kind.name} command will apply the change`);
     }
   });
 }

@@ -70,7 +70,9 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
         stop.throwIfAborted();
         if (!(fault instanceof PageFault)) throw fault;
         if (waitedMs >= patienceMs)
-          throw new UnreachableError(`the next page of ${options.chain} is unavailable: ${fault.message}. Run the command again to resume`);
+          throw new UnreachableError(
+            `the next page of ${options.chain} is unavailable: ${fault.message}. Run the command again to resume`,
+          );
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
         // Waits requested by a rate limit do not count.

@@ -97,7 +97,9 @@ async function acquireLock(path: string): Promise<void> {
     while (!(await isLinked(ownPath, path))) {
       const pid = Number(await readFile(path, 'utf8').catch(() => Number.NaN));
       if (isAlive(pid))
-        throw new Error(`another job is writing this copy (process ${pid}): wait until it has ended, or remove ${path} if no job is running`);
+        throw new Error(
+          `another job is writing this copy (process ${pid}): wait until it has ended, or remove ${path} if no job is running`,
+        );
       await rm(path, { force: true });
     }
   } finally {
@@ -241,7 +243,8 @@ export async function openFileTarget(path: string, mark: number | null): Promise
   let length = mark ?? 0;
   return {
     async write(activities) {
-      if ((await file.stat()).size !== length) throw new Error(`another program is writing to ${path}: the copy was stopped`);
+      if ((await file.stat()).size !== length)
+        throw new Error(`another program is writing to ${path}: the copy was stopped`);
       const bytes = Buffer.from(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
       await file.appendFile(bytes);
       await file.datasync();

@@ -122,8 +122,11 @@ export function toLines(report: VerifyReport): string[] {
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
   const unchecked =
-    waiting === 0 ? [] : [`${waiting} records beyond the committed offset were not checked, because they have not been stored yet`];
-  const summary = total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `${total} differences`;
+    waiting === 0
+      ? []
+      : [`${waiting} records beyond the committed offset were not checked, because they have not been stored yet`];
+  const summary =
+    total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `${total} differences`;
   const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...unchecked, summary];
   return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }

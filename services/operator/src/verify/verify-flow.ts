@@ -94,7 +94,9 @@ const replacedIn = ({ topic, partition }: { topic: string; partition: number }, 
 async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
   const { partition } = report;
-  parts.onProgress(`${report.topic}/${partition}: checking offsets ${range.start} to ${range.end - 1} of a replaced log by content`);
+  parts.onProgress(
+    `${report.topic}/${partition}: checking offsets ${range.start} to ${range.end - 1} of a replaced log by content`,
+  );
   report.replaced += sizeOf(range);
   const copiesBefore = report.excused.copy;
   const isKeyedByOffset = flow.copyRules.length === 0;

@@ -141,7 +141,11 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
     if ((await decide(fact)).length === 0) throw new Error('the link fact was not decided');
   };
-  const log: MemoryLog = { published: [], republished: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
+  const log: MemoryLog = {
+    published: [],
+    republished: [],
+    toDecision: async (fact) => (await decide(fact))[0] ?? null,
+  };
   const unused = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...unused,
