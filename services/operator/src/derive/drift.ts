@@ -97,7 +97,10 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
  * Finds rows that still differ after all concurrent inserts have completed.
  * @returns up to a thousand rows, and the total number of rows
  */
-export async function findDifferences(query: QueryRows, slice: TableSlice): Promise<{ found: Difference[]; rows: number }> {
+export async function findDifferences(
+  query: QueryRows,
+  slice: TableSlice,
+): Promise<{ found: Difference[]; rows: number }> {
   const { rows, found: first } = await compare(query, slice, '1');
   let [found, counted] = [first, rows];
   for (let round = 1; round < COMPARISONS_MAX && found.length > 0; round++) {

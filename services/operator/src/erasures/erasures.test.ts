@@ -19,18 +19,15 @@ it.each([
   ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
   ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
   ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an erasure id'],
-])(
-  'the erasures command refuses %s with exit code 2 before stores are opened',
-  async (_what, args, sentence) => {
-    const { run, opened } = await createOperator();
-    const { code, progress, results } = await run(...args);
-    expect(code).toBe(EXIT.usage);
-    expect(progress).toContain(sentence);
-    expect(progress).not.toContain('bob');
-    expect(results).toEqual([]);
-    expect(opened).toEqual([]);
-  },
-);
+])('the erasures command refuses %s with exit code 2 before stores are opened', async (_what, args, sentence) => {
+  const { run, opened } = await createOperator();
+  const { code, progress, results } = await run(...args);
+  expect(code).toBe(EXIT.usage);
+  expect(progress).toContain(sentence);
+  expect(progress).not.toContain('bob');
+  expect(results).toEqual([]);
+  expect(opened).toEqual([]);
+});
 
 it('erasures show and verify report that an erasure without a receipt is unfinished or unknown', async () => {
   const { run, records } = await createOperator();

@@ -146,7 +146,8 @@ function logLine(
   { logExpiredAt, logExpiresAt }: ErasureReceipt,
   { stepLine, nowMs }: { stepLine: StepLine; nowMs: number },
 ): string {
-  if (logExpiredAt !== null) return stepLine('log', logExpiredAt, 'every partition now starts at or after the log ends below');
+  if (logExpiredAt !== null)
+    return stepLine('log', logExpiredAt, 'every partition now starts at or after the log ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
   return toLine('log', `pending: ${logExpiresAt < nowMs ? 'OVERDUE SINCE' : 'due'} ${due}`);
 }
@@ -282,7 +283,9 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
     toLine('searched', `${fences} fences${skipped}`),
     ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
     ...swept.map((each) => toLine('swept', toSurvivorText(each))),
-    found.length === 0 ? 'no data remains' : 'all data found was deleted; find out which service wrote data despite a fence',
+    found.length === 0
+      ? 'no data remains'
+      : 'all data found was deleted; find out which service wrote data despite a fence',
   ]);
   return found.length === 0 ? EXIT.ok : EXIT.failed;
 }
@@ -290,7 +293,9 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
 /** Removes deleted rows from files, and updates the receipts. */
 export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('rewriting files that contain deleted rows; ClickHouse removes the old files after about eight minutes');
+  terminal.progress(
+    'rewriting files that contain deleted rows; ClickHouse removes the old files after about eight minutes',
+  );
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({
@@ -305,7 +310,8 @@ export async function remove({ context, records, json, terminal }: ErasuresWork)
     }),
   );
   const { fences, foundOnDisk, marked, deferred } = removal;
-  const waiting = deferred === 0 ? '' : `, ${deferred} deferred to the next removal because the person is being erased again`;
+  const waiting =
+    deferred === 0 ? '' : `, ${deferred} deferred to the next removal because the person is being erased again`;
   const next = 'no receipts were updated: run npm run erasures -- scrub, then run remove again';
   printResult(terminal, { json }, removal, [
     toLine('searched', `${fences} fences in files`),
