@@ -15,10 +15,7 @@ afterAll(() => fixture.close());
 it('the program adds, lists and drops property columns', async () => {
   const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   const added = await columns('add', '--name', 'main', '--path', 'level.coins', '--type', 'Int64', '--default', '0');
-  expect(added).toMatchObject({
-    code: 0,
-    out: expect.stringContaining('property_main: level.coins as Int64, default "0"'),
-  });
+  expect(added).toMatchObject({ code: 0, out: expect.stringContaining('level.coins as Int64, default "0"') });
   expect(await fixture.query('SELECT sum(property_main) FROM events_exact')).toBe('18');
   const listed = await columns('list');
   expect(listed.code).toBe(0);
@@ -114,10 +111,7 @@ it('columns add fails at the maximum number of property columns', async () => {
   const names = Array.from({ length: COLUMNS_MAX }, (_, index) => `property_n${index} UInt8 DEFAULT 0`);
   await fixture.query(`ALTER TABLE events ${names.map((name) => `ADD COLUMN ${name}`).join(', ')}`);
   const { code, progress } = await fixture.add('more', 'Int64');
-  expect([code, progress]).toEqual([
-    1,
-    expect.stringContaining(`the limit of ${COLUMNS_MAX} property columns is reached`),
-  ]);
+  expect([code, progress]).toEqual([1, expect.stringContaining(`the limit of ${COLUMNS_MAX} property columns`)]);
   await fixture.query(`ALTER TABLE events ${names.map((_, index) => `DROP COLUMN property_n${index}`).join(', ')}`);
 });
 
@@ -265,11 +259,10 @@ const COLUMNS = [
 
 /** Reads all values of a column, in event order; null for NULL. */
 const read = async (column: string, environmentId: string) => {
-  const response =
-    await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
+  const result = await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
     FROM (SELECT ${column} FROM events WHERE environment_id = '${environmentId}' ORDER BY event_name)
     FORMAT JSONCompactEachRow`);
-  const [values] = JSON.parse(response) as [[string, string][]];
+  const [values] = JSON.parse(result) as [[string, string][]];
   return values.map(([isNull, value]) => (isNull === '1' ? null : value));
 };
 const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);

@@ -46,9 +46,7 @@ it.each<[Type, string]>([
   ['DateTime', 'now'],
   ['DateTime', '1800-01-01'],
   ['DateTime', '2026-13-01'],
-])('parseColumn refuses the %s default %j', (type, text) =>
-  expect(() => parse(type, text)).toThrow(/--default: expected/),
-);
+])('parseColumn refuses %s default %j', (type, text) => expect(() => parse(type, text)).toThrow(/--default: expected/));
 
 it.each<Parameters<typeof parseColumn>[0]>([
   { ...wanted },

@@ -115,9 +115,7 @@ it('offsets accept moves a group that needs no decision only with --from OFFSET 
   expect(moved).toEqual([]);
   expect((await run(...rewind, '--yes')).code).toBe(0);
   const forward = await run('accept', ...POSITION, '1', '--from', '85', '--yes');
-  expect(forward.text).toContain(
-    'Offsets 80 to 84 contain unread records, which WILL NEVER BE READ: 5 offsets are skipped',
-  );
+  expect(forward.text).toContain('Offsets 80 to 84 contain unread records, which WILL NEVER BE READ: 5 offsets');
   expect(moved).toEqual([
     { partition: 1, from: 20 },
     { partition: 1, from: 85 },

@@ -191,10 +191,7 @@ it('collections move moves a collection to another project without changing its 
   ]);
   expect(await linked('list', '--project', 'rival')).toEqual([]);
   const repeated = await run('collections', 'move', ...contract, '--environment', 'production');
-  expect(repeated).toMatchObject({
-    code: EXIT.failed,
-    progress: expect.stringContaining('already linked the contract'),
-  });
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked') });
 });
 
 it('collections link fails for an environment that does not exist', async () => {

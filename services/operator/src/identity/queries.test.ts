@@ -20,33 +20,30 @@ it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis
   }
 });
 
-it.each(SUBCOMMANDS)(
-  'identity %s refuses invalid arguments with exit code 2, and does not repeat ids',
-  async (word) => {
-    const { run } = await openMemoryBench();
-    const key = hexOf('steam', 'bob');
-    for (const [args, sentence] of [
-      [[], "required option '--environment <name>'"],
-      [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
-      [['--environment', 'demo moon', '--key', key], '--environment: expected'],
-      [IN, 'no identity selected'],
-      [[...IN, '--kind', 'steam', '--id', ' '], 'no identity selected'],
-      [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
-      [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
-      [[...IN, '--key', key, '--id', BOB], 'not both'],
-      [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
-      [[...IN, '--key', key.slice(2)], '--key: expected 32 hexadecimal digits'],
-      [[...IN, '--key', '0'.repeat(32)], '--key: expected 32 hexadecimal digits'],
-      [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
-      [[...subjectArgs('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
-    ] as const) {
-      const { code, progress, results } = await run(word, ...args);
-      expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
-      expect(progress).toContain(sentence);
-      expect(progress).not.toContain(BOB);
-    }
-  },
-);
+it.each(SUBCOMMANDS)('identity %s exits with 2 for invalid arguments, and does not repeat ids', async (word) => {
+  const { run } = await openMemoryBench();
+  const key = hexOf('steam', 'bob');
+  for (const [args, sentence] of [
+    [[], "required option '--environment <name>'"],
+    [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
+    [['--environment', 'demo moon', '--key', key], '--environment: expected'],
+    [IN, 'no identity selected'],
+    [[...IN, '--kind', 'steam', '--id', ' '], 'no identity selected'],
+    [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
+    [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
+    [[...IN, '--key', key, '--id', BOB], 'not both'],
+    [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
+    [[...IN, '--key', key.slice(2)], '--key: expected 32 hexadecimal digits'],
+    [[...IN, '--key', '0'.repeat(32)], '--key: expected 32 hexadecimal digits'],
+    [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
+    [[...subjectArgs('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
+  ] as const) {
+    const { code, progress, results } = await run(word, ...args);
+    expect({ args, code, results }).toEqual({ args, code: EXIT.usage, results: [] });
+    expect(progress).toContain(sentence);
+    expect(progress).not.toContain(BOB);
+  }
+});
 
 it('identity queries require the pepper only for ids, and name the missing setting', async () => {
   const pepper = () => {
@@ -235,9 +232,7 @@ it('identity why with identities of two persons lists all links requested betwee
   expect(text).toContain('refused: an alias may not join two known users');
   expect(text).toContain('The identities belong to two persons.');
   const strangers = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('untyped', 'zoe'));
-  expect(strangers.text).toBe(
-    'The identities belong to two persons: no message has requested a link between the persons.',
-  );
+  expect(strangers.text).toContain('two persons: no message has requested a link between the persons.');
 });
 
 it('identity why refuses an incomplete second identity, and two equal identities', async () => {

@@ -161,7 +161,7 @@ it('identity suspects lists an id that linked 21 anonymous ids within a day, and
   expect(results).toEqual([expect.stringContaining(`${KEY}  held`)]);
   const allowed = await bench.run('suspects', 'allow', ...NAMED, '--yes');
   expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; 1 refused links will be decided again' });
-  expect(bench.log.republished).toEqual([GATHERING.anonymousIdsMax]);
+  expect(bench.log.repeated).toEqual([GATHERING.anonymousIdsMax]);
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 

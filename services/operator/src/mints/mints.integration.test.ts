@@ -136,12 +136,9 @@ it('mints give-up marks a pending asset as failed, fences the minter, and writes
 });
 
 it('mints give-up skips assets with a signed transaction, and fails if no asset is pending', async () => {
-  const [bow, done] = [
-    stateOf('bow', signedState),
-    stateOf('done', { status: 'failed', stage: 'settled', error: 'x' }),
-  ];
-  await (await openMinter())([bow, done]);
-  await show(bow, done);
+  const [bow, old] = [stateOf('bow', signedState), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+  await (await openMinter())([bow, old]);
+  await show(bow, old);
   const { length } = await readAudit();
   const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
   const refused = await giveUp(...ofBow, ...REASON);

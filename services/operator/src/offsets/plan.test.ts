@@ -73,10 +73,8 @@ it('a decision about a replaced log reports repeated and skipped offsets, and re
     }
     const { description, skipped } = planDecision(truncated, from, 1);
     expect(skipped).toBe(Math.max(0, from - 50));
-    const repeated = /Offsets (\d+) to (\d+) are read again/.exec(description.join(' '));
-    expect(repeated === null ? null : [Number(repeated[1]), Number(repeated[2])]).toEqual(
-      from < 50 ? [from, 49] : null,
-    );
+    const match = /Offsets (\d+) to (\d+) are read again/.exec(description.join(' '));
+    expect(match === null ? null : [Number(match[1]), Number(match[2])]).toEqual(from < 50 ? [from, 49] : null);
   });
   fc.assert(property);
 });

@@ -131,11 +131,8 @@ it('keys pass-over skips one unreadable access record at a time, and never a rea
   const [, , , partition = '', , offset = ''] = first;
   const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
   await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
-  const unchanged = await run(['keys', 'pass-over', ...good, '--yes']);
-  expect([unchanged.code, unchanged.progress]).toEqual([
-    1,
-    expect.stringMatching(/readable|no record|nothing to skip/),
-  ]);
+  const result = await run(['keys', 'pass-over', ...good, '--yes']);
+  expect([result.code, result.progress]).toEqual([1, expect.stringMatching(/readable|no record|nothing to skip/)]);
   expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
 });
 

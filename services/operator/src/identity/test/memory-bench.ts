@@ -68,7 +68,7 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
 /** Published facts, and the linkers, which tests can replace. */
 interface MemoryLog {
   readonly published: IdentityLinkRecord[];
-  readonly republished: number[];
+  readonly repeated: number[];
   toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
 }
 
@@ -80,7 +80,7 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
       return fact === undefined ? null : log.toDecision(fact);
     },
     async publishAgain(offsets) {
-      log.republished.push(...offsets.map(({ offset }) => offset));
+      log.repeated.push(...offsets.map(({ offset }) => offset));
       return offsets.length;
     },
     close: async () => {},
@@ -141,11 +141,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
     if ((await decide(fact)).length === 0) throw new Error('the link fact was not decided');
   };
-  const log: MemoryLog = {
-    published: [],
-    republished: [],
-    toDecision: async (fact) => (await decide(fact))[0] ?? null,
-  };
+  const log: MemoryLog = { published: [], repeated: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
   const unused = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...unused,
