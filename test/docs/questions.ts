@@ -36,7 +36,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   from(
     'Redis is empty. What do I run, and what if that refuses?',
     'infra/redis/README.md#rebuild services/operator/src/rebuild/README.md',
-    /That one command does everything/,
+    /This command restores all data in Redis/,
   ),
   from(
     'Why is no message stored twice when a writer is killed during a write?',
@@ -46,7 +46,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   from(
     'Two players were merged by mistake. How do I split them?',
     'services/operator/src/identity/README.md#unlink-split-a-wrong-merge',
-    /together they become one person/,
+    /selected identities become a separate person/,
   ),
   from(
     'A player requests erasure. What is deleted, and how can I prove it?',

@@ -228,7 +228,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
       readFileSync(join(paths.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
     );
     const verified = await run(['verify']);
-    expect(verified.out).toContain('every record of the log is stored or explained exactly once');
+    expect(verified.out).toContain('all log records are stored exactly once or accounted for');
     expect(verified.code).toBe(0);
   });
 });
