@@ -54,35 +54,36 @@ async function readAll(search: ActivitySearch, { activities } = reads): Promise<
   return found;
 }
 
-it('the search of activities returns the last version of each activity once, newest first, for every token', async () => {
+it('reads.activities returns the latest version of each activity once, newest first, for every token filter', async () => {
   const tokens = fc.constantFrom('4', '47', '4711', '0', '');
   const activity = fc.record({
     token: tokens,
-    former: fc.option(tokens),
-    isTwice: fc.boolean(),
-    isOfSecond: fc.boolean(),
+    previous: fc.option(tokens),
+    isDuplicated: fc.boolean(),
+    isSecondContract: fc.boolean(),
     ageUs: fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 8 * DAY_US, 40 * DAY_US, 800 * DAY_US),
     part: fc.nat(2),
   });
   const list = fc.array(activity, { minLength: 1, maxLength: 16 });
   await fc.assert(
-    fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (wanted, activitiesMax) => {
+    fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (generated, activitiesMax) => {
       const contracts = [contractOf(), contractOf()] as const;
-      const last: Version[] = [];
+      const latest: Version[] = [];
       const parts: object[][] = [[], [], [], []];
-      for (const { token, former, isTwice, isOfSecond, ageUs, part } of wanted) {
+      for (const { token, previous, isDuplicated, isSecondContract, ageUs, part } of generated) {
         const [id, us] = [randomUUID(), NOW_MS * 1000 - ageUs];
         const version = { id, us, tokenId: token };
-        last.push(version);
-        const before = former === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: former }];
-        const entries = [...before, version].flatMap((each) => entriesOf(contracts[isOfSecond ? 1 : 0], each));
+        latest.push(version);
+        const superseded = previous === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: previous }];
+        const versions = [...superseded, version];
+        const entries = versions.flatMap((each) => entriesOf(contracts[isSecondContract ? 1 : 0], each));
         parts[part]!.push(...entries);
-        // A different block, so that ClickHouse does not deduplicate it.
-        if (isTwice) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
+        // Differs from the original rows, so that ClickHouse does not deduplicate the insert.
+        if (isDuplicated) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
       }
       for (const rows of parts.filter(({ length }) => length > 0)) await own.insert('activity_feeds', rows);
       for (const tokenId of ['', '4', '47', '4711', '0', '7']) {
-        const expected = last
+        const expected = latest
           .filter((version) => tokenId === '' || version.tokenId === tokenId)
           .map(({ us, id }) => ({ updatedUs: us, id }))
           .toSorted(byNewest);
@@ -94,7 +95,7 @@ it('the search of activities returns the last version of each activity once, new
   );
 }, 120_000);
 
-it('each filter matches its activities, of the named contracts only', async () => {
+it('reads.activities applies each filter to the given contracts only', async () => {
   const [contract, another] = [contractOf(), contractOf()];
   const us = NOW_MS * 1000;
   const mint = { id: randomUUID(), us };
@@ -115,7 +116,7 @@ it('each filter matches its activities, of the named contracts only', async () =
     ]);
 });
 
-it('a contract name that is a wildcard or a list matches nothing', async () => {
+it('reads.activities treats wildcards in contract addresses literally', async () => {
   const contract = contractOf();
   await put(contract, [{ id: randomUUID(), us: NOW_MS * 1000 }]);
   const { contractAddress: address } = contract;
@@ -127,7 +128,7 @@ it('a contract name that is a wildcard or a list matches nothing', async () => {
   expect(await idsOf(searchOf([]))).toEqual([]);
 });
 
-it('the search of activities returns the members of an activity and the payment of a sale', async () => {
+it('reads.activities returns all fields of a sale, including its payment', async () => {
   const contract = contractOf();
   const members = {
     type: 'sale',
@@ -171,7 +172,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const ROWS = 200_000;
   const STEP_US = 100;
   const contract = contractOf();
-  /** Position of an activity by its number; 0 is the newest. */
+  /** Position of activity `number`, where 0 is the newest. */
   const positionOf = (number: number) => ({
     updatedUs: NOW_MS * 1000 - number * STEP_US,
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
@@ -179,13 +180,13 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const positionsIn = (activities: readonly ActivityPosition[]) =>
     activities.map(({ updatedUs, id }) => ({ updatedUs, id }));
   const positionsFrom = (first: number, count: number) =>
-    Array.from({ length: count }, (_, at) => positionOf(first + at));
+    Array.from({ length: count }, (_, index) => positionOf(first + index));
 
-  /** The first page with an activity: on a busy machine a search may run out of time before it. */
-  const firstOf = async (search: ActivitySearch): Promise<ActivityPage> => {
+  /** Reads the first page with activities. On a slow machine, earlier pages may be empty because time runs out. */
+  const readFirstPage = async (search: ActivitySearch): Promise<ActivityPage> => {
     const page = await reads.activities(search);
     if (page.activities.length > 0 || page.next === null) return page;
-    return firstOf({ ...search, before: page.next });
+    return readFirstPage({ ...search, before: page.next });
   };
 
   beforeAll(() =>
@@ -195,7 +196,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
       FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number) * ${STEP_US}, 'UTC') AS at FROM numbers(${ROWS}))`),
   );
 
-  it('a contract with 200,000 activities exceeds the read limit of ClickHouse', async () => {
+  it('a single query for 200,000 activities exceeds the ClickHouse read limit', async () => {
     const args = `contracts = ['main ${contract.contractAddress}'], type = '', token = '', since = 0, until = ${END_MS * 1000}, before = ''`;
     const sql = `SELECT count() FROM portal_activities(${args}, indexed_since = 0, indexed_until = ${END_MS})`;
     await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
@@ -210,22 +211,22 @@ describe('a contract whose whole history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page of such a contract takes three queries: a refused one, one for its start, and the page', async () => {
+  it('a page from 200,000 activities takes three queries: a rejected window, the start of the page and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(searchOf([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
     expect(counted.views).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
   });
 
-  it('pages of such a contract are full, from the newest activity and from the middle', async () => {
-    const newest = await firstOf(searchOf([contract]));
+  it('the first page and a page from the middle of 200,000 activities are full', async () => {
+    const newest = await readFirstPage(searchOf([contract]));
     expect(positionsIn(newest.activities)).toEqual(positionsFrom(0, 100));
     expect(newest.next).toEqual(positionOf(99));
-    const middle = await firstOf(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
+    const middle = await readFirstPage(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
     expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
-  it('a search for one token takes one query with the index of tokens, and several with the same result without it', async () => {
+  it('a token search takes one query with the token index, and returns the same result without the index', async () => {
     const counted = createCounted();
     for (const [tokenId, found] of [
       [String(ROWS - 1), [positionOf(ROWS - 1)]],
@@ -241,11 +242,11 @@ describe('a contract whose whole history was indexed within a minute', () => {
   });
 });
 
-it('activities of more contracts than one query names are in one order', async () => {
+it('readManyActivities sorts activities across contracts that need several queries', async () => {
   const contracts = Array.from({ length: 70 }, contractOf);
   const us = NOW_MS * 1000;
-  // Two activities of each time, of contracts that different queries read.
-  const all = contracts.map((contract, at) => ({ contract, version: { id: randomUUID(), us: us - (at % 35) } }));
+  // Two activities per time, from contracts in different queries.
+  const all = contracts.map((contract, index) => ({ contract, version: { id: randomUUID(), us: us - (index % 35) } }));
   await own.insert(
     'activity_feeds',
     all.flatMap(({ contract, version }) => entriesOf(contract, version)),
@@ -286,7 +287,7 @@ const waiting = { status: 'pending', stage: 'waiting' };
 const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
-it('the role of a signer is confirmed by the stages that prove it, and by no other', async () => {
+it('reads.mintSigners derives the minter role only from mint stages that prove it', async () => {
   for (const [over, heldMs] of [
     [{ status: 'succeeded' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
@@ -301,24 +302,24 @@ it('the role of a signer is confirmed by the stages that prove it, and by no oth
   }
 });
 
-it('a signer has the number of waiting assets, the time of the first and the reason of the last', async () => {
+it('reads.mintSigners returns the number of waiting assets, the time of the first and the reason of the last', async () => {
   const environment = `e-${randomUUID()}`;
-  const done = mintOf(environment, 20_000, { ...waiting, reason: 'waited once' });
+  const settled = mintOf(environment, 20_000, { ...waiting, reason: 'waited earlier' });
   await own.insert('mint_requests', [
-    ...[done, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
+    ...[settled, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
     ...[
       mintOf(environment, 2_000, { ...waiting, reason: 'no funds' }),
       mintOf(environment, 1_000, { stage: 'logged' }),
     ],
   ]);
-  // In a part of its own: both revisions exist until a merge.
-  await own.insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
+  // A separate insert, so that both revisions exist until a merge.
+  await own.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
   const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
   expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
 });
 
-it('signers are listed by chain, collection and signer, without those before the span', async () => {
+it('reads.mintSigners lists signers by chain and collection, restricted to the time range', async () => {
   const environment = `e-${randomUUID()}`;
   await own.insert('mint_requests', [
     ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
@@ -342,7 +343,7 @@ it('signers are listed by chain, collection and signer, without those before the
   expect(await found(NOW_MS)).toEqual([]);
 });
 
-it('the pages return each mint once, even when collections share a reference id', async () => {
+it('reads.mints returns each mint once, even if collections share a reference id', async () => {
   const environment = `e-${randomUUID()}`;
   await own.insert('mint_requests', [
     ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
@@ -359,14 +360,14 @@ it('the pages return each mint once, even when collections share a reference id'
   expect([found.length, new Set(found).size]).toEqual([6, 6]);
 });
 
-it('the names of tokens are those of the last record, of the named contracts only', async () => {
+it('reads.tokens returns the latest names for the given contracts only', async () => {
   const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
   const [contract, another] = [contractOf(), contractOf()];
   const rowOf = ({ contractAddress }: typeof contract, ms: number, over: object) => {
     const bytes = contractAddress.slice(2);
     return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(over).join(', ')})`;
   };
-  // One insert each: the engine deduplicates within an insert, and the view must deduplicate across inserts.
+  // Separate inserts, because the table deduplicates within an insert and the view must deduplicate across inserts.
   for (const row of [
     rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
