@@ -142,10 +142,10 @@ const ajv = new Ajv2020({
   allErrors: true,
   formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /Z$/ },
 });
-const toKnown = (schema: unknown) =>
+const toInternalRefs = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
-  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+  ajv.addSchema(toInternalRefs(schema), `urn:schema:${name}`);
 const validate = (name: string, value: unknown) => {
   const check = ajv.compile({ $ref: `urn:schema:${name}` });
   return check(value) ? '' : ajv.errorsText(check.errors);

@@ -156,7 +156,7 @@ function handle(event) {
     warn(event.trouble);
   } else if (event.kind === 'end') {
     source.close();
-    warn(`The live view has ended: ${event.reason}. Reload the page.`);
+    warn(`This view has ended: ${event.reason}. Reload the page.`);
   } else if (isPaused) {
     buffered.push(event);
     if (buffered.length > BUFFERED_MAX) {
@@ -186,7 +186,7 @@ source.addEventListener('open', () => {
 });
 source.addEventListener('error', () => {
   gaps += 1;
-  if (source.readyState === EventSource.CLOSED) warn('The live view has ended. Reload the page.');
+  if (source.readyState === EventSource.CLOSED) warn('This view has ended. Reload the page.');
   else warn('Connection lost. Reconnecting…');
   showCounts();
 });

@@ -49,7 +49,7 @@ const RETRY_AFTER_S = 10;
 export function createFairLimiter(capacity: Capacity): FairLimiter {
   const usage = createUsage(capacity);
   let waiting: Waiting[] = [];
-  const rank = ({ claimant }: Waiting) => (claimant.isAdministrator ? -1 : usage.of(claimant));
+  const rank = ({ claimant }: Waiting) => (claimant.isAdministrator ? -1 : usage.countFor(claimant));
   const take = (claimant: Claimant): Release => {
     usage.count(claimant, 1);
     let isReleased = false;
@@ -95,21 +95,21 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
 function createUsage({ name, total, reserved, perProject }: Capacity) {
   const byShare = new Map<string, number>();
   let [used, usedByProjects] = [0, 0];
-  const of = ({ share }: Claimant) => byShare.get(share) ?? 0;
+  const countFor = ({ share }: Claimant) => byShare.get(share) ?? 0;
   return {
-    of,
+    countFor,
     isAvailable: (claimant: Claimant) =>
-      used < total && (claimant.isAdministrator || (usedByProjects < total - reserved && of(claimant) < perProject)),
+      used < total && (claimant.isAdministrator || (usedByProjects < total - reserved && countFor(claimant) < perProject)),
     count(claimant: Claimant, change: 1 | -1): void {
       used += change;
       if (claimant.isAdministrator) return;
       usedByProjects += change;
-      const count = of(claimant) + change;
+      const count = countFor(claimant) + change;
       if (count === 0) byShare.delete(claimant.share);
       else byShare.set(claimant.share, count);
     },
     toError(claimant: Claimant): PublicError {
-      const owner = claimant.isAdministrator || of(claimant) < perProject ? 'This portal' : 'Your project';
+      const owner = claimant.isAdministrator || countFor(claimant) < perProject ? 'This portal' : 'Your project';
       return new PublicError('TOO_MANY_REQUESTS_ERROR', {
         message: `${owner} has reached its limit for concurrent ${name}. Try again in ${RETRY_AFTER_S} seconds.`,
         retryAfterS: RETRY_AFTER_S,
