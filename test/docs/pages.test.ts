@@ -22,7 +22,7 @@ describe('the Markdown pages of the repository', () => {
     expect(faults).toEqual([]);
   });
 
-  it.each(NEWCOMER_PATHS)('links from the root README lead to the answer to "$question"', ({ path, answer }) => {
+  it.each(NEWCOMER_PATHS)('links from the root README lead to the answer to "$goal"', ({ path, answer }) => {
     expect(missingLinks(path, tree)).toEqual([]);
     expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
   });

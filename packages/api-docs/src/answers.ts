@@ -24,7 +24,7 @@ export function createAnswer(status: number, description: string, rest: AnswerOp
 
 /**
  * The headers of the IETF draft "RateLimit header fields for HTTP".
- * @param units plural noun for what the limit counts
+ * @param units what the limit counts, such as `calls`
  * @param cost a sentence about the cost of a request
  */
 export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[] {

@@ -99,7 +99,7 @@ it.each([
   [2, 'Set the two keys in the collection variables. For error codes'],
   [1, 'Set the key in the collection variables. For error codes'],
   [0, 'For error codes'],
-])('the collection tells readers to set %i keys', (count, start) => {
+])('the collection description requests %i keys', (count, start) => {
   const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
   expect(info.description).toMatch(new RegExp(`^${start}`));
 });

@@ -9,7 +9,7 @@ export interface DocsSource {
   readonly title: string;
   /** Version of the API, not of the service. */
   readonly version: string;
-  /** A noun phrase. */
+  /** A short phrase without a period. */
   readonly summary: string;
   /** One or two sentences. */
   readonly about: string;

@@ -101,7 +101,7 @@ describe('the Send button', () => {
   });
 });
 
-it('the erasure form asks for confirmation and sends nothing if the reader cancels', async () => {
+it('the erasure form requires confirmation and sends nothing if the reader cancels', async () => {
   const { page, gateway } = await visitDocs('/docs/reference');
   const form = formOf(page, ERASE);
   await form.getByLabel(/secret|api-key/i).fill(gateway.secretKey);

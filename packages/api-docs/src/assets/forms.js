@@ -38,7 +38,7 @@ async function submit(form) {
   }
 }
 
-/** Asks for confirmation before a destructive request. Returns true for other requests. */
+/** Shows a confirmation dialog before a destructive request. Returns true for other requests. */
 function isConfirmed(form) {
   const dialog = form.querySelector('dialog');
   if (dialog === null) return true;

@@ -1,6 +1,6 @@
 import { createBytesInFlight, type Exchange, planJsonBody, readBody } from '@playline/http';
 
-/** Room for 16 bodies of maximum size. */
+/** Enough for 16 bodies of maximum size. */
 const BYTES_IN_FLIGHT_MAX = 32 * 1024 * 1024;
 
 export interface BodyCall {

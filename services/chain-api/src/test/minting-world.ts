@@ -76,7 +76,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
     collectionRecord(UNLINKED, { state: 'unlinked' }),
   ];
   const signableKeys = [signableKeyRecord(SIGNER)];
-  // The quota clock stands still, because quotas would refill on a slow machine.
+  // The quota clock does not advance, because quotas would refill on a slow machine.
   const openedAtMs = Date.now();
   const [mints, reader] = [createMemoryMints(() => openedAtMs), createMemoryMintReader()];
   const copyOf = <R>(records: readonly R[]) => ({ records, isTrusted: true, refresh: async () => {} });

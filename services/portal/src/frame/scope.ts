@@ -3,7 +3,7 @@ import type { AccountRecord, ProjectEnvironment, ProjectRecord, SessionRecord } 
 import { PublicError } from '@playline/errors';
 import type { Visit } from './page.ts';
 
-/** Also used for forbidden pages, so that visitors cannot tell whether a page exists. */
+/** Also used for forbidden pages, which hides whether a page exists. */
 export function pageNotFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', {
     message: 'This page does not exist, or your account does not have access to it.',
