@@ -101,11 +101,11 @@ const toComparable = (path: string): string =>
 /**
  * The 404 page. It suggests similar pages but never repeats the requested path, which may contain a key.
  * @param path below `/docs`, without a query string
- * @param known paths of all documents
+ * @param paths paths of all documents
  */
-export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
+export function createUnknownPage(source: DocsSource, path: string, paths: readonly string[]): string {
   const top = relativeRoot(path);
-  const similar = known.filter((one) => !one.includes('.') && toComparable(one) === toComparable(path));
+  const similar = paths.filter((one) => !one.includes('.') && toComparable(one) === toComparable(path));
   const suggestion =
     similar.length === 0
       ? ''
@@ -159,16 +159,16 @@ function describeKeys({ keys }: DocsSource): string {
 const isReproducible = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
-  const sent = toCollectionRequest(request);
+  const originalRequest = toCollectionRequest(request);
   const body = answer.body === null ? '' : JSON.stringify(answer.body, null, 2);
   const response = {
     name: `Response ${answer.status}`,
-    originalRequest: sent,
+    originalRequest,
     code: answer.status,
     header: toHeaders(answer.headers),
     body,
   };
-  return { name: title, request: sent, response: [response] };
+  return { name: title, request: originalRequest, response: [response] };
 }
 
 function toCollectionRequest({ method, target, headers, body }: ExampleRequest) {
@@ -314,7 +314,7 @@ export function createDocsRoutes(
   return [...routes, createUnknownRoute(createSource(0), [...documents.keys()])];
 }
 
-function createUnknownRoute(source: DocsSource, known: readonly string[]): DocsRoute {
+function createUnknownRoute(source: DocsSource, paths: readonly string[]): DocsRoute {
   return {
     method: 'GET',
     path: '/docs/{*unknown}',
@@ -322,9 +322,9 @@ function createUnknownRoute(source: DocsSource, known: readonly string[]): DocsR
     handle: (exchange) => {
       const [path = ''] = (exchange.request.url ?? '').split('?');
       const withoutSlash = path.slice(0, -1);
-      if (path.endsWith('/') && known.includes(withoutSlash))
+      if (path.endsWith('/') && paths.includes(withoutSlash))
         return exchange.answerEmpty(308, ['location', `../${withoutSlash.split('/').at(-1)}`]);
-      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, known) }, UNKNOWN_HEADERS);
+      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, paths) }, UNKNOWN_HEADERS);
     },
   };
 }

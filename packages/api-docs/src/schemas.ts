@@ -46,9 +46,9 @@ function generate(roots: readonly z.ZodType[], io: Direction): Record<string, Js
 function toOpenApiSchema(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toOpenApiSchema);
   if (typeof value !== 'object' || value === null) return value;
-  const kept = Object.entries(value).filter(([keyword]) => keyword !== 'propertyNames');
+  const entries = Object.entries(value).filter(([keyword]) => keyword !== 'propertyNames');
   return Object.fromEntries(
-    kept.map(([keyword, inner]) => [
+    entries.map(([keyword, inner]) => [
       keyword,
       keyword === '$ref' ? String(inner).replace('#/$defs/', REF) : toOpenApiSchema(inner),
     ]),

@@ -21,25 +21,25 @@ const SHARED_AGE_MAX_MS = 50;
 
 /** Rows below a watermark never change, so the last known watermark is safe to use when Redis is unavailable. */
 export function createHorizons({ watermarks, onFault }: HorizonParts) {
-  const known = new Map<number, number>();
+  const lastWatermarks = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
   const refresh = async (partition: number, isShared: boolean) => {
     const read = await settleWithin(READ_MAX_MS, readShared(partition, isShared));
-    if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
+    if (read !== null) lastWatermarks.set(partition, Math.max(read, lastWatermarks.get(partition) ?? 0));
   };
   return {
     read: async (partition: number, isShared = false) => {
       try {
         await refresh(partition, isShared);
       } catch (fault) {
-        if (!known.has(partition)) throw fault;
+        if (!lastWatermarks.has(partition)) throw fault;
         onFault(fault);
       }
-      const watermark = known.get(partition);
+      const watermark = lastWatermarks.get(partition);
       return watermark === undefined ? null : toHorizon(watermark);
     },
     /** The last watermark in epoch microseconds; null before the first watermark. */
-    lastKnown: (partition: number) => known.get(partition) ?? null,
+    lastKnown: (partition: number) => lastWatermarks.get(partition) ?? null,
   };
 }
 

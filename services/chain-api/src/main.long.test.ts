@@ -137,11 +137,11 @@ it.each(['cut', 'hangs'] as const)(
   async (mode) => {
     const redis = await openRedisWire();
     const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
-    const before = await idsOf(opened);
+    const idsBefore = await idsOf(opened);
     redis.wire.mode = mode;
     const latest = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
     await stores.put(latest);
-    expect(await idsOf(opened)).toEqual(before);
+    expect(await idsOf(opened)).toEqual(idsBefore);
     expect(await opened.notReady()).toEqual([]);
     expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
     redis.wire.mode = 'open';

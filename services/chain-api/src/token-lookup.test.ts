@@ -146,12 +146,12 @@ it('a chain runs at most eight unlinked lookups, two per caller, and four linked
     if (status === 429) rejections++;
     return status;
   };
-  const unknown = Array.from({ length: 15 }, (_, index) => send(addressOf(200 + index), Math.floor(index / 3)));
+  const unlinkedLookups = Array.from({ length: 15 }, (_, index) => send(addressOf(200 + index), Math.floor(index / 3)));
   await until('seven unlinked lookups are rejected', () => rejections === 7);
-  const known = linked.map((address) => send(address, 7));
+  const linkedLookups = linked.map((address) => send(address, 7));
   await until('two linked lookups are rejected', () => rejections === 9);
   nodeResponse.resolve(NOTHING);
-  expect((await Promise.all(unknown)).filter((status) => status === 404)).toHaveLength(8);
-  expect((await Promise.all(known)).filter((status) => status === 404)).toHaveLength(4);
+  expect((await Promise.all(unlinkedLookups)).filter((status) => status === 404)).toHaveLength(8);
+  expect((await Promise.all(linkedLookups)).filter((status) => status === 404)).toHaveLength(4);
   expect(requests).toHaveLength(12);
 });

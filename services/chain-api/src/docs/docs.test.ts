@@ -158,10 +158,10 @@ it('the schemas accept activities of every type and tokens, with and without nul
   const page = await api.history();
   expect(page.result).toHaveLength(ACTIVITY_TYPES.length + 1);
   expect(validate('ActivityHistory', page)).toBe('');
-  const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+  const emptyFields = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
   await api.putTokens(
     tokenRow(),
-    tokenRow({ contractAddress: addressOf(5), ...none, rootChainId: null, bridgeUsed: null }),
+    tokenRow({ contractAddress: addressOf(5), ...emptyFields, rootChainId: null, bridgeUsed: null }),
   );
   for (const address of [addressOf(2), addressOf(5)])
     expect(validate('TokenResponse', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');

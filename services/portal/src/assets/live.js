@@ -125,11 +125,11 @@ function updateOutcome({ position, outcome, reason }) {
       ? { kind: event.kind, position, outcome, reason: '', receivedAt: event.receivedAt }
       : { ...event, outcome, reason };
   buffered = buffered.map((event) => (event.position === position ? toChanged(event) : event));
-  const known = rows.get(position);
-  if (known === undefined) return;
-  known.event = toChanged(known.event);
-  if (outcome === 'fenced') render(known.row, known.event);
-  else known.row.children[1].replaceChildren(createOutcome(known.event));
+  const entry = rows.get(position);
+  if (entry === undefined) return;
+  entry.event = toChanged(entry.event);
+  if (outcome === 'fenced') render(entry.row, entry.event);
+  else entry.row.children[1].replaceChildren(createOutcome(entry.event));
 }
 
 function showCounts() {

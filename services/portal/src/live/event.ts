@@ -52,7 +52,7 @@ function createEvent(entry: LiveEntry, masks: boolean): LiveEvent {
   const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
   const head = { position, outcome, receivedAt, traceId, reason };
   if (rejection !== null) return { kind: 'rejection', ...head, ...rejection };
-  // For an erased person, only the arrival is shown, without the trace id, which would lead to log lines.
+  // Omits the trace id of an erased person, because log lines may contain it.
   if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
   const { ownKeys: _own, anonymousKey: _anonymous, ...shown } = message;
   return { kind: 'message', ...head, ...(masks ? toMasked(shown) : shown) };

@@ -5,9 +5,9 @@ import { isWanted, NO_FILTER, parseFilter } from './filter.ts';
 
 const key = Buffer.alloc(16, 7);
 const messageId = Buffer.from('0b1f7a526c3e4d8a9f102e5c7d9a4b05', 'hex');
-const at = { topic: 'm', partition: 2, offset: 9, timestampMs: 1, key: null, value: null, headers: {} };
+const source = { topic: 'm', partition: 2, offset: 9, timestampMs: 1, key: null, value: null, headers: {} };
 const message = toMessageEntry(
-  at,
+  source,
   messageRecordOf('level_started', {
     messageId,
     userKey: key,
@@ -18,7 +18,7 @@ const message = toMessageEntry(
   }),
   100,
 );
-const rejection = toRejectionEntry(at, {
+const rejection = toRejectionEntry(source, {
   environmentId: 'demo',
   code: 'INVALID_FORMAT',
   field: 'userId',

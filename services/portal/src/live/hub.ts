@@ -210,16 +210,16 @@ function createEnvironmentFences(openFences: OpenFences) {
 
 /** Assigns the lowest free index, which limits the length of `marks` to the number of subscribers. */
 function createSlots() {
-  const taken = new Set<number>();
+  const used = new Set<number>();
   let generations = 0;
   return {
     take(): Slot {
       let index = 0;
-      while (taken.has(index)) index++;
-      taken.add(index);
+      while (used.has(index)) index++;
+      used.add(index);
       return { index, generation: generations++ };
     },
-    free: ({ index }: Slot): void => void taken.delete(index),
+    free: ({ index }: Slot): void => void used.delete(index),
   };
 }
 

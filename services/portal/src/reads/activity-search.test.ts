@@ -84,23 +84,23 @@ it('searchBackwards returns each row once, newest first, for any rows, read limi
   await fc.assert(property, { numRuns: 200 });
 });
 
-it('searchBackwards returns each row of one microsecond once, when one query may read them', async () => {
+it('searchBackwards returns each row of a microsecond once if a single query can read all of them', async () => {
   const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() })).toSorted(byNewest);
   const older = { updatedUs: NOW_US - 1, id: randomUUID() };
   expect((await readAll(createSource([...rows, older], 20))).flat()).toEqual([...rows, older]);
 });
 
-it('searchBackwards gets further with each page, even without any time', async () => {
+it('searchBackwards makes progress with each page, even if the time limit is zero', async () => {
   const rows = [1, 2, 3, DAY_US, 900 * DAY_US].map((age) => ({ updatedUs: NOW_US - age, id: randomUUID() }));
   expect((await readAll(createSource(rows, 2), { timeMaxMs: 0 })).flat()).toEqual(rows);
 });
 
-it('searchBackwards throws the refusal when a single microsecond exceeds the read limit', async () => {
+it('searchBackwards throws the limit error if a single microsecond exceeds the read limit', async () => {
   const rows = Array.from({ length: 20 }, () => ({ updatedUs: NOW_US, id: randomUUID() }));
   await expect(readAll(createSource(rows, 19))).rejects.toThrow(PublicError);
 });
 
-/** A million versions, one in each microsecond before `NOW_US`; a query may read a fifth of them. */
+/** A million versions, one per microsecond before `NOW_US`. A query can read one fifth of them. */
 function createMillion() {
   const calls = { windows: 0, starts: 0 };
   const rowsIn = ({ sinceUs, untilUs }: ActivityWindow) =>

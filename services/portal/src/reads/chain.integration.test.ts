@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { type OwnReads, openOwnReads, toSqlTime } from '../test/database-reads.ts';
 import { byNewest } from './activities.ts';
 import {
   type ActivityPage,
@@ -19,28 +19,28 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-let own: OwnReads;
+let database: OwnReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  own = await openOwnReads();
-  ({ reads } = own);
+  database = await openOwnReads();
+  ({ reads } = database);
 });
-afterAll(() => own?.close());
+afterAll(() => database?.close());
 
 const put = (contract: Contract, versions: readonly Version[]) =>
-  own.insert(
+  database.insert(
     'activity_feeds',
     versions.flatMap((version) => entriesOf(contract, version)),
   );
 
-const searchOf = (contracts: readonly Contract[], over: Partial<ActivitySearch> = {}): ActivitySearch => ({
+const searchOf = (contracts: readonly Contract[], overrides: Partial<ActivitySearch> = {}): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
   tokenId: '',
   sinceMs: 0,
   untilMs: END_MS,
-  ...over,
+  ...overrides,
 });
 const idsOf = async (search: ActivitySearch) => (await reads.activities(search)).activities.map(({ id }) => id);
 
@@ -81,7 +81,7 @@ it('reads.activities returns the latest version of each activity once, newest fi
         // Differs from the original rows, so that ClickHouse does not deduplicate the insert.
         if (isDuplicated) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
       }
-      for (const rows of parts.filter(({ length }) => length > 0)) await own.insert('activity_feeds', rows);
+      for (const rows of parts.filter(({ length }) => length > 0)) await database.insert('activity_feeds', rows);
       for (const tokenId of ['', '4', '47', '4711', '0', '7']) {
         const expected = latest
           .filter((version) => tokenId === '' || version.tokenId === tokenId)
@@ -103,16 +103,16 @@ it('reads.activities applies each filter to the given contracts only', async () 
   await put(contract, [mint, burn]);
   await put(another, [{ id: randomUUID(), us }]);
   await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
-  const found = (over: Partial<ActivitySearch>) => idsOf(searchOf([contract], over));
+  const found = (filter: Partial<ActivitySearch>) => idsOf(searchOf([contract], filter));
   expect(await found({})).toEqual([mint.id, burn.id]);
-  for (const over of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
-    expect([over, await found(over)]).toEqual([over, [mint.id]]);
-  for (const over of [{ type: 'burn' }, { tokenId: '77' }, { untilMs: NOW_MS }, { before: { updatedUs: us, id: '' } }])
-    expect([over, await found(over)]).toEqual([over, [burn.id]]);
-  for (const over of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
-    expect([over, (await found(over)).length]).toEqual([
-      over,
-      Object.values(over)[0] === '' || over.type === '*' ? 2 : 0,
+  for (const filter of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
+    expect([filter, await found(filter)]).toEqual([filter, [mint.id]]);
+  for (const filter of [{ type: 'burn' }, { tokenId: '77' }, { untilMs: NOW_MS }, { before: { updatedUs: us, id: '' } }])
+    expect([filter, await found(filter)]).toEqual([filter, [burn.id]]);
+  for (const filter of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
+    expect([filter, (await found(filter)).length]).toEqual([
+      filter,
+      Object.values(filter)[0] === '' || filter.type === '*' ? 2 : 0,
     ]);
 });
 
@@ -148,7 +148,7 @@ it('reads.activities returns all fields of a sale, including its payment', async
   const feed = `main ${contract.contractAddress} *`;
   const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
   const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
-  await own.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
+  await database.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
   expect((await reads.activities(searchOf([contract]))).activities).toEqual([
     {
       ...contract,
@@ -190,7 +190,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   };
 
   beforeAll(() =>
-    own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+    database.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
       SELECT 'version', 'main ${contract.contractAddress} *', at, toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))),
         at, '2255-06-05 23:47:34', concat('"type":"mint","details":{"asset":{"token_id":"', toString(number), '"}}')
       FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number) * ${STEP_US}, 'UTC') AS at FROM numbers(${ROWS}))`),
@@ -199,14 +199,14 @@ describe('a contract whose whole history was indexed within a minute', () => {
   it('a single query for 200,000 activities exceeds the ClickHouse read limit', async () => {
     const args = `contracts = ['main ${contract.contractAddress}'], type = '', token = '', since = 0, until = ${END_MS * 1000}, before = ''`;
     const sql = `SELECT count() FROM portal_activities(${args}, indexed_since = 0, indexed_until = ${END_MS})`;
-    await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
+    await expect(database.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
   });
 
   function createCounted() {
     const views: (string | undefined)[] = [];
-    const query: typeof own.query = (sql, options) => {
+    const query: typeof database.query = (sql, options) => {
       views.push(/FROM \(?(?:SELECT \* FROM )?(\w+)/.exec(sql)?.[1]);
-      return own.query(sql, options);
+      return database.query(sql, options);
     };
     return { views, reads: createPortalReads(query) };
   }
@@ -234,7 +234,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
     ] as const)
       expect(await readAll(searchOf([contract], { tokenId }), counted.reads)).toEqual(found);
     expect(counted.views).toEqual(['portal_activities', 'portal_activities']);
-    await own.send('ALTER TABLE activity_feeds CLEAR INDEX token_ids SETTINGS mutations_sync = 1');
+    await database.send('ALTER TABLE activity_feeds CLEAR INDEX token_ids SETTINGS mutations_sync = 1');
     expect(await readAll(searchOf([contract], { tokenId: String(ROWS - 1) }), counted.reads)).toEqual([
       positionOf(ROWS - 1),
     ]);
@@ -247,25 +247,25 @@ it('readManyActivities sorts activities across contracts that need several queri
   const us = NOW_MS * 1000;
   // Two activities per time, from contracts in different queries.
   const all = contracts.map((contract, index) => ({ contract, version: { id: randomUUID(), us: us - (index % 35) } }));
-  await own.insert(
+  await database.insert(
     'activity_feeds',
     all.flatMap(({ contract, version }) => entriesOf(contract, version)),
   );
   const expected = all.map(({ version }) => ({ updatedUs: version.us, id: version.id })).toSorted(byNewest);
-  const seen: string[] = [];
+  const readIds: string[] = [];
   for await (const page of readManyActivities(
     (each) => reads.activities({ ...each, activitiesMax: 25 }),
     searchOf(contracts),
     1_000,
   ))
-    seen.push(...page.map(({ id }) => id));
-  expect(seen).toEqual(expected.map(({ id }) => id));
+    readIds.push(...page.map(({ id }) => id));
+  expect(readIds).toEqual(expected.map(({ id }) => id));
 });
 
 const bytesOf = (name: string) => name.repeat(20);
 const addressOf = (name: string) => `0x${Buffer.from(bytesOf(name)).toString('hex')}`;
 let created = 0;
-const mintOf = (environment: string, ageMs: number, over: object = {}) => {
+const mintOf = (environment: string, ageMs: number, overrides: object = {}) => {
   created++;
   return {
     environment_id: environment,
@@ -280,7 +280,7 @@ const mintOf = (environment: string, ageMs: number, over: object = {}) => {
     changed_at: toSqlTime(NOW_MS - ageMs + 500),
     status: 'succeeded',
     stage: 'settled',
-    ...over,
+    ...overrides,
   };
 };
 const waiting = { status: 'pending', stage: 'waiting' };
@@ -288,7 +288,7 @@ const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
 it('reads.mintSigners derives the minter role only from mint stages that prove it', async () => {
-  for (const [over, heldMs] of [
+  for (const [overrides, heldMs] of [
     [{ status: 'succeeded' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
@@ -297,15 +297,15 @@ it('reads.mintSigners derives the minter role only from mint stages that prove i
     [waiting, null],
   ] as const) {
     const environment = `e-${randomUUID()}`;
-    await own.insert('mint_requests', [mintOf(environment, 9_000, over)]);
-    expect([over, await signersOf(environment)]).toMatchObject([over, [{ heldMs }]]);
+    await database.insert('mint_requests', [mintOf(environment, 9_000, overrides)]);
+    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ heldMs }]]);
   }
 });
 
 it('reads.mintSigners returns the number of waiting assets, the time of the first and the reason of the last', async () => {
   const environment = `e-${randomUUID()}`;
   const settled = mintOf(environment, 20_000, { ...waiting, reason: 'waited earlier' });
-  await own.insert('mint_requests', [
+  await database.insert('mint_requests', [
     ...[settled, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
     ...[
       mintOf(environment, 2_000, { ...waiting, reason: 'no funds' }),
@@ -313,7 +313,7 @@ it('reads.mintSigners returns the number of waiting assets, the time of the firs
     ],
   ]);
   // A separate insert, so that both revisions exist until a merge.
-  await own.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
+  await database.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
   const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
   expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
@@ -321,7 +321,7 @@ it('reads.mintSigners returns the number of waiting assets, the time of the firs
 
 it('reads.mintSigners lists signers by chain and collection, restricted to the time range', async () => {
   const environment = `e-${randomUUID()}`;
-  await own.insert('mint_requests', [
+  await database.insert('mint_requests', [
     ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
     ...[mintOf(environment, 7_000, { contract: bytesOf('d') }), mintOf(environment, 6_000, { chain: 'second' })],
     mintOf(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
@@ -345,7 +345,7 @@ it('reads.mintSigners lists signers by chain and collection, restricted to the t
 
 it('reads.mints returns each mint once, even if collections share a reference id', async () => {
   const environment = `e-${randomUUID()}`;
-  await own.insert('mint_requests', [
+  await database.insert('mint_requests', [
     ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
     ...['d', 'e'].map((name) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(name) })),
   ]);
@@ -363,9 +363,9 @@ it('reads.mints returns each mint once, even if collections share a reference id
 it('reads.tokens returns the latest names for the given contracts only', async () => {
   const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
   const [contract, another] = [contractOf(), contractOf()];
-  const rowOf = ({ contractAddress }: typeof contract, ms: number, over: object) => {
+  const rowOf = ({ contractAddress }: typeof contract, ms: number, overrides: object) => {
     const bytes = contractAddress.slice(2);
-    return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(over).join(', ')})`;
+    return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(overrides).join(', ')})`;
   };
   // Separate inserts, because the table deduplicates within an insert and the view must deduplicate across inserts.
   for (const row of [
@@ -373,7 +373,7 @@ it('reads.tokens returns the latest names for the given contracts only', async (
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
     rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' }),
   ])
-    await own.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
+    await database.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
   expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
   expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
   expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);

@@ -4,7 +4,7 @@ import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { type OwnReads, openOwnReads, toSqlTime } from '../test/database-reads.ts';
 import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
@@ -19,13 +19,13 @@ const search = (environmentId: string, overrides: Partial<MessageSearch> = {}): 
   ...overrides,
 });
 
-let own: OwnReads;
+let database: OwnReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  own = await openOwnReads();
-  ({ reads } = own);
+  database = await openOwnReads();
+  ({ reads } = database);
 });
-afterAll(() => own?.close());
+afterAll(() => database?.close());
 
 const eventOf = (environment: string, happenedMs: number, overrides: object = {}) => ({
   environment_id: environment,
@@ -59,17 +59,17 @@ it('reads.messages returns each message once, newest first, for any times and nu
         const rows = events
           .filter((_, index) => number < list[index]!.duplicates)
           .map((event) => (number === 0 ? event : toDuplicate(event, number)));
-        if (rows.length > 0) await own.insert('events', rows);
+        if (rows.length > 0) await database.insert('events', rows);
       }
-      const seen: string[] = [];
+      const readIds: string[] = [];
       const times: number[] = [];
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
         const page: MessagePage = await reads.messages(search(environment, { messagesMax, ...(after && { after }) }));
-        seen.push(...page.messages.map(({ messageId }) => messageId));
+        readIds.push(...page.messages.map(({ messageId }) => messageId));
         times.push(...page.messages.map(({ happenedMs }) => happenedMs));
         after = page.next;
       }
-      expect([...seen].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
+      expect([...readIds].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
       expect(times).toEqual([...times].sort((a, b) => b - a));
     }),
     { numRuns: runsOf({ quick: 3, all: 8 }) },
@@ -82,7 +82,7 @@ it('reads.messages applies each filter within the given environment', async () =
     eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
     eventOf(environment, NOW_MS, { type: 'page', event_name: '', surface: 'unity', test: true }),
   ];
-  await own.insert('events', [first, second, eventOf(`${environment}-2`, NOW_MS)]);
+  await database.insert('events', [first, second, eventOf(`${environment}-2`, NOW_MS)]);
   const found = async (filter: Partial<MessageSearch>) =>
     (await reads.messages(search(environment, filter))).messages.map(({ messageId }) => messageId);
   const identityId = Buffer.from(key).toString('hex');
@@ -111,7 +111,7 @@ it('reads.messages finds the messages that contain a person in any field', async
     eventOf(environment, NOW_MS, { identity_key: bob }),
     eventOf(`${environment}-2`, NOW_MS, { identity_key: ada }),
   ];
-  await own.insert('events', [...events, ...others]);
+  await database.insert('events', [...events, ...others]);
   const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
   const found: string[] = [];
   for (let after: MessagePage['next'] | undefined; after !== null; ) {
@@ -143,7 +143,7 @@ it('masked reads return shortened ids and no client-provided text', async () => 
     traits: `{"email":"${secret}"}`,
     user_agent: secret,
   });
-  await own.insert('events', [event]);
+  await database.insert('events', [event]);
   const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
   const found = await reads.message({ environmentId: environment, messageId: event.message_id });
   expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
@@ -171,9 +171,9 @@ it('rejections are counted per code, field, client and interval, and found by tr
     ...overrides,
   });
   const rows = [rejectionAt(1, NOW_MS - DAY_MS), rejectionAt(2, NOW_MS, { trace_id: trace })];
-  await own.insert('message_rejections', rows);
+  await database.insert('message_rejections', rows);
   // Inserts the same block again, as a retry does.
-  await own.insert('message_rejections', rows);
+  await database.insert('message_rejections', rows);
   const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
   const client = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
   expect(await reads.rejections(range)).toEqual([{ ...client, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
@@ -194,7 +194,7 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
   const environment = environmentOf();
   const [waiting, done] = [randomUUID(), randomUUID()];
   const common = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
-  await own.insert('erasure_requests', [
+  await database.insert('erasure_requests', [
     { ...common, erasure_id: waiting, requested_at: toSqlTime(NOW_MS) },
     { ...common, erasure_id: done, requested_at: toSqlTime(NOW_MS - DAY_MS) },
   ]);
@@ -205,7 +205,7 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
     visibly_erased_at: now,
     log_expires_at: now,
   };
-  await own.insert('erasure_receipts', [{ ...common, ...times, erasure_id: done, closure_count: 3 }]);
+  await database.insert('erasure_receipts', [{ ...common, ...times, erasure_id: done, closure_count: 3 }]);
   const erasures = await reads.erasures(environment);
   expect(erasures.map(({ erasureId, state, identities }) => [erasureId, state, identities])).toEqual([
     [waiting, 'waiting', null],
@@ -232,10 +232,10 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
     ...[requestOf(environment, 1_000), requestOf(environment, 5_000, oldest), requestOf(environment, 9_000, closed)],
     ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(completed, 4_000, completedErasure)],
   ];
-  await own.insert('erasure_requests', requests);
+  await database.insert('erasure_requests', requests);
   // A separate insert, so that duplicates exist until a merge.
   const duplicates = requests.map((request) => ({ ...request, trace_id: 'duplicate' }));
-  await own.insert('erasure_requests', duplicates);
+  await database.insert('erasure_requests', duplicates);
   const times = {
     accepted_at: toSqlTime(NOW_MS),
     fenced_at: toSqlTime(NOW_MS),
@@ -250,7 +250,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
     log_expires_at: toSqlTime(NOW_MS),
   });
   // A receipt closes only the erasure in its own environment.
-  await own.insert('erasure_receipts', [
+  await database.insert('erasure_receipts', [
     receiptOf(environment, closed),
     receiptOf(completed, completedErasure),
     receiptOf(unrelated, oldest),
@@ -272,7 +272,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
 it('reads.audit returns the audit entries of a project, newest first', async () => {
   const project = environmentOf();
   const entry = { project_id: project, kind: 'entry', action: 'session.create', actor: 'ada', detail: '{"n":"1"}' };
-  await own.insert('audit_log', [
+  await database.insert('audit_log', [
     { ...entry, entry_id: 'a', happened_at: toSqlTime(NOW_MS), object: 'old' },
     { ...entry, entry_id: 'b', happened_at: toSqlTime(NOW_MS + 1), object: 'new' },
     { ...entry, entry_id: 'c', project_id: `${project}-2`, happened_at: toSqlTime(NOW_MS), object: 'other' },
@@ -285,6 +285,6 @@ it('reads.audit returns the audit entries of a project, newest first', async () 
 it('ClickHouse parses any text quoted with quoteText as a single literal', async () => {
   const texts = fc.sample(fc.string({ unit: codePoint, maxLength: 30 }), 200);
   const rows: (readonly unknown[])[] = [];
-  for await (const row of own.query(`SELECT ${texts.map((text) => `hex(${quoteText(text)})`)}`)) rows.push(row);
+  for await (const row of database.query(`SELECT ${texts.map((text) => `hex(${quoteText(text)})`)}`)) rows.push(row);
   expect(rows).toEqual([texts.map((text) => Buffer.from(text).toString('hex').toUpperCase())]);
 });

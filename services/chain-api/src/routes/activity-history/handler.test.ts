@@ -19,14 +19,14 @@ const rowsAt = (...times: number[]): ActivityRow[] => times.map((after) => activ
 const ids = (rows: readonly ActivityRow[]) => rows.map(({ id }) => id);
 
 /** Reads pages until a page is empty. @returns all activity ids and the last cursor */
-async function readAllPages(api: TestChainApi, query: Record<string, string>): Promise<{ seen: string[]; cursor: string }> {
-  const seen: string[] = [];
+async function readAllPages(api: TestChainApi, query: Record<string, string>): Promise<{ readIds: string[]; cursor: string }> {
+  const readIds: string[] = [];
   let cursor: string | undefined;
   for (;;) {
     const page = await api.history({ ...query, ...(cursor === undefined ? {} : { page_cursor: cursor }) });
     cursor = page.page.next_cursor;
-    if (page.result.length === 0) return { seen, cursor };
-    seen.push(...idsOf(page));
+    if (page.result.length === 0) return { readIds, cursor };
+    readIds.push(...idsOf(page));
   }
 }
 
@@ -59,8 +59,8 @@ it('GET activity-history returns every activity once, and the last cursor return
   const rows = rowsAt(0, 1, 2, 3, 4, 5, 6);
   await api.put(...rows);
   for (const page_size of ['1', '2', '3', '200']) {
-    const { seen, cursor } = await readAllPages(api, { page_size });
-    expect(seen).toEqual(ids(rows));
+    const { readIds, cursor } = await readAllPages(api, { page_size });
+    expect(readIds).toEqual(ids(rows));
     expect((await api.history({ page_size, page_cursor: cursor })).page.next_cursor).toBe(cursor);
   }
   const { cursor } = await readAllPages(api, {});

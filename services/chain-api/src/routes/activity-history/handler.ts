@@ -40,11 +40,11 @@ export function createHistoryRead({ store, cursors, readHorizon, deadlineMs }: H
   const readers = createReaderCount();
   const horizonAt = async (query: RequestedPage, chain: Chain, isShared: boolean): Promise<number> => {
     // A signed cursor proves that the feed is complete up to its position, even if this process has a lower watermark.
-    const known = await readHorizon(chain.partition, isShared);
-    if (known === null && query.direction === 'next')
+    const current = await readHorizon(chain.partition, isShared);
+    if (current === null && query.direction === 'next')
       // An empty page would mean the end of the history.
       throw new Error(`No watermark is known for partition ${chain.partition}.`);
-    return Math.max(known ?? 0, toHorizon(query.gap.updatedAt));
+    return Math.max(current ?? 0, toHorizon(query.gap.updatedAt));
   };
   const readPage = async (query: RequestedPage, chain: Chain): Promise<ActivityPage> => {
     const isShared = readers.areConcurrent();

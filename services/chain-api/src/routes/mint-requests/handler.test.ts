@@ -50,12 +50,12 @@ it('GET mint-requests lists each mint request once, in order, even if requests a
     requestedAt: requestedAt + at,
     changedAt: requestedAt + at,
   });
-  const seen: string[] = [];
+  const listed: string[] = [];
   let cursor = '';
   const poll = async () => {
     const response = await api.call(`${MINTS}?page_size=2${cursor === '' ? '' : `&page_cursor=${cursor}`}`);
     const { result, page } = (await response.json()) as ShownPage;
-    seen.push(...result.map(({ reference_id }) => reference_id));
+    listed.push(...result.map(({ reference_id }) => reference_id));
     cursor = page.next_cursor;
   };
   // Stores the requests in reverse order.
@@ -66,10 +66,10 @@ it('GET mint-requests lists each mint request once, in order, even if requests a
   api.minting.reader.put(stateOf('first', 1));
   await until('all requests are listed', async () => {
     await poll();
-    return seen.includes('third');
+    return listed.includes('third');
   });
   await poll();
-  expect(seen).toEqual(['first', 'second', 'third']);
+  expect(listed).toEqual(['first', 'second', 'third']);
 });
 
 it('POST mint-requests publishes the requests and returns 202 with the quota in body and headers', async () => {
