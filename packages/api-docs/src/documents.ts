@@ -101,7 +101,7 @@ const toComparable = (path: string): string =>
 /**
  * The 404 page. It suggests similar pages but never repeats the requested path, which may contain a key.
  * @param path below `/docs`, without a query string
- * @param paths paths of all documents
+ * @param paths all document paths
  */
 export function createUnknownPage(source: DocsSource, path: string, paths: readonly string[]): string {
   const top = relativeRoot(path);
