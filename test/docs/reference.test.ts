@@ -34,7 +34,6 @@ const product = [...tree].filter(
   ([path]) => /^(services|packages)\/.*\.ts$/.test(path) && !/\.(test|bench)\.ts$|\/test\//.test(path),
 );
 
-/** Meanings of the settings that all stores share. */
 const TLS_MEANINGS: readonly [RegExp, string][] = [
   [/_TLS_CA_FILE$/, 'CA certificate that signed the server certificate'],
   [/_TLS_CERT_FILE$/, 'Client certificate, if the store requires one'],

@@ -85,10 +85,7 @@ it('a paginated operation links to the next and previous page through the cursor
   expect(parametersOfLinks).toEqual(
     ['next', 'previous'].map((which) => [
       'listLoans',
-      {
-        'path.shelf': '$request.path.shelf',
-        'query.page_cursor': `$response.body#/page/${which}_cursor`,
-      },
+      { 'path.shelf': '$request.path.shelf', 'query.page_cursor': `$response.body#/page/${which}_cursor` },
     ]),
   );
   expect(loans.responses?.['400']).not.toHaveProperty('links');

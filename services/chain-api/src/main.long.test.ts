@@ -1,5 +1,5 @@
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { CHAIN, type HistoryPage, PARTITION } from './test/open-chain-api.ts';
 import { type ChainApiProcess, openProcess } from './test/open-process.ts';
 import { type ChainStores, openChainStores } from './test/open-stores.ts';
@@ -51,58 +51,56 @@ async function degradedOf({ adminUrl }: ChainApiProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { degraded?: unknown }).degraded;
 }
 
-describe('the chain API on real stores', () => {
-  const visible = activityRow();
-  beforeEach(() => stores.putTokens(tokenRow()));
+const visible = activityRow();
+beforeEach(() => stores.putTokens(tokenRow()));
 
-  it('the chain API serves activities up to the watermark and tokens from real stores', async () => {
-    const hidden = activityRow({ after: 10 });
-    await stores.put(visible);
-    await stores.putWithoutWatermark(hidden);
-    const opened = await openReady();
-    expect(await idsOf(opened)).toEqual([visible.id]);
-    await stores.publish(PARTITION, NOON_US + 10);
-    expect(await idsOf(opened)).toEqual([visible.id, hidden.id]);
-    expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
-  });
+it('the chain API serves activities up to the watermark and tokens from real stores', async () => {
+  const hidden = activityRow({ after: 10 });
+  await stores.put(visible);
+  await stores.putWithoutWatermark(hidden);
+  const opened = await openReady();
+  expect(await idsOf(opened)).toEqual([visible.id]);
+  await stores.publish(PARTITION, NOON_US + 10);
+  expect(await idsOf(opened)).toEqual([visible.id, hidden.id]);
+  expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
+});
 
-  it('the chain API exports request counts, read durations and the horizon of each chain', async () => {
-    const opened = await openReady();
-    await opened.get(HISTORY);
-    await opened.get(TOKEN);
-    const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
-    expect(text.match(/^playline_http_request_duration_seconds_count.*status="200"\} 1$/gm)).toHaveLength(2);
-    expect(text).toContain(
-      'playline_chain_api_read_duration_seconds_count{service="chain-api",operation="activity-history"} 1',
-    );
-    expect(text).toContain('playline_chain_api_read_duration_seconds_count{service="chain-api",operation="token"} 1');
-    expect(text).toMatch(
-      /playline_chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/,
-    );
-  });
+it('the chain API exports request counts, read durations and the horizon of each chain', async () => {
+  const opened = await openReady();
+  await opened.get(HISTORY);
+  await opened.get(TOKEN);
+  const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
+  expect(text.match(/^playline_http_request_duration_seconds_count.*status="200"\} 1$/gm)).toHaveLength(2);
+  expect(text).toContain(
+    'playline_chain_api_read_duration_seconds_count{service="chain-api",operation="activity-history"} 1',
+  );
+  expect(text).toContain('playline_chain_api_read_duration_seconds_count{service="chain-api",operation="token"} 1');
+  expect(text).toMatch(
+    /playline_chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/,
+  );
+});
 
-  it('the chain API completes all accepted requests after SIGTERM and exits with code 0', async () => {
-    const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
-    const statuses: number[] = [];
-    let refused = 0;
-    const load = async () => {
-      while (child.exitCode === null && refused < 100) {
-        try {
-          const response = await get(HISTORY);
-          await response.json();
-          statuses.push(response.status);
-        } catch {
-          refused++;
-        }
+it('the chain API completes all accepted requests after SIGTERM and exits with code 0', async () => {
+  const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
+  const statuses: number[] = [];
+  let refused = 0;
+  const load = async () => {
+    while (child.exitCode === null && refused < 100) {
+      try {
+        const response = await get(HISTORY);
+        await response.json();
+        statuses.push(response.status);
+      } catch {
+        refused++;
       }
-    };
-    const loads = Array.from({ length: 8 }, load);
-    await until('the load is running', () => statuses.length > 50);
-    expect(await close()).toBe(0);
-    await Promise.all(loads);
-    expect(new Set(statuses)).toEqual(new Set([200]));
-    await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
-  });
+    }
+  };
+  const loads = Array.from({ length: 8 }, load);
+  await until('the load is running', () => statuses.length > 50);
+  expect(await close()).toBe(0);
+  await Promise.all(loads);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
 });
 
 it('the chain API returns 500 and is not ready while ClickHouse is unavailable', async () => {

@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { expectReadable } from './probes.ts';
 import { fillKey, formOf, sendForm, useBrowser, VIEWPORTS, visitDocs } from './visit-docs.ts';
 
@@ -16,40 +16,35 @@ const PAGES = [
   '/docs/no/such/page',
 ];
 
-describe('the layout of every page', () => {
-  it.each(VIEWPORTS)(
-    'every page fits the screen, has readable contrast and loads without errors at $width pixels, $scheme',
-    async (viewport) => {
-      // Reuses one tab, because opening a browser profile takes longer than loading the pages.
-      const { page, faults, gateway } = await visitDocs(PAGES[0]!, viewport);
-      for (const path of PAGES) {
-        await page.goto(gateway.url + path);
-        await expectReadable(page, path);
-        // The browser logs the 404.
-        const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
-        expect(faults.splice(0), path).toEqual(expected);
-        expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
-      }
-    },
-  );
+it.each(VIEWPORTS)(
+  'every page fits the screen, has readable contrast and loads without errors at $width pixels, $scheme',
+  async (viewport) => {
+    // Reuses one tab, because opening a browser profile takes longer than loading the pages.
+    const { page, faults, gateway } = await visitDocs(PAGES[0]!, viewport);
+    for (const path of PAGES) {
+      await page.goto(gateway.url + path);
+      await expectReadable(page, path);
+      const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
+      expect(faults.splice(0), path).toEqual(expected);
+      expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
+    }
+  },
+);
+
+it('the page of VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
+  const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');
+  expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(2_400);
+  const collapsed = page.locator('details:not([open])').first();
+  expect(await collapsed.locator('pre').first().isVisible()).toBe(false);
+  await collapsed.locator('summary').focus();
+  await page.keyboard.press('Enter');
+  expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
 });
 
-describe('the page of VALIDATION_ERROR', () => {
-  it('the page of VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
-    const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');
-    expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(2_400);
-    const collapsed = page.locator('details:not([open])').first();
-    expect(await collapsed.locator('pre').first().isVisible()).toBe(false);
-    await collapsed.locator('summary').focus();
-    await page.keyboard.press('Enter');
-    expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
-  });
-
-  it('the page of VALIDATION_ERROR links to the operations that return the error', async () => {
-    const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR');
-    await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
-    expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
-  });
+it('the page of VALIDATION_ERROR links to the operations that return the error', async () => {
+  const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR');
+  await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
+  expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
 });
 
 it('a link to a nested example expands the example', async () => {
@@ -58,64 +53,60 @@ it('a link to a nested example expands the example', async () => {
   expect(await page.locator('#track pre').first().isVisible()).toBe(false);
 });
 
-describe('keyboard navigation', () => {
-  it('a keyboard user can send the first event, and the focus is always visible', async () => {
-    const { page, gateway } = await visitDocs('/docs');
-    const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
-    const tabTo = async (target: string) => {
-      for (let presses = 0; presses < 60; presses++) {
-        await page.keyboard.press('Tab');
-        const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
-        expect(outline).not.toBe('none');
-        if ((await focused()) === target) return;
-      }
-      throw new Error(`cannot reach ${target} with Tab`);
-    };
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).toBe('content');
-    await tabTo('publishable');
-    await page.keyboard.type(gateway.key);
-    await tabTo('submit');
-    await page.keyboard.press('Enter');
-    const form = formOf(page, 'Ingest messages');
-    await form.getByText(/\b200\b/).waitFor();
-  });
-
-  it('a keyboard user can open and close the menu on a narrow screen', async () => {
-    const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
-    const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
-    expect(await target.isVisible()).toBe(false);
-    await page.getByRole('button', { name: 'Menu' }).press('Enter');
-    expect(await target.isVisible()).toBe(true);
-    await page.keyboard.press('Escape');
-    expect(await target.isVisible()).toBe(false);
-    await page.getByRole('button', { name: 'Menu' }).press('Enter');
-    await target.press('Enter');
-    expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
-  });
+it('a keyboard user can send the first event, and the focus is always visible', async () => {
+  const { page, gateway } = await visitDocs('/docs');
+  const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
+  const tabTo = async (target: string) => {
+    for (let presses = 0; presses < 60; presses++) {
+      await page.keyboard.press('Tab');
+      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+      expect(outline).not.toBe('none');
+      if ((await focused()) === target) return;
+    }
+    throw new Error(`cannot reach ${target} with Tab`);
+  };
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.id')).toBe('content');
+  await tabTo('publishable');
+  await page.keyboard.type(gateway.key);
+  await tabTo('submit');
+  await page.keyboard.press('Enter');
+  const form = formOf(page, 'Ingest messages');
+  await form.getByText(/\b200\b/).waitFor();
 });
 
-describe('the Copy button', () => {
-  const copyFirst = async (page: Page) => {
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.getByRole('button', { name: /^Copy/ }).first().click();
-    await page.getByText('Copied').first().waitFor();
-  };
+it('a keyboard user can open and close the menu on a narrow screen', async () => {
+  const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
+  const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
+  expect(await target.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Menu' }).press('Enter');
+  expect(await target.isVisible()).toBe(true);
+  await page.keyboard.press('Escape');
+  expect(await target.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Menu' }).press('Enter');
+  await target.press('Enter');
+  expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
+});
 
-  it('the Copy button copies the code exactly as shown', async () => {
-    const { page } = await visitDocs('/docs/rejections/INVALID_ENUM');
-    await copyFirst(page);
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await page.locator('pre').first().textContent());
-  });
+const copyFirst = async (page: Page) => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: /^Copy/ }).first().click();
+  await page.getByText('Copied').first().waitFor();
+};
 
-  it('the Copy button works on a page without HTTPS', async () => {
-    const { page } = await visitDocs('/docs');
-    await page.evaluate('globalThis.clipboard = navigator.clipboard');
-    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
-    await copyFirst(page);
-    expect(await page.evaluate('clipboard.readText()')).toBe(await page.locator('pre:visible').first().textContent());
-  });
+it('the Copy button copies the code exactly as shown', async () => {
+  const { page } = await visitDocs('/docs/rejections/INVALID_ENUM');
+  await copyFirst(page);
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await page.locator('pre').first().textContent());
+});
+
+it('the Copy button works on a page without HTTPS', async () => {
+  const { page } = await visitDocs('/docs');
+  await page.evaluate('globalThis.clipboard = navigator.clipboard');
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+  await copyFirst(page);
+  expect(await page.evaluate('clipboard.readText()')).toBe(await page.locator('pre:visible').first().textContent());
 });
 
 it('a form does not submit when scripts fail to load, so that no key gets into a URL', async () => {

@@ -34,7 +34,6 @@ export function useBrowser(): void {
   });
 }
 
-/** Opens a documentation page of a new gateway in a new browser profile. */
 export async function visitDocs(path: string, viewport = VIEWPORTS[0]!) {
   const gateway = await openGateway();
   return { ...(await visitPage(gateway.url, path, viewport)), gateway };
@@ -46,7 +45,6 @@ export async function visitPage(url: string, path: string, viewport = VIEWPORTS[
   context.setDefaultTimeout(TIMEOUT_MS);
   contexts.push(context);
   const page = await context.newPage();
-  /** Console errors, script errors, and requests to other origins. */
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));

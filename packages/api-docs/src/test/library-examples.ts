@@ -9,7 +9,6 @@ const get = (target: string, headers: Readonly<Record<string, string>> = {}): Ex
   body: null,
 });
 
-/** Examples for GET /v1/shelves/{shelf}/books/{isbn}. */
 export function createBookExamples(publicUrl: string): Example[] {
   return [
     {
@@ -46,7 +45,6 @@ export function createBookExamples(publicUrl: string): Example[] {
   ];
 }
 
-/** Examples for GET /v1/shelves/{shelf}/loans. */
 export function createLoanExamples(publicUrl: string): Example[] {
   const loans = {
     result: [{ id: LOAN_ID, at: '2026-01-02T03:04:05Z', details: { kind: 'lent', reader: 'r-7' } }],

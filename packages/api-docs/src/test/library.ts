@@ -141,7 +141,6 @@ function createLend(): Operation {
   };
 }
 
-/** Documentation of a fictional library. */
 export function createLibrarySource(publicUrl = 'https://library.test'): DocsSource {
   const { VALIDATION_ERROR, AUTHENTICATION_ERROR, TOO_MANY_REQUESTS_ERROR } = ERRORS;
   return {

@@ -34,7 +34,6 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
   return parsed.record;
 }
 
-/** Opens a chain API with the data of the examples, in the given situation. */
 async function openIn(situation: string | undefined): Promise<TestChainApi> {
   const storeDown = { store: { readPage: () => Promise.reject(new Error('unavailable')) } };
   const api = await openChainApi({

@@ -29,7 +29,6 @@ it('end offsets are cached, so that a log with constant writes counts as applied
   expect(await isLogApplied()).toBe(false);
   Object.assign(state, { ends: [9, 12], applied: [8, 9], nowMs: 2_000 });
   expect(await isLogApplied()).toBe(true);
-  // The cached end offsets have expired.
   state.nowMs = 11_000;
   expect(await isLogApplied()).toBe(false);
 });

@@ -40,10 +40,8 @@ export function signableKeyRecord(address: string, overrides: Partial<SignableKe
   return { address, ...DEMO_OWNER, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...overrides };
 }
 
-/** An asset in a request body. */
 export const asset = (reference_id: string, overrides: object = {}) => ({ reference_id, owner_address: OWNER, ...overrides });
 
-/** A request body with one asset per reference id. */
 export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 
 /** In-memory stores for the operations on collections. Published records are collected in arrays. */

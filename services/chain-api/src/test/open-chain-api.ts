@@ -18,7 +18,6 @@ import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './mint
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
 const PARTITIONS = 6;
-/** Kafka partitions of the two chains. */
 export const [PARTITION, OTHER_PARTITION] = toChains([CHAIN, OTHER_CHAIN], PARTITIONS).map(
   ({ partition }) => partition,
 ) as [number, number];
@@ -34,18 +33,15 @@ export interface TestChainApi {
   readonly routes: HttpApp['routes'];
   readonly watermarks: Watermarks;
   readonly logLines: string[];
-  /** Stores for the operations on collections. */
   readonly minting: MintingWorld;
   /** Calls an operation on a collection with the secret key. `path` is relative to `/v1/chains/demo-chain/collections`. */
   call(path: string, request?: CollectionRequest): Promise<Response>;
   /** Stores rows and publishes the watermark of the last row. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
-  /** `path` is relative to `/v1/chains`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
   /** Reads a page of the activity history of the demo chain. Fails unless the status is 200. */
   history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
-  /** Prometheus text. */
   metrics(): Promise<string>;
   /** Called automatically after each test. */
   close(): Promise<void>;
@@ -59,12 +55,10 @@ export interface CollectionRequest {
 
 export interface TestChainApiOptions extends Partial<ChainApiSettings> {
   rateLimitKeys?: RateLimitKeys;
-  /** Overrides methods of the in-memory store. */
   store?: Partial<ChainStore>;
   watermarks?: Partial<Watermarks>;
   createNode?: TokenLookupParts['createNode'];
   wallClockMs?: () => number;
-  /** Secret for signing cursors. */
   cursorSecret?: Buffer;
 }
 
@@ -180,7 +174,6 @@ function createPut(
   };
 }
 
-/** Asserts that the body is an error with the given code and details. */
 export async function expectEnvelope(response: Response, code: string, details: unknown = null): Promise<void> {
   expect(await response.json()).toEqual({
     message: expect.any(String),

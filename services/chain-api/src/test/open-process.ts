@@ -4,11 +4,9 @@ import { CHAIN, OTHER_CHAIN } from './open-chain-api.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
-/** A chain API in a separate process. */
 export interface ChainApiProcess extends HttpProcess {
   /** `path` is relative to `/v1/chains`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Returns the failed readiness checks. */
   notReady(): Promise<readonly string[]>;
 }
 

@@ -18,13 +18,11 @@ import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 /** A ClickHouse and a Redis database for one test, with the operations of an activity writer. */
 export interface ChainStores {
   readonly redisUrl: string;
-  /** Settings for connecting to both databases. */
   readonly environment: Readonly<Record<string, string>>;
   /** Stores rows and publishes the watermark of the last row. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
   putWithoutWatermark(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
-  /** Creates, refreshes and revokes rate limit keys. */
   readonly rateLimitKeys: RateLimitKeyContext;
   /** Copies rate limit keys from the log to Redis, as gateways do. */
   syncRateLimitKeys(): Promise<unknown>;

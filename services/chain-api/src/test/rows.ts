@@ -7,13 +7,11 @@ import { CHAIN, PARTITION } from './open-chain-api.ts';
 export const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
 export const NOON = '2026-11-22T12:00:00.000000Z';
 
-/** Returns an address that ends in `number`. */
 export const addressOf = (number: number): string => `0x${number.toString(16).padStart(40, '0')}`;
 
 const logged = { partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000, traceId: 'ab'.repeat(16) };
 const nft = { contract_type: 'ERC721', contract_address: addressOf(1), token_id: '7', amount: '1' };
 
-/** Complete details for each activity type. */
 export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unknown>>>> = {
   mint: { to: addressOf(10), amount: '1', asset: nft },
   burn: { from: addressOf(10), amount: '1', asset: nft },

@@ -18,9 +18,7 @@ it('toCsvLine preserves the text of every cell', () => {
 });
 
 it('toCsvLine prevents formulas after semicolons, tabs and line breaks, where spreadsheets may split cells', () => {
-  const texts = fc.array(fc.string({ unit: fc.constantFrom(...';\t\r\n"\'=+-@ ,a'), maxLength: 8 }), {
-    minLength: 1,
-  });
+  const texts = fc.array(fc.string({ unit: fc.constantFrom(...';\t\r\n"\'=+-@ ,a'), maxLength: 8 }), { minLength: 1 });
   fc.assert(
     fc.property(texts, (cells) => {
       const fragments = toCsvLine(cells).split(/[;\t\r\n]/);

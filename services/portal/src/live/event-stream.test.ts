@@ -11,7 +11,6 @@ import { EVENT_STREAM_TYPE, sendEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-/** Parses a server-sent event stream. */
 function parseEvents(text: string): { event: string; id: string; data: string }[] {
   const events: { event: string; id: string; data: string }[] = [];
   let [event, id, data]: [string, string, string[]] = ['', '', []];

@@ -97,7 +97,6 @@ it('a displayed message is fenced within three seconds after its person is erase
   );
   const sinceMs = performance.now();
   await until('the message is fenced', () => client.ofKind('outcome').some(({ outcome }) => outcome === 'fenced'));
-  // The fences are read every second, and the buffer is swept four times a second.
   expect(performance.now() - sinceMs).toBeLessThan(3_000);
   await send('second event', { userKey: ada, userId: 'ada', eventTime: 1 });
   await until('the second message arrives without content', () =>

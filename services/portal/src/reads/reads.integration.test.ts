@@ -236,11 +236,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
   // A separate insert, so that duplicates exist until a merge.
   const duplicates = requests.map((request) => ({ ...request, trace_id: 'duplicate' }));
   await database.insert('erasure_requests', duplicates);
-  const times = {
-    accepted_at: toSqlTime(NOW_MS),
-    fenced_at: toSqlTime(NOW_MS),
-    visibly_erased_at: toSqlTime(NOW_MS),
-  };
+  const times = { accepted_at: toSqlTime(NOW_MS), fenced_at: toSqlTime(NOW_MS), visibly_erased_at: toSqlTime(NOW_MS) };
   const receiptOf = (id: string, erasureId: string) => ({
     environment_id: id,
     erasure_id: erasureId,
@@ -249,7 +245,6 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
     closure_count: 1,
     log_expires_at: toSqlTime(NOW_MS),
   });
-  // A receipt closes only the erasure in its own environment.
   await database.insert('erasure_receipts', [
     receiptOf(environment, closed),
     receiptOf(completed, completedErasure),

@@ -43,7 +43,6 @@ export interface MemoryRows {
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
-/** Portal reads on in-memory rows. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),

@@ -1,6 +1,5 @@
 import type { MessageLine } from '../reads/index.ts';
 
-/** A stored message that was received just now. */
 export const messageLineOf = (overrides: Partial<MessageLine> = {}): MessageLine => ({
   messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
   happenedMs: Date.now(),

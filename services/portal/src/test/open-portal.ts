@@ -96,7 +96,6 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
   const origin = new URL(`http://localhost:${port}`);
   const parts: PortalAppParts = { ...createParts(origin), ...overrides };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
-  /** Adds a live account. */
   const addAccount = async (rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>) => {
     const account: Content<AccountRecord> = {
       id: randomUUID(),
@@ -115,14 +114,12 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
     };
     return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
   };
-  /** A browser that is not signed in. */
   const browser = () => createBrowser(origin.origin);
   return {
     origin: origin.origin,
     parts,
     addAccount,
     browser,
-    /** Adds a project with the usual environments. */
     addProject: (name: string) =>
       createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
     /** Returns a browser that is signed in with a project role, or as an administrator by default. */

@@ -1,7 +1,6 @@
 import type { AccountRecord } from '@playline/access-keys';
 import type { TestPortal } from './open-portal.ts';
 
-/** The password of all test accounts. */
 export const PASSWORD = 'correct horse battery';
 
 let hash: Promise<string> | null = null;

@@ -2,7 +2,6 @@ import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { createSessionCookie } from '../frame/cookies.ts';
 
-/** A response with its complete body. */
 export interface Response {
   readonly status: number;
   readonly text: string;
@@ -20,7 +19,6 @@ export interface TestBrowser {
   formOf(page: string, form: string): { readonly action: string; readonly fields: URLSearchParams } | null;
   /** Signs in with an existing session. @param text session token */
   keep(text: string): void;
-  /** The `Cookie` header of the next request. */
   readonly cookie: string;
 }
 
@@ -32,7 +30,6 @@ const FORM_HEADERS = {
   'sec-fetch-site': 'same-origin',
 };
 
-/** Shared by all browsers in a process. */
 const CONNECTIONS = new Agent({ keepAlive: true });
 
 interface RequestParts {

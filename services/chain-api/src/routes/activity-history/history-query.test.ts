@@ -12,7 +12,6 @@ const none: FindPosition = () => null;
 const parse = (query: string, findPosition = none) =>
   parseHistoryQuery(`/v1/chains/c/activity-history?${query}`, findPosition);
 
-/** Returns the names of the invalid parameters. */
 function invalidIn(query: string, findPosition = none): string[] {
   try {
     parse(query, findPosition);

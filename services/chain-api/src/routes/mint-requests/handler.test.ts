@@ -58,7 +58,6 @@ it('GET mint-requests lists each mint request once, in order, even if requests a
     listed.push(...result.map(({ reference_id }) => reference_id));
     cursor = page.next_cursor;
   };
-  // Stores the requests in reverse order.
   api.minting.reader.put(stateOf('third', 3));
   await poll();
   api.minting.reader.put(stateOf('second', 2));

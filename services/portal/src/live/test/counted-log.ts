@@ -1,7 +1,6 @@
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { MemoryLog } from '@playline/stream/memory';
 
-/** Partition count of the in-memory log. */
 const PARTITIONS = 6;
 
 export type CountedLog = ReturnType<typeof createCountedLog>;
@@ -9,7 +8,6 @@ export type CountedLog = ReturnType<typeof createCountedLog>;
 /** An in-memory log that counts requests. Requests fail while `isDown` is true. */
 export function createCountedLog(log: MemoryLog) {
   const requested = { requests: 0, committed: 0, records: [] as StreamRecord[] };
-  /** Committed offsets per partition. */
   const committed = new Map<number, number>();
   const count = () => {
     requested.requests++;

@@ -28,7 +28,6 @@ const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
 export type LiveWorld = ReturnType<typeof createLiveWorld>;
 
-/** Shortened intervals for tests. */
 export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
@@ -61,9 +60,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
     brokers,
     requested: brokers.requested,
     ...createSenders(log),
-    /** Commits an offset of the event writer. */
     commit: (partition: number, offset: number) => void brokers.committed.set(partition, offset),
-    /** Subscribes and waits until the hub polls. */
     subscribe: async (request: Partial<Subscription> = {}) => {
       const client = collect(
         hub.subscribe({
@@ -111,7 +108,6 @@ function createSenders(log: MemoryLog) {
     },
     reject: (changes?: Partial<RejectionRecord>) =>
       put(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
-    /** Copies a record to the dead-letter topic. */
     deadLetter: (topic: string, { partition, offset }: RecordMetadata) => {
       const { value } = log
         .records(topic)
