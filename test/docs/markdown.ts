@@ -25,7 +25,8 @@ export function linksOf(page: string, tree: Tree): readonly PageLink[] {
 
 /** Heading anchors in GitHub style: lower case, `-` for spaces, no punctuation. */
 export function anchorsOf(page: string, tree: Tree): readonly string[] {
-  const headings = [...removeCodeBlocks(tree.get(page) ?? '').matchAll(/^#+ +(.*)$/gm)].map(([, heading = '']) => heading);
+  const text = removeCodeBlocks(tree.get(page) ?? '');
+  const headings = [...text.matchAll(/^#+ +(.*)$/gm)].map(([, heading = '']) => heading);
   return headings.map((heading) =>
     heading
       .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')

@@ -14,7 +14,7 @@ import { configSchema as portal } from '../../services/portal/src/config.ts';
 import { isNode, type Node, nodesIn, parseSources, type SourceFile } from '../house/syntax.ts';
 import { readTree } from '../house/tree.ts';
 
-// Tests infra/SETTINGS.md and infra/METRICS.md. To regenerate both, run `npx vitest run test/docs/reference.test.ts -u`.
+// To regenerate infra/SETTINGS.md and infra/METRICS.md, run `npx vitest run test/docs/reference.test.ts -u`.
 
 const SERVICES: Record<string, z.ZodObject> = {
   gateway,

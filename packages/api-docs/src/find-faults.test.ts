@@ -5,7 +5,7 @@ import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
 const [getBook, listLoans, lend] = source.operations;
-if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('the library needs three operations');
+if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('operations are missing');
 
 const withOperation = (changed: Partial<Operation>): DocsSource => ({
   ...source,
@@ -39,7 +39,7 @@ it.each<[string, DocsSource]>([
   ['the source does not describe the key {{deskKey}}', { ...source, keys: source.keys.slice(1) }],
   ['the source does not describe the key {{otherKey}}', withOperation({ keys: [{ kind: 'other', required: true }] })],
   ['two responses have the status 200', withOperation({ answers: [...getBook.answers, ...getBook.answers] })],
-  ['the example book has the status 200, which the operation does not list', withOperation({ answers: getBook.answers.slice(1) })],
+  ['the operation does not list the status 200 of the example book', withOperation({ answers: getBook.answers.slice(1) })],
   ['AUTHENTICATION_ERROR has no page', { ...source, errors: {} }],
   ['AUTHENTICATION_ERROR has no example', withOperation({ examples: [first] })],
   ['two operations or examples are named book', withOperation({ examples: [first, first] })],

@@ -78,7 +78,7 @@ export const configSchema = z.object({
   CHAINS: chains(),
   /** Chain nodes for looking up tokens without transfers. */
   CHAIN_NODES: chainNodes().default([]),
-  /** Comma-separated list of `id=secret` with hexadecimal secrets; the first key signs cursors, all keys are accepted. */
+  /** Comma-separated list of `id=secret`, secrets in hexadecimal; the first key signs cursors, all are accepted. */
   CURSOR_KEYS: cursorKeys(),
   /** Partition count of `chain.activities.v1`, which maps each chain to the partition of its watermark. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),

@@ -64,7 +64,8 @@ function createSharedReads(read: Watermarks['read']): ReadShared {
   };
   return (partition, isShared) => {
     const last = lastReading.get(partition);
-    if (isShared && last !== undefined && performance.now() - last.startedAtMs < SHARED_AGE_MAX_MS) return last.watermark;
+    const isRecent = last !== undefined && performance.now() - last.startedAtMs < SHARED_AGE_MAX_MS;
+    if (isShared && isRecent) return last.watermark;
     const next = queued.get(partition);
     if (next !== undefined) return next;
     const current = inFlight.get(partition);

@@ -45,7 +45,7 @@ export function createParameters(query: Query): Parameters {
     errors,
     read,
     readEither: ([name, alias], kind) => {
-      if (query.has(name) && query.has(alias)) return fail(name, `${name} and ${alias} are the same parameter. Send only one.`);
+      if (query.has(name) && query.has(alias)) return fail(name, `Send either ${name} or ${alias}, not both.`);
       return read(query.has(alias) ? alias : name, kind);
     },
   };

@@ -78,7 +78,7 @@ class LookupChain {
     this.nodes = nodes;
   }
 
-  /** For an unlinked contract. @returns a function that releases the reservation @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Reserves a lookup of an unlinked contract. @returns the release @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserve(caller: string, nowMs: number): () => void {
     const isIdle = nowMs - (this.callers.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= IDLE_MS;
     const state = this.refill(caller, nowMs);
@@ -98,7 +98,7 @@ class LookupChain {
     };
   }
 
-  /** For a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Reserves a lookup of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserveLinked(): () => void {
     if (this.running.linked >= LINKED_MAX) throw tooMany();
     this.running.linked++;

@@ -28,7 +28,7 @@ function parseIssuer(text: string): URL {
 function parseOrigins(text: string): string[] {
   return text.split(',').map((each) => {
     const url = parseIssuer(each.trim());
-    if (url.pathname !== '/') throw new Error('expected a comma-separated list of origins, such as https://id.example.com');
+    if (url.pathname !== '/') throw new Error('expected comma-separated origins, such as https://id.example.com');
     return url.origin;
   });
 }

@@ -42,7 +42,7 @@ function createLibraryRoutes(library: State): Route[] {
       const { url = '', headers } = exchange.request;
       const chunks = await exchange.request.toArray();
       library.received.push({ method, target: url, headers, body: Buffer.concat(chunks).toString() });
-      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'The request is invalid.', details: null });
+      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'Invalid.', details: null });
       const page = { previous_cursor: `at-${library.pageNumber - 1}`, next_cursor: `at-${library.pageNumber + 1}` };
       exchange.answer(200, JSON.stringify({ result: [], page }));
     },

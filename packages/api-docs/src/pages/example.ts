@@ -32,9 +32,10 @@ export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name, answer } = example;
   const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
   const response = splitAt(toAnswerText(answer), '\n\n');
+  const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">
 ${toBlock({ id: `${name}-request`, label: 'Request', content: [request.head, toJsonMarkup(request.rest)] })}
-${toBlock({ id: `${name}-response`, label: 'Response', content: [response.head, toJsonMarkup(response.rest, createLinkOf(page))] })}
+${toBlock({ id: `${name}-response`, label: 'Response', content: [response.head, responseBody] })}
 </div>`;
 }
 

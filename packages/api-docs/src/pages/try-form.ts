@@ -35,7 +35,8 @@ const VERBATIM = html`autocomplete="off" spellcheck="false" autocapitalize="off"
  */
 export function toTryForm(operation: Operation, source: DocsSource, page: string): Markup {
   const { id, method, path, summary, keys, answers } = operation;
-  const descriptions = Object.fromEntries(answers.map(({ status, description }) => [status, description.replaceAll('`', '')]));
+  const toPlainText = (text: string) => text.replaceAll('`', '');
+  const descriptions = Object.fromEntries(answers.map((spec) => [spec.status, toPlainText(spec.description)]));
   return html`<form class="try" autocomplete="off" aria-label="Try: ${summary}" data-method="${method}" data-path="${relativeRoot(page)}${path.slice(1)}" data-responses="${JSON.stringify(descriptions)}">
 <div>
 <h3>Try it</h3>
@@ -63,7 +64,8 @@ function toKeyField({ kind, required }: KeyUse, source: DocsSource, id: string):
 function toParameterFields(operation: Operation): Markup[] {
   const { id, parameters, confirmation, examples } = operation;
   const [example] = examples;
-  const values = example === undefined || confirmation !== null ? new Map<string, string>() : valuesIn(operation, example);
+  const isPrefilled = example !== undefined && confirmation === null;
+  const values = isPrefilled ? valuesIn(operation, example) : new Map<string, string>();
   return parameters.map((parameter) => {
     const { name, required } = parameter;
     const value = values.get(name) ?? '';

@@ -67,7 +67,7 @@ function checkResponses({ answers, examples }: Operation, source: DocsSource): s
     ),
     ...examples
       .filter(({ answer }) => !statuses.includes(answer.status))
-      .map(({ name, answer }) => `the example ${name} has the status ${answer.status}, which the operation does not list`),
+      .map(({ name, answer }) => `the operation does not list the status ${answer.status} of the example ${name}`),
   ];
 }
 

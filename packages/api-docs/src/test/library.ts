@@ -71,7 +71,7 @@ function createGetBook(publicUrl: string): Operation {
     description: ['Returns a book.'],
     keys: [{ kind: 'longTerm', required: false }],
     confirmation: null,
-    parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'ISBN of the book.', schema: z.string().regex(/^[\d-]+$/) }],
+    parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'ISBN.', schema: z.string().regex(/^[\d-]+$/) }],
     body: null,
     paging: null,
     answers: [

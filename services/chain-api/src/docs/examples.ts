@@ -64,7 +64,7 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
   const limited = envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } });
   const failed = envelope(settings, 'INTERNAL_SERVER_ERROR');
   return [
-    example('history', 'First page', get(at('?page_size=1')), success(200, { result: [createMintActivity(chain)], page })),
+    example('history', 'First page', get(at('?page_size=1')), success(200, { result: [createActivity(chain)], page })),
     example(
       'history-next',
       'Next page, empty at the end of the history',
@@ -94,7 +94,7 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
   ];
 }
 
-export function createUnknownPathExamples(settings: DocsSettings): Example[] {
+export function createUnknownExamples(settings: DocsSettings): Example[] {
   return [
     example(
       'unknown-path',
@@ -122,7 +122,7 @@ function createGoldToken(chain: ChainSettings) {
   };
 }
 
-function createMintActivity(chain: ChainSettings) {
+function createActivity(chain: ChainSettings) {
   return {
     id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e',
     chain,

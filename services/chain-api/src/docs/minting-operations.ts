@@ -174,7 +174,7 @@ function createErrors(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
   return [
     createError(400, 'VALIDATION_ERROR', invalid),
     createError(401, 'UNAUTHORISED_REQUEST', 'The secret key is not valid.'),
-    createError(403, 'AUTHENTICATION_ERROR', 'The collection belongs to a different project or environment than the key.'),
+    createError(403, 'AUTHENTICATION_ERROR', 'The collection belongs to another project or environment.'),
     createError(
       404,
       'RESOURCE_NOT_FOUND',
@@ -219,7 +219,8 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
 const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, fresh: null });
 
 function createRefreshes(examples: MintingExamples): OperationSpec[] {
-  const accepted = createAnswer(202, 'The metadata was accepted.', { schema: refreshResponse, headers: REFRESH_HEADERS });
+  const description = 'The metadata was accepted.';
+  const accepted = createAnswer(202, description, { schema: refreshResponse, headers: REFRESH_HEADERS });
   const latest =
     'The last request wins. All fields are required, and any field can be null. Unknown fields are ignored.';
   return [
@@ -231,7 +232,7 @@ function createRefreshes(examples: MintingExamples): OperationSpec[] {
       description: ['Sets the metadata of a collection.', latest],
       body: bodyOf('At most 228 KiB.', collectionBody),
       answers: [
-        createAnswer(200, 'The metadata was accepted.', { schema: collectionResponse, headers: REFRESH_HEADERS }),
+        createAnswer(200, description, { schema: collectionResponse, headers: REFRESH_HEADERS }),
         ...createErrors(),
       ],
       examples: examples.collection,

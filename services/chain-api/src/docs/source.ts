@@ -9,7 +9,7 @@ import {
   RETRY_AFTER,
 } from '@playline/api-docs';
 import { z } from 'zod';
-import { createHistoryExamples, createTokenExamples, createUnknownPathExamples, type DocsSettings } from './examples.ts';
+import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
 import { createMintingOperations } from './minting-operations.ts';
 import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf, withLimit } from './parts.ts';
 import {
@@ -153,7 +153,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     operations: createOperations(settings),
     errors: ERROR_TEXTS,
     partCodes: null,
-    otherExamples: createUnknownPathExamples(settings),
+    otherExamples: createUnknownExamples(settings),
     articles: [],
   };
 }

@@ -40,7 +40,7 @@ export function signableKeyRecord(address: string, overrides: Partial<SignableKe
   return { address, ...DEMO_OWNER, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...overrides };
 }
 
-export const asset = (reference_id: string, overrides: object = {}) => ({ reference_id, owner_address: OWNER, ...overrides });
+export const asset = (reference_id: string, fields: object = {}) => ({ reference_id, owner_address: OWNER, ...fields });
 
 export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 

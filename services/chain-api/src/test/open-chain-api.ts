@@ -34,7 +34,7 @@ export interface TestChainApi {
   readonly watermarks: Watermarks;
   readonly logLines: string[];
   readonly minting: MintingWorld;
-  /** Calls an operation on a collection with the secret key. `path` is relative to `/v1/chains/demo-chain/collections`. */
+  /** Calls an operation with the secret key. `path` is relative to `/v1/chains/demo-chain/collections`. */
   call(path: string, request?: CollectionRequest): Promise<Response>;
   /** Stores rows and publishes the watermark of the last row. */
   put(...rows: readonly ActivityRow[]): Promise<void>;

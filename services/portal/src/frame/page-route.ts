@@ -126,7 +126,7 @@ async function showFailed({ page, visit, values }: Submission, { message, status
   sendAnswer(visit, answer.kind === 'page' ? { ...answer, status } : answer, { kind: 'failed', text: message });
 }
 
-const FORM_EXPIRED = { message: 'This form has expired or belongs to another session. Check the values and submit it again.' };
+const FORM_EXPIRED = { message: 'This form has expired or belongs to another session. Submit the form again.' };
 
 const toAlreadySent = ({ path }: Visit): Answer => ({
   kind: 'page',

@@ -57,7 +57,8 @@ it('the limiter never exceeds or loses capacity in any order of acquire and rele
 
 it('released capacity goes to the waiting project with the lowest usage, never to aborted requests', async () => {
   const shares = createFairLimiter({ ...capacity, total: 5, waitMs: 10_000 });
-  const releases = [await shares.acquire(claimant('p')), await shares.acquire(claimant('p')), await shares.acquire(claimant('q'))];
+  const releases: Release[] = [];
+  for (const share of ['p', 'p', 'q']) releases.push(await shares.acquire(claimant(share)));
   const acquired: string[] = [];
   const abort = new AbortController();
   const aborted = shares.acquire(claimant('s'), abort.signal);

@@ -34,7 +34,7 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
 export type Release = () => void;
 
 export interface FairLimiter {
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the abort reason of `signal` */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the reason of `signal` */
   acquire(claimant: Claimant, signal?: AbortSignal): Promise<Release>;
 }
 
@@ -94,16 +94,16 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
 
 function createUsage({ name, total, reserved, perProject }: Capacity) {
   const byShare = new Map<string, number>();
-  let [used, usedByProjects] = [0, 0];
+  let [used, byProjects] = [0, 0];
   const countFor = ({ share }: Claimant) => byShare.get(share) ?? 0;
   return {
     countFor,
     isAvailable: (claimant: Claimant) =>
-      used < total && (claimant.isAdministrator || (usedByProjects < total - reserved && countFor(claimant) < perProject)),
+      used < total && (claimant.isAdministrator || (byProjects < total - reserved && countFor(claimant) < perProject)),
     count(claimant: Claimant, change: 1 | -1): void {
       used += change;
       if (claimant.isAdministrator) return;
-      usedByProjects += change;
+      byProjects += change;
       const count = countFor(claimant) + change;
       if (count === 0) byShare.delete(claimant.share);
       else byShare.set(claimant.share, count);

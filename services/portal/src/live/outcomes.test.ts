@@ -74,10 +74,11 @@ it('all clients are notified within a second when a displayed message is fenced'
   const { send, subscribe, fences, commit } = createLiveWorld();
   const [first, second] = [await subscribe(), await subscribe({ masks: true })];
   const { partition, offset } = await send({ identityKey: ada });
-  await until('both clients get the message', () => first.ofKind('message').length + second.ofKind('message').length === 2);
+  const count = (kind: 'message' | 'outcome') => first.ofKind(kind).length + second.ofKind(kind).length;
+  await until('both clients get the message', () => count('message') === 2);
   fences.keys.add(ada.toString('hex'));
   const sinceMs = performance.now();
-  await until('both clients get the outcome', () => first.ofKind('outcome').length + second.ofKind('outcome').length === 2);
+  await until('both clients get the outcome', () => count('outcome') === 2);
   expect(performance.now() - sinceMs).toBeLessThan(1_000);
   commit(partition, offset + 1);
   await until('the next status arrives', () => first.ofKind('status').length > 2);

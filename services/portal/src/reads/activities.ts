@@ -65,7 +65,7 @@ const TOKEN_COLUMNS = {
 export type TokenLine = Row<typeof TOKEN_COLUMNS>;
 
 const DAY_MS = 86_400_000;
-/** A month fills a page for most contracts. Searches for a token cover all time, because the token id index is cheap. */
+/** A month fills most pages. Searches for a token cover all time, because the token id index is cheap. */
 const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
 const ACTIVITIES_MAX = 1_000;
 /** Each contract reads at least one granule per part, and the view limits the rows that a query can read. */

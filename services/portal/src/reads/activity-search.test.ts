@@ -18,7 +18,8 @@ const DAY_US = 86_400_000_000;
 const FROM: ActivityPosition = { updatedUs: NOW_US + 1, id: '' };
 const BOUNDS = { from: FROM, firstSpanUs: 31 * DAY_US, timeMaxMs: 60_000 };
 
-const limitError = () => new PublicError('VALIDATION_ERROR', { cause: new ClickHouseFault(500, '158', 'TOO_MANY_ROWS') });
+const cause = new ClickHouseFault(500, '158', 'TOO_MANY_ROWS');
+const limitError = () => new PublicError('VALIDATION_ERROR', { cause });
 
 /** Reads in-memory rows like the view. @param limit maximum number of rows in a window */
 function createRead(rows: readonly ActivityPosition[], limit: number): ReadActivityWindow<ActivityPosition> {
@@ -155,7 +156,8 @@ it('a page from a million versions takes at most 20 queries if findStart exceeds
 });
 
 it('searchBackwards rethrows errors other than read limits', async () => {
-  const [fails, exceedsLimit] = [() => Promise.reject(new Error('connection lost')), () => Promise.reject(limitError())];
+  const fails = () => Promise.reject(new Error('connection lost'));
+  const exceedsLimit = () => Promise.reject(limitError());
   for (const source of [
     { read: fails, findStart: fails },
     { read: exceedsLimit, findStart: fails },

@@ -220,17 +220,17 @@ it('an erasure without a receipt is waiting, and a receipt is visible only in it
 });
 
 it('reads.openErasures returns the oldest open erasure and the number of open erasures per environment', async () => {
-  const [environment, other, completed, unrelated] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
+  const [environment = '', other = '', completed = '', unrelated = ''] = Array.from({ length: 4 }, environmentOf);
   const requestOf = (id: string, ageMs: number, erasureId = randomUUID()) => ({
     environment_id: id,
     erasure_id: erasureId,
     cutoff_at: toSqlTime(NOW_MS),
     requested_at: toSqlTime(NOW_MS - ageMs),
   });
-  const [oldest, closed, completedErasure] = [randomUUID(), randomUUID(), randomUUID()];
+  const [oldest, closed, receipted] = [randomUUID(), randomUUID(), randomUUID()];
   const requests = [
     ...[requestOf(environment, 1_000), requestOf(environment, 5_000, oldest), requestOf(environment, 9_000, closed)],
-    ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(completed, 4_000, completedErasure)],
+    ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(completed, 4_000, receipted)],
   ];
   await database.insert('erasure_requests', requests);
   // A separate insert, so that duplicates exist until a merge.
@@ -247,7 +247,7 @@ it('reads.openErasures returns the oldest open erasure and the number of open er
   });
   await database.insert('erasure_receipts', [
     receiptOf(environment, closed),
-    receiptOf(completed, completedErasure),
+    receiptOf(completed, receipted),
     receiptOf(unrelated, oldest),
   ]);
   expect(await reads.openErasures([environment, completed])).toEqual([
