@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import { toAnswerText, toCommand } from './formats/text.ts';
+import { toResponseText, toCommand } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
@@ -234,7 +234,7 @@ function toParameter(parameter: Parameter): string {
 
 function toExample(example: Operation['examples'][number], publicUrl: string): string {
   const { title, answer } = example;
-  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toAnswerText(answer)}\n\`\`\``;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(answer)}\n\`\`\``;
 }
 
 function toErrors(source: DocsSource): string {

@@ -94,7 +94,7 @@ function toParameters(operation: Operation) {
 
 function toResponse(answer: AnswerSpec, operation: Operation) {
   const { status, description, codes, headers } = answer;
-  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toAnswerBody(answer)];
+  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toResponseBody(answer)];
   const [first, ...more] = schemas;
   const bodies = toExamples(operation.examples, (example) =>
     example.answer.status === status ? example.answer.body : null,
@@ -130,7 +130,7 @@ function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
   return { allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }] };
 }
 
-function toAnswerBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
+function toResponseBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
   if (schema === null) return [];
   const body = toSchema(schema, 'output');
   return [narrowed === null ? body : { allOf: [body, narrowed] }];

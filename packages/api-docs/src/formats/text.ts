@@ -13,7 +13,7 @@ export function toCommand({ request }: Example, publicUrl: string): string {
 }
 
 /** The raw HTTP response with an indented body. */
-export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
+export function toResponseText({ status, headers, body }: ExampleAnswer): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');

@@ -1,4 +1,4 @@
-import { toAnswerText, toCommand } from '../formats/text.ts';
+import { toResponseText, toCommand } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
 import { type DocsSource, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
@@ -31,7 +31,7 @@ ${toExamplePair(example, page)}
 export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name, answer } = example;
   const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
-  const response = splitAt(toAnswerText(answer), '\n\n');
+  const response = splitAt(toResponseText(answer), '\n\n');
   const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">
 ${toBlock({ id: `${name}-request`, label: 'Request', content: [request.head, toJsonMarkup(request.rest)] })}

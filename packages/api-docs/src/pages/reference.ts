@@ -63,7 +63,7 @@ function toSection(operation: Operation, source: DocsSource): Markup {
 ${description.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}
 ${toRequest(operation, source)}<h3>Responses</h3>
 <dl class="rows">
-${answers.map(toAnswer)}</dl>
+${answers.map(toResponse)}</dl>
 ${toTryForm(operation, source, PATH)}
 <details class="fold"><summary>${examples.length} examples</summary>
 ${toExampleList(examples, { source, top: TOP }, false)}
@@ -96,7 +96,7 @@ function toParameter(parameter: Parameter): Markup {
 `;
 }
 
-function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
+function toResponse({ status, codes, schema, description }: AnswerSpec): Markup {
   const links: HtmlValue[] = codes.map(
     (code) => html` <a href="${TOP}${errorPath(code).slice(1)}"><code>${code}</code></a>`,
   );
