@@ -88,7 +88,7 @@ function toPublicError(fault: ClickHouseFault): Error {
     });
   if (!LIMIT_CODES.includes(fault.code)) return fault;
   return new PublicError('VALIDATION_ERROR', {
-    message: 'This query exceeds the limits of a page. Choose a shorter time range, or filter by name.',
+    message: 'This search reads too much data. Choose a shorter time range or filter by name.',
     cause: fault,
   });
 }
