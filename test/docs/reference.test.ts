@@ -122,7 +122,8 @@ const nodesBelow = (node: Node): Node[] => [
   node,
   ...Object.values(node).flatMap((field) => nodesIn(field).flatMap(nodesBelow)),
 ];
-const literals = (node: Node) => nodesBelow(node).flatMap(({ type, value }) => (type === 'Literal' ? [String(value)] : []));
+const literals = (node: Node) =>
+  nodesBelow(node).flatMap(({ type, value }) => (type === 'Literal' ? [String(value)] : []));
 const labelsIn = (node: Node) =>
   nodesBelow(node)
     .filter(({ type }) => type === 'ArrayExpression')
@@ -140,7 +141,12 @@ function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
   // Metrics created through a local helper have the labels that the helper sets.
   const helper = nodes.findLast((node) => declares(node, callee.name) && node.start < call.start);
   const labels = [...rest, ...(callee.type === 'Identifier' && helper ? [helper] : [])].flatMap(labelsIn);
-  return [String(name!.value), METRIC_TYPES[method], [...new Set(labels)].join(', '), (text && literals(text)[0]) ?? ''];
+  return [
+    String(name!.value),
+    METRIC_TYPES[method],
+    [...new Set(labels)].join(', '),
+    (text && literals(text)[0]) ?? '',
+  ];
 }
 
 it('infra/METRICS.md lists every metric with its type, labels, source and meaning', async () => {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import { toResponseText, toCommand } from './formats/text.ts';
+import { toCommand, toResponseText } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';

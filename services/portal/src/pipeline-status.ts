@@ -143,7 +143,7 @@ export async function readWriterDelay(log: Log, topic: string, writerGroup: stri
     }),
   );
   const lagging = partitions.filter((partition) => partition !== null);
-  const oldestMs = Math.min(...lagging.map((partition) => partition.oldestMs));
+  const oldestMs = lagging.reduce((least, each) => Math.min(least, each.oldestMs), Number.POSITIVE_INFINITY);
   return {
     waiting: lagging.reduce((sum, { waiting }) => sum + waiting, 0),
     oldestMs: lagging.length === 0 ? null : oldestMs,

@@ -1,6 +1,6 @@
 // Submits the forms on a page to the service that serves the page.
 
-import { rememberGenerated, refreshValues } from './fresh-ids.js';
+import { refreshValues, rememberGenerated } from './fresh-ids.js';
 import { shareKeys } from './keys.js';
 import { showFailure, showResponse, showSending } from './response.js';
 

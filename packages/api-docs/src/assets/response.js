@@ -23,7 +23,7 @@ export function showResponse(form, { response, text, durationMs }) {
   const headers = [...response.headers].filter(([name]) => !HIDDEN_HEADERS.test(name));
   const output = form.querySelector('[data-response]');
   output.replaceChildren(`${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}\n`);
-  if (text !== '') output.append('\n', ...toNodes(indentJson(text)));
+  if (text !== '') for (const node of ['\n', ...toNodes(indentJson(text))]) output.append(node);
   output.hidden = false;
 }
 

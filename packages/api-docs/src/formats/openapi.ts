@@ -74,7 +74,8 @@ function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
   const minimum = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
   const combinations: Record<string, never[]>[] = [minimum];
-  for (const key of optional) combinations.push(...combinations.map((set) => ({ ...set, [schemeOf(key)]: [] })));
+  for (const key of optional)
+    for (const extended of combinations.map((set) => ({ ...set, [schemeOf(key)]: [] }))) combinations.push(extended);
   return combinations;
 }
 

@@ -1,4 +1,4 @@
-import { toResponseText, toCommand } from '../formats/text.ts';
+import { toCommand, toResponseText } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
 import { type DocsSource, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';

@@ -182,11 +182,7 @@ function createErrors(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[
     ),
     ...conflicts,
     createError(429, 'TOO_MANY_REQUESTS_ERROR', limited, [RETRY_AFTER]),
-    createError(
-      500,
-      'INTERNAL_SERVER_ERROR',
-      'The service failed, or the outcome is unknown. Retry the same request.',
-    ),
+    createError(500, 'INTERNAL_SERVER_ERROR', 'The service failed, or the outcome is unknown. Retry the same request.'),
   ];
 }
 

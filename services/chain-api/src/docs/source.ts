@@ -50,11 +50,7 @@ const PUBLIC_READ = {
 } as const;
 
 function createOperations(settings: DocsSettings): Operation[] {
-  const chain = inPath(
-    'chain_name',
-    'Name of the chain.',
-    z.enum(settings.chains.map(({ name }) => name)),
-  );
+  const chain = inPath('chain_name', 'Name of the chain.', z.enum(settings.chains.map(({ name }) => name)));
   return [createToken(settings, chain), createHistory(settings, chain), ...createMintingOperations(settings, chain)];
 }
 

@@ -29,13 +29,15 @@ for (const button of document.querySelectorAll('button[data-passkey]')) {
     button.disabled = true;
     error.textContent = '';
     try {
-      const credential = await requestCredential(button.dataset.passkey, await fetchOptions(form, button.dataset.options));
+      const credential = await requestCredential(
+        button.dataset.passkey,
+        await fetchOptions(form, button.dataset.options),
+      );
       form.elements.namedItem('response').value = JSON.stringify(credential.toJSON());
       // `submit` skips validation, because the password field is empty.
       form.submit();
     } catch (fault) {
-      error.textContent =
-        fault.name === 'NotAllowedError' ? 'No passkey was selected. Try again.' : fault.message;
+      error.textContent = fault.name === 'NotAllowedError' ? 'No passkey was selected. Try again.' : fault.message;
       button.disabled = false;
     }
   });

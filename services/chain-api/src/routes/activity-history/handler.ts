@@ -17,8 +17,8 @@ import type { Chain } from '../../chains.ts';
 import type { ReadHorizon } from '../../horizons.ts';
 import {
   ADDRESS,
-  createParameters,
   createParameterError,
+  createParameters,
   type Kind,
   PAGE_SIZE,
   PAGE_SIZE_KIND,

@@ -24,7 +24,7 @@ import {
 import type { Collections } from '../../minting/collections.ts';
 import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
-import { createParameters, createParameterError, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
+import { createParameterError, createParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
 import type { CollectionOperation } from '../collection-route.ts';
 
