@@ -141,12 +141,8 @@ function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
   // Metrics created through a local helper have the labels that the helper sets.
   const helper = nodes.findLast((node) => declares(node, callee.name) && node.start < call.start);
   const labels = [...rest, ...(callee.type === 'Identifier' && helper ? [helper] : [])].flatMap(labelsIn);
-  return [
-    String(name!.value),
-    METRIC_TYPES[method],
-    [...new Set(labels)].join(', '),
-    (text && literals(text)[0]) ?? '',
-  ];
+  const meaning = (text && literals(text)[0]) ?? '';
+  return [String(name!.value), METRIC_TYPES[method], [...new Set(labels)].join(', '), meaning];
 }
 
 it('infra/METRICS.md lists every metric with its type, labels, source and meaning', async () => {

@@ -39,10 +39,7 @@ it.each<[string, DocsSource]>([
   ['the source does not describe the key {{deskKey}}', { ...source, keys: source.keys.slice(1) }],
   ['the source does not describe the key {{otherKey}}', withOperation({ keys: [{ kind: 'other', required: true }] })],
   ['two responses have the status 200', withOperation({ answers: [...getBook.answers, ...getBook.answers] })],
-  [
-    'the operation does not list the status 200 of the example book',
-    withOperation({ answers: getBook.answers.slice(1) }),
-  ],
+  ['the status 200 of the example book is not listed', withOperation({ answers: getBook.answers.slice(1) })],
   ['AUTHENTICATION_ERROR has no page', { ...source, errors: {} }],
   ['AUTHENTICATION_ERROR has no example', withOperation({ examples: [first] })],
   ['two operations or examples are named book', withOperation({ examples: [first, first] })],

@@ -67,7 +67,7 @@ function checkResponses({ answers, examples }: Operation, source: DocsSource): s
     ),
     ...examples
       .filter(({ answer }) => !statuses.includes(answer.status))
-      .map(({ name, answer }) => `the operation does not list the status ${answer.status} of the example ${name}`),
+      .map(({ name, answer }) => `the status ${answer.status} of the example ${name} is not listed`),
   ];
 }
 

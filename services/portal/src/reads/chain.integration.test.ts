@@ -107,12 +107,8 @@ it('reads.activities applies each filter to the given contracts only', async () 
   expect(await found({})).toEqual([mint.id, burn.id]);
   for (const filter of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
     expect([filter, await found(filter)]).toEqual([filter, [mint.id]]);
-  for (const filter of [
-    { type: 'burn' },
-    { tokenId: '77' },
-    { untilMs: NOW_MS },
-    { before: { updatedUs: us, id: '' } },
-  ])
+  const before = { updatedUs: us, id: '' };
+  for (const filter of [{ type: 'burn' }, { tokenId: '77' }, { untilMs: NOW_MS }, { before }])
     expect([filter, await found(filter)]).toEqual([filter, [burn.id]]);
   for (const filter of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
     expect([filter, (await found(filter)).length]).toEqual([
