@@ -47,7 +47,7 @@ function createPlantedLive(planted: PlantedRows['live']): LiveHub {
       return { next: async () => waiting.shift() ?? null, close: () => {} };
     },
     subscribers: 0,
-    held: { entries: 0, bytes: 0 },
+    buffered: { entries: 0, bytes: 0 },
     close: async () => {},
   };
 }
