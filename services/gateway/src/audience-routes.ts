@@ -11,8 +11,8 @@ import {
   type IdentityKind,
   parseJsonObject,
   TOPICS,
-  wrongOption,
-  wrongTextOf,
+  toOptionError,
+  findTextError,
 } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
 import {
@@ -136,7 +136,7 @@ export function parseSubject(target: string) {
 
 /** @throws PublicError VALIDATION_ERROR when it is absent, null, blank, not a string, not valid Unicode or too long */
 function requireText(value: unknown, field: string, codePointsMax = ID_CODE_POINTS_MAX): string {
-  const wrong = wrongTextOf(value, codePointsMax);
+  const wrong = findTextError(value, codePointsMax);
   if (wrong !== null) throw invalidField(field, `${field} ${wrong}`);
   return value as string;
 }
@@ -258,7 +258,7 @@ export function parseWantedConsent(body: Buffer): Pick<ConsentRecord, 'status' |
   const anonymousId = requireText(read.object.anonymousId, 'anonymousId');
   const source = requireText(read.object.source, 'source', CONSENT_SOURCE_CODE_POINTS_MAX);
   const status = CHOSEN_STATUSES.find((one) => one === read.object.status);
-  if (status === undefined) throw invalidField('status', `status ${wrongOption(CHOSEN_STATUSES)}`);
+  if (status === undefined) throw invalidField('status', `status ${toOptionError(CHOSEN_STATUSES)}`);
   return { anonymousId, source, status };
 }
 

@@ -1,7 +1,7 @@
 import {
   BATCH_BYTES_MAX,
-  BATCH_FAULT_DETAILS,
-  BATCH_FAULTS,
+  BATCH_ERROR_DETAILS,
+  BATCH_ERRORS,
   frameRecord,
   type IdentityLinkRecord,
   identityLinkCodec,
@@ -360,11 +360,11 @@ function stringOf(batch: ScannedBatch, message: number, field: Field): string {
 }
 
 const FAULT_MESSAGES = new Map<number, string>(
-  Object.entries(BATCH_FAULTS).map(([name, text]) => [BODY_FAULT[name as keyof typeof BATCH_FAULTS], text]),
+  Object.entries(BATCH_ERRORS).map(([name, text]) => [BODY_FAULT[name as keyof typeof BATCH_ERRORS], text]),
 );
 
 function toError(fault: number, body: Buffer): PublicError {
   const message = FAULT_MESSAGES.get(fault);
-  const answer = message === undefined ? toJsonError(body) : { message, details: BATCH_FAULT_DETAILS };
+  const answer = message === undefined ? toJsonError(body) : { message, details: BATCH_ERROR_DETAILS };
   return new PublicError('VALIDATION_ERROR', answer);
 }
