@@ -2,7 +2,7 @@ import type { ContextString, IdentityKind } from './limits.ts';
 
 export const IDENTITY_KEY_BYTES = 16;
 
-/** Stands for "no identity" in identity key fields. */
+/** The value of an identity key field without an identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
 /** Value of `audience.messages.v1`. Keys and UUIDs have 16 bytes, times are epoch milliseconds, absent strings are ''. */

@@ -82,7 +82,7 @@ export function findJsonError(body: Buffer): JsonErrorDetails | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** The maximum look-ahead: `false`, or a UTF-8 character. */
+/** The furthest read past the end: `false`, or a UTF-8 character. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;

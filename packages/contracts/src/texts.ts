@@ -27,7 +27,7 @@ export function parseAddress(text: string): string | null {
   return `0x${lower}`;
 }
 
-/** EIP-55: a letter is in upper case if the hash digit at its position is 8 or more. */
+/** EIP-55: a hexadecimal digit is in upper case if the hash digit at its position is 8 or more. */
 function toChecksumCase(lower: string): string {
   const hash = Buffer.from(keccak_256(Buffer.from(lower))).toString('hex');
   return lower.replace(/[a-f]/g, (digit, at: number) => (hash[at]! >= '8' ? digit.toUpperCase() : digit));

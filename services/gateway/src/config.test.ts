@@ -9,7 +9,7 @@ const required = {
   IDENTITY_PEPPER: 'ab'.repeat(32),
 };
 
-it('the settings have defaults for everything except addresses of stores and secrets', () => {
+it('all settings except store addresses and secrets have defaults', () => {
   expect(parseConfig(configSchema, required)).toMatchObject({
     HTTP_HEADER_PREFIX: 'x-service',
     ACCESS_KEY_PREFIX: 'svcapik',
@@ -30,13 +30,13 @@ it.each([
   ['PUBLISH_DEADLINE_MS', '20001'],
   ['ERASURE_CLOCK_SKEW_MS', '499'],
   ['IDENTITY_PEPPER', 'abcd'],
-])('the settings refuse a wrong %s by its name', (name, value) => {
+])('an invalid %s is refused with an error that names the setting', (name, value) => {
   const parse = () => parseConfig(configSchema, { ...required, [name]: value });
   expect(parse).toThrow(ConfigError);
   expect(parse).toThrow(name);
 });
 
-it('the settings accept a public address with or without a slash at its end', () => {
+it('a trailing slash is removed from PUBLIC_URL', () => {
   const config = parseConfig(configSchema, { ...required, PUBLIC_URL: 'https://events.test/' });
   expect(config.PUBLIC_URL).toBe('https://events.test');
 });

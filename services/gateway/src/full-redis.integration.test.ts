@@ -18,8 +18,8 @@ beforeAll(async () => {
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
   await people.close();
-  const texts = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
-  key = (JSON.parse(await stores.keys(...texts)) as { key: string }).key;
+  const args = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
+  key = (JSON.parse(await stores.keys(...args)) as { key: string }).key;
   gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redis.url });
   await until('the gateway is ready', async () => (await readReadiness()).status === 200);
 });
@@ -34,19 +34,19 @@ async function readReadiness(): Promise<{ status: number; body: unknown }> {
   return { status: answer.status, body: await answer.json() };
 }
 
-async function takesWrites(): Promise<string | undefined> {
+async function readWritableMetric(): Promise<string | undefined> {
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   return /^playline_redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
 }
 
 const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
 
-it('readiness and a metric report a full Redis and how to repair it, while ingest continues', async () => {
+it('readiness and a metric report a full Redis, and readiness explains the fix, while ingest continues', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
-  expect(await takesWrites()).toBe('1');
+  expect(await readWritableMetric()).toBe('1');
 
-  // Less than an empty Redis needs, so this Redis counts as full.
+  // Less than an empty Redis needs, so Redis refuses all writes.
   await redis.client.config('SET', 'maxmemory', '1kb');
   expect(await statusOfConsent()).toBe(500);
   expect(await readReadiness()).toEqual({
@@ -59,13 +59,13 @@ it('readiness and a metric report a full Redis and how to repair it, while inges
       reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
     },
   });
-  expect(await takesWrites()).toBe('0');
+  expect(await readWritableMetric()).toBe('0');
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(200);
 
   await redis.client.config('SET', 'maxmemory', '0');
   await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
-  expect(await takesWrites()).toBe('1');
+  expect(await readWritableMetric()).toBe('1');
 });
 
 it('readiness reports an emptied Redis and the command that restores it, while ingest continues', async () => {

@@ -83,7 +83,7 @@ function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'
     lead: 'Playline receives the events of your game over HTTP and stores each event exactly once. A second later you can query them by person.',
     heading: 'Send your first event',
     anchor: 'first-event',
-    before: html`<p>You need the publishable key of an environment, such as <code>development</code>. If you run Playline locally, <code>npm start</code> prints it. Otherwise ask the operator of this service to create one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
+    before: html`<p>You need the publishable key of an environment, such as <code>development</code>. If you run Playline locally, <code>npm start</code> prints it. Otherwise the operator of this service can create one with <code>npm run keys -- create --environment development --kind publishable</code>.</p>`,
     after: html`<p>A 200 response means that the event is stored on all in-sync replicas of the log. A second later you can query it in ClickHouse:</p>
 <div class="block"><p class="label" id="query">Query</p>
 <pre tabindex="0" role="region" aria-labelledby="query">SELECT received_at, event_name, properties

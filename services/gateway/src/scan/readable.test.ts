@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createScanner, validateScanned } from './batch.ts';
-import { repeatReads } from './json.ts';
-import { FIELD, textOf } from './ranges.ts';
-import { Repeats } from './readable.ts';
+import { duplicateKeyReads } from './json.ts';
+import { FIELD, readText } from './ranges.ts';
+import { DuplicateKeys } from './readable.ts';
 import { toReadableJson } from './test/document.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00Z');
@@ -15,7 +15,7 @@ function storedOf(properties: string): string {
   const body = `{"messages":[{${head},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
   expect(scanner.scan(Buffer.from(body), { fromMs: NOW, toMs: NOW })).toBe(1);
   expect(validateScanned(scanner.state).rejected).toEqual([]);
-  return textOf(scanner.state.batch, 0, FIELD.properties);
+  return readText(scanner.state.batch, 0, FIELD.properties);
 }
 
 const digits = (maxLength: number) => fc.stringMatching(/^\d*$/, { maxLength });
@@ -115,9 +115,9 @@ it('takes no keys of an earlier, longer body for keys of the present one', () =>
   // Keys that all have one slot of the table.
   const keys = Array.from({ length: 10 }, (_, index) => `"k0${index}m00e":${index}`);
   storedOf(`{"padding":"${'x'.repeat(5_000)}",${keys.join()}}`);
-  const before = repeatReads.count;
+  const before = duplicateKeyReads.count;
   storedOf('{"k11m00e":1}');
-  expect(repeatReads.count).toBe(before);
+  expect(duplicateKeyReads.count).toBe(before);
 });
 
 const [FNV_PRIME, FNV_BASIS] = [0x01000193, 0x811c9dc5];
@@ -145,12 +145,12 @@ function collidingKeys(): string[] {
 it('finds equal keys as fast when a client has chosen keys whose FNV hashes collide', () => {
   const keys = collidingKeys();
   expect(keys.length).toBe(1_000);
-  const repeats = new Repeats();
+  const duplicateKeys = new DuplicateKeys();
   const timeOf = (each: readonly string[]) => {
     const object = Buffer.from(`{${each.map((key) => `"${key}":1`).join()}}`);
     const times = Array.from({ length: 50 }, () => {
       const start = performance.now();
-      repeats.find(object, 0, object.length);
+      duplicateKeys.find(object, 0, object.length);
       return performance.now() - start;
     });
     return times.reduce((least, each) => Math.min(least, each));
@@ -162,7 +162,7 @@ it('finds equal keys as fast when a client has chosen keys whose FNV hashes coll
 it('finds equal keys of one object only', () => {
   const text = '{"a":{"a":{"a":1},"b":1},"b":[{"a":1},{"a":2}]}';
   expect(storedOf(text)).toBe(text);
-  expect(scanner.state.repeated[0]).toBe(0);
+  expect(scanner.state.duplicateKeys[0]).toBe(0);
 });
 
 it('stores every number and every escape as a rewriting by regular expressions would', () => {

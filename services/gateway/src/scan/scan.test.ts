@@ -3,12 +3,12 @@ import { validMessages } from '@playline/testkit/messages';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BODY_FAULT, createScanner } from './batch.ts';
-import { FIELD, textOf, VALID } from './ranges.ts';
+import { BODY_ERROR, createScanner } from './batch.ts';
+import { FIELD, readText, VALID } from './ranges.ts';
 import { compare, runFuzz } from './test/fuzz.ts';
 import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './test/odd-values.ts';
 import { SAMPLE_KINDS, sampleBody, sampleMessage } from './test/sample-messages.ts';
-import { timestampOf } from './text.ts';
+import { parseTimestampBytes } from './text.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
@@ -20,7 +20,7 @@ function soundOf(text: string): number {
   expect(count).toBeGreaterThan(0);
   return scanner.state.verdicts.subarray(0, count).filter((verdict) => verdict === VALID).length;
 }
-const { notJson, notAnObject, noMessages, tooFew, tooMany } = BODY_FAULT;
+const { notJson, notAnObject, noMessages, tooFew, tooMany } = BODY_ERROR;
 const PAGE = {
   type: 'page',
   messageId: '0192f1c0-7b3a-7c4d-8e5f-000000000001',
@@ -160,7 +160,7 @@ it('the scan forgets the previous batch', () => {
       [FIELD.messageId]: PAGE.messageId,
       [FIELD.eventTimestamp]: PAGE.eventTimestamp,
     };
-    expect(textOf(scanner.state.batch, 0, field)).toBe((expected as Record<number, string>)[field] ?? '');
+    expect(readText(scanner.state.batch, 0, field)).toBe((expected as Record<number, string>)[field] ?? '');
   }
 });
 
@@ -248,7 +248,7 @@ it('the scan and the contract read every number in every part of a timestamp ali
   for (const template of templates) {
     for (let number = 0; number < 100; number++) {
       const text = template.replace('??', String(number).padStart(2, '0'));
-      if (!Object.is(timestampOf(Buffer.from(text), 0, text.length), parseTimestamp(text))) expect.fail(text);
+      if (!Object.is(parseTimestampBytes(Buffer.from(text), 0, text.length), parseTimestamp(text))) expect.fail(text);
     }
   }
 });
@@ -264,7 +264,7 @@ it('the scan and the contract read every timestamp alike, sound or damaged', () 
       for (const [at, piece, isExtra] of damage) text.splice(at, isExtra ? 0 : 1, piece);
       const bytes = Buffer.from(`"${text.join('')}"Z123456789`);
       const length = text.join('').length;
-      expect(timestampOf(bytes, 1, 1 + length)).toBe(parseTimestamp(text.join('')));
+      expect(parseTimestampBytes(bytes, 1, 1 + length)).toBe(parseTimestamp(text.join('')));
     }),
     { numRuns: 1_000 },
   );

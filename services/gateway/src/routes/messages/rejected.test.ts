@@ -132,7 +132,7 @@ it('the record of rejected messages contains no content, whatever was sent', () 
     fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
       const { records, omitted, entries } = judge(messages);
       // Entries of one id have the errors of all its messages once.
-      const answered = entries.reduce((sum, { faults }) => sum + faults.length, 0);
+      const answered = entries.reduce((sum, { errors }) => sum + errors.length, 0);
       expect(records.length + omitted).toBeGreaterThanOrEqual(answered);
       expect(records.length).toBeLessThanOrEqual(100);
       expect(JSON.stringify(records)).not.toContain(secret);

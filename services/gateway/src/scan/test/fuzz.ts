@@ -6,8 +6,8 @@ import { createRandom } from '@playline/testkit/random';
 import type { EncodedRecord } from '../../record/encode-batch.ts';
 import { createBatchEncoder } from '../../record/encode-batch.ts';
 import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
-import { BODY_FAULT, createScanner, validateScanned } from '../batch.ts';
-import type { Fault } from '../explain.ts';
+import { BODY_ERROR, createScanner, validateScanned } from '../batch.ts';
+import type { MessageError } from '../explain.ts';
 import { VALID } from '../ranges.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
 import { damagedBody } from './fuzz-bodies.ts';
@@ -84,14 +84,14 @@ function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
 
 /** The contract's error texts for a body that is refused as a whole. */
 const FAULT_MESSAGES: Readonly<Record<number, string>> = {
-  [BODY_FAULT.notJson]: 'not JSON',
-  [BODY_FAULT.notAnObject]: 'body is not a JSON object',
-  [BODY_FAULT.noMessages]: 'messages is not an array',
-  [BODY_FAULT.tooFew]: 'messages is empty',
-  [BODY_FAULT.tooMany]: 'messages has more than 100 items',
+  [BODY_ERROR.notJson]: 'not JSON',
+  [BODY_ERROR.notAnObject]: 'body is not a JSON object',
+  [BODY_ERROR.noMessages]: 'messages is not an array',
+  [BODY_ERROR.tooFew]: 'messages is empty',
+  [BODY_ERROR.tooMany]: 'messages has more than 100 items',
 };
 
-const errorsOf = (faults: readonly Fault[]) => faults.map(({ error }) => error);
+const errorsOf = (errors: readonly MessageError[]) => errors.map(({ error }) => error);
 
 function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const count = scanner.scan(body, window);
@@ -100,8 +100,8 @@ function validateByScan(body: Buffer, window: TimeWindow): Validated {
   return {
     fault: null,
     records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
-    rejections: entries.map(({ messageId, faults }) => ({ messageId, errors: errorsOf(faults) })),
-    rejected: rejected.map(({ message, faults }) => ({ index: message, errors: errorsOf(faults) })),
+    rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: errorsOf(errors) })),
+    rejected: rejected.map(({ message, errors }) => ({ index: message, errors: errorsOf(errors) })),
   };
 }
 
