@@ -7,7 +7,7 @@ import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { erase, getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { erase, getConsent, putConsent, consentChange } from './test/audience-calls.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
 const pepper = randomBytes(32);
@@ -74,7 +74,7 @@ async function readLatestStatuses(): Promise<Map<string, string>> {
 it('a consent change is readable on both gateways as soon as one of them has returned 204', async () => {
   for (const [index, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
     const gateway = gateways[index % 2]!;
-    expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
+    expect((await putConsent(callerOf(gateway), consentChange({ anonymousId: 'seen', status }))).status).toBe(204);
     for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
   }
 });
@@ -84,11 +84,11 @@ it('after concurrent consent changes on two gateways, both return the status tha
   const race = ids.flatMap((anonymousId) =>
     (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
       gateway: gateways[at % 2]!,
-      change: wanted({ anonymousId, status }),
+      change: consentChange({ anonymousId, status }),
     })),
   );
-  const answers = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
+  const responses = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([204]));
   const latest = await readLatestStatuses();
   for (const id of ids) {
     const last = latest.get(keyOf(environmentId(), 'anonymous', id).toString('hex'));
@@ -98,7 +98,7 @@ it('after concurrent consent changes on two gateways, both return the status tha
 
 it('a consent change returns 500 if Redis is unavailable after the change was logged, and succeeds when it is retried', async () => {
   const gateway = gateways[1]!;
-  const change = wanted({ anonymousId: 'unlucky', status: 'none' });
+  const change = consentChange({ anonymousId: 'unlucky', status: 'none' });
   wire.mode = 'cut';
   expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
   expect((await getConsent(callerOf(gateway))).status).toBe(500);
@@ -113,9 +113,9 @@ it('an erasure holds the subject and logs a request with all linked identities',
   const [subject, member] = [keyOf(environmentId(), 'steam', 'player'), keyOf(environmentId(), 'anonymous', 'device')];
   await linkDirectly(subject, member);
   const before = Date.now();
-  const answer = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
-  expect(answer.status).toBe(202);
-  const id = answer.headers.get('x-erasure-id')!.replaceAll('-', '');
+  const response = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
+  expect(response.status).toBe(202);
+  const id = response.headers.get('x-erasure-id')!.replaceAll('-', '');
   const requests = (await read(TOPICS.erasures)).map(({ value }) =>
     erasureRequestCodec.decode(value!.subarray(FRAME_BYTES)),
   );
@@ -137,10 +137,10 @@ it('an erasure parks later links of the subject, but no links of other identitie
 
 it('the store does not apply consent changes of a fenced identity up to the cut-off', async () => {
   const key = keyOf(environmentId(), 'anonymous', 'erased');
-  await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
+  await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }));
   await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
   await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
-  expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
+  expect((await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }))).status).toBe(204);
   expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
 });
 

@@ -6,7 +6,7 @@ import { createLocalLimiter } from '@playline/rate-limit';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createFailedKeyLimit } from './authorise.ts';
-import { CONSENT, wanted } from './test/audience-calls.ts';
+import { CONSENT, consentChange } from './test/audience-calls.ts';
 import { KEY_HEADER, MESSAGES, message, openGateway, type TestGateway } from './test/open-gateway.ts';
 
 const OWNER = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'publishable' } as const;
@@ -16,17 +16,17 @@ function begin({ url, key }: TestGateway, method: string, path: string, body: un
   const bytes = Buffer.from(JSON.stringify(body));
   const headers = { 'content-type': 'application/json', 'content-length': bytes.length, [KEY_HEADER]: key };
   const sending = request(url + path, { method, headers });
-  const answer = new Promise<{ status: number; body: string }>((resolve, reject) => {
+  const response = new Promise<{ status: number; body: string }>((resolve, reject) => {
     sending.on('error', reject);
     sending.on('response', async (response) => resolve({ status: response.statusCode!, body: await text(response) }));
   });
   sending.write(bytes.subarray(0, -1));
-  return { finish: () => sending.end(bytes.subarray(-1)), answer };
+  return { finish: () => sending.end(bytes.subarray(-1)), response };
 }
 
 const CALLS = [
   ['POST', MESSAGES, { messages: [message()] }, 401, 'UNAUTHORISED_REQUEST'],
-  ['PUT', CONSENT, wanted(), 400, 'VALIDATION_ERROR'],
+  ['PUT', CONSENT, consentChange(), 400, 'VALIDATION_ERROR'],
 ] as const;
 
 it.each(CALLS)(
@@ -34,14 +34,14 @@ it.each(CALLS)(
   // biome-ignore lint/complexity/useMaxParams: the columns of the table
   async (method, path, body, status, code) => {
     const gateway = await openGateway();
-    const { finish, answer } = begin(gateway, method, path, body);
+    const { finish, response } = begin(gateway, method, path, body);
     await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     await revokeKey({ store: gateway.store }, OWNER);
     await until('the key is refused', async () => (await gateway.post({ messages: [message()] })).status === 401);
     gateway.producer.sent.length = 0;
     finish();
-    const { status: answered, body: envelope } = await answer;
-    expect({ answered, code: JSON.parse(envelope).code }).toEqual({ answered: status, code });
+    const { status: actual, body: envelope } = await response;
+    expect({ actual, code: JSON.parse(envelope).code }).toEqual({ actual: status, code });
     expect(gateway.producer.sent).toEqual([]);
     expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
   },
@@ -51,10 +51,10 @@ it.each(CALLS)(
   'a %s %s succeeds if its key stays valid until the whole body has arrived',
   async (method, path, body) => {
     const gateway = await openGateway();
-    const { finish, answer } = begin(gateway, method, path, body);
+    const { finish, response } = begin(gateway, method, path, body);
     await until('the body is arriving', async () => /in_flight_bytes\S+ [1-9]/.test(await gateway.metrics()));
     finish();
-    expect((await answer).status).toBeLessThan(300);
+    expect((await response).status).toBeLessThan(300);
     expect(gateway.producer.sent).toHaveLength(1);
   },
 );
@@ -70,10 +70,10 @@ it('key usage counts a request once, with its accepted and rejected messages', a
 it('key usage records the trace id and the reason of the last refusal', async () => {
   const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
   const takeFirst = () => usage.take().keys[0]!;
-  const refusalOf = (answer: Response, reason: string) => ({
+  const refusalOf = (response: Response, reason: string) => ({
     uses: 1,
     refusals: 1,
-    lastRefusal: { at: expect.any(Number), reason, traceId: answer.headers.get('x-trace-id') },
+    lastRefusal: { at: expect.any(Number), reason, traceId: response.headers.get('x-trace-id') },
   });
   const rejected = await post({ messages: [message({ eventName: '' })] });
   expect(takeFirst()).toMatchObject(refusalOf(rejected, 'ALL_MESSAGES_REJECTED'));

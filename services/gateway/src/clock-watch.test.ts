@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
-import { erase, putConsent, wanted } from './test/audience-calls.ts';
+import { erase, putConsent, consentChange } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
 
 function openClocks() {
@@ -50,7 +50,7 @@ it('messages, consent changes and erasures return 500 while the clock is wrong',
   const gateway = await openGateway({ clock: watch });
   watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
   expect((await gateway.post({ messages: [message()] })).status).toBe(500);
-  expect((await putConsent(gateway, wanted())).status).toBe(500);
+  expect((await putConsent(gateway, consentChange())).status).toBe(500);
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
   watch.observe(clocks.wall);

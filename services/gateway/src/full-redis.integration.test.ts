@@ -2,7 +2,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import { VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { putConsent, wanted } from './test/audience-calls.ts';
+import { putConsent, consentChange } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
@@ -30,8 +30,8 @@ afterAll(async () => {
 });
 
 async function readReadiness(): Promise<{ status: number; body: unknown }> {
-  const answer = await fetch(`${gateway.adminUrl}/readyz`);
-  return { status: answer.status, body: await answer.json() };
+  const response = await fetch(`${gateway.adminUrl}/readyz`);
+  return { status: response.status, body: await response.json() };
 }
 
 async function readWritableMetric(): Promise<string | undefined> {
@@ -39,7 +39,7 @@ async function readWritableMetric(): Promise<string | undefined> {
   return /^playline_redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
 }
 
-const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
+const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, consentChange())).status;
 
 it('readiness and a metric report a full Redis, and readiness explains the fix, while ingest continues', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);

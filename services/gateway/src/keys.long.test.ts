@@ -127,26 +127,26 @@ function createRequests(secret: string, key: string): { path: string; init: Requ
 async function sendRaw(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.end(text);
-  let answer = '';
-  for await (const chunk of socket) answer += String(chunk);
-  return answer;
+  let response = '';
+  for await (const chunk of socket) response += String(chunk);
+  return response;
 }
 
-const textOf = async (answer: Response) =>
-  `${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`;
+const textOf = async (response: Response) =>
+  `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`;
 
 it('a secret key does not appear in any log, metric or response, wherever a request contains the key', async () => {
   const { gateway, wire } = await openOnWire({ LOG_LEVEL: 'trace' });
   const secret = parseKey(await stores.keys('create', ...toArgs('production', 'secret')));
   const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
-  const answers: string[] = [];
+  const responses: string[] = [];
   const postAll = async () => {
     const sent = createRequests(secret, key).flatMap(({ path, init }) =>
       [gateway.url, gateway.adminUrl].map(async (url) => textOf(await fetch(url + path, init))),
     );
     const texts = [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret];
-    answers.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
+    responses.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
   };
 
   await postAll();
@@ -154,18 +154,18 @@ it('a secret key does not appear in any log, metric or response, wherever a requ
   const echo = await gateway.post(key, { messages: [message({ messageId: secret })] });
   const { rejections, ...rest } = (await echo.json()) as { rejections: { messageId: string }[] };
   expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
-  answers.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
+  responses.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
   // Errors have the longest log lines.
   wire.mode = 'cut';
   await postAll();
   wire.mode = 'open';
-  answers.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
+  responses.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
   await gateway.close();
 
   expect(gateway.output()).toContain('"level":"error"');
   expect(gateway.output()).not.toContain(random);
-  expect(answers.filter((text) => text.includes(random))).toEqual([]);
-  expect(answers.length).toBeGreaterThan(100);
+  expect(responses.filter((text) => text.includes(random))).toEqual([]);
+  expect(responses.length).toBeGreaterThan(100);
 });
 
 const limit = (...args: string[]) =>

@@ -1,7 +1,7 @@
 import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { getConsent, putConsent, consentChange } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
@@ -103,15 +103,15 @@ it('after a crash in which Redis lost its last writes, no gateway returns an out
   const key = await changeKey('production');
   const [first, second] = gateways.map(({ url }) => ({ url, key }));
   const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {
-    const answer = await getConsent(caller, `?anonymousId=${anonymousId}`);
-    return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status;
+    const response = await getConsent(caller, `?anonymousId=${anonymousId}`);
+    return response.status === 200 ? ((await response.json()) as { status: string }).status : response.status;
   };
   const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
-  for (const anonymousId of ids) await putConsent(first!, wanted({ anonymousId, status: 'full' }));
+  for (const anonymousId of ids) await putConsent(first!, consentChange({ anonymousId, status: 'full' }));
   await until('the second gateway returns consents', async () => (await statusAt(second!, ids[0]!)) === 'full');
   redis.remember();
   for (const [at, anonymousId] of ids.entries())
-    expect((await putConsent(at % 2 ? first! : second!, wanted({ anonymousId, status: 'none' }))).status).toBe(204);
+    expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(204);
   await crash();
   const seen = new Set<string | number>();
   const endMs = performance.now() + WATCHED_MS;

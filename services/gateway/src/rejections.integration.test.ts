@@ -45,9 +45,9 @@ it('the gateway logs all rejections, including those from just before SIGTERM', 
   try {
     // Rejections are dropped until the registry has returned their schema id. Readiness does not depend on this id.
     await until('a rejection is on the log', async () => (await post(opened)).ok && reported.length > 0);
-    const answer = await post(opened);
+    const response = await post(opened);
     expect(await opened.close()).toBe(0);
-    const traceId = answer.headers.get('x-trace-id');
+    const traceId = response.headers.get('x-trace-id');
     const record = await until('the last rejection is on the log', () => reported.find((sent) => sent.traceId === traceId));
     expect(record).toMatchObject({
       environmentId: stores.owner.environmentId,

@@ -18,7 +18,7 @@ afterEach(async () => {
 /** The refill is too slow to matter during a test. */
 const RATE = { RATE_LIMIT_MESSAGES_PER_S: '1', RATE_LIMIT_BURST: '300' };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
-const leftOf = (answer: Response) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+const leftOf = (response: Response) => Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
 async function openReady(environment: Record<string, string> = {}): Promise<GatewayProcess> {
   const gateway = await openProcess(stores.topicPrefix, { ...RATE, ...environment });
@@ -40,8 +40,8 @@ it('gateways share the message count of a key through Redis, and count separatel
   expect((await one.post(stores.key, batch(100))).status).toBe(200);
   expect((await one.post(stores.key, batch(100))).status).toBe(200);
   await until('the other gateway has the balance', async () => {
-    const answer = await other.post(stores.key, batch(1));
-    return answer.status === 200 && leftOf(answer) < 105;
+    const response = await other.post(stores.key, batch(1));
+    return response.status === 200 && leftOf(response) < 105;
   });
 
   wire.mode = 'cut';

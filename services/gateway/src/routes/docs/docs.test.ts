@@ -36,23 +36,23 @@ it.each(Object.entries(TYPES))(
     const text = await page.text();
     expect(text).toMatch(/\S/);
     expect(await head.text()).toBe('');
-    for (const answer of [page, head]) {
-      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
-      expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
-      expect(answer.headers.get('cache-control')).toBe('max-age=300');
-      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-      expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    for (const response of [page, head]) {
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
+      expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+      expect(response.headers.get('cache-control')).toBe('max-age=300');
+      expect(response.headers.get('access-control-allow-origin')).toBe('*');
+      expect(response.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
     }
   },
 );
 
 it('the content security policy of documentation pages allows only this service', async () => {
   const { url } = await openGateway();
-  const answer = await fetch(`${url}/docs/reference`);
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
-  expect(answer.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
-  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-  const page = await answer.text();
+  const response = await fetch(`${url}/docs/reference`);
+  expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+  expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
+  expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+  const page = await response.text();
   expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
 });
 
@@ -89,9 +89,9 @@ it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts'
   'the documentation returns an uncached 404 page with working links for %s',
   async (path) => {
     const { url } = await openGateway();
-    const [answer, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
-    const page = await answer.text();
-    for (const { status, headers } of [answer, head]) {
+    const [response, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+    const page = await response.text();
+    for (const { status, headers } of [response, head]) {
       expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
       expect(headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
       expect(headers.get('cache-control')).toBe('no-store');
@@ -114,8 +114,8 @@ it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
   'the documentation redirects %s with a trailing slash to the page without the slash',
   async (path) => {
     const { url } = await openGateway();
-    const answer = await fetch(`${url}${path}/`);
-    expect([answer.status, answer.url]).toEqual([200, url + path]);
+    const response = await fetch(`${url}${path}/`);
+    expect([response.status, response.url]).toEqual([200, url + path]);
   },
 );
 

@@ -2,7 +2,7 @@ import type { Random } from '@playline/testkit/random';
 import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from './odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from './sample-messages.ts';
 
-/** Texts to insert at wrong offsets: grammar, known keys with odd values, repeated keys, escapes, spaces, length. */
+/** Strings to insert at random offsets: punctuation, fields with edge-case values, escapes, white space, long strings. */
 const TOKENS: readonly string[] = [
   '"',
   '\\',
@@ -117,7 +117,7 @@ function damageOnce(text: string, { below }: Random): string {
     case 2:
       return text.slice(0, at) + token + text.slice(at + 1);
     case 3: {
-      // Before a key, where most of these leave the body well formed.
+      // Before a key, where most tokens leave the body well-formed.
       const key = text.indexOf(',"', at) + 1;
       return text.slice(0, key) + token + text.slice(key);
     }
@@ -138,17 +138,17 @@ function damageOnce(text: string, { below }: Random): string {
   }
 }
 
-/** Other spellings of an existing id, and invalid ids. */
-function twinId(id: unknown, { below }: Random): unknown {
+/** Returns the same id in various forms, or an invalid id. */
+function damageId(id: unknown, { below }: Random): unknown {
   const text = String(id);
   return [text, text.toUpperCase(), text, 'no-uuid', 'NO-uuid', '', ' ', null, 7, [7]][below(10)];
 }
 
 /**
- * A batch of one to six sample messages with up to three faults, sometimes with twins, a random byte, an element that
- * is not a message, or a message or object that is too large.
+ * Creates a batch of one to six sample messages with up to three errors, sometimes with duplicate ids, a random byte,
+ * an element that is not a message, or a message that is too large.
  */
-export function damagedBody(random: Random, nowMs: number): Buffer {
+export function createDamagedBody(random: Random, nowMs: number): Buffer {
   const { below } = random;
   const first = below(SAMPLE_KINDS);
   const messages = Array.from({ length: 1 + below(6) }, (_, index) => sampleMessage(first + index, nowMs));
@@ -159,7 +159,7 @@ export function damagedBody(random: Random, nowMs: number): Buffer {
   }
   if (below(4) === 0) {
     for (let times = 1 + below(3); times > 0; times--) {
-      const messageId = twinId(messages[below(messages.length)]!.messageId, random);
+      const messageId = damageId(messages[below(messages.length)]!.messageId, random);
       messages[below(messages.length)]!.messageId = messageId;
     }
   }

@@ -1,6 +1,6 @@
 import { eventContextSchema, messageSchema } from '@playline/contracts';
 
-/** Values that a rule of some field treats specially. */
+/** Edge-case values that at least one rule of the contract treats specially. */
 export const ODD_VALUES: readonly unknown[] = [
   null,
   true,
@@ -67,13 +67,13 @@ export const ODD_VALUES: readonly unknown[] = [
   '1999-01-01T00:00:00Z',
 ];
 
-/** Fields of a message and of its context that get odd values. */
+/** All fields of a message and of its context. */
 export const ODD_LOCATIONS: readonly (readonly ['message' | 'context', string])[] = [
   ...Object.keys(messageSchema.shape).map((name) => ['message', name] as const),
   ...Object.keys(eventContextSchema.shape).map((name) => ['context', name] as const),
 ];
 
-/** The sample message of number `index` with `value` in one location. */
+/** Returns a copy of a message with `value` in one field. */
 export function oddMessage(
   message: Record<string, unknown>,
   [where, name]: (typeof ODD_LOCATIONS)[number],
