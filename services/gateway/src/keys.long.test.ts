@@ -82,7 +82,7 @@ it('without Redis pub/sub, two gateways under load refuse a revoked key within a
   for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
 });
 
-/** Creates a request for each place where a client can put a string, with `secret` in that place. */
+/** Creates requests with `secret` in every position where a client can send a string. */
 function createRequests(secret: string, key: string): { path: string; init: RequestInit }[] {
   const json = { 'content-type': 'application/json' };
   const good = { ...json, [KEY_HEADER]: key };
