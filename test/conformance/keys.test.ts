@@ -71,9 +71,9 @@ it('a key consists of a prefix for its kind and environment, 30 base62 character
 
 it('a key with a wrong checksum returns 401 without a look-up, even while Redis is unavailable', async () => {
   const { publishableKey: key } = client;
-  const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+  const wrongKey = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
   wire.mode = 'cut';
-  expectEnvelope(await send(wrong), 401, 'UNAUTHORISED_REQUEST');
+  expectEnvelope(await send(wrongKey), 401, 'UNAUTHORISED_REQUEST');
   wire.mode = 'open';
 });
 
@@ -88,11 +88,11 @@ it('a key is stored as a SHA-256 hash with its last four characters', async () =
 
 it('after a refresh, a running gateway refuses the old key and accepts the new key', async () => {
   const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
-  const { key: old } = await createKey(context(), owner);
-  await until('the key is accepted', async () => (await send(old)).status === 200);
+  const { key: oldKey } = await createKey(context(), owner);
+  await until('the key is accepted', async () => (await send(oldKey)).status === 200);
   const { key } = await refreshKey(context(), owner);
   const refused = await until('the old key is refused', async () => {
-    const response = await send(old);
+    const response = await send(oldKey);
     return response.status === 200 ? null : response;
   });
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');

@@ -27,9 +27,9 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => client.close());
 
-const many = (count: number) => Array.from({ length: count }, () => track());
+const createTracks = (count: number) => Array.from({ length: count }, () => track());
 const trackAt = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
-const sized = (bytes: number) => {
+const createSized = (bytes: number) => {
   const empty = track({ properties: { text: '' } });
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
 };
@@ -69,15 +69,15 @@ const ACCEPTED: [string, () => Sent[]][] = [
     ],
   ],
   ['timestamps just inside the time window', () => [trackAt(-30 * DAY_MS + MARGIN_MS), trackAt(DAY_MS - MARGIN_MS)]],
-  ['a message of exactly 32 KiB', () => [sized(32 * 1024)]],
-  ['a batch of 100 messages', () => many(100)],
+  ['a message of exactly 32 KiB', () => [createSized(32 * 1024)]],
+  ['a batch of 100 messages', () => createTracks(100)],
 ];
 
 it.each(ACCEPTED)('the gateway accepts %s', async (_, messages) => {
   expectAccepted(await client.send(...messages()), messages().length);
 });
 
-const same = { fromId: 'player-1', toId: ' player-1 ', fromType: 'steam', toType: 'epic' };
+const selfAlias = { fromId: 'player-1', toId: ' player-1 ', fromType: 'steam', toType: 'epic' };
 const REJECTED: [string, () => unknown][] = [
   ['MISSING_REQUIRED_FIELD type', () => track({ type: null })],
   ['UNSUPPORTED_TYPE type', () => track({ type: 'group' })],
@@ -87,7 +87,7 @@ const REJECTED: [string, () => unknown][] = [
   ['MISSING_REQUIRED_FIELD eventName', () => track({ eventName: ' \t\n' })],
   ['MISSING_REQUIRED_FIELD userId', () => message('identify', { userId: undefined })],
   ['MISSING_REQUIRED_FIELD toId', () => message('alias', { toId: '' })],
-  ['INVALID_VALUE toId', () => message('alias', same)],
+  ['INVALID_VALUE toId', () => message('alias', selfAlias)],
   ['INVALID_VALUE deviceId', () => track({ deviceId: 'x'.repeat(257) })],
   ['INVALID_FORMAT sessionId', () => track({ sessionId: 1 })],
   ['INVALID_ENUM surface', () => track({ surface: 'Web' })],
@@ -100,7 +100,7 @@ const REJECTED: [string, () => unknown][] = [
   ['INVALID_FORMAT eventTimestamp', () => track({ eventTimestamp: '2026-02-30T00:00:00Z' })],
   ['INVALID_VALUE eventTimestamp', () => trackAt(-30 * DAY_MS - MARGIN_MS)],
   ['INVALID_VALUE eventTimestamp', () => trackAt(DAY_MS + MARGIN_MS)],
-  ['INVALID_VALUE message', () => sized(32 * 1024 + 1)],
+  ['INVALID_VALUE message', () => createSized(32 * 1024 + 1)],
   ['INVALID_FORMAT message', () => []],
 ];
 
@@ -124,7 +124,7 @@ it('the gateway uses the last of duplicate keys in an object', async () => {
 
 it.each([
   ['no messages', { messages: [] }],
-  ['101 messages', { messages: many(101) }],
+  ['101 messages', { messages: createTracks(101) }],
   ['a string instead of the array', { messages: 'x' }],
   ['an array instead of the object', [track()]],
 ])('a body with %s returns 400 VALIDATION_ERROR in an error envelope', async (_, body) => {
@@ -133,7 +133,7 @@ it.each([
 
 it('the gateway accepts the valid messages of a batch and lists every error of an invalid message', async () => {
   const invalid = track({ eventName: null, surface: 'phone', test: 1, context: { library: 'a' } });
-  const response = await client.send(...many(50), invalid, ...many(49));
+  const response = await client.send(...createTracks(50), invalid, ...createTracks(49));
   expect(response.status).toBe(200);
   expect(response.body).toMatchObject({ success: true, accepted: 99, rejected: 1 });
   expect(response.body.rejections).toHaveLength(1);

@@ -43,8 +43,8 @@ it('an accepted mint request is readable immediately, appears in the list, and r
     created_at: expect.stringMatching(TIME),
     updated_at: expect.stringMatching(TIME),
   };
-  const one = `${mints}/${asset.reference_id}`;
-  expect((await readList(one)).result).toEqual([shown]);
+  const mint = `${mints}/${asset.reference_id}`;
+  expect((await readList(mint)).result).toEqual([shown]);
   await until('the request is in the list', async () => (await readList(mints)).result.length === 1);
   expect((await readList(mints)).result).toEqual([shown]);
   const request = (await system.requests()).find(({ referenceId }) => referenceId === asset.reference_id)!;
@@ -65,9 +65,9 @@ it('an accepted mint request is readable immediately, appears in the list, and r
     transaction_hash: `0x${'cd'.repeat(32)}`,
   };
   const isDone = async (path: string) => (await readList(path)).result[0]?.status === 'succeeded';
-  await until('the request has the minter’s result', () => isDone(one));
+  await until('the request has the minter’s result', () => isDone(mint));
   await until('the list has the minter’s result', () => isDone(mints));
-  expect((await readList(one)).result).toEqual([succeeded]);
+  expect((await readList(mint)).result).toEqual([succeeded]);
   expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
@@ -83,11 +83,11 @@ it('a failed mint request has the reason, and its reference id can be reused for
     stage: 'settled',
     error: 'token already minted',
   });
-  const one = `${mints}/${asset.reference_id}`;
-  await until('the request has failed', async () => (await readList(one)).result[0]?.status === 'failed');
-  expect((await readList(one)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
+  const mint = `${mints}/${asset.reference_id}`;
+  await until('the request has failed', async () => (await readList(mint)).result[0]?.status === 'failed');
+  expect((await readList(mint)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
-  expect((await readList(one)).result[0]).toMatchObject({ status: 'pending', error: null });
+  expect((await readList(mint)).result[0]).toMatchObject({ status: 'pending', error: null });
   await until('the list has only the second attempt', async () => {
     const { result } = await readList(mints);
     return result.length === 1 && result[0]?.status === 'pending';
@@ -117,9 +117,9 @@ it('a mint request returns 400 without a key, and 401 with a malformed, unknown 
 
 it('a mint request returns 400 with all validation errors, or 400 for an unreadable or too large body', async () => {
   const mints = `/${await system.link()}${path}`;
-  const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
-  expect(wrong.status).toBe(400);
-  expect((await readError(wrong)).details?.errors?.map(({ field }) => field)).toEqual([
+  const invalid = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
+  expect(invalid.status).toBe(400);
+  expect((await readError(invalid)).details?.errors?.map(({ field }) => field)).toEqual([
     'assets[0].owner_address',
     'assets[0].token_id',
   ]);
@@ -138,27 +138,27 @@ it('the list of mint requests can be paged in both directions and contains each 
   for (let start = 0; start < 25; start += 5)
     await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
   await until('all requests are in the list', async () => (await readList(mints)).result.length === 25);
-  const whole = (await readList(mints)).result.map(({ reference_id }) => reference_id);
-  expect(whole.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
+  const allIds = (await readList(mints)).result.map(({ reference_id }) => reference_id);
+  expect(allIds.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
   const forwards: unknown[] = [];
   let page = await readList(`${mints}?page_size=4`);
   while (page.result.length > 0) {
     forwards.push(...page.result.map(({ reference_id }) => reference_id));
     page = await readList(`${mints}?page_size=4&page_cursor=${page.page.next_cursor}`);
   }
-  expect(forwards).toEqual(whole);
+  expect(forwards).toEqual(allIds);
   const backwards: unknown[] = [];
   for (;;) {
     page = await readList(`${mints}?page_size=7&page_cursor=${page.page.previous_cursor}`);
     if (page.result.length === 0) break;
     backwards.unshift(...page.result.map(({ reference_id }) => reference_id));
   }
-  expect(backwards).toEqual(whole);
+  expect(backwards).toEqual(allIds);
 });
 
 it('the list of mint requests can be filtered by status, and its cursors are valid only for the same collection and status', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
-  const other = `/${await system.link()}/nfts/mint-requests`;
+  const otherMints = `/${await system.link()}/nfts/mint-requests`;
   const assets = [assetOf(), assetOf()];
   await system.call(mints, { body: { assets } });
   const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
@@ -172,7 +172,7 @@ it('the list of mint requests can be filtered by status, and its cursors are val
     result: [],
     page: { next_cursor: expect.any(String), previous_cursor: expect.any(String) },
   });
-  for (const target of [`${mints}?status=failed`, `${mints}?`, `${other}?status=succeeded`])
+  for (const target of [`${mints}?status=failed`, `${mints}?`, `${otherMints}?status=succeeded`])
     expect((await system.call(`${target}&page_cursor=${empty.page.next_cursor}`)).status).toBe(400);
 });
 

@@ -19,12 +19,12 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const HEADER = 'x-service-publishable-key';
-const many = (count: number, extra = {}) => Array.from({ length: count }, () => track(extra));
+const createTracks = (count: number, extra = {}) => Array.from({ length: count }, () => track(extra));
 
 /** Sends batches of the burst size until one is refused. The bucket refills within five seconds. */
 const exceedLimit = (extra = {}) =>
   until('the bucket is empty', async () => {
-    const response = await client.send(...many(100, extra));
+    const response = await client.send(...createTracks(100, extra));
     return response.status === 429 ? response : null;
   });
 const waitForRefill = () =>

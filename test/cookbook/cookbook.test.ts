@@ -17,8 +17,8 @@ const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
 function findComplexPerson(): string {
   const testers = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
   const members = Map.groupBy(world.linked, ({ person }) => person);
-  const [most] = [...members].filter(([person]) => testers.has(person)).sort(([, a], [, b]) => b.length - a.length);
-  return most![0];
+  const [largest] = [...members].filter(([person]) => testers.has(person)).sort(([, a], [, b]) => b.length - a.length);
+  return largest![0];
 }
 
 /** Additional parameters to test, besides those in a recipe's commands. */

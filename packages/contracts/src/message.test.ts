@@ -304,8 +304,8 @@ it('toRejectionErrors returns INVALID_VALUE for any other violated rule', () => 
 });
 
 it('toRejectionErrors names nested fields with a dot and removes duplicates', () => {
-  const twice = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
-  expect(codesOf(twice, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
+  const schema = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
+  expect(codesOf(schema, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
 });
 
 it('toRejectionErrors converts every issue to an error that follows the contract, for any value', () => {

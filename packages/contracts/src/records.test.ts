@@ -95,7 +95,7 @@ it('identityLinkCodec decodes every link fact that it encoded', () => {
   fc.assert(
     fc.property(facts, (fact) => {
       const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
-      expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
+      expect({ ...decoded, unlink: decoded.unlink.map((identity) => ({ ...identity })) }).toEqual(fact);
     }),
   );
 });
@@ -117,7 +117,7 @@ it('identityDecisionCodec decodes every decision that it encoded', () => {
     fc.property(decisions, (decision) => {
       const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
       // The codec's records are instances of generated classes.
-      const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
+      const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((identity) => ({ ...identity }));
       const plainUnlink = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
       expect({ ...decoded, moved: toPlain(decoded.moved), unlink: plainUnlink }).toEqual(decision);
     }),

@@ -123,8 +123,8 @@ it('an erasure holds the subject and logs a request with all linked identities',
   expect(request.memberKeys).toEqual([member]);
   expect(request.subjectKeys).toHaveLength(9);
   expect(request.cutoffAt).toBeGreaterThanOrEqual(before + 2000);
-  const held = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
-  expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
+  const holds = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
+  expect(new Set(holds)).toEqual(new Set([String(request.cutoffAt)]));
 });
 
 it('an erasure parks later links of the subject, but no links of other identities', async () => {

@@ -15,13 +15,13 @@ const OWNER = { projectId: 'p', environmentId: 'demo-test', environment: 'produc
 function begin({ url, key }: TestGateway, method: string, path: string, body: unknown) {
   const bytes = Buffer.from(JSON.stringify(body));
   const headers = { 'content-type': 'application/json', 'content-length': bytes.length, [KEY_HEADER]: key };
-  const sending = request(url + path, { method, headers });
+  const clientRequest = request(url + path, { method, headers });
   const response = new Promise<{ status: number; body: string }>((resolve, reject) => {
-    sending.on('error', reject);
-    sending.on('response', async (response) => resolve({ status: response.statusCode!, body: await text(response) }));
+    clientRequest.on('error', reject);
+    clientRequest.on('response', async (response) => resolve({ status: response.statusCode!, body: await text(response) }));
   });
-  sending.write(bytes.subarray(0, -1));
-  return { finish: () => sending.end(bytes.subarray(-1)), response };
+  clientRequest.write(bytes.subarray(0, -1));
+  return { finish: () => clientRequest.end(bytes.subarray(-1)), response };
 }
 
 const CALLS = [

@@ -5,7 +5,7 @@ import { configSchema } from './config.ts';
 const required = {
   KAFKA_BROKERS: '127.0.0.1:9092',
   SCHEMA_REGISTRY_URL: 'http://127.0.0.1:8081',
-  REDIS_URL: 'redis://:word@127.0.0.1:6379',
+  REDIS_URL: 'redis://:password@127.0.0.1:6379',
   IDENTITY_PEPPER: 'ab'.repeat(32),
 };
 

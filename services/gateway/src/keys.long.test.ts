@@ -55,20 +55,20 @@ const statusOf = async (gateway: GatewayProcess, key: string) =>
 it('the Redis login of the test gateways allows neither publishing nor subscribing', async () => {
   const redis = new Redis(stores.mutedRedisUrl);
   onTestFinished(() => redis.disconnect());
-  await expect(redis.publish('any', 'word')).rejects.toThrow('NOPERM');
-  await expect(redis.subscribe('any')).rejects.toThrow('NOPERM');
+  await expect(redis.publish('channel', 'message')).rejects.toThrow('NOPERM');
+  await expect(redis.subscribe('channel')).rejects.toThrow('NOPERM');
 });
 
 it('without Redis pub/sub, two gateways under load refuse a refreshed key within a second and accept the new key', async () => {
-  const old = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
-  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
+  const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
+  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, oldKey), 401));
   await until('both gateways accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
   const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { takenAt } of load) expect(takenAt() - refreshedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
-  for (const gateway of gateways) expect(await statusOf(gateway, old)).toBe(401);
+  for (const gateway of gateways) expect(await statusOf(gateway, oldKey)).toBe(401);
 });
 
 it('without Redis pub/sub, two gateways under load refuse a revoked key within a second', async () => {
@@ -85,7 +85,7 @@ it('without Redis pub/sub, two gateways under load refuse a revoked key within a
 /** Creates requests with `secret` in every position where a client can send a string. */
 function createRequests(secret: string, key: string): { path: string; init: RequestInit }[] {
   const json = { 'content-type': 'application/json' };
-  const good = { ...json, [KEY_HEADER]: key };
+  const validHeaders = { ...json, [KEY_HEADER]: key };
   const post = (headers: Record<string, string>, body: string, path = MESSAGES) => ({
     path,
     init: { method: 'POST', headers, body },
@@ -99,16 +99,16 @@ function createRequests(secret: string, key: string): { path: string; init: Requ
     post({ ...json, [KEY_HEADER]: secret }, batch({})),
     post({ ...json, [KEY_HEADER]: `${secret}x` }, batch({})),
     ...[...headers, ...headersOfBody].map((name) => post({ ...good, [name]: secret }, batch({}))),
-    ...fields.map((name) => post(good, batch({ [name]: secret }))),
-    ...fields.map((name) => post(good, batch({ [name]: { [secret]: secret.repeat(20) } }))),
-    post(good, batch({ context, properties: { [secret]: secret }, traits: { secret } })),
-    post(good, batch({ context: { ...context, libraryVersion: '1' }, type: 'none' })),
-    post(good, secret),
-    post(good, `{"messages": [${secret}`),
-    post(good, JSON.stringify({ [secret]: secret })),
-    post(good, JSON.stringify({ messages: [secret, { [secret]: secret }] })),
-    post(good, batch({}), `${MESSAGES}?key=${secret}`),
-    post(good, batch({}), `${MESSAGES}/${secret}`),
+    ...fields.map((name) => post(validHeaders, batch({ [name]: secret }))),
+    ...fields.map((name) => post(validHeaders, batch({ [name]: { [secret]: secret.repeat(20) } }))),
+    post(validHeaders, batch({ context, properties: { [secret]: secret }, traits: { secret } })),
+    post(validHeaders, batch({ context: { ...context, libraryVersion: '1' }, type: 'none' })),
+    post(validHeaders, secret),
+    post(validHeaders, `{"messages": [${secret}`),
+    post(validHeaders, JSON.stringify({ [secret]: secret })),
+    post(validHeaders, JSON.stringify({ messages: [secret, { [secret]: secret }] })),
+    post(validHeaders, batch({}), `${MESSAGES}?key=${secret}`),
+    post(validHeaders, batch({}), `${MESSAGES}/${secret}`),
     ...['/', '/%zz', '/v1/', '/v1/audience/', '/docs/errors/'].map((path) => ({ path: path + secret, init: {} })),
     ...['DELETE', 'POST', 'PUT'].map((method) => ({
       path: '/v1/audience/data',
@@ -117,7 +117,7 @@ function createRequests(secret: string, key: string): { path: string; init: Requ
     ...['data', 'tracking-consent'].flatMap((name) =>
       ['GET', 'PUT', 'DELETE'].map((method) => {
         const body = method === 'PUT' ? JSON.stringify({ anonymousId: secret, status: secret, source: secret }) : null;
-        return { path: `/v1/audience/${name}?anonymousId=${secret}`, init: { method, headers: good, body } };
+        return { path: `/v1/audience/${name}?anonymousId=${secret}`, init: { method, headers: validHeaders, body } };
       }),
     ),
   ];

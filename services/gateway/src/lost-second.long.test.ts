@@ -55,17 +55,17 @@ async function crash(): Promise<void> {
 
 /** Posts with each key for a while, and returns all response statuses per key. */
 async function watch(keys: Record<string, string>): Promise<Record<string, number[]>> {
-  const seen = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
+  const entries = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
   const endMs = performance.now() + WATCHED_MS;
   while (performance.now() < endMs)
-    for (const [name, statuses] of seen) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
-  return Object.fromEntries(seen.map(([name, statuses]) => [name, [...statuses].sort()]));
+    for (const [name, statuses] of entries) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
+  return Object.fromEntries(entries.map(([name, statuses]) => [name, [...statuses].sort()]));
 }
 
 it('after a crash in which Redis lost its last writes, lost key changes are restored, and valid keys are always accepted', async () => {
   const [revoked, refreshed] = [await changeKey('production'), await changeKey('development')];
   await stores.projects('create', '--name', 'other', '--id', 'other');
-  const good = (
+  const valid = (
     JSON.parse(
       await stores.keys(
         'create',
@@ -79,7 +79,7 @@ it('after a crash in which Redis lost its last writes, lost key changes are rest
       ),
     ) as { key: string }
   ).key;
-  for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
+  for (const key of [revoked, refreshed, valid]) expect(await statusesOf(key)).toEqual([200, 200]);
   redis.remember();
   await change('production', 'revoke');
   const successor = await changeKey('development', 'refresh');
@@ -87,11 +87,11 @@ it('after a crash in which Redis lost its last writes, lost key changes are rest
     await until('the key is refused', async () => (await statusesOf(key)).every((status) => status === 401));
   await crash();
   // No gateway accepts an invalid key or refuses a valid key. While a gateway cannot verify a key, it returns 500.
-  const seen = await watch({ revoked, refreshed, good });
-  expect(seen.revoked).not.toContain(200);
-  expect(seen.refreshed).not.toContain(200);
-  expect(seen.good).toEqual([200]);
-  const allStatuses = async () => Promise.all([revoked, refreshed, good, successor].map(statusesOf));
+  const observed = await watch({ revoked, refreshed, valid });
+  expect(observed.revoked).not.toContain(200);
+  expect(observed.refreshed).not.toContain(200);
+  expect(observed.valid).toEqual([200]);
+  const allStatuses = async () => Promise.all([revoked, refreshed, valid, successor].map(statusesOf));
   await until(
     'all key changes are restored',
     async () => String(await allStatuses()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
@@ -113,11 +113,11 @@ it('after a crash in which Redis lost its last writes, no gateway returns an out
   for (const [at, anonymousId] of ids.entries())
     expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(204);
   await crash();
-  const seen = new Set<string | number>();
+  const statuses = new Set<string | number>();
   const endMs = performance.now() + WATCHED_MS;
   while (performance.now() < endMs)
     for (const anonymousId of ids)
-      for (const caller of [first!, second!]) seen.add(await statusAt(caller, anonymousId));
-  expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
+      for (const caller of [first!, second!]) statuses.add(await statusAt(caller, anonymousId));
+  expect([...statuses].filter((status) => status !== 500)).toEqual(['none']);
   expect(await Promise.all(ids.map((id) => statusAt(second!, id)))).toEqual(ids.map(() => 'none'));
 });

@@ -60,8 +60,8 @@ await runService(logger, async (use) => {
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
-  const lost = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing from key usage counts');
-  const onLost = (requests: number) => lost.inc(requests);
+  const lostUsage = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing from key usage counts');
+  const onLost = (requests: number) => lostUsage.inc(requests);
   // Opened before the listener and closed after it, so that requests during the drain are counted.
   const usage = await use('key usage', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),

@@ -39,7 +39,7 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
   return {
     producer,
     publish: (batch: BatchRejections, logBytesMax = Number.POSITIVE_INFINITY) => publish(batch, logBytesMax),
-    heldBytes: () => sumOf(/^playline_gateway_rejections_waiting_bytes\S* (\S+)$/gm),
+    waitingBytes: () => sumOf(/^playline_gateway_rejections_waiting_bytes\S* (\S+)$/gm),
     dropped: (reason = '') =>
       sumOf(new RegExp(`^playline_gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
     sentCount: () => producer.sent.reduce((sum, { records }) => sum + records.length, 0),
@@ -75,14 +75,14 @@ it('the rejection publisher writes as many errors as the batch’s log limit all
 });
 
 it('the rejection publisher drops and counts errors beyond its memory limit while the producer does not acknowledge', async () => {
-  const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+  const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
   for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
   expect(sentCount()).toBeGreaterThan(0);
-  expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+  expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
   expect(await dropped('budget')).toBe(500 - sentCount());
   // Settled records free their memory.
   for (const { done } of producer.sent) done(null);
-  expect(await heldBytes()).toBe(0);
+  expect(await waitingBytes()).toBe(0);
   const before = sentCount();
   publish(batchOf(5));
   expect(sentCount()).toBe(before + 5);
@@ -95,7 +95,7 @@ it('the rejection publisher respects its memory limit and counts each error once
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-      const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+      const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
       let [total, failed, settled] = [0, 0, 0];
       for (const each of steps) {
         if (each.kind === 'publish') {
@@ -106,12 +106,12 @@ it('the rejection publisher respects its memory limit and counts each error once
           done(each.fails ? new Error('NOT_LEADER') : null);
           failed += each.fails ? records.length : 0;
         }
-        expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+        expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
       }
       expect(await dropped('fault')).toBe(failed);
       expect(sentCount() + (await dropped()) - failed).toBe(total);
       for (const { done } of producer.sent.slice(settled)) done(null);
-      expect(await heldBytes()).toBe(0);
+      expect(await waitingBytes()).toBe(0);
     }),
     { numRuns: 50 },
   );
@@ -123,7 +123,7 @@ it('the rejection publisher counts records that the brokers or the producer refu
   refused.producer.sent[0]?.done(new Error('refused'));
   // A producer that settles twice must not free the memory twice.
   refused.producer.sent[0]?.done(new Error('refused'));
-  expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
+  expect([await refused.dropped('fault'), await refused.waitingBytes()]).toEqual([2, 0]);
 
   const throwing = openPublisher({
     producer: {
@@ -133,11 +133,11 @@ it('the rejection publisher counts records that the brokers or the producer refu
     },
   });
   throwing.publish(batchOf(3));
-  expect([await throwing.dropped('fault'), await throwing.heldBytes()]).toEqual([3, 0]);
+  expect([await throwing.dropped('fault'), await throwing.waitingBytes()]).toEqual([3, 0]);
 
   const broken = openPublisher();
   broken.publish({ records: [{ ...rejection, field: undefined as unknown as string }], omitted: 0 });
-  expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
+  expect([await broken.dropped('fault'), await broken.waitingBytes()]).toEqual([1, 0]);
 });
 
 it('the rejection publisher drops and counts all errors until the registry has returned the schema id', async () => {

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const args = ['--environment', 'production', '--kind', 'publishable', '--json'];
 const changeKey = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
-const guess = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+const createWrongKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
 const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 
 /** Posts with keys from `nextKey` until `isOver`. @returns the number of responses per status */
@@ -40,13 +40,13 @@ async function postAll(nextKey: () => string, isOver: () => boolean) {
   return counts;
 }
 
-it('the new key is always accepted while 1,000 clients at the same address post with the old key or guess keys', async () => {
-  const old = await changeKey('create', '--replace');
-  await until('the key is accepted', async () => (await statusOf(old)) === 200);
+it('the new key is always accepted while 1,000 clients at the same address post with the old key or createWrongKey keys', async () => {
+  const oldKey = await changeKey('create', '--replace');
+  await until('the key is accepted', async () => (await statusOf(oldKey)) === 200);
   let posted = 0;
   let isOver = false;
   const clients = postAll(
-    () => (++posted % 2 === 0 ? old : guess()),
+    () => (++posted % 2 === 0 ? oldKey : createWrongKey()),
     () => isOver && posted >= CLIENTS,
   );
   const successor = await changeKey('refresh');
@@ -62,7 +62,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
 
 it('a key is accepted as soon as its command has printed it, even if clients try many wrong keys', async () => {
   let isOver = false;
-  const flood = postAll(guess, () => isOver);
+  const flood = postAll(createWrongKey, () => isOver);
   const statuses: number[] = [];
   for (let attempt = 0; attempt < 3; attempt++) statuses.push(await statusOf(await changeKey('create', '--replace')));
   isOver = true;

@@ -36,26 +36,26 @@ it('gateways share the message count of a key through Redis, and count separatel
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);
-  const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  await until('the other gateway has the balance', async () => {
-    const response = await other.post(stores.key, batch(1));
+  const [first, second] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  await until('the second gateway has the balance', async () => {
+    const response = await second.post(stores.key, batch(1));
     return response.status === 200 && leftOf(response) < 105;
   });
 
   wire.mode = 'cut';
   await until('the limit is local', async () => {
-    await other.post(stores.key, batch(1));
-    return (await readSharedMetric(other)) === '0';
+    await second.post(stores.key, batch(1));
+    return (await readSharedMetric(second)) === '0';
   });
-  const alone = await other.post(stores.key, batch(1));
+  const alone = await second.post(stores.key, batch(1));
   expect(alone.status).toBe(200);
   expect(alone.headers.get('ratelimit-policy')).toBe('"messages";q=300;w=300');
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  expect((await one.post(stores.key, batch(100))).status).toBe(429);
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  expect((await first.post(stores.key, batch(100))).status).toBe(429);
 
   wire.mode = 'open';
-  await until('the limit is shared again', async () => (await other.post(stores.key, batch(1))).status === 429, 1000);
-  expect(await readSharedMetric(other)).toBe('1');
+  await until('the limit is shared again', async () => (await second.post(stores.key, batch(1))).status === 429, 1000);
+  expect(await readSharedMetric(second)).toBe('1');
 });

@@ -369,9 +369,9 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   const { body, starts, ends } = batch;
   const start = starts[slot]!;
   const length = ends[slot]! - start;
-  const other = starts[otherSlot]!;
-  if (ends[otherSlot]! - other !== length) return false;
-  for (let i = 0; i < length; i++) if (body[start + i] !== body[other + i]) return false;
+  const otherStart = starts[otherSlot]!;
+  if (ends[otherSlot]! - otherStart !== length) return false;
+  for (let i = 0; i < length; i++) if (body[start + i] !== body[otherStart + i]) return false;
   return true;
 }
 

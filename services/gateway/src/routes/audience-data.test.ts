@@ -103,8 +103,8 @@ it('an erasure request contains each linked identity once', async () => {
 
 it('an erasure sets the hold before it reads the linked identities, and reads them before it publishes the request', async () => {
   const steps: string[] = [];
-  const inner = await openGateway();
-  const { people } = inner.audience;
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
   const gateway = await openGateway({
     audience: {
       people: {
@@ -144,13 +144,13 @@ it('an erasure returns 202 only after the brokers have acknowledged the request,
   expect((await response).status).toBe(202);
   const [request] = sentErasures(gateway.producer);
   expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
-  const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
-  expect(held).toBe(request!.cutoffAt);
+  const hold = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+  expect(hold).toBe(request!.cutoffAt);
 });
 
 it('an erasure returns 202 even if the hold cannot be confirmed, because the request is on the log', async () => {
-  const inner = await openGateway();
-  const { people } = inner.audience;
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
   const confirmHold = () => Promise.reject(new Error('ECONNRESET'));
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ audience: { people: { ...people, guards } } });
@@ -228,8 +228,8 @@ it('an erasure that the brokers refuse returns 500 without internal details, and
 });
 
 it('an erasure returns 500 at the deadline, but a request that is logged later confirms its hold', async () => {
-  const inner = await openGateway();
-  const { people } = inner.audience;
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
   let isConfirmed = false;
   const confirmHold: typeof people.guards.confirmHold = async (name) => {
     isConfirmed = await people.guards.confirmHold(name);
@@ -246,26 +246,26 @@ it('an erasure returns 500 at the deadline, but a request that is logged later c
 });
 
 it('an erasure returns 500 and publishes nothing if the hold cannot be set', async () => {
-  const inner = await openGateway();
+  const defaults = await openGateway();
   const putHold = () => Promise.reject(new Error('ECONNREFUSED'));
-  const { people } = inner.audience;
+  const { people } = defaults.audience;
   const gateway = await openGateway({ audience: { people: { ...people, guards: { ...people.guards, putHold } } } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
 });
 
 it('an erasure returns 500, publishes nothing and releases its hold if the linked identities cannot be read', async () => {
-  const inner = await openGateway();
+  const defaults = await openGateway();
   const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
-  const gateway = await openGateway({ audience: { people: { ...inner.audience.people, graph: { membersOf } } } });
+  const gateway = await openGateway({ audience: { people: { ...defaults.audience.people, graph: { membersOf } } } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
   expect(cutoffOf(gateway)).toBeNull();
 });
 
 it('an erasure returns 500, sets no hold and publishes nothing while the identity graph is missing', async () => {
-  const inner = await openGateway();
-  const people = { ...inner.audience.people, readEpoch: async () => null };
+  const defaults = await openGateway();
+  const people = { ...defaults.audience.people, readEpoch: async () => null };
   const gateway = await openGateway({ audience: { people } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);

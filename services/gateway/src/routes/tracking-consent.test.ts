@@ -257,14 +257,14 @@ it('a consent change returns 500 while the store is unavailable, and succeeds wh
   let isUnavailable = true;
   const apply: typeof consents.apply = (change) =>
     isUnavailable ? Promise.reject(new Error('ECONNREFUSED')) : consents.apply(change);
-  const other = await openGateway({ audience: { consents: { apply, read: consents.read } } });
-  const first = await putConsent(other, consentChange());
+  const failing = await openGateway({ audience: { consents: { apply, read: consents.read } } });
+  const first = await putConsent(failing, consentChange());
   expect(first.status).toBe(500);
   await expectEnvelope(first, 'INTERNAL_SERVER_ERROR');
-  expect(other.producer.sent).toHaveLength(1);
+  expect(failing.producer.sent).toHaveLength(1);
   isUnavailable = false;
-  expect((await putConsent(other, consentChange())).status).toBe(204);
-  expect(await (await getConsent(other)).json()).toEqual({ status: 'full' });
+  expect((await putConsent(failing, consentChange())).status).toBe(204);
+  expect(await (await getConsent(failing)).json()).toEqual({ status: 'full' });
 });
 
 it('consent operations return 500 instead of not_set after the store has lost its data', async () => {

@@ -98,7 +98,7 @@ function sampleOf(kind: number, name: FieldName): unknown {
     [KIND.blankAndLong]: ' '.repeat(max + 1),
     [KIND.string]: 'x',
   };
-  const others: Record<number, unknown> = {
+  const otherValues: Record<number, unknown> = {
     [KIND.boolean]: true,
     [KIND.number]: 1,
     [KIND.infinite]: Number.POSITIVE_INFINITY,
@@ -106,7 +106,7 @@ function sampleOf(kind: number, name: FieldName): unknown {
     [KIND.array]: [],
     [KIND.object]: {},
   };
-  return strings[kind] ?? others[kind];
+  return strings[kind] ?? otherValues[kind];
 }
 
 const cache: (readonly MessageError[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);

@@ -84,7 +84,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
     fc.oneof(number, escapes, fc.constantFrom('true', 'null', '{}', '[ ]')),
     fc
       .array(fc.tuple(space, tie('value'), space), { maxLength: 3 })
-      .map((each) => `[${each.map((parts) => parts.join('')).join()}]`),
+      .map((elements) => `[${elements.map((parts) => parts.join('')).join()}]`),
     fc.array(fc.tuple(space, name, space, tie('value'), space), { maxLength: 6 }).map(toObject),
   ),
 }));
@@ -98,17 +98,17 @@ it('of duplicate keys, only the last is stored', () => {
     fc.property(members, (text) => {
       const stored = storeProperties(text);
       expect(stored).toBe(toReadableJson(text));
-      const twice = storeProperties(stored);
-      expect(twice).toBe(stored);
+      const storedAgain = storeProperties(stored);
+      expect(storedAgain).toBe(stored);
     }),
     { numRuns: 1_000 },
   );
 });
 
 it.each([1, 9, 300, 1_000])('a duplicate key is found after %i other keys', (count) => {
-  const others = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
-  expect(storeProperties(`{"key 0":"first",${others}}`)).toBe(`{${others}}`);
-  expect(storeProperties(`{"a":{"x":1,${others},"x":2}}`)).toBe(`{"a":{${others},"x":2}}`);
+  const otherMembers = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
+  expect(storeProperties(`{"key 0":"first",${otherMembers}}`)).toBe(`{${otherMembers}}`);
+  expect(storeProperties(`{"a":{"x":1,${otherMembers},"x":2}}`)).toBe(`{"a":{${otherMembers},"x":2}}`);
 });
 
 it('keys of an earlier, longer body are not mistaken for keys of the current body', () => {
@@ -127,17 +127,17 @@ const [FNV_PRIME, FNV_BASIS] = [0x01000193, 0x811c9dc5];
 function collidingKeys(): string[] {
   let inverse = 1;
   for (let step = 0; step < 5; step++) inverse = Math.imul(inverse, 2 - Math.imul(FNV_PRIME, inverse));
-  const halfOf = (word: number) => [0, 4, 8, 12, 16].map((shift) => 97 + ((word >> shift) & 15));
+  const toHalf = (word: number) => [0, 4, 8, 12, 16].map((shift) => 97 + ((word >> shift) & 15));
   const firsts = new Map<number, number>();
   for (let word = 0; word < 2 ** 19; word++)
     firsts.set(
-      halfOf(word).reduce((hash, byte) => Math.imul(hash ^ byte, FNV_PRIME), FNV_BASIS),
+      toHalf(word).reduce((hash, byte) => Math.imul(hash ^ byte, FNV_PRIME), FNV_BASIS),
       word,
     );
   const parts: string[] = [];
   for (let word = 0; word < 2 ** 19; word++) {
-    const first = firsts.get(halfOf(word).reduceRight((hash, byte) => Math.imul(hash, inverse) ^ byte, FNV_BASIS | 0));
-    if (first !== undefined) parts.push(String.fromCharCode(...halfOf(first), ...halfOf(word)));
+    const first = firsts.get(toHalf(word).reduceRight((hash, byte) => Math.imul(hash, inverse) ^ byte, FNV_BASIS | 0));
+    if (first !== undefined) parts.push(String.fromCharCode(...toHalf(first), ...toHalf(word)));
   }
   return parts.flatMap((first) => parts.map((second) => first + second)).slice(0, 1_000);
 }

@@ -138,11 +138,11 @@ it.each(['gzip', 'deflate', 'br', 'zstd'])(
 
 it('the rate limit counts a message of 940 bytes as one unit, and admits a batch of the maximum size', async () => {
   const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
-  const sized = (bytes: number) => {
+  const createSized = (bytes: number) => {
     const small = message({ properties: { text: '' } });
     return { ...small, properties: { text: 'x'.repeat(bytes - JSON.stringify(small).length) } };
   };
-  const full = (count: number, bytes: number) => ({ messages: Array.from({ length: count }, () => sized(bytes)) });
+  const full = (count: number, bytes: number) => ({ messages: Array.from({ length: count }, () => createSized(bytes)) });
   const startAt = performance.now();
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -203,11 +203,11 @@ it('responses to a missing or invalid key have the RateLimit headers of the fail
   const { url, post } = await openGateway();
   const headers = { 'content-type': 'application/json' };
   const missing = await fetch(url + MESSAGES, { method: 'POST', headers, body: '{}' });
-  const wrong = await post(batch(1), { [KEY_HEADER]: 'nonsense' });
-  expect([missing.status, wrong.status]).toEqual([400, 401]);
+  const invalid = await post(batch(1), { [KEY_HEADER]: 'nonsense' });
+  expect([missing.status, invalid.status]).toEqual([400, 401]);
   expect(missing.headers.get('ratelimit')).toBe('"failed-keys";r=60;t=0');
-  expect(wrong.headers.get('ratelimit')).toBe('"failed-keys";r=59;t=1');
-  expect(wrong.headers.get('ratelimit-policy')).toBe('"failed-keys";q=60;w=60');
+  expect(invalid.headers.get('ratelimit')).toBe('"failed-keys";r=59;t=1');
+  expect(invalid.headers.get('ratelimit-policy')).toBe('"failed-keys";q=60;w=60');
 });
 
 const RATE_LIMIT_FAILED_KEYS_PER_MINUTE = 3;

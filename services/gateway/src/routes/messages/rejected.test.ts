@@ -68,9 +68,9 @@ it('rejections that are never acknowledged do not change responses and use littl
     expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
   }
   const text = await metrics();
-  const held = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
-  expect(held).toBeGreaterThan(0);
-  expect(held).toBeLessThanOrEqual(1024 * 1024);
+  const waitingBytes = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
+  expect(waitingBytes).toBeGreaterThan(0);
+  expect(waitingBytes).toBeLessThanOrEqual(1024 * 1024);
   expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
   expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
 });
