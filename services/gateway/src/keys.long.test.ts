@@ -98,7 +98,7 @@ function createRequests(secret: string, key: string): { path: string; init: Requ
   return [
     post({ ...json, [KEY_HEADER]: secret }, batch({})),
     post({ ...json, [KEY_HEADER]: `${secret}x` }, batch({})),
-    ...[...headers, ...headersOfBody].map((name) => post({ ...good, [name]: secret }, batch({}))),
+    ...[...headers, ...headersOfBody].map((name) => post({ ...validHeaders, [name]: secret }, batch({}))),
     ...fields.map((name) => post(validHeaders, batch({ [name]: secret }))),
     ...fields.map((name) => post(validHeaders, batch({ [name]: { [secret]: secret.repeat(20) } }))),
     post(validHeaders, batch({ context, properties: { [secret]: secret }, traits: { secret } })),

@@ -300,7 +300,7 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'consent-unknown-key',
-      title: 'An unknown key, which returns 400 here',
+      title: 'An unknown key, which returns 400 for this operation',
       request: { ...get(`?anonymousId=${ANONYMOUS_ID}`), headers: { [header]: 'pk_unknown' } },
       answer: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
     },

@@ -61,13 +61,13 @@ const ERASURE_ID: HeaderSpec = {
 const ERASURE_IDENTITY: HeaderSpec = {
   name: 'x-erasure-identity',
   description:
-    'The identity as the service parsed it, percent-encoded, such as `userId=bob%2Bx%40example.org`. Check that it is the one you meant to erase: an unencoded `+` in a query string is read as a space, so send it as `%2B`.',
+    'The identity as the service parsed it, percent-encoded, such as `userId=bob%2Bx%40example.org`. Check that this is the identity you meant to erase: an unencoded `+` in a query string is read as a space, so send it as `%2B`.',
   schema: { type: 'string', pattern: '^(anonymousId|userId)=.+$' },
 };
 
 const RATE_LIMIT = createRateLimitHeaders(
   'units',
-  'A batch costs one unit per message or one per KiB, as sent or after decompression, whichever is most.',
+  'A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest.',
 );
 
 const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
@@ -164,7 +164,7 @@ function createIngest(context: ExampleContext): Operation {
       fresh: {
         ids: ['messageId'],
         times: ['eventTimestamp'],
-        hint: 'Send creates a new `messageId` and `eventTimestamp` for each request. After a 429 or a 500 it reuses the previous values, as every client must. It never changes values that you enter.',
+        hint: 'The Send button creates a new `messageId` and `eventTimestamp` for each request. After a 429 or a 500, it resends the previous values, as every client must. Values that you enter are never changed.',
       },
     },
     paging: null,
