@@ -90,7 +90,7 @@ function createFirstPage([ingest]: readonly Operation[]): DocsSource['firstPage'
 FROM events_exact
 WHERE anonymous_id = '${readAnonymousId(ingest?.examples[0]?.request.body ?? '')}'
 ORDER BY received_at DESC LIMIT 5</pre></div>`,
-    command: 'The same event as a command',
+    command: 'Send the same event from the command line',
   };
 }
 

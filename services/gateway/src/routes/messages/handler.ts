@@ -332,16 +332,16 @@ function toBatchRejections(
     const recorded = errors.slice(0, recordsMax - records.length);
     omitted += errors.length - recorded.length;
     if (recorded.length === 0) continue;
-    const origin = originOf(batch, message, libraries);
+    const client = readClientInfo(batch, message, libraries);
     for (const { error } of recorded)
-      records.push({ environmentId, code: error.code, field: error.field, ...origin, receivedAt, traceId });
+      records.push({ environmentId, code: error.code, field: error.field, ...client, receivedAt, traceId });
   }
   return { records, omitted };
 }
 
-type Origin = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
+type ClientInfo = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
 
-function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): Origin {
+function readClientInfo(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): ClientInfo {
   const [surface, library, version] = [FIELD.surface, FIELD.library, FIELD.libraryVersion].map((field) =>
     stringOf(batch, message, field),
   ) as [string, string, string];
