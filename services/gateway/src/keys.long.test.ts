@@ -92,13 +92,13 @@ function createRequests(secret: string, key: string): { path: string; init: Requ
   });
   const batch = (fields: Record<string, unknown>) => JSON.stringify({ messages: [message(fields)] });
   const headers = ['x-service-api-key', 'x-api-key', 'authorization', 'cookie', 'traceparent', 'tracestate'];
-  const headersOfBody = ['content-encoding', 'content-type', 'accept', 'user-agent', 'origin', 'referer', secret];
+  const contentHeaders = ['content-encoding', 'content-type', 'accept', 'user-agent', 'origin', 'referer', secret];
   const fields = ['type', 'eventTimestamp', 'eventName', 'userId', 'anonymousId', 'surface', 'consentLevel', 'context'];
   const context = { library: secret, libraryVersion: secret.repeat(9), userAgent: secret.repeat(99), [secret]: 1 };
   return [
     post({ ...json, [KEY_HEADER]: secret }, batch({})),
     post({ ...json, [KEY_HEADER]: `${secret}x` }, batch({})),
-    ...[...headers, ...headersOfBody].map((name) => post({ ...validHeaders, [name]: secret }, batch({}))),
+    ...[...headers, ...contentHeaders].map((name) => post({ ...validHeaders, [name]: secret }, batch({}))),
     ...fields.map((name) => post(validHeaders, batch({ [name]: secret }))),
     ...fields.map((name) => post(validHeaders, batch({ [name]: { [secret]: secret.repeat(20) } }))),
     post(validHeaders, batch({ context, properties: { [secret]: secret }, traits: { secret } })),

@@ -2,7 +2,7 @@ import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
 import { type CatchUp, openCatchUp } from './synced-views.ts';
 
-class Lagging extends Error {}
+class LaggingError extends Error {}
 
 let catchUp: CatchUp | undefined;
 afterEach(() => catchUp?.close());
@@ -17,7 +17,7 @@ interface View {
 function open(run: (view: View) => Promise<void> = async () => {}) {
   const view: View = { isUpToDate: true, runs: 0 };
   const read = vi.fn(async () => {
-    if (!view.isUpToDate) throw new Lagging();
+    if (!view.isUpToDate) throw new LaggingError();
     return 'result';
   });
   const opened = openCatchUp({
@@ -27,7 +27,7 @@ function open(run: (view: View) => Promise<void> = async () => {}) {
       await run(view);
       return null;
     },
-    isLagging: (fault) => fault instanceof Lagging,
+    isLagging: (fault) => fault instanceof LaggingError,
     logger: { info: () => {}, warn: () => {} } as never,
   });
   catchUp = opened;
@@ -47,15 +47,15 @@ it('after an update that did not help, queries fail without waiting for another 
   const { view, read, query } = open();
   await until('the first update has finished', () => view.runs > 0);
   view.isUpToDate = false;
-  await expect(query()).rejects.toThrow(Lagging);
+  await expect(query()).rejects.toThrow(LaggingError);
   read.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
+  await expect(query()).rejects.toThrow(LaggingError);
   expect(read).toHaveBeenCalledTimes(1);
   view.isUpToDate = true;
   expect(await query()).toBe('result');
   view.isUpToDate = false;
   read.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
+  await expect(query()).rejects.toThrow(LaggingError);
   expect(read).toHaveBeenCalledTimes(2);
 });
 
@@ -87,7 +87,7 @@ it('while the log is unavailable, queries fail without waiting for an update', a
   [view.isUpToDate, isUnavailable] = [false, true];
   await expect(query()).rejects.toThrow('no log');
   read.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
+  await expect(query()).rejects.toThrow(LaggingError);
   expect(read).toHaveBeenCalledTimes(1);
   isUnavailable = false;
   await until('the copy is up to date', () => view.isUpToDate);

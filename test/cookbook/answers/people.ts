@@ -36,8 +36,8 @@ export function stickiness(world: World, params: RecipeParams): Row[] {
     const days = daysBetween(since > month ? since : month, until < next ? until : next);
     const daily = groupSorted(facts, ({ message }) => [toDay(message.eventTime)] as const);
     const people = countPeople(facts);
-    const peopleOfADay = daily.reduce((sum, [, dayFacts]) => sum + countPeople(dayFacts), 0) / days;
-    return { month, people, days, people_of_a_day: peopleOfADay, stickiness: peopleOfADay / people };
+    const averagePeople = daily.reduce((sum, [, dayFacts]) => sum + countPeople(dayFacts), 0) / days;
+    return { month, people, days, people_of_a_day: averagePeople, stickiness: averagePeople / people };
   });
 }
 

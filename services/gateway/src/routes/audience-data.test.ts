@@ -134,12 +134,12 @@ it('an erasure sets the hold before it reads the linked identities, and reads th
 it('an erasure returns 202 only after the brokers have acknowledged the request, and its hold no longer lapses', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'hold';
-  let isAnswered = false;
+  let isSettled = false;
   const response = erase(gateway).finally(() => {
-    isAnswered = true;
+    isSettled = true;
   });
   await until('the request is sent', () => gateway.producer.sent.length === 1);
-  expect(isAnswered).toBe(false);
+  expect(isSettled).toBe(false);
   gateway.producer.sent[0]!.done(null);
   expect((await response).status).toBe(202);
   const [request] = sentErasures(gateway.producer);

@@ -82,14 +82,14 @@ it('a consent change returns 204 without a body, and is logged with source, time
 it('a consent change returns 204 and reaches the store only after the brokers have acknowledged it', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'hold';
-  let isAnswered = false;
+  let isSettled = false;
   const response = putConsent(gateway, consentChange()).finally(() => {
-    isAnswered = true;
+    isSettled = true;
   });
   await until('the change is sent', () => gateway.producer.sent.length === 1);
   gateway.producer.mode = 'acknowledge';
   expect(await (await getConsent(gateway)).json()).toEqual({ status: 'not_set' });
-  expect(isAnswered).toBe(false);
+  expect(isSettled).toBe(false);
   gateway.producer.sent[0]!.done(null);
   expect((await response).status).toBe(204);
   expect(await (await getConsent(gateway)).json()).toEqual({ status: 'full' });

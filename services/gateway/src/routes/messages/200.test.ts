@@ -7,14 +7,14 @@ import { expectEnvelope, message, openGateway, sentMessages } from '../../test/o
 it('a batch returns 200 only after the brokers have acknowledged all of its records', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'hold';
-  let isAnswered = false;
+  let isSettled = false;
   const response = gateway.post({ messages: [message(), message()] }).finally(() => {
-    isAnswered = true;
+    isSettled = true;
   });
   const send = await until('the batch is sent', () => gateway.producer.sent[0]);
   // Another request completes while the batch waits.
   expect((await fetch(gateway.url)).status).toBe(404);
-  expect(isAnswered).toBe(false);
+  expect(isSettled).toBe(false);
   send.done(null);
   expect(await (await response).json()).toEqual({ success: true, accepted: 2, rejected: 0, rejections: [] });
 });
