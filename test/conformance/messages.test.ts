@@ -219,14 +219,11 @@ it('an optional field that is null is stored as absent, including context fields
   expect({ ...withNulls?.record, ...ignored }).toEqual({ ...absent?.record, ...ignored });
 });
 
-it.each(['', ' ', '\t\n', '\u3000'])(
-  'the blank optional id %j counts as absent and owns no message',
-  async (blank) => {
-    const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
-    expect(stored?.key).toBeNull();
-    expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
-  },
-);
+it.each(['', ' ', '\t\n', '\u3000'])('the blank optional id %j counts as absent and owns no message', async (blank) => {
+  const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
+  expect(stored?.key).toBeNull();
+  expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
+});
 
 it.each([undefined, null, '', '  '])(
   'the anonymousId %j in an identify message counts as absent and creates no link',

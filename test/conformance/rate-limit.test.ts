@@ -27,8 +27,7 @@ const exceedLimit = (extra = {}) =>
     const response = await client.send(...createTracks(100, extra));
     return response.status === 429 ? response : null;
   });
-const waitForRefill = () =>
-  until('the bucket has refilled', async () => (await client.send(track())).status === 200);
+const waitForRefill = () => until('the bucket has refilled', async () => (await client.send(track())).status === 200);
 
 function expectLimited(response: ClientResponse): void {
   expectEnvelope(response, 429, 'TOO_MANY_REQUESTS_ERROR');

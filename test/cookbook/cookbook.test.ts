@@ -91,28 +91,25 @@ describe('the cookbook with traffic of a simulated game', () => {
     expect(await readAll()).toEqual(before);
   });
 
-  it.each(exports)(
-    '$file exports every event of the time range to a file that ClickHouse can read',
-    async (recipe) => {
-      const [params = {}] = paramsOf(recipe);
-      const exported = await (await database.query(recipe.text, toSearch(params))).blob();
-      const form = new FormData();
-      form.append('exported', exported);
-      const structure =
-        "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
-      const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
-      const response = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
-      const expected = occurredIn(world, params).map(({ id, person, message }) => ({
-        message_id: id,
-        event_name: message.eventName ?? '',
-        event_time: toTime(message.eventTime),
-        person_id: person,
-        property_price: message.properties?.price ?? null,
-      }));
-      const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-      expect(sorted(toRows(await response.text()))).toEqual(sorted(expected));
-    },
-  );
+  it.each(exports)('$file exports every event of the time range to a file that ClickHouse can read', async (recipe) => {
+    const [params = {}] = paramsOf(recipe);
+    const exported = await (await database.query(recipe.text, toSearch(params))).blob();
+    const form = new FormData();
+    form.append('exported', exported);
+    const structure =
+      "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
+    const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
+    const response = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
+    const expected = occurredIn(world, params).map(({ id, person, message }) => ({
+      message_id: id,
+      event_name: message.eventName ?? '',
+      event_time: toTime(message.eventTime),
+      person_id: person,
+      property_price: message.properties?.price ?? null,
+    }));
+    const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+    expect(sorted(toRows(await response.text()))).toEqual(sorted(expected));
+  });
 
   it.each(exports)('$file exports no raw ids, and no properties without a column', async (recipe) => {
     const [params = {}] = paramsOf(recipe);

@@ -17,11 +17,7 @@ function isJson(body: Buffer): boolean {
 }
 
 it.each([
-  [
-    'an unknown literal',
-    batchOf('{"x":NaN}'),
-    { offset: 29, line: 2, column: 8, messageIndex: 1, found: 'NaN' },
-  ],
+  ['an unknown literal', batchOf('{"x":NaN}'), { offset: 29, line: 2, column: 8, messageIndex: 1, found: 'NaN' }],
   ['a raw tab', batchOf('{"x":"\t"}'), { offset: 30, line: 2, column: 9, messageIndex: 1, found: 'U+0009' }],
   [
     'a Latin-1 byte',

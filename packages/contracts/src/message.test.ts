@@ -144,7 +144,10 @@ const rows: Row[] = [
   ['length in code points: 256 emoji', { ...TRACK, eventName: EMOJI.repeat(256) }],
   ['length in code points: 257 emoji', { ...TRACK, eventName: EMOJI.repeat(257) }, 'eventName INVALID_VALUE'],
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
-  ['lone surrogate in another string', { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } }],
+  [
+    'lone surrogate in another string',
+    { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } },
+  ],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
   ['lone surrogate in properties is not checked', { ...PAGE, properties: { a: '\ud800' } }],
   [
@@ -177,17 +180,14 @@ it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
   },
 );
 
-describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
-  'the optional id %s',
-  (name) => {
-    it.each(['', '  ', null])('counts as absent if it is %j', (blank) => {
-      expect(parseValid({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
-    });
-    it('is stored as sent, including spaces', () => {
-      expect(parseValid({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
-    });
-  },
-);
+describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])('the optional id %s', (name) => {
+  it.each(['', '  ', null])('counts as absent if it is %j', (blank) => {
+    expect(parseValid({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
+  });
+  it('is stored as sent, including spaces', () => {
+    expect(parseValid({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
+  });
+});
 
 it.each([
   ...['anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId', 'fromId', 'toId'].map(
@@ -199,13 +199,16 @@ it.each([
   expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
-it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))('a message accepts context.%s with up to %i characters', (name, max) => {
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
-    `context.${name} INVALID_VALUE`,
-  ]);
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
-});
+it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))(
+  'a message accepts context.%s with up to %i characters',
+  (name, max) => {
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
+      `context.${name} INVALID_VALUE`,
+    ]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
+  },
+);
 
 it.each([
   ['surface', SURFACES],
@@ -241,10 +244,13 @@ it('a message contains its free-form objects with every key and without copying 
   expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
 });
 
-it.each(Object.keys(messageSchema.shape))('parseMessage rejects a very deeply nested %s without overflowing the stack', (name) => {
-  const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
-  expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
-});
+it.each(Object.keys(messageSchema.shape))(
+  'parseMessage rejects a very deeply nested %s without overflowing the stack',
+  (name) => {
+    const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+    expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
+  },
+);
 
 it('parseMessage accepts every valid message and returns its values', () => {
   fc.assert(

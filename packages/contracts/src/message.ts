@@ -16,7 +16,9 @@ export const rejectionErrorSchema = z
   .object({
     field: z
       .string()
-      .meta({ description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message' }),
+      .meta({
+        description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message',
+      }),
     code: z.string().meta({ description: `More codes may be added. Current codes: ${REJECTION_CODES.join(', ')}` }),
     message: z.string().meta({ description: 'Human-readable; the wording may change' }),
   })

@@ -6,13 +6,13 @@ import {
   type ConsentRecord,
   type ConsentStatus,
   consentCodec,
+  findTextError,
   frameRecord,
   ID_CODE_POINTS_MAX,
   type IdentityKind,
   parseJsonObject,
   TOPICS,
   toOptionError,
-  findTextError,
 } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
 import {
@@ -85,7 +85,9 @@ export function createAudienceRoutes(parts: AudienceRoutesParts): Route[] {
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): number {
   const ids = schemaIds();
   if (ids !== null) return ids[name];
-  throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the registry has not returned the schema ids yet') });
+  throw new PublicError('INTERNAL_SERVER_ERROR', {
+    cause: new Error('the registry has not returned the schema ids yet'),
+  });
 }
 
 /** DELETE /v1/audience/data: contract, "Erasure". Sends no CORS headers, because browsers must not have secret keys. */

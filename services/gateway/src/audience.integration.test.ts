@@ -7,7 +7,7 @@ import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { erase, getConsent, putConsent, consentChange } from './test/audience-calls.ts';
+import { consentChange, erase, getConsent, putConsent } from './test/audience-calls.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
 const pepper = randomBytes(32);

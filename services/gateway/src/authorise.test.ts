@@ -18,7 +18,9 @@ function begin({ url, key }: TestGateway, method: string, path: string, body: un
   const clientRequest = request(url + path, { method, headers });
   const response = new Promise<{ status: number; body: string }>((resolve, reject) => {
     clientRequest.on('error', reject);
-    clientRequest.on('response', async (response) => resolve({ status: response.statusCode!, body: await text(response) }));
+    clientRequest.on('response', async (response) =>
+      resolve({ status: response.statusCode!, body: await text(response) }),
+    );
   });
   clientRequest.write(bytes.subarray(0, -1));
   return { finish: () => clientRequest.end(bytes.subarray(-1)), response };

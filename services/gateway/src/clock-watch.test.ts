@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
-import { erase, putConsent, consentChange } from './test/audience-calls.ts';
+import { consentChange, erase, putConsent } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
 
 function openClocks() {

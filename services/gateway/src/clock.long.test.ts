@@ -61,7 +61,8 @@ describe.each([
   it('accepts and stores messages', async () => {
     await clock.set(gateway.child, shiftMs);
     const before = (await stores.readLog()).length;
-    for (let sent = 0; sent < 20; sent++) expect((await gateway.post(stores.key, createBatch(shiftMs))).status).toBe(200);
+    for (let sent = 0; sent < 20; sent++)
+      expect((await gateway.post(stores.key, createBatch(shiftMs))).status).toBe(200);
     expect((await stores.readLog()).length - before).toBe(20);
   });
 });
@@ -74,7 +75,10 @@ it.each([
   async (_what, hours, texts) => {
     const shiftMs = hours * HOUR_MS;
     await clock.set(gateway.child, shiftMs);
-    await until('the clocks are compared', async () => (await gateway.post(stores.key, createBatch(shiftMs))).status === 500);
+    await until(
+      'the clocks are compared',
+      async () => (await gateway.post(stores.key, createBatch(shiftMs))).status === 500,
+    );
     const stored = (await stores.readLog()).length;
     expect((await gateway.post(stores.key, createBatch(shiftMs))).status).toBe(500);
     expect((await stores.readLog()).length).toBe(stored);

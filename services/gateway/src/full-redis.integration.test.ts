@@ -2,7 +2,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import { VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { putConsent, consentChange } from './test/audience-calls.ts';
+import { consentChange, putConsent } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';

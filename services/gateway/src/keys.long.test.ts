@@ -183,7 +183,8 @@ it('two running gateways apply each change of a project’s rate within a second
   for (const [args, policy] of changes) {
     await limit(...args);
     const changedAt = performance.now();
-    for (const gateway of gateways) await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === policy);
+    for (const gateway of gateways)
+      await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === policy);
     expect(performance.now() - changedAt).toBeLessThan(1000);
   }
 });

@@ -1,7 +1,7 @@
 import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { getConsent, putConsent, consentChange } from './test/audience-calls.ts';
+import { consentChange, getConsent, putConsent } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
@@ -30,7 +30,8 @@ beforeAll(async () => {
   };
   const open = () => openProcess(stores.topicPrefix, { REDIS_URL: redis.url, ...settings });
   gateways = await Promise.all([open(), open()]);
-  for (const { adminUrl } of gateways) await until('the gateway is ready', async () => (await fetch(`${adminUrl}/readyz`)).ok);
+  for (const { adminUrl } of gateways)
+    await until('the gateway is ready', async () => (await fetch(`${adminUrl}/readyz`)).ok);
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
@@ -111,7 +112,9 @@ it('after a crash in which Redis lost its last writes, no gateway returns an out
   await until('the second gateway returns consents', async () => (await statusAt(second!, ids[0]!)) === 'full');
   redis.remember();
   for (const [at, anonymousId] of ids.entries())
-    expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(204);
+    expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(
+      204,
+    );
   await crash();
   const statuses = new Set<string | number>();
   const endMs = performance.now() + WATCHED_MS;

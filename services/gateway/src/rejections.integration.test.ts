@@ -48,7 +48,9 @@ it('the gateway logs all rejections, including those from just before SIGTERM', 
     const response = await post(opened);
     expect(await opened.close()).toBe(0);
     const traceId = response.headers.get('x-trace-id');
-    const record = await until('the last rejection is on the log', () => reported.find((sent) => sent.traceId === traceId));
+    const record = await until('the last rejection is on the log', () =>
+      reported.find((sent) => sent.traceId === traceId),
+    );
     expect(record).toMatchObject({
       environmentId: stores.owner.environmentId,
       code: 'UNSUPPORTED_TYPE',

@@ -23,7 +23,8 @@ afterAll(async () => {
 });
 
 const args = ['--environment', 'production', '--kind', 'publishable', '--json'];
-const changeKey = async (...action: string[]) => (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
+const changeKey = async (...action: string[]) =>
+  (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
 const createWrongKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
 const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 

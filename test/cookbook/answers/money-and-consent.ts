@@ -1,5 +1,5 @@
 import type { World } from '../world.ts';
-import { groupSorted, occurredIn, countPeople, type RecipeParams, type Row, toDay, toMs, toTime } from './facts.ts';
+import { countPeople, groupSorted, occurredIn, type RecipeParams, type Row, toDay, toMs, toTime } from './facts.ts';
 
 export function revenue(world: World, params: RecipeParams): Row[] {
   const purchases = occurredIn(world, params).flatMap((fact) => {

@@ -1,11 +1,11 @@
 import type { World } from '../world.ts';
 import {
   compareLists,
+  countPeople,
   daysBetween,
   eventsOf,
   groupSorted,
   occurredIn,
-  countPeople,
   type RecipeParams,
   type Row,
   toDay,

@@ -1,9 +1,9 @@
 import type { Fact, World } from '../world.ts';
 import {
   compareLists,
+  countPeople,
   groupSorted,
   occurredIn,
-  countPeople,
   quantile,
   type RecipeParams,
   type Row,

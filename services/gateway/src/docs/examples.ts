@@ -197,7 +197,10 @@ function createAcceptedBatches(track: Record<string, unknown>, post: Post): Exam
   ];
 }
 
-function createServerErrors(context: ExampleContext, request: Example['request']): (Example & { situation: Situation })[] {
+function createServerErrors(
+  context: ExampleContext,
+  request: Example['request'],
+): (Example & { situation: Situation })[] {
   return [
     {
       name: 'too-many-requests',
@@ -217,7 +220,11 @@ function createServerErrors(context: ExampleContext, request: Example['request']
 }
 
 function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
-  const example = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({ name, title, ...rest });
+  const example = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({
+    name,
+    title,
+    ...rest,
+  });
   const validationError = (message: string, details: Record<string, unknown> | null = null) =>
     envelope(context, 'VALIDATION_ERROR', { message, details });
   const batch = post([]);
@@ -225,7 +232,11 @@ function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
   return [
     example('empty-batch', 'An empty batch', {
       request: batch,
-      answer: validationError('messages is empty', { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX }),
+      answer: validationError('messages is empty', {
+        field: 'messages',
+        messagesMin: 1,
+        messagesMax: BATCH_MESSAGES_MAX,
+      }),
     }),
     example('unreadable-json', 'Invalid JSON in the second message', {
       request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },

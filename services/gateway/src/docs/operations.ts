@@ -122,7 +122,9 @@ export function createOperations(context: ExampleContext): Operation[] {
       method: 'PUT',
       path: CONSENT_PATH,
       summary: 'Update tracking consent',
-      description: ['Sets the tracking consent of an anonymous identity. A GET after the 204 response returns the new status.'],
+      description: [
+        'Sets the tracking consent of an anonymous identity. A GET after the 204 response returns the new status.',
+      ],
       keys: requireKey('publishable'),
       confirmation: null,
       parameters: [],
@@ -203,13 +205,16 @@ function createErase(context: ExampleContext): Operation {
     keys: requireKey('secret'),
     confirmation: {
       prompt: 'Erase this person?',
-      consequence:
-        'This erases all data about this identity and every identity linked to it. It cannot be undone.',
+      consequence: 'This erases all data about this identity and every identity linked to it. It cannot be undone.',
       confirmLabel: 'Erase',
     },
     parameters: [
       createQueryParameter('anonymousId', false, 'The anonymous identity to erase. Cannot be combined with userId.'),
-      createQueryParameter('userId', false, 'The user to erase, in every identity type. Cannot be combined with anonymousId.'),
+      createQueryParameter(
+        'userId',
+        false,
+        'The user to erase, in every identity type. Cannot be combined with anonymousId.',
+      ),
     ],
     body: null,
     paging: null,

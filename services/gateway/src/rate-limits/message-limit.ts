@@ -47,7 +47,9 @@ export function createMessageLimit(parts: {
     const setting = policyOf(environmentId);
     const rate = ratesOf(environmentId, setting);
     const bucket =
-      rate === setting ? limiter.bucket(keyId, setting) : limiter.bucket(toBucketId(keyId, rate), { ...rate, name: NAME });
+      rate === setting
+        ? limiter.bucket(keyId, setting)
+        : limiter.bucket(toBucketId(keyId, rate), { ...rate, name: NAME });
     addLimitHeaders(exchange, () => bucket);
     const decide = (status: RateStatus): Allowance => {
       if (status.allowed) return bucket;

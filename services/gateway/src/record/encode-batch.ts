@@ -13,8 +13,8 @@ import {
   type Field,
   isEscaped,
   ROW_SHIFT,
-  type ScannedBatch,
   readText,
+  type ScannedBatch,
   UUID_BYTES,
 } from '../scan/ranges.ts';
 

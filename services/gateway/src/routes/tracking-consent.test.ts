@@ -4,7 +4,7 @@ import { until } from '@playline/testkit';
 import { codePoint } from '@playline/testkit/code-point';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { CONSENT, getConsent, putConsent, sentConsents, consentChange } from '../test/audience-calls.ts';
+import { CONSENT, consentChange, getConsent, putConsent, sentConsents } from '../test/audience-calls.ts';
 import { expectEnvelope, openGateway } from '../test/open-gateway.ts';
 
 it('a consent read returns not_set for an identity without a stored consent', async () => {
@@ -195,17 +195,19 @@ it.each([
   ['an unsupported encoding', '{}', { 'content-encoding': 'lzma' }, { header: 'content-encoding' }],
   ['invalid gzip data', 'x', { 'content-encoding': 'gzip' }, { header: 'content-encoding' }],
   ['too many bytes', ' '.repeat(16 * 1024 + 1), {}, { limitBytes: 16 * 1024 }],
-  ['a decompression bomb', gzipSync(Buffer.alloc(1024 * 1024)), { 'content-encoding': 'gzip' }, { limitBytes: 16 * 1024 }],
-])(
-  'a consent change with %s in the body returns 400 and frees its memory',
-  async (_name, body, headers, details) => {
-    const gateway = await openGateway();
-    const response = await putConsent(gateway, body, headers as Record<string, string>);
-    expect(response.status).toBe(400);
-    await expectEnvelope(response, 'VALIDATION_ERROR', details);
-    expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
-  },
-);
+  [
+    'a decompression bomb',
+    gzipSync(Buffer.alloc(1024 * 1024)),
+    { 'content-encoding': 'gzip' },
+    { limitBytes: 16 * 1024 },
+  ],
+])('a consent change with %s in the body returns 400 and frees its memory', async (_name, body, headers, details) => {
+  const gateway = await openGateway();
+  const response = await putConsent(gateway, body, headers as Record<string, string>);
+  expect(response.status).toBe(400);
+  await expectEnvelope(response, 'VALIDATION_ERROR', details);
+  expect(await gateway.metrics()).toContain('playline_gateway_in_flight_bytes{service="gateway"} 0');
+});
 
 it.each(['POST', 'DELETE', 'PATCH'])('%s at the consent path returns 404', async (method) => {
   const { url } = await openGateway();

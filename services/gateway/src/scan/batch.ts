@@ -29,8 +29,8 @@ import {
   FIELD,
   NOT_AN_OBJECT,
   ROW_SHIFT,
-  type ScanState,
   readText,
+  type ScanState,
   UNCERTAIN,
   UUID_BYTES,
   VALID,
@@ -133,9 +133,7 @@ function scanBody(state: ScanState, bodyLength: number): number {
     const keyEnd = endOfString(bytes, i);
     if (keyEnd === FAIL) return BODY_ERROR.notJson;
     const name =
-      keyEnd > FAIL
-        ? BODY_TABLE.find(bytes, i + 1, keyEnd - 1)
-        : BODY_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
+      keyEnd > FAIL ? BODY_TABLE.find(bytes, i + 1, keyEnd - 1) : BODY_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
     i = skipColon(bytes, Math.abs(keyEnd));
     if (i === FAIL) return BODY_ERROR.notJson;
     if (name !== UNKNOWN && isSeen) lastStart = i;

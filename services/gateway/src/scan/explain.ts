@@ -29,11 +29,11 @@ import {
   isEscaped,
   NOT_AN_OBJECT,
   ROW_SHIFT,
-  type ScanState,
   readText,
+  type ScanState,
 } from './ranges.ts';
 import { makeReadable } from './readable.ts';
-import { isVisibleAt, readMessageId, parseTimestampBytes } from './text.ts';
+import { isVisibleAt, parseTimestampBytes, readMessageId } from './text.ts';
 
 /** A validation error, shared by all messages that have it. */
 export interface MessageError {

@@ -17,6 +17,7 @@ import {
   DIGIT_0,
   DIGIT_9,
   deepReads,
+  duplicateKeyReads,
   endOfString,
   endOfValue,
   FAIL,
@@ -24,15 +25,14 @@ import {
   LOWER_CASE,
   MINUS,
   OPEN_BRACE,
-  unsafeReads,
   QUOTE,
-  duplicateKeyReads,
   SPACE,
   skipColon,
   skipSpace,
+  unsafeReads,
 } from './json.ts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
-import { endsVisible, isVisibleAt, NameTable, readMessageId, parseTimestampBytes, UNKNOWN } from './text.ts';
+import { endsVisible, isVisibleAt, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];

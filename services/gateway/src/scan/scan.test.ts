@@ -64,8 +64,14 @@ it.each([
 
 it.each([
   ['duplicate `messages` keys', bodyWith({}).replace('{"messages"', '{"messages":[],"messages"')],
-  ['duplicate `messages` keys, the first with escapes', bodyWith({}).replace('{"messages"', '{"\\u006dessages":[],"messages"')],
-  ['duplicate `messages` keys, the last with escapes', bodyWith({}).replace('{"messages"', '{"messages":[],"\\u006dessages"')],
+  [
+    'duplicate `messages` keys, the first with escapes',
+    bodyWith({}).replace('{"messages"', '{"\\u006dessages":[],"messages"'),
+  ],
+  [
+    'duplicate `messages` keys, the last with escapes',
+    bodyWith({}).replace('{"messages"', '{"messages":[],"\\u006dessages"'),
+  ],
 ])('the scan uses the last value of %s', (_, text) => {
   expect(countValid(text)).toBe(1);
 });

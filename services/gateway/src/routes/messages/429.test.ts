@@ -142,7 +142,9 @@ it('the rate limit counts a message of 940 bytes as one unit, and admits a batch
     const small = message({ properties: { text: '' } });
     return { ...small, properties: { text: 'x'.repeat(bytes - JSON.stringify(small).length) } };
   };
-  const full = (count: number, bytes: number) => ({ messages: Array.from({ length: count }, () => createSized(bytes)) });
+  const full = (count: number, bytes: number) => ({
+    messages: Array.from({ length: count }, () => createSized(bytes)),
+  });
   const startAt = performance.now();
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
@@ -181,7 +183,11 @@ it('a metric counts refused requests by limit', async () => {
 it('every response to a valid key has RateLimit and RateLimit-Policy: 200, 400, 429 and 500', async () => {
   const limits = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 60, BYTES_IN_FLIGHT_MAX: 25 * KIB };
   const { post, producer } = await openGateway(limits);
-  const responses = [await post(batch(1)), await post('not JSON'), await post(batch(1), { 'content-type': 'text/plain' })];
+  const responses = [
+    await post(batch(1)),
+    await post('not JSON'),
+    await post(batch(1), { 'content-type': 'text/plain' }),
+  ];
   producer.mode = 'fail';
   responses.push(await post(batch(1)));
   producer.mode = 'hold';

@@ -39,15 +39,12 @@ it('a batch with a malformed, unknown or secret key returns 401', async () => {
   expect(producer.sent).toEqual([]);
 });
 
-it.each(['GET', 'PUT', 'DELETE', 'PATCH'])(
-  '%s at the messages path returns 404',
-  async (method) => {
-    const { url } = await openGateway();
-    const response = await fetch(url + MESSAGES, { method });
-    expect(response.status).toBe(404);
-    await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
-  },
-);
+it.each(['GET', 'PUT', 'DELETE', 'PATCH'])('%s at the messages path returns 404', async (method) => {
+  const { url } = await openGateway();
+  const response = await fetch(url + MESSAGES, { method });
+  expect(response.status).toBe(404);
+  await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
+});
 
 it('a POST to an unknown path returns 404', async () => {
   const { url } = await openGateway();

@@ -36,7 +36,7 @@ import {
 } from '../../record/encode-batch.ts';
 import { type BatchRejections, type PublishRejections, rejectionLogBytesMax } from '../../rejections.ts';
 import { BODY_ERROR, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
-import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, readText, UUID_BYTES } from '../../scan/ranges.ts';
+import { FIELD, type Field, ROW_SHIFT, readText, type ScannedBatch, UUID_BYTES } from '../../scan/ranges.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 
 export interface MessagesRouteParts {
@@ -158,7 +158,9 @@ function createMessagesReader(parts: MessagesRouteParts) {
   return (exchange: Exchange, environmentId: string, body: Buffer) => {
     const ids = schemaIds();
     if (ids === null)
-      throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the registry has not returned the schema ids yet') });
+      throw new PublicError('INTERNAL_SERVER_ERROR', {
+        cause: new Error('the registry has not returned the schema ids yet'),
+      });
     const { traceId, traceparent } = exchange;
     const receivedAt = Date.now();
     const batch = readBatch(body, {

@@ -1,7 +1,7 @@
 import { setKeyOrigins } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { getConsent, putConsent, consentChange } from '../../test/audience-calls.ts';
+import { consentChange, getConsent, putConsent } from '../../test/audience-calls.ts';
 import { expectEnvelope, MESSAGES, message, openGateway } from '../../test/open-gateway.ts';
 
 const GAME = 'https://game.example';
@@ -32,18 +32,22 @@ it('a key with allowed origins works for those origins and without Origin, and C
   expect([server.status, server.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
 });
 
-it.each([OTHER_ORIGIN, 'http://game.example', 'https://GAME.example', 'null', `${GAME}:8443`, `${GAME}, ${OTHER_ORIGIN}`])(
-  'a key with allowed origins returns 401 to %s, without CORS headers, and stores nothing',
-  async (origin) => {
-    const { post, producer, usage } = await openWithOrigins();
-    const response = await post(origin);
-    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, null]);
-    expect(response.headers.get('vary')).toBe('Origin');
-    await expectEnvelope(response, 'UNAUTHORISED_REQUEST', { header: 'origin' });
-    expect(producer.sent).toEqual([]);
-    expect(usage.take().keys).toMatchObject([{ refusals: 1, lastRefusal: { reason: 'ORIGIN_NOT_ALLOWED' } }]);
-  },
-);
+it.each([
+  OTHER_ORIGIN,
+  'http://game.example',
+  'https://GAME.example',
+  'null',
+  `${GAME}:8443`,
+  `${GAME}, ${OTHER_ORIGIN}`,
+])('a key with allowed origins returns 401 to %s, without CORS headers, and stores nothing', async (origin) => {
+  const { post, producer, usage } = await openWithOrigins();
+  const response = await post(origin);
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, null]);
+  expect(response.headers.get('vary')).toBe('Origin');
+  await expectEnvelope(response, 'UNAUTHORISED_REQUEST', { header: 'origin' });
+  expect(producer.sent).toEqual([]);
+  expect(usage.take().keys).toMatchObject([{ refusals: 1, lastRefusal: { reason: 'ORIGIN_NOT_ALLOWED' } }]);
+});
 
 it('consent operations return 400 to origins that the key does not allow', async () => {
   const { gateway } = await openWithOrigins();

@@ -109,8 +109,10 @@ function validateByScan(body: Buffer, window: TimeWindow): Validated {
 function findSourceError(read: ReadDocument): string | null {
   if (!read.ok || typeof read.document !== 'object' || read.document === null) return null;
   const messages: unknown = 'messages' in read.document ? read.document.messages : undefined;
-  if (!Array.isArray(messages)) return read.sources.length === 0 ? null : 'sources found although there are no messages';
-  if (messages.length !== read.sources.length && messages.length <= 100) return 'the numbers of sources and messages differ';
+  if (!Array.isArray(messages))
+    return read.sources.length === 0 ? null : 'sources found although there are no messages';
+  if (messages.length !== read.sources.length && messages.length <= 100)
+    return 'the numbers of sources and messages differ';
   for (const [index, source] of read.sources.entries()) {
     const { properties, traits, messageId } = (messages[index] ?? {}) as Record<string, unknown>;
     const pairs = [
