@@ -77,7 +77,7 @@ it('the rate limit counts rejected messages, and counts a body without messages 
     await post({ messages: [] }),
   ];
   expect(responses.map(({ status }) => status)).toEqual([200, 400, 400, 400]);
-  expect(responses.map(leftOf)).toEqual([997, 995, 994, 993]);
+  expect(responses.map(remainingOf)).toEqual([997, 995, 994, 993]);
 });
 
 it('the rate limit charges a body for its decompressed KiB if they exceed its messages, even if the body is invalid', async () => {
