@@ -17,9 +17,9 @@ const keyOf = (id: string) => rules.keyOf('test', 'untyped', id);
 const toAlias = (fromId: string, toId: string) =>
   toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));
 
-/** Persons as the tables show them: per identity, the override with the greatest version. */
+/** Derives each identity's person from the override with the highest version, like the ClickHouse views. */
 function shownPersons(bench: Bench): string[] {
-  const rows = bench.decisions().flatMap((one) => toOverrides(one, toOverrideVersion(one)));
+  const rows = bench.decisions().flatMap((decision) => toOverrides(decision, toOverrideVersion(decision)));
   const latest = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
     const key = row.key.toString('hex');
@@ -31,16 +31,14 @@ function shownPersons(bench: Bench): string[] {
 const graphPersons = (bench: Bench) =>
   Promise.all(IDS.map(async (id) => ((await bench.graph.rootOf('test', keyOf(id))) ?? keyOf(id)).toString('hex')));
 
-/** Asserts that no step has two different decisions, and that the tables and the graph have the same persons. */
+/** Asserts that every step has one distinct decision, and that the tables and the graph agree on every person. */
 async function expectConsistent(bench: Bench): Promise<void> {
   const decisions = bench.decisions();
   expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);
   expect(await graphPersons(bench)).toEqual(shownPersons(bench));
 }
 
-/**
- * A producer that can lose the first decision of the next call: the log then contains later decisions before its copy.
- */
+/** Creates a producer that can drop the first decision in a call, so that the log receives later decisions first. */
 function createLossyProducer(bench: Bench) {
   let losesNext = false;
   const producer: Producer = {
@@ -68,7 +66,7 @@ function createLossyProducer(bench: Bench) {
 const allCommitted = (bench: Bench) =>
   until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
 
-it('the linker applies a logged decision that follows the decision of a later fact', async () => {
+it('the linker reapplies a logged decision that follows a decision about a later fact', async () => {
   const bench = await createBench();
   const lose = bench.people.snapshot();
   const lossy = createLossyProducer(bench);
@@ -85,7 +83,7 @@ it('the linker applies a logged decision that follows the decision of a later fa
   expect(bench.log.records(LINKS)).toHaveLength(2);
 });
 
-it('the linker is not ready until the lost links of a quiet partition are restored', async () => {
+it('the linker is not ready until it has restored the lost links of an idle partition', async () => {
   const bench = await createBench();
   const lose = bench.people.snapshot();
   const { linker } = await bench.open();
@@ -102,7 +100,7 @@ it('the linker is not ready until the lost links of a quiet partition are restor
   expect(new Set(await graphPersons(bench)).size).toBe(2);
 });
 
-it('no step gets two decisions after any links, unlinks, holds and losses', async () => {
+it('no step has two different decisions after any sequence of links, unlinks, holds and lost writes', async () => {
   const id = fc.constantFrom(...IDS);
   const action = fc.oneof(
     { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
@@ -117,7 +115,7 @@ it('no step gets two decisions after any links, unlinks, holds and losses', asyn
     const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
     let lose = bench.people.snapshot();
     let receivedAt = 2_000;
-    const unlinked = (id: string) =>
+    const createUnlink = (id: string) =>
       toUnlinkFact({
         environmentId: 'test',
         messageId: Buffer.alloc(16, 4),
@@ -127,7 +125,7 @@ it('no step gets two decisions after any links, unlinks, holds and losses', asyn
       });
     for (const [kind, from, to] of actions) {
       if (kind === 'link') await bench.put([toAlias(from, to)]);
-      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(from))]);
+      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, createUnlink(from))]);
       if (kind === 'hold') await bench.hold(keyOf(from));
       if (kind === 'release') await bench.release(keyOf(from));
       if (kind === 'lose a record') lossy.loseNext();
@@ -138,7 +136,7 @@ it('no step gets two decisions after any links, unlinks, holds and losses', asyn
       await bench.people.rebuild.mintEpoch();
     }
     for (const heldId of IDS) await bench.release(keyOf(heldId));
-    // The graph refuses facts that follow a loss.
+    // This fact reveals the loss to the graph.
     await bench.put([toAlias('a', 'a')]);
     await allCommitted(bench);
     await until('no link is missing', async () => await linker.ready.links!());
