@@ -6,7 +6,7 @@ import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE 
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced } from './log-partition.ts';
 import { OwnedPartition, type OwnedPartitionOptions } from './owned-partition.ts';
-import { type Ownership, OwnershipOver } from './ownership.ts';
+import { type Ownership, OwnershipEnded } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
@@ -206,7 +206,7 @@ export class BlockPartition implements PartitionWorker {
         await this.#writeQueue();
       } catch (fault) {
         if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
-        const isLost = fault instanceof Fenced || fault instanceof OwnershipOver;
+        const isLost = fault instanceof Fenced || fault instanceof OwnershipEnded;
         if (isLost || this.#intake === 'draining') this.end();
         else {
           this.#intake = 'paused';
@@ -262,7 +262,7 @@ export class BlockPartition implements PartitionWorker {
     const { deadLetters: producer, log, logger } = this.#options;
     const count = block.deadLetters.length;
     if (count === 0) return;
-    await this.#owned.insist('dead-letter', 'dead letters were not acknowledged', () =>
+    await this.#owned.retryUntilDone('dead-letter', 'dead letters not acknowledged', () =>
       sendDeadLetters(producer, block.deadLetters, TRANSFORM_STEP),
     );
     const { record, label: reason } = block.deadLetters[0]!;
@@ -271,7 +271,7 @@ export class BlockPartition implements PartitionWorker {
     block.deadLetters.length = 0;
   }
 
-  /** Step 2: writes the block. @throws OwnershipOver, Fenced, or a permanent fault of the store */
+  /** Step 2: writes the block. @throws OwnershipEnded, Fenced, or a permanent fault of the store */
   async #write(block: Block): Promise<void> {
     const { log, logger, sessionTimeoutMs } = this.#options;
     const { topic, partition } = log;

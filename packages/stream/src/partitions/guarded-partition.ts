@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
-import { Fenced, type LogPartition, TopicGone } from './log-partition.ts';
+import { Fenced, type LogPartition, TopicDeleted } from './log-partition.ts';
 import { type Finding, isDecisionFor, type OffsetDecision, toFindingText } from './offset-decision.ts';
 import { OwnedPartition } from './owned-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
@@ -136,7 +136,7 @@ export class GuardedPartition {
       try {
         return await log.batchAt(offset);
       } catch (fault) {
-        if (fault instanceof TopicGone) this.outOfRange();
+        if (fault instanceof TopicDeleted) this.outOfRange();
         else await this.#options.refresh().catch(() => {});
         throw fault;
       }
@@ -167,7 +167,7 @@ export class GuardedPartition {
   /** Rereads the last batch to distinguish a new leader from a different log. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.log.batchAt(last.base).catch((fault) => {
-      if (fault instanceof TopicGone) return null;
+      if (fault instanceof TopicDeleted) return null;
       throw fault;
     });
     if (this.#ended.signal.aborted) return;
@@ -216,7 +216,7 @@ export class GuardedPartition {
         }
       } catch (fault) {
         if (fault instanceof Fenced) return;
-        if (fault instanceof TopicGone) return this.outOfRange();
+        if (fault instanceof TopicDeleted) return this.outOfRange();
         await this.#options.refresh().catch(() => {});
       }
       await delay(DECISION_POLL_MS, undefined, { signal: paused.signal }).catch(() => {});

@@ -7,8 +7,8 @@ export class Fenced extends Error {
 }
 
 /** The examined topic no longer exists. A new topic with the same name must be examined before it is read. */
-export class TopicGone extends Error {
-  override readonly name = 'TopicGone';
+export class TopicDeleted extends Error {
+  override readonly name = 'TopicDeleted';
   readonly topic: string;
   readonly partition: number;
 
@@ -36,7 +36,7 @@ export interface LogPartition {
   commit(offset: number, metadata: string): Promise<void>;
   /**
    * Returns the batch that contains an offset, or null if the log has no such batch.
-   * @throws TopicGone; any other fault while no broker responds
+   * @throws TopicDeleted; any other fault while no broker responds
    */
   batchAt(offset: number): Promise<LogMark | null>;
   /** Returns the current start of the log. @throws Error while no broker responds */

@@ -3,7 +3,7 @@ import { connect, isIP, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Cluster, ISocketFactory, ISocketFactoryArgs } from 'kafkajs';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import { FetchCancelled } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
@@ -165,7 +165,7 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership !== undefined && fault instanceof FetchCancelled) return;
-  if (membership === undefined || !(fault instanceof TopicGone)) return await originalFetchRecovery.call(this, fault);
+  if (membership === undefined || !(fault instanceof TopicDeleted)) return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };
 

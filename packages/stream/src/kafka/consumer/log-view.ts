@@ -18,7 +18,7 @@ export interface LogView {
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
    * Returns the batch that contains an offset, or null if the log has no such batch.
-   * @throws TopicGone if the topic with this ID no longer exists; another fault while the leader does not respond
+   * @throws TopicDeleted if the topic with this ID no longer exists; another fault while the leader does not respond
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { fetchV13, metadataV12 } from '@platformatic/kafka';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import {
   decodeFetch,
@@ -129,10 +129,10 @@ it('a fetch response that identifies topics by id is decoded with the requested 
   expect(responses[1]!.partitions[1]!.messages).toEqual([]);
 });
 
-it.each([100, 103])('decodeFetch throws TopicGone for error code %d', async (code) => {
+it.each([100, 103])('decodeFetch throws TopicDeleted for error code %d', async (code) => {
   const response = toResponse([[ONE, [{ partition: 3, code, records: null }]]]);
   const fault = await decodeFetch(response, request).catch((error: unknown) => error);
-  expect(fault).toBeInstanceOf(TopicGone);
+  expect(fault).toBeInstanceOf(TopicDeleted);
   expect(fault).toMatchObject({ topic: 'one', partition: 3 });
 });
 

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import { isAbortMarker, NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
@@ -184,7 +184,7 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
   return { ...head, abortedTransactions, preferredReadReplica, messages };
 }
 
-/** Decodes a fetch response and restores topic names. @throws TopicGone if a requested topic no longer exists */
+/** Decodes a fetch response and restores topic names. @throws TopicDeleted if a requested topic no longer exists */
 export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Promise<FetchResponse> {
   const nameOf = new Map(topics.map(({ topic, partitions }) => [partitions[0]?.topicId, topic]));
   const decoder = new WireDecoder(payload);
@@ -198,7 +198,7 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     for (let count = readLength(decoder); count > 0; count--) partitions.push(await readPartition(decoder));
     skipTags(decoder);
     const gone = partitions.find((each) => GONE.has(each.errorCode));
-    if (gone !== undefined) throw new TopicGone({ topic: topicName, partition: gone.partition });
+    if (gone !== undefined) throw new TopicDeleted({ topic: topicName, partition: gone.partition });
     responses.push({ topicName, partitions });
   }
   // Zero, because kafkajs throttles by `clientSideThrottleTime`.
