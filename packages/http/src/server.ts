@@ -213,8 +213,7 @@ export interface AdminServerOptions {
   port: number;
   /**
    * Called for each `/readyz` request. A check that throws or hangs is not ready. Named checks time out after one
-   * second.
-   * A single function times out after two seconds and is reported as `service`.
+   * second. A single function times out after two seconds and is reported as `service`.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
   /** Checks whose failure is reported although the service stays ready. */

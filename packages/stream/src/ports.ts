@@ -26,8 +26,7 @@ export interface RecordMetadata {
 export interface SendForOffsetOptions {
   /**
    * No attempt starts after this time, so that a record reported as failed is not stored after later requests. A
-   * running
-   * attempt is awaited. Defaults to the producer's delivery timeout.
+   * running attempt is awaited. Defaults to the producer's delivery timeout.
    */
   readonly attemptsMaxMs?: number;
 }
@@ -90,8 +89,7 @@ export interface BlockName {
 
 /**
  * Builds a partition's rows for a store. `add` must be pure, because a block that is rebuilt after a crash must have
- * the
- * same rows for the same token.
+ * the same rows for the same token.
  */
 export interface BlockBuilder {
   readonly rows: number;
@@ -227,8 +225,7 @@ export interface BatchHandler {
   onRevoke?(topic: string, partition: number): void;
   /**
    * Returns the lowest offset whose work is unfinished after its batch has ended, or null if there is none. Batches at
-   * or
-   * after this offset are not committed. Called at the end of each batch and after each `workEnded`.
+   * or after this offset are not committed. Called at the end of each batch and after each `workEnded`.
    */
   unfinishedFrom?(position: BatchPosition): number | null;
   readonly batchRecordsMax?: number;

@@ -69,9 +69,8 @@ export class GuardedPartition {
 
   /**
    * Returns true if records fetched from an offset may be delivered. A fetch that starts after the next offset is
-   * outdated
-   * and is repeated, unless it starts at the start of the log, which means that retention deleted the records in
-   * between.
+   * outdated and is repeated, unless it starts at the start of the log, which means that retention deleted the records
+   * in between.
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.worker;

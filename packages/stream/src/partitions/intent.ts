@@ -41,8 +41,8 @@ const FORMAT = 1;
 
 /**
  * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format and mark; the intent's end, time, transform version, first record
- * time,
- * mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Missing values are omitted.
+ * time, mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Missing values are
+ * omitted.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
   const basis = intent?.basis ?? null;

@@ -44,10 +44,9 @@ const REJECTIONS_MAX = 5;
 
 /**
  * Stores the rows of a block exactly once, regardless of earlier attempts. Must be called until it resolves. For a
- * block
- * that was tried before, (1) stored rows are omitted; (2) the other rows are sent with the range's token, so that the
- * store drops duplicates in flight; (3) rows that are still missing are sent with the tokens of the two halves. A range
- * that cannot be halved uses additional tokens. Every owner uses the same tokens in the same order.
+ * block that was tried before, (1) stored rows are omitted; (2) the other rows are sent with the range's token, so that
+ * the store drops duplicates in flight; (3) rows that are still missing are sent with the tokens of the two halves. A
+ * range that cannot be halved uses additional tokens. Every owner uses the same tokens in the same order.
  * @throws RetryableFault; Error, before anything is sent, if two rows come from one record
  */
 export async function storeOnce(options: StoreOnceOptions): Promise<void> {

@@ -124,8 +124,7 @@ export const ALARM_HOURS = 24;
 
 /**
  * Returns the hours until retention may delete a record, rounded to one decimal and negative if overdue. Uses the
- * system
- * clock, like retention. Kafka deletes whole segments, so the deletion may happen some hours later.
+ * system clock, like retention. Kafka deletes whole segments, so the deletion may happen some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
   const readAtMs = Date.now();

@@ -112,8 +112,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
       // One record is sent first, because a new leader may not be ready, and a batch that is rejected because of its
-      // size
-      // after such a response fails as a whole.
+      // size after such a response fails as a whole.
       await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
       const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);

@@ -10,9 +10,9 @@ export interface StoredRow {
 }
 
 /**
- * Outcome of an insert. `refused`: nothing is stored. `partial`: the rows of one table partition are stored.
- * `response lost`: all rows are stored, but the call fails. `token only`: the token is stored without its rows.
- * `broken`: a permanent fault.
+ * Outcome of an insert. `refused`: nothing is stored. `partial`: the rows of one table partition are stored. `response
+ * lost`: all rows are stored, but the call fails. `token only`: the token is stored without its rows. `broken`: a
+ * permanent fault.
  */
 export type InsertOutcome = 'stored' | 'refused' | 'partial' | 'response lost' | 'token only' | 'broken';
 

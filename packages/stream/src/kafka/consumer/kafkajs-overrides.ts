@@ -264,8 +264,7 @@ prototype.processData = function (bytes) {
 };
 
 // kafkajs measures durations with the system clock. If the clock is set back by an hour, kafkajs sends no heartbeats
-// for
-// an hour. If the clock is set forward, all requests in flight fail.
+// for an hour. If the clock is set forward, all requests in flight fail.
 
 /** Monotonic time of the last heartbeat, and the system time that kafkajs stored for it. */
 const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();

@@ -38,8 +38,8 @@ export interface GroupOptions extends BrokerTarget {
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 const HEARTBEAT_MAX_MS = 1_000;
 /**
- * Small responses, because a response is decoded as a whole and small ones are cheap to collect: 1 and 4 MiB take
- * 4.1 µs of CPU time per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
+ * Small responses, because a response is decoded as a whole and small ones are cheap to collect: 1 and 4 MiB take 4.1
+ * µs of CPU time per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;

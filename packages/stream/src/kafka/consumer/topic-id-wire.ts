@@ -324,8 +324,7 @@ export interface FetchedTransactions {
 
 /**
  * Marks aborted records as control records, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers
- * records
- * from overlapping aborted transactions, because it expects the list to be ordered by first offset.
+ * records from overlapping aborted transactions, because it expects the list to be ordered by first offset.
  */
 export function hideAborted(fetched: FetchedTransactions): void {
   const transactions = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));

@@ -26,8 +26,7 @@ const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
 });
 
 // Numbers records consecutively. A block's first number depends on what the previous block carried and on a counter
-// that
-// increases when a block is stored, before its offsets are committed.
+// that increases when a block is stored, before its offsets are committed.
 class Numbering {
   /** All numbers that were sent for a record, by offset. */
   readonly sent = new Map<number, Set<number>>();
