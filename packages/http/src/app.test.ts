@@ -351,8 +351,8 @@ it('the fault log logs faults of different types separately', () => {
 
 it('the fault log is bounded when every fault has a different message', () => {
   const { fail, reported, passInterval } = openLog();
-  const toLetters = (count: number) => count.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
-  for (let count = 0; count < 1000; count++) fail(`no leader for topic ${toLetters(count)}`);
+  const toName = (count: number) => count.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
+  for (let count = 0; count < 1000; count++) fail(`no leader for topic ${toName(count)}`);
   expect(reported()).toHaveLength(51);
   passInterval();
   expect(reported()).toHaveLength(52);

@@ -97,7 +97,7 @@ export class Exchange implements Trace {
 
   /**
    * Starts a response stream, which the caller writes and ends. Returns null after a response or a disconnect.
-   * @param options.isFile true if a truncated body must not look complete: a shutdown then waits for the stream
+   * @param options.isFile true if a truncated body must not appear complete: a shutdown then waits for the stream
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
@@ -273,8 +273,8 @@ const ASCII = /^[\x21-\x7e]*$/;
  * @throws PublicError VALIDATION_ERROR if the query is not percent-encoded UTF-8
  */
 export function parseQuery(target: string): Query {
-  const questionMark = target.indexOf('?');
-  const text = questionMark === -1 ? '' : target.slice(questionMark + 1);
+  const queryStart = target.indexOf('?');
+  const text = queryStart === -1 ? '' : target.slice(queryStart + 1);
   if (!ASCII.test(text)) throw notDecodable();
   const query = new Map<string, string[]>();
   for (const parameter of text.split('&')) {

@@ -59,7 +59,7 @@ export class Ownership {
     }
   }
 
-  /** Waits for `ms` plus a random jitter of up to half of it. Resolves early if the ownership ends. */
+  /** Waits for `ms` plus a random jitter of up to half this time. Resolves early if the ownership ends. */
   async pause(ms: number): Promise<void> {
     await delay(ms * (1 + Math.random() / 2), undefined, { signal: this.signal }).catch(() => {});
   }

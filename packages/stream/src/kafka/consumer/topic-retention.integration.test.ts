@@ -18,7 +18,7 @@ afterAll(() => admin.disconnect());
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('the retention of all topics is read at once, updated after ten minutes, and retained while no broker responds', async () => {
+it('the retention of all topics is read in one request, updated after ten minutes, and kept while no broker responds', async () => {
   const requests: string[][] = [];
   let values = [5 * HOUR_MS, 7 * HOUR_MS];
   const describeConfigs = async ({ resources }: { resources: { name: string }[] }) => {
