@@ -115,7 +115,7 @@ it('CONNECT gets a 404 envelope', async () => {
   expect(await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n')).toContain('"code":"RESOURCE_NOT_FOUND"');
 });
 
-it('an HTTP/1.1 request without a host gets a 400 envelope, and an HTTP/1.0 request without a host gets a 200', async () => {
+it('a request without a host gets a 400 envelope in HTTP/1.1 and a 200 in HTTP/1.0', async () => {
   const { port } = await open();
   const text = await sendRaw(port, 'GET /v1/items/7 HTTP/1.1\r\nconnection: close\r\n\r\n');
   expect(text).toMatch(/^HTTP\/1\.1 400 /);
@@ -172,7 +172,6 @@ it('responses for unknown paths have no CORS headers in a service without publis
   expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([404, null]);
 });
 
-/** Starts a server whose routes return their parameters. */
 async function openRoutes(hot: boolean): Promise<string> {
   const toRoute = (path: string): Route => ({
     method: 'GET',
@@ -277,7 +276,7 @@ it('toNetwork returns null for strings that are not addresses', () => {
   for (const text of ['', 'localhost', '1.2.3', '::1::', '12345::']) expect(toNetwork(text)).toBeNull();
 });
 
-it('request durations are labelled with the declared route, method and status, and never with path values', async () => {
+it('request durations are labelled with the declared route, method and status, but not with path values', async () => {
   const metrics = createMetrics('test');
   const route: Route = {
     method: 'GET',
@@ -297,7 +296,6 @@ it('request durations are labelled with the declared route, method and status, a
 
 const key = 'pk_svcapik-0123456789abcdefghijABCDEFGHIJ012345';
 
-/** Creates a fault log with its lines and with intervals that the test ends. */
 function openLog() {
   const lines: string[] = [];
   let callbacks: (() => void)[] = [];

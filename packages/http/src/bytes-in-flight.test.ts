@@ -5,7 +5,6 @@ import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 const MAX = 100;
 const REFUSED = 'TOO_MANY_REQUESTS_ERROR';
 
-/** Receives a body of `bytes` and records whether the body was evicted. */
 function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: string, bytes: number) {
   const reservation = bytesInFlight.admit(owner, bytes);
   const body = { reservation, isEvicted: false };
@@ -102,7 +101,7 @@ it("a single owner's requests never evict its own bodies", () => {
   expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([false, false]);
 });
 
-it('an owner within its quota evicts the oldest incomplete bodies of an owner above its quota, but no more than needed', () => {
+it('an owner within its quota evicts as few incomplete bodies as needed from an owner above its quota', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
   const other = receive(bytesInFlight, 'b', 20);
@@ -120,7 +119,6 @@ it('an owner above its quota retains complete bodies, and is rejected until it i
   });
   expect(() => bytesInFlight.admit('b', 10)).toThrow();
   for (const reservation of complete.splice(0, 4)) reservation.release();
-  // The released capacity is reserved for the other owner.
   expect(() => bytesInFlight.admit('a', 10)).toThrow();
   bytesInFlight.admit('b', 10).grow(10);
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();

@@ -10,7 +10,6 @@ import { serve } from './test/open-server.ts';
 const LARGE_BYTES = 24 << 20;
 const large = JSON.stringify('x'.repeat(LARGE_BYTES));
 
-/** Starts a server with one request in flight, and counts its responses. */
 async function openWithCaller(answerMaxMs?: number) {
   const inFlight: Exchange[] = [];
   const statuses: number[] = [];

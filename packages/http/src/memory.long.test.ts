@@ -42,7 +42,6 @@ async function open(connectionsMax?: number) {
   ];
   const { port } = await serve({ routes }, connectionsMax === undefined ? {} : { connectionsMax });
   const closed: string[] = [];
-  /** Connects a caller whose name is recorded when the connection is closed. */
   const connectAs = async (name: string, request: string) => {
     const socket = dial(port).on('close', () => closed.push(name));
     await once(socket, 'connect');
@@ -98,7 +97,6 @@ it("a body that no handler reads uses little more memory than Node's buffer, eve
   for (let caller = 0; caller < 3; caller++) {
     const socket = dial(port);
     socket.write(head('/none'));
-    // More than Node reads, so the rest stays in the kernel's buffers.
     for (let time = 0; time < 200; time++) socket.write(chunks);
   }
   const isFull = ({ request }: Exchange) => request.readableLength >= 60_000;
@@ -106,7 +104,7 @@ it("a body that no handler reads uses little more memory than Node's buffer, eve
   expect((memoryUsed() - before) / 3).toBeLessThan(1024 * 1024);
 }, 30_000);
 
-it('at the connection limit, a new connection replaces an idle connection and no connection with a pending request', async () => {
+it('at the connection limit, a new connection replaces only an idle connection', async () => {
   const { received, closed, connectAs } = await open(10);
   const busy = 'POST /none HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n\r\n';
   for (let at = 0; at < 5; at++) await connectAs('busy', busy);
@@ -125,7 +123,7 @@ it('at the connection limit, a new connection replaces an idle connection and no
   expect(closed.sort()).toEqual(['idle 0', 'idle 1', 'idle 2', 'idle 3', 'idle 4', 'too many']);
 }, 30_000);
 
-it('at the connection limit without idle connections, a new connection replaces one with an incomplete body', async () => {
+it('at the connection limit, a connection with an incomplete body is replaced if none is idle', async () => {
   const { received, closed, connectAs } = await open(4);
   const post = (path: string, bytes: number) =>
     `POST /${path} HTTP/1.1\r\nhost: a\r\n${TYPE}content-length: ${bytes}\r\n\r\n`;

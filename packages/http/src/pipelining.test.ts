@@ -10,7 +10,6 @@ import { serve } from './test/open-server.ts';
 
 const GET = 'GET /held HTTP/1.1\r\nhost: a\r\n\r\n';
 
-/** Starts a server with a route that waits until the test responds, and routes that respond immediately. */
 async function open() {
   const waiting: Exchange[] = [];
   const routes: Route[] = [
@@ -35,14 +34,12 @@ async function open() {
 
 const LARGE = JSON.stringify('x'.repeat(64 * 1024));
 
-/** Connects, and destroys the connection after the test. */
 function dial(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());
   return socket;
 }
 
-/** Waits until all received bytes are parsed. */
 async function untilParsed(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
@@ -84,7 +81,7 @@ it('the requests on a connection with unread responses are served after the resp
   await until('all responses are read', () => bytes > 200 * LARGE.length);
 }, 60_000);
 
-it('forty connections that pipeline thousands of requests and read no responses do not delay another caller', async () => {
+it('forty connections that pipeline requests without reading responses do not delay another caller', async () => {
   const { port, count } = await open();
   for (let attackers = 0; attackers < 40; attackers++) {
     const attacker = dial(port);
@@ -146,7 +143,6 @@ it('pipelined requests get their responses in order for all bodies and packet bo
         at += cut;
         await new Promise(setImmediate);
       }
-      // The client half-closes the connection after its last request.
       socket.end(bytes.slice(at));
       await ended;
       const responses = [...text.matchAll(/HTTP\/1\.1 200 [^"]*("(?:[^"\\]|\\.)*")/g)];

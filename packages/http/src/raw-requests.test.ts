@@ -10,9 +10,7 @@ const CHUNKED = `POST /v1/echo ${HEAD}transfer-encoding: chunked\r\n\r\n`;
 const SIZED = `POST /v1/echo ${HEAD}content-length: 2\r\n\r\n{}`;
 const GET = 'GET /v1/items/7 HTTP/1.1\r\nhost: a\r\n';
 
-/** Returns the status codes in a byte stream, in order. */
 const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
-/** Returns the envelope at the end of a byte stream. */
 const envelopeOf = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
 
 it.each([
@@ -80,7 +78,6 @@ it('headers just below the limit are accepted', async () => {
   expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
 });
 
-/** Raw bytes and the single response to them. */
 const REQUESTS: readonly [name: string, bytes: string, status: number, details?: object | null][] = [
   ['two hosts', `${GET}host: b\r\n\r\n`, 400, { header: 'host' }],
   ['the same host twice', `${GET}Host: a\r\n\r\n`, 400, { header: 'host' }],

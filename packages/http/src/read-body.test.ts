@@ -106,7 +106,6 @@ it.each([
   'a body with bytes after the end of its %s data is rejected',
   async (encoding, compress) => {
     const { url } = await open();
-    // One compressed block, and many compressed blocks.
     for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
       const compressed = compress(body);
       const headers = { ...json, 'content-encoding': encoding };
@@ -235,7 +234,6 @@ it('the compiler rejects an async `use` function, because the bytes are valid on
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });
 
-/** Returns the order of events when three requests arrive in one packet. */
 async function orderOf(body: Buffer, headers: string): Promise<string[]> {
   const order: string[] = [];
   const app = createHttpApp({

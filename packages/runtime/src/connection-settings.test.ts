@@ -32,7 +32,6 @@ const ca = authority.certificate;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns the reported errors, or an empty list. */
 function errorsFor(settings: Record<string, string>): string[] {
   try {
     parseConfig(schema, { ...plain, ...settings });

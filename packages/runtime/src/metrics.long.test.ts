@@ -19,7 +19,6 @@ it('the lag metrics show that the event loop was blocked right after the previou
   for (const statistic of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
     expect(text.match(new RegExp(`^nodejs_eventloop_lag_${statistic}_seconds\\{`, 'gm'))).toHaveLength(1);
   expect(maxOf(text)).toBeGreaterThan(0.9);
-  // The maximum appears in at most two scrapes.
   await metrics.text();
   await pass(2_200);
   await metrics.text();

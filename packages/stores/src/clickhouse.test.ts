@@ -7,7 +7,6 @@ import { StoreFault } from './store-fault.ts';
 const TARGET = { url: 'https://clickhouse.test', user: 'writer', password: 'secret', database: 'playline' };
 const LIMITS = { executionMaxS: 60, connectionsMax: 4 };
 
-/** Starts a server that rejects every login and counts the requests. */
 async function openRejectingServer() {
   const requests = { count: 0 };
   const server = createServer((_request, response) => {

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { toStoreFault } from './store-fault.ts';
 
-/** Creates an error like those that the ClickHouse client throws. */
 const errorOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
 
 it.each([

@@ -116,7 +116,7 @@ export async function awaitStableBounds(log: Pick<LogReader, 'bounds'>, topic: s
     if (open === undefined) return ends;
     if (performance.now() > untilMs)
       throw new OpenTransactionFault(
-        `A transaction on ${topic}/${open.partition} has been open for more than ${TRANSACTION_WAIT_MAX_MS / 1_000} s. Retry after it has ended.`,
+        `The transaction on ${topic}/${open.partition} is open for more than ${TRANSACTION_WAIT_MAX_MS / 1_000} s. Retry later.`,
       );
     await delay(POLL_INTERVAL_MS);
   }

@@ -142,7 +142,6 @@ it('the watermark does not pass an open transaction, and aborted records are nev
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-/** Opens a transaction with one record and leaves it open. */
 async function openTransaction({ topic, key, value }: ReturnType<typeof toActivity>) {
   const kafka = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING });
   const producer = kafka.producer({

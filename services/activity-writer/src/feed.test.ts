@@ -20,16 +20,13 @@ const CHAIN = 'test-chain';
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
 
-/** What happens while one writer runs. */
 interface WriterRun {
   readonly rowsMax: number;
-  /** Event loop turns until the writer is killed. */
   readonly turns: number;
   /** Outcomes of the writer's first inserts. Later inserts succeed. */
   readonly leftovers: readonly (Leftover | 'stored')[];
   /** Records to send: ticks, or activities by number. A repeated number is an update. */
   readonly sent: readonly (number | 'tick')[];
-  /** How far the broker's clock advances between records. */
   readonly stepMs: number;
   /** Event loop turns between two pages that the follower reads, and rows per page. */
   readonly pause: number;
@@ -76,7 +73,6 @@ class Follower {
   }
 }
 
-/** Returns the row offsets in each activity table up to a time, and the versions superseded up to this time. */
 function storedUpTo({ store }: MemoryWorld, upTo: number): number[][] {
   const entriesIn = (table: string) =>
     store.blocks
@@ -92,7 +88,6 @@ function storedUpTo({ store }: MemoryWorld, upTo: number): number[][] {
   return [...offsets, toSet(superseded)];
 }
 
-/** Returns the time of each activity's latest version up to a time. */
 function lastUpTo(rows: readonly Position[], upTo: number): Map<string, number> {
   const versions = rows.filter(({ updatedAt }) => updatedAt <= upTo).toSorted((a, b) => a.updatedAt - b.updatedAt);
   return new Map(versions.map(({ id, updatedAt }) => [id, updatedAt]));

@@ -19,7 +19,6 @@ const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: nu
 /** Enough event loop turns for a killed writer to finish its pending calls. */
 const TURNS = 20;
 
-/** Sends activity versions, each with the activity's number and an amount. */
 async function send(world: MemoryWorld, versions: readonly [number, string][], schema = ACTIVITY_SCHEMA) {
   for (const [number, amount] of versions) {
     const record = activityOf(number, { details: detailsOf(number, amount) });
@@ -50,7 +49,7 @@ async function compare(world: MemoryWorld) {
 
 const KILLED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
 
-describe.each(KILLED_BEFORE)('a block whose writer was killed before %s appears completely in the feed when', (table) => {
+describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is complete in the feed if', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });

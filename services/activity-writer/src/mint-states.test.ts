@@ -4,14 +4,11 @@ import { until } from '@playline/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type MintStates, openMintStates } from './mint-states.ts';
 
-/** Longer than any test. */
 const NEVER_MS = 1_000_000;
 
 let mints: MemoryMints;
 let states: MintStates;
-/** How often the mint logs were read. */
 let reads = 0;
-/** How often Redis was queried. */
 let requests = 0;
 let isBehind = false;
 const open = (restMs: number) => {

@@ -15,7 +15,6 @@ import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './tes
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
-/** A chain in the other partition. */
 const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 

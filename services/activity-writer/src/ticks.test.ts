@@ -6,11 +6,9 @@ import { createSendTick, isTick, openTicks, type Ticks } from './ticks.ts';
 const TOPIC = 'activities';
 
 const sent: PublishedRecord[] = [];
-/** Unread records per partition. */
 const lag = new Map<number, number>();
 let loggedAtMs: number | null = 5;
 let ticks: Ticks;
-/** Published watermarks in Redis, by partition. */
 const watermarks = new Map<number, number>();
 let isRedisStopped = false;
 const sendForOffset = async (record: PublishedRecord) => {

@@ -18,12 +18,10 @@ const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test',
 const toLink = (fromId: string, toId: string, number: number) =>
   toOutgoing(LINKS, toFact({ fromId, toId, messageId: Buffer.alloc(16, number) }));
 
-/** Numbers the facts through their message ids. */
 function createFacts(bench: Bench) {
   let facts = 0;
   const put = (links: readonly { from: string; to: string }[]) =>
     bench.put(links.map(({ from, to }) => toLink(from, to, ++facts)));
-  /** Returns the numbers of the decided facts in decision order. */
   const decided = () => [...new Set(bench.decisions().map(({ messageId }) => messageId[0]!))];
   const allDecided = () => until('every fact is decided', () => decided().length === facts);
   const allCommitted = () =>
@@ -122,7 +120,6 @@ it('parked facts wait while Redis is being rebuilt', async () => {
   await bench.hold(key);
   await bench.people.rebuild.mintEpoch();
   expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
-  // Repeated failures are logged once.
   expect(lines).toHaveLength(1);
   await bench.release(key);
   await allDecided();
@@ -172,7 +169,6 @@ it('all facts are decided and committed after any holds, releases and crashes wi
       if (each.action === 'hold') await bench.hold(keyOf('untyped', each.held));
       if (each.action === 'release') await bench.release(keyOf('untyped', each.held));
       if (each.action === 'crash') faulty.revive();
-      // A fact is briefly both decided and parked.
       if (each.action === 'rest')
         await until('every fact is decided or parked', () => decided().length + countParked(bench) >= count());
       else await new Promise((resolve) => setImmediate(resolve));

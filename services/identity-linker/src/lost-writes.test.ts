@@ -31,7 +31,6 @@ function shownPersons(bench: Bench): string[] {
 const graphPersons = (bench: Bench) =>
   Promise.all(IDS.map(async (id) => ((await bench.graph.rootOf('test', keyOf(id))) ?? keyOf(id)).toString('hex')));
 
-/** Asserts that every step has one distinct decision, and that the tables and the graph agree on every person. */
 async function expectConsistent(bench: Bench): Promise<void> {
   const decisions = bench.decisions();
   expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);

@@ -42,7 +42,6 @@ beforeEach(() => {
 });
 afterEach(() => linkers.close());
 
-/** Starts a linker whose Redis connection runs through the wire. */
 function openWired(): Promise<ServiceProcess> {
   const url = new URL(testStores().redis);
   url.port = String(wire.port);

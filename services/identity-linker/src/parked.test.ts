@@ -5,7 +5,6 @@ import { expect, it } from 'vitest';
 import { createBench, LINKS, openFaulty } from './test/linker-bench.ts';
 import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Rounds of milliseconds for the in-memory log. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
 it("a person's parked facts stay in order through all rounds until the hold is released", async () => {

@@ -209,7 +209,6 @@ it('no decision is lost or contradicted when the linker fails between the script
   );
 });
 
-/** Returns the steps per environment in the order of their first publication. */
 function ordersOf(decisions: ReturnType<typeof fromDecision>[]): Map<string, string[]> {
   const orders = new Map<string, string[]>();
   for (const decision of decisions) {

@@ -19,12 +19,9 @@ export async function serve(
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}` };
 }
 
-/** Starts a server with one route of each type, and closes it after the test. */
 export async function open(bodyMaxMs = 10_000, headersMaxMs?: number) {
   const faults: unknown[] = [];
-  /** Status codes of all counted responses. */
   const statuses: number[] = [];
-  /** How many bodies are being read. */
   let reading = 0;
   const options: HttpAppOptions = {
     publishableKeyHeader: 'x-service-publishable-key',
@@ -73,7 +70,6 @@ export const json = { 'content-type': 'application/json' };
 export const post = (url: string, body: RequestInit['body'], headers: Record<string, string> = json) =>
   fetch(`${url}/v1/echo`, { method: 'POST', body, headers });
 
-/** Asserts that a response contains an error envelope with this code. */
 export async function expectEnvelope(response: Response, code: ErrorCode, details: unknown = null): Promise<void> {
   expect(response.status).toBe(ERRORS[code].status);
   expect(response.headers.get('content-type')).toBe('application/json');

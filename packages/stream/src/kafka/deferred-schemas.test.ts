@@ -10,7 +10,6 @@ test('the Kafka client rejects options that violate its schema, and names the op
 
 test('a schema is compiled when its first value is validated, and then reports validation errors', () => {
   const ajv = new Ajv2020();
-  // This schema is invalid, which is detected only by compiling it.
   const invalid = ajv.compile({ type: 'nothing' });
   expect(() => invalid(1)).toThrow(/schema is invalid/);
 

@@ -14,7 +14,7 @@ const schema = toSchema([id]);
 
 const { register } = createRegistryAdmin({ url: testStores().registry });
 
-it('the registry client returns the ID of exactly the given schema, even if the subject has a newer version', async () => {
+it('the registry client returns the ID of the given schema even if the subject has a newer version', async () => {
   const subject = `test-${tag}-value`;
   const older = await register(subject, schema);
   const newer = await register(subject, toSchema([id, { name: 'more', type: 'string', default: '' }]));

@@ -35,7 +35,6 @@ interface OpenOptions
   commit?: (offset: number) => void;
 }
 
-/** Opens a partition that records its steps and log lines. */
 function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commit, ...rest }: OpenOptions = {}) {
   const steps: string[] = [];
   const names: BlockName[] = [];
@@ -77,7 +76,6 @@ const emptyIntent = { mark: null, firstTimestampMs: null, basis: null };
 const named = (end: number, transformVersion = 1) =>
   toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, namedAtMs: Date.now(), transformVersion } });
 
-/** Delays the first write until the gate is opened. */
 function delayWrite(store: TokenStore) {
   const gate = Promise.withResolvers<void>();
   const state = { writing: false, open: () => gate.resolve() };
@@ -88,7 +86,7 @@ function delayWrite(store: TokenStore) {
   return state;
 }
 
-it('a block partition commits an intent before each write, and commits the next intent with the end of a block', async () => {
+it('a block partition commits an intent before each write, and the next one with the end of a block', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 20), 20);
   await done(worker, 20);
@@ -154,7 +152,7 @@ it('a block partition does not write a block whose intent was rejected', async (
   expect(worker.healthy).toBe(true);
 });
 
-it('a block partition recommits an intent before a write if the last commit is older than half a session timeout', async () => {
+it('a block partition recommits an intent that is older than half a session timeout before a write', async () => {
   const { worker, store, steps } = open();
   const original = store.onWrite;
   let isSuspended = false;

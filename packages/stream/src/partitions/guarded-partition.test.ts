@@ -14,10 +14,8 @@ import { createStreamMetrics } from './stream-metrics.ts';
 const AFTER_DECISION = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
 const rows = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
 
-/** Opens a partition whose commits are recorded and whose log starts at `start`. */
 function openBench() {
   const committed = { offset: 0, metadata: '' };
-  /** Examinations fail while the leader is unknown. */
   const state = { start: 0, opened: 0, isLeaderKnown: true, refreshed: 0, seeks: [] as number[] };
   const examine = async (): Promise<ExaminedPartition> => {
     if (!state.isLeaderKnown) throw new Error('no longer the leader');
@@ -111,7 +109,7 @@ it('a fetch that starts at the start of the log skips the offsets that retention
   guarded.end();
 });
 
-it('blocks of a replaced log have the decision time in their names, and count as tried where rows may be stored', async () => {
+it('blocks of a replaced log have the decision time in their names and may count as tried', async () => {
   const { open, store, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const named: BlockName[] = [];
@@ -128,7 +126,7 @@ it('blocks of a replaced log have the decision time in their names, and count as
   expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
 });
 
-it('commits in a replaced log contain the end of offsets that may have rows until a block passes that end', async () => {
+it('commits in a replaced log contain the end of the offsets that may have rows', async () => {
   const { open, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const guarded = await open();

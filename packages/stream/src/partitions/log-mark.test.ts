@@ -49,7 +49,6 @@ it('an offset decision fits into commit metadata and is parsed to the same value
   for (const metadata of [null, '', '{"v":2,"c":1,"t":1}', 'nonsense']) expect(parseDecision(3, metadata)).toBeNull();
 });
 
-/** A log with batches of a few records each. */
 const log = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 12 }).map((sizes) => {
   let base = 0;
   const marks = sizes.map((size, at) => {
@@ -81,7 +80,6 @@ it('a log that only grew is found intact, and a log that lost read batches and g
       return compareWithLog({ committed, end: committed, mark }, { start: 0, end: nowEnd, found }).kind;
     };
     expect(compare(marks, end)).toBe('intact');
-    // Logs are truncated between batches.
     const retained = marks.slice(0, cut % marks.length);
     const keptEnd = marks[retained.length]!.base;
     const later = Array.from({ length: grown }, (_, i) => ({ base: keptEnd + i, epoch: 2, crc: 100 + i }));
@@ -101,7 +99,6 @@ it('a comparison without a common batch proves nothing, and deleted or lost reco
   expect(compareWithLog({ ...read, mark: null }, { start: 0, end: 40, found }).kind).toBe('unproven');
   expect(compareWithLog(read, { start: 0, end: 40, found }).kind).toBe('unproven');
   expect(compareWithLog(read, { start: 31, end: 40, found: null })).toEqual({ kind: 'expired', start: 31 });
-  // The log ends inside the named block.
   const named = { committed: 10, end: 30, mark: { base: 29, epoch: 1, crc: 5 } };
   expect(compareWithLog(named, { start: 0, end: 20, found: null })).toEqual({ kind: 'shortened', end: 20 });
 });

@@ -12,12 +12,10 @@ import { OwnershipEnded } from './ownership.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
 const TOPIC = 'topic';
-/** Returns a fault that kafkajs marks as not retriable. */
 const toAuthorizationFault = () => Object.assign(new Error('Not authorized to access group'), { retriable: false });
 
 afterEach(() => void vi.useRealTimers());
 
-/** Opens a partition whose commits fail with these faults, one per commit, and then succeed. */
 function openOwned(faults: (() => Error)[]) {
   const commits: string[] = [];
   const { logger, lines } = openLines();
@@ -139,7 +137,6 @@ it('a writer whose dead letters are rejected is not ready until brokers accept t
   await consumer.close();
 });
 
-/** Creates a sink that fails to open the blocks with these indexes. */
 function openFailingSink(store: TokenStore, failing: readonly number[]): BlockSink {
   const sink = createTokenSink(store);
   let opened = 0;

@@ -41,7 +41,6 @@ it('a record partition logs each reason for a failed start or batch once and cou
   const handler = { onAssign, onBatch: async () => failNext(batchFaults) };
   const streamMetrics = createStreamMetrics(metrics);
   const worker = new RecordPartition({ log: fakeLog(), handler, logger, metrics: streamMetrics, waits: NO_WAITS });
-  // Records are ignored until the start offset is known.
   await until('the batch is handled', () => {
     worker.accept(toRecords(['row']), 1);
     return worker.done === 1;

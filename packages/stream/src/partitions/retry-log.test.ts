@@ -13,7 +13,7 @@ function openLog() {
   return { lines, fail };
 }
 
-it('the retry log writes one line per reason for all partitions, and repeats it with counts at growing intervals', () => {
+it('the retry log writes one line per reason and repeats it with counts at growing intervals', () => {
   const { lines, fail } = openLog();
   for (let attempt = 0; attempt < 120; attempt++) fail(attempt % 6, `refused, attempt ${attempt}`);
   expect(lines).toHaveLength(1);
@@ -41,7 +41,6 @@ it('the retry log immediately reports a new reason, and a reason that recurs aft
 it('a retry notice is due for the first failed attempt, then at growing intervals of up to ten minutes', () => {
   const notice = new RetryNotice();
   const dueAt: number[] = [];
-  // One day of attempts, one every five seconds.
   for (let second = 0; second < 86_400; second += 5) {
     const due = notice.next();
     if (due !== null) {

@@ -8,7 +8,6 @@ import { createTokenNotes, storeOnce } from './store-once.ts';
 
 const TOPIC = 'topic';
 
-/** Opens several owners of one block, each with its own notes, that write the block until it is stored. */
 function openOwners(store: TokenStore, count: number, offsets: readonly number[]) {
   const end = Math.max(...offsets) + 1;
   const sink = createTokenSink(store);
@@ -91,7 +90,7 @@ it("two concurrent owners store a row once even if the row's own token is used u
   expect(store.offsets(TOPIC)).toEqual(['0/0']);
 });
 
-it('a block that is rejected because of its size is halved until it fits, after a few attempts as a whole', async () => {
+it('a block that is rejected because of its size is halved after a few attempts', async () => {
   const offsets = Array.from({ length: 1_000 }, (_, offset) => offset);
   const store = new TokenStore();
   store.rowsMax = 300;

@@ -4,7 +4,6 @@ import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts'
 
 afterEach(() => void vi.useRealTimers());
 
-/** Returns the values of a metric by labels, without the service label. */
 async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
   const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith(`${name}{`));
   return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));

@@ -23,7 +23,6 @@ export interface ConsumerHarness {
 
 const LIMITS: BlockLimits = { rowsMax: 50, bytesMax: 1_000_000, ageMaxMs: 50 };
 
-/** Sends records with these texts to all partitions. @returns `partition/offset` of each record, sorted */
 async function fill(harness: ConsumerHarness, topic: string, texts: readonly string[]): Promise<string[]> {
   await Promise.all(texts.map((text) => send(harness.producer, [{ topic, key: null, value: Buffer.from(text) }])));
   return (await harness.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
@@ -139,7 +138,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
     });
 
-    it('a record consumer delivers records in order, one batch at a time, and retries a batch until it succeeds', async () => {
+    it('a record consumer delivers one batch at a time in order and retries it until it succeeds', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const seen: string[] = [];
       const running = new Set<number>();
@@ -176,7 +175,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(revoked.sort()).toEqual([0, 1]);
     });
 
-    it("a record consumer starts at an earlier offset if its handler returns one, and never commits backwards", async () => {
+    it("a record consumer starts at the offset that its handler returns and never commits backwards", async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       await fill(harness, topic, numbers(30));

@@ -3,7 +3,6 @@ import { createLogger, type Logger } from '@playline/runtime';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { StreamRecord } from '../ports.ts';
 
-/** Retries without waits. */
 export const NO_WAITS = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 export function fakeLog(overrides: Partial<LogPartition> = {}): LogPartition {
@@ -36,7 +35,6 @@ export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   }));
 }
 
-/** Creates a logger that collects its lines. */
 export function openLines(): { logger: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));

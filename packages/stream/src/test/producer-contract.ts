@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OutgoingRecord, Producer, RecordMetadata, StreamRecord } from '../ports.ts';
 
-/** The log that a producer writes to. */
 export interface ProducerHarness {
   producer: Producer;
   /** Creates a separate topic for a test. @param recordBytesMax the topic's maximum record size, if the log has one */
   createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
-  /** Returns all records in the topic by partition and offset. */
   read(topic: string): Promise<StreamRecord[]>;
   close(): Promise<void>;
 }
@@ -86,7 +84,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
-    it("a producer sends a record to its given partition and distinguishes a null value from an empty value", async () => {
+    it("a producer sends a record to its partition and distinguishes null from an empty value", async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const key = Buffer.from('key');
       const values = [null, Buffer.alloc(0), Buffer.from('x')];

@@ -25,21 +25,16 @@ export class TokenStore {
   readonly rows: StoredRow[] = [];
   /** Buffers that were released twice or during a write, and could therefore contain rows of another block. */
   readonly misuse: string[] = [];
-  /** How many blocks have released their buffers. */
   released = 0;
   /** Inserts with more rows are rejected because of their size. */
   rowsMax = Number.POSITIVE_INFINITY;
   /** Trusts every acknowledgement, even for blocks that were tried before, and therefore loses rows. */
   trustsAcknowledgements = false;
-  /** Row counts of the inserts. */
   readonly insertSizes: number[] = [];
   readonly #tokens = new Set<string>();
-  /** Called before and after a block is written. May throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
-  /** Returns the outcome of an insert, which waits for it. */
   onInsert: () => Promise<InsertOutcome> | InsertOutcome = () => 'stored';
 
-  /** @throws OversizeFault, RetryableFault, Error */
   async insert(rows: readonly StoredRow[], token: string): Promise<void> {
     this.insertSizes.push(rows.length);
     if (rows.length > this.rowsMax) throw new OversizeFault(`${rows.length} rows are too many`);
@@ -72,7 +67,6 @@ export class TokenStore {
   }
 }
 
-/** Builds the rows of a block. The values `poison`, `drop` and `refuse` produce the other outcomes. */
 class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
   readonly #rows: StoredRow[] = [];

@@ -41,9 +41,7 @@ const attempt: fc.Arbitrary<Attempt> = fc.record({
 });
 const attempts = fc.array(attempt, { minLength: 1, maxLength: 25 });
 
-/** A log with its commits and watermark, processed by successive owners. */
 class Partition {
-  /** Times with which a row may have been stored, by offset. */
   readonly timesByOffset = new Map<number, Set<number>>();
   watermark = 0;
   /** How many blocks started at or below a watermark that was published before they were named. */

@@ -20,7 +20,6 @@ const SCHEMAS = new Map([
   [SECOND_ACTIVITY_SCHEMA, activityCodec.schema],
 ]);
 const PARTITIONS = 2;
-/** Retries run without delay. */
 const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
@@ -41,7 +40,6 @@ function delayed(activities: ActivityStore, watermarks: Watermarks): { store: Ac
   };
 }
 
-/** Creates a store that rejects and counts the inserts into one table. */
 function createRefusing(activities: ActivityStore) {
   const refused = { table: null as ChainTable | null, times: 0 };
   const insert: ActivityStore['insert'] = async (block) => {
@@ -61,7 +59,6 @@ export function createMemoryWorld() {
   const log = createMemoryLog({ partitions: PARTITIONS });
   const producer = log.openProducer();
   const watermarks = openMemoryWatermarks();
-  /** Called after a watermark is published and before its block is completed. */
   const calls = { onPublished: () => {} };
   const published: Watermarks = {
     ...watermarks,
@@ -104,7 +101,6 @@ export function createMemoryWorld() {
       producer.sendForOffset({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
       producer.sendForOffset({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
-    /** Runs one writer until all records are written. */
     write: async () => {
       const consumer = open();
       await consumer.idle();

@@ -83,13 +83,11 @@ type Feed = Pick<
 
 export type Follower = ReturnType<typeof createFollower>;
 
-/** Creates a replica of a chain's feed. */
 function createFollower({ reader, watermarks }: Feed, chain: string) {
   const seen: ShownActivity[] = [];
   let gap = START_GAP;
   return {
     seen,
-    /** Reads up to the current horizon. */
     catchUp: async () => {
       const watermark = await watermarks.read(partitionOf(chain));
       if (watermark === null) return;

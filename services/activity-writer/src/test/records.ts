@@ -1,6 +1,5 @@
 import { type ActivityRecord, activityCodec, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
 
-/** Returns a buffer of the given length that ends with a number. */
 const bytesOf = (length: number, number: number): Buffer => {
   const bytes = Buffer.alloc(length);
   bytes.writeUInt32BE(number, length - 4);
@@ -60,7 +59,6 @@ export function tokenOf(number: number, changes: Partial<TokenRecord> = {}): Tok
   };
 }
 
-/** Encodes the value of a log record. */
 export const activityValue = (schemaId: number, record: ActivityRecord): Buffer =>
   frameRecord(schemaId, activityCodec.encode(record));
 export const tokenValue = (schemaId: number, record: TokenRecord): Buffer =>

@@ -19,7 +19,6 @@ function toFact(person: string, offset: number, bytes = 10): ParkedFact {
   return { person, record, keys: [Buffer.from(`key of ${person}`.padEnd(16))] };
 }
 
-/** Creates parked facts and a log in which the test acknowledges each round. */
 function createBench(pace = PARKED_PACE) {
   const rounds: { names: string; records: readonly OutgoingRecord[] }[] = [];
   const acknowledgements: PromiseWithResolvers<void>[] = [];

@@ -18,7 +18,6 @@ interface FactFields {
   keys?: string[];
 }
 
-/** Creates a fact whose keys are a unique device and the person. */
 function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ...rest }: FactFields): ParkedTopicFact {
   const hex = (name: string) => Buffer.from(name).toString('hex');
   const { keys = [`device ${first}`, person] } = rest;
@@ -39,7 +38,6 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
 const offsetsOf = (mark: Buffer) =>
   Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
 
-/** Creates a parked topic whose guards and log the test controls. */
 function createBench(pace = PARKED_TOPIC_PACE) {
   const held = new Map<string, number>();
   const checked: string[][] = [];
@@ -127,7 +125,6 @@ it('facts that leave the parked topic before an earlier fact are recorded in the
   await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
   held.delete('a');
   await vi.advanceTimersByTimeAsync(1_000);
-  // The committed offset already covers the first fact.
   expect(marks).toEqual([{ offsets: [3, 5], publishedBefore: 1 }]);
   held.delete('b');
   held.delete('c');
@@ -177,7 +174,6 @@ it('all facts are rewritten once a day, even while Redis is unavailable', async 
   expect(written()).toEqual([]);
   await vi.advanceTimersByTimeAsync(120_000);
   expect(written()).toEqual(['parked a3 a6']);
-  // The facts stay in memory until their copies are read.
   expect(topic.count()).toBe(2);
   expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
   await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });

@@ -5,7 +5,6 @@ import { createPublication, type Publish } from './publish.ts';
 
 const record = (name: string): OutgoingRecord => ({ topic: 't', key: null, value: Buffer.from(name) });
 
-/** Creates a log in which the test acknowledges each call. */
 function createLog() {
   const sends: { names: string; settle: PromiseWithResolvers<void> }[] = [];
   const publish: Publish = (records) => {

@@ -41,7 +41,6 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
   const parkedCommitted = () => [0, 1].reduce((sum, partition) => sum + log.committed(PARKED, partition, PARKED), 0);
 
-  /** Holds an identity, so that its links received after 999 wait. */
   const hold = (key: Buffer) => people.guards.putHold({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.releaseHold(holdOf(key));
 

@@ -99,7 +99,6 @@ export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {
   };
 }
 
-/** Encodes a fact as the gateway publishes it. */
 export function toOutgoing(topic: string, fact: IdentityLinkRecord, schemaId = SCHEMA_ID): OutgoingRecord {
   const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
   return { topic, key: Buffer.from(fact.environmentId), value };
@@ -116,7 +115,6 @@ export function toText(decision: IdentityDecisionRecord): string {
   );
 }
 
-/** Identifies a decided step by partition, offset and step number. */
 export function stepOf({ partition, offset, step }: IdentityDecisionRecord): string {
   return `${partition}/${offset}/${step}`;
 }
@@ -141,7 +139,6 @@ export function createParts(): Pick<
   };
 }
 
-/** Creates a logger whose lines tests can read. */
 export function openLines(level: 'warn' | 'error') {
   const lines: string[] = [];
   return {

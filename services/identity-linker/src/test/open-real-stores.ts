@@ -15,11 +15,9 @@ export interface RealStores {
   readonly group: string;
   readonly redis: Redis;
   readonly people: People;
-  /** Returns a new environment ID. Its keys are removed on close. */
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Returns how many facts the linker has committed. */
   countCommitted(): Promise<number>;
   close(): Promise<void>;
 }

@@ -76,7 +76,7 @@ it('a consumer starts while no broker responds and is not ready', async () => {
   await consumer.close();
 });
 
-it('a consumer reports the lag of a blocked partition, and no lag when only a transaction marker is unread', async () => {
+it('a consumer reports the lag of a blocked partition, and no lag before a transaction marker', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);

@@ -29,7 +29,6 @@ afterEach(async () => {
   await table.close();
 });
 
-/** Creates a topic with a function to fill it, an empty table, and writers that copy the topic into the table. */
 async function prepare() {
   const topic = await fixture.createTopic({ partitions: 2 });
   const fill = async (count: number) => {

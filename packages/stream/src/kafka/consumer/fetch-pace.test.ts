@@ -4,7 +4,6 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { BUSY_WAIT_MS, FetchCancelled, FetchPace } from './fetch-pace.ts';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
-/** Creates fetched batches from one partition. */
 const batchesOf = (count: number) =>
   [{ rawMessages: { batches: Array.from({ length: count }, () => ({})) } }] as unknown as FetchedBatch[];
 

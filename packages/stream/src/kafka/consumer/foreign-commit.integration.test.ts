@@ -43,7 +43,7 @@ async function openBench(unread: number) {
 }
 const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
-it('a group whose offset was moved by another tool waits for a decision, then skips and duplicates no record', async () => {
+it('a group whose offset was moved by another tool waits for a decision, then stores every record once', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(60);
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
   expect((await read()).finding).toMatchObject({ kind: 'foreign' });

@@ -3,7 +3,6 @@ import { openGeneration } from './generation.ts';
 import type { ConsumerGroup, Coordinator } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-/** A coordinator that has moved since the member joined the group. */
 const moved: Coordinator = {
   offsetFetch: async () => {
     throw Object.assign(new Error('not the coordinator'), { type: 'NOT_COORDINATOR_FOR_GROUP' });

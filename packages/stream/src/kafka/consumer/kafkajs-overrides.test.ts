@@ -59,7 +59,6 @@ type Hooks = Parameters<typeof onMembership>[1];
 
 const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
 
-/** Creates a kafkajs group with these members and hooks. All other hooks do nothing. */
 function openGroup(members: object, hooks: Partial<Hooks>) {
   const group = Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members });
   onMembership(group.cluster, {
@@ -88,7 +87,6 @@ it('a group awaits its hooks before a join and before the first fetch', async ()
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
-/** Creates a group whose join fails `failures` times, with the IDs that kafkajs sets. */
 function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
@@ -191,7 +189,6 @@ function frame(content: Uint8Array): Buffer {
   return Buffer.concat([size, content]);
 }
 
-/** Splits a buffer at positions, which may be unsorted and repeated. */
 function splitAt(bytes: Buffer, positions: readonly number[]): Buffer[] {
   const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((one, other) => one - other)];
   return sorted.map((from, index) => bytes.subarray(from, sorted[index + 1] ?? bytes.length));

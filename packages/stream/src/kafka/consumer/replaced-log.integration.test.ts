@@ -33,7 +33,6 @@ function openStore(topic: string) {
     });
   const committed = async () => (await fixture.committed(groupId, topic))[0];
   const newRows = () => store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
-  /** The pause must be logged with its reason and the command to run. */
   const expectPause = (reason: RegExp) => {
     const line = lines.find((each) => each.includes('partition paused')) ?? '';
     expect(line).toMatch(reason);

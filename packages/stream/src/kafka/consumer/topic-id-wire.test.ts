@@ -61,7 +61,6 @@ it('requests that identify topics by id are encoded like those of another client
 /** Tags from later protocol versions, which the decoder skips. */
 const tags = () => Buffer.of(1, 5, 3, 9, 9, 9);
 
-/** Creates a 61-byte batch without records, which compaction may leave behind. */
 function emptyBatch(base: number): Buffer {
   const batch = Buffer.alloc(61);
   batch.writeBigInt64BE(BigInt(base), 0);
@@ -74,7 +73,6 @@ function emptyBatch(base: number): Buffer {
 
 function toPartition({ partition, code = 0, records }: { partition: number; code?: number; records: Buffer | null }) {
   const encoder = new Encoder().writeInt32(partition).writeInt16(code).writeInt64(99).writeInt64(98).writeInt64(1);
-  // Contains one aborted transaction.
   encoder
     .writeUVarInt(1 + 1)
     .writeInt64(5)

@@ -7,7 +7,6 @@ import { SETTLED_OFFSET } from '../../partitions/dead-letters.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { createDeadLetterCounter, reportDeadLetterCounts } from './dead-letter-count.ts';
 
-/** Creates a dead-letter topic with one partition. */
 function createLog() {
   const records: StreamRecord[] = [];
   const log = { start: 0, down: false };

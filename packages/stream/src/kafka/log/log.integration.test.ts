@@ -82,7 +82,6 @@ it('an atomic publisher publishes to several topics in one transaction and fence
   expect((await reader.bounds(first))[1]).toMatchObject({ end: 0 });
 
   const successor = await openAtomicPublisher({ brokers, name });
-  // After the successor is open, the zombie cannot commit.
   stuck.resolve();
   await expect(lost).rejects.toThrow();
   await expect(zombie.publish([toRecord(second, 'zombie')])).rejects.toThrow();
@@ -98,7 +97,7 @@ it('an atomic publisher publishes to several topics in one transaction and fence
   await successor.close();
 });
 
-it('an atomic publisher publishes more bytes than a batch may contain, including a record without a value', async () => {
+it('an atomic publisher publishes more bytes than a batch may contain and a record without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);

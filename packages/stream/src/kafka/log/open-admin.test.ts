@@ -5,7 +5,6 @@ import { guardConnections } from './open-admin.ts';
 
 type Callback = (fault: Error | null) => void;
 
-/** Creates a pool with the client's interface that counts connection attempts. */
 function createPool(fault: Error | null) {
   const attempts = { count: 0 };
   const get = (_: unknown, callback: Callback) => {

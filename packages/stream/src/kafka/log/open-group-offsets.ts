@@ -108,7 +108,7 @@ async function moveGroup(
   const current = commits.find((each) => each.topic === topic && each.partition === partition);
   const read = current === undefined ? null : parseRead(current.offset, current.metadata);
   if (read === null || !isDecisionFor(decision, read))
-    throw new Error(`${topic}/${partition}: the commit of group ${groupId} has changed. List the offsets and decide again.`);
+    throw new Error(`${topic}/${partition}: the commit of ${groupId} has changed. List the offsets and decide again.`);
   const start = (await reader.bounds(topic)).find((each) => each.partition === partition)?.start ?? 0;
   const mark = from > start ? await awaitBatchAt(admin, { ...at, offset: from - 1 }) : null;
   const triedTo = read.triedTo > from ? read.triedTo : null;

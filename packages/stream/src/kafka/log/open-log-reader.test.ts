@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { batchCalls } from './open-log-reader.ts';
 
-it('batchCalls combines the calls of one event loop turn into one request, and each call gets its own result', async () => {
+it('batchCalls combines the calls in one event loop turn into one request', async () => {
   const requests: (readonly string[])[] = [];
   const lengthOf = batchCalls(async (names) => {
     requests.push(names);

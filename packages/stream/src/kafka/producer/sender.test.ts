@@ -24,15 +24,12 @@ const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(
 const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
-  /** Record counts of the shipments in each send. */
   sends: readonly (readonly number[])[];
   /** Number of batches after which each shipment is abandoned. Shipments not in the list are never abandoned. */
   patience?: readonly number[];
-  /** Minimum length of each value. */
   pad?: number;
 }
 
-/** Sends a plan through a simulated cluster, then delivers the delayed batches. */
 async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
@@ -129,7 +126,7 @@ const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 afterEach(() => void vi.useRealTimers());
 
-it('the sender stores and acknowledges every record once and in order when requests and responses are lost', async () => {
+it('the sender stores every record once and in order when requests and responses are lost', async () => {
   const property = fc.asyncProperty(outcomes, sends(size), async (drawn, drawnSends) => {
     const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
     expect(outcome.failed).toEqual([]);
@@ -139,7 +136,7 @@ it('the sender stores and acknowledges every record once and in order when reque
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-it('the sender neither loses nor duplicates acknowledged records when batches are rejected, split or abandoned', async () => {
+it('acknowledged records are neither lost nor duplicated when batches are rejected, split or abandoned', async () => {
   const property = fc.asyncProperty(
     simulation(fc.oneof({ weight: 3, arbitrary: unreliable }, refused)),
     fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
@@ -172,7 +169,7 @@ it('an appended record that was rejected as retriable and abandoned is not mista
   expect(mistaken).toEqual([]);
 });
 
-it('the sender ends the epoch of an abandoned batch only after the other batches of the send have settled', async () => {
+it('the sender ends the epoch of an abandoned batch after the other batches have settled', async () => {
   // Partition 0 is abandoned after its first attempt. Partition 1 is stored, but its response is lost three times.
   const plan = { sends: [[1, 1], [2]], patience: [2] };
   const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
@@ -182,7 +179,6 @@ it('the sender ends the epoch of an abandoned batch only after the other batches
     ['#1#', '#3#'],
   ]);
   expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
-  // A sequence number from the old epoch would have required a new producer id.
   expect(outcome.cluster.newProducerIds).toHaveLength(1);
 });
 
@@ -210,7 +206,7 @@ it('the sender does not split a batch that may already be stored', async () => {
   expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
 });
 
-it.each([DUPLICATE, OUT_OF_ORDER])('error code %i on a first attempt does not prove that the batch is stored', async (code) => {
+it.each([DUPLICATE, OUT_OF_ORDER])('error code %i does not prove that a batch is stored', async (code) => {
   const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', response: code }], partitions: 1 });
   expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
   expectOffsets(outcome);
@@ -250,7 +246,6 @@ it('the sender keeps its epoch and producer id if no batch in flight was abandon
   expect(cluster.newProducerIds).toHaveLength(1);
 });
 
-/** Creates a shipment with one record, whose result is reported as a string. */
 function toShipment(
   text: string,
   report: (result: string) => void,

@@ -103,7 +103,7 @@ export class Sender {
   #dropAbandoned(flights: Flight[]): void {
     for (const flight of flights.filter(isAbandoned)) {
       if (flight.ambiguous) this.#require('epoch');
-      this.#settleFlight(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'the records were not acknowledged before the deadline'));
+      this.#settleFlight(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'not acknowledged before the deadline'));
     }
   }
 

@@ -6,7 +6,6 @@ export interface TestTable {
   readonly name: string;
   /** Returns the number of rows, distinct offsets, and offsets missing below the last offset of each partition. */
   count(): Promise<{ rows: number; distinct: number; missing: number }>;
-  /** Drops the table. */
   close(): Promise<void>;
 }
 

@@ -15,13 +15,10 @@ export interface KafkaFixture {
   createTopic(options: { partitions: number; recordBytesMax?: number; logAppendTime?: boolean }): Promise<string>;
   /** Reads all records from the start of the topic to its current end. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Returns a group's committed offsets by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
-  /** Increases the number of partitions to `count`. */
   addPartitions(topic: string, count: number): Promise<void>;
   /** Deletes a topic with one partition and recreates it without records. */
   recreateTopic(topic: string): Promise<void>;
-  /** Deletes a topic. Resolves after the brokers have removed it. */
   removeTopic(topic: string): Promise<void>;
   /** Deletes all records before an offset in a topic's first partition, like retention. */
   expire(topic: string, offset: number): Promise<void>;
@@ -116,7 +113,6 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
   };
 }
 
-/** Opens a fixture with one producer for all tests in a file. */
 export async function useKafka() {
   const fixture = await openKafkaFixture();
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });

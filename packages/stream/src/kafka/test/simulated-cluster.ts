@@ -1,7 +1,6 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
 import type { EncodedBatch, Wire } from '../producer/sender.ts';
 
-/** What happens to a batch on its way to the leader and back. */
 export interface BatchOutcome {
   /** When the leader receives the batch: immediately, never, or after this many further batches. */
   readonly arrives: 'now' | 'never' | number;
@@ -10,7 +9,6 @@ export interface BatchOutcome {
    * `arrives: 'now'` means that the leader appended the batch, and that the request failed while waiting for replicas.
    */
   readonly response: 'normal' | 'lost' | 'no connection' | number;
-  /** Maximum batch size of all topics from now on. */
   readonly bytesMax?: number;
 }
 
@@ -43,7 +41,6 @@ export interface SimulationOptions {
   leaders?: readonly boolean[];
   partitions?: number;
   bytesMax?: number;
-  /** The first epoch of a new producer id. */
   firstEpoch?: number;
   /** Rejects an old sequence number with DUPLICATE_SEQUENCE_NUMBER, like brokers before 2.x. */
   isOld?: boolean;
@@ -129,14 +126,12 @@ export class SimulatedCluster implements Wire {
     return toVerdict(0, { offset: base, loggedAtMs: -1 });
   }
 
-  /** @returns the batch's base offset */
   #write(partition: number, batch: LoggedBatch): number {
     const log = this.log.get(partition) ?? [];
     this.log.set(partition, [...log, batch]);
     return log.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Delivers the delayed batches. */
   arriveLate(): void {
     this.#arrive(this.#delayed.splice(0));
   }

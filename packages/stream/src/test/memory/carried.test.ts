@@ -13,7 +13,6 @@ const RECORDS = 40;
 
 interface ConsumerRun {
   rowsMax: number;
-  /** Event loop turns until the consumer is killed. */
   turns: number;
   /** Indexes of the attempts that fail with a retryable fault. Settles and writes are counted together. */
   faults: number[];
@@ -28,7 +27,6 @@ const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
 // Numbers records consecutively. A block's first number depends on what the previous block carried and on a counter
 // that increases when a block is stored, before its offsets are committed.
 class Numbering {
-  /** All numbers that were sent for a record, by offset. */
   readonly sent = new Map<number, Set<number>>();
   readonly stored = new Map<number, number>();
   counter = 0;

@@ -14,11 +14,9 @@ const RECORDS = 60;
 
 interface ConsumerRun {
   rowsMax: number;
-  /** Event loop turns until the consumer is killed. */
   turns: number;
   /** Outcomes of the inserts in this run. Later inserts are stored. */
   outcomes: InsertOutcome[];
-  /** Maximum rows per insert in this run. */
   storeRowsMax: number;
 }
 

@@ -4,7 +4,6 @@ import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 
-/** Returns the result of `hasBatch` for the batch at offset 3 if `change` happens after the assignment. */
 async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log']) => void): Promise<boolean | null> {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);

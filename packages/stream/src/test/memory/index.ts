@@ -19,7 +19,6 @@ interface MemoryConsumerOptions {
   topics: readonly string[];
   /** A consumer continues where the previous consumer in its group stopped. By default, all consumers share a group. */
   groupId?: string;
-  /** Same as for Kafka consumers. */
   whenExpired?: WhenExpired;
   logger?: Logger;
   metrics?: Metrics;
@@ -42,7 +41,6 @@ export interface MemoryLog {
   openRecordConsumer(
     options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
   ): MemoryConsumer;
-  /** Returns all records in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
   /** Removes all records from an offset on, like a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void;
@@ -58,7 +56,6 @@ export interface MemoryLog {
    * Rejects every commit with this fault, like an unavailable broker or a missing grant. Null accepts commits again.
    */
   refuseCommits(fault: Error | null): void;
-  /** Returns the group's committed offset, or 0 if there is none. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
 
@@ -77,14 +74,12 @@ function decide(
   decisions.set(name, { from, forCommit, decidedAtMs: Date.now(), replaced: [] });
 }
 
-/** Recreates a topic and deletes its commits, like brokers. */
 function recreate(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
   const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
   for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
   log.recreate(topic);
 }
 
-/** Returns a group's state, which is created when it is first used. */
 function entryOf<V>(groups: Map<string, Map<string, V>>, groupId = GROUP): Map<string, V> {
   const state = groups.get(groupId) ?? new Map<string, V>();
   groups.set(groupId, state);
@@ -97,7 +92,6 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
   const decisions = new Map<string, Map<string, OffsetDecision>>();
   const decisionsOf = (groupId?: string) => entryOf(decisions, groupId);
   const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
-  /** Options that all consumers of a group share. */
   const toSharedOptions = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
     log,
     topics,

@@ -10,7 +10,6 @@ import type { PartitionReading, StreamMetrics } from '../../partitions/stream-me
 import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** A group's committed offsets, by `topic/partition`. */
 export type CommittedOffsets = Map<string, { offset: number; metadata: string }>;
 
 const DRAIN_MS = 5_000;
@@ -24,7 +23,6 @@ interface Assignment {
   readonly position: ReadPosition;
 }
 
-/** The read position in a partition. */
 interface ReadPosition {
   offset: number;
   paused: boolean;
@@ -38,9 +36,7 @@ export interface MemoryConsumerOptions {
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly committed: CommittedOffsets;
-  /** Returns the fault with which commits are rejected, or null if they are accepted. */
   commitFault(): Error | null;
-  /** Decisions by `topic/partition`. */
   readonly decisions: ReadonlyMap<string, OffsetDecision>;
   readonly whenExpired: WhenExpired;
   readonly logger: Logger | undefined;
@@ -146,7 +142,6 @@ export class MemoryConsumer implements Consumer {
     if (more) this.#schedule();
   }
 
-  /** @returns true if there is more to deliver */
   #deliverTo({ topic, partition, guarded, position }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
     if (position.paused || position.isClosed || guarded.isClosed) return false;

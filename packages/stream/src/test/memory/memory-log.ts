@@ -3,9 +3,7 @@ import type { PublishedRecord, RecordMetadata, StreamRecord } from '../../ports.
 
 const PARTITIONS = 6;
 
-/** A partition's state besides its records. */
 interface PartitionState {
-  /** The first offset that retention has not deleted. */
   start: number;
   /** Leader epoch. Every truncation increases the epoch, like a new leader. */
   epoch: number;
@@ -28,7 +26,6 @@ export class MemoryTopics {
     this.#partitions = partitions;
   }
 
-  /** Creates a topic with special options before it is used. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void {
     this.#topics.set(
       topic,
@@ -41,7 +38,6 @@ export class MemoryTopics {
     return (key?.length ?? 0) + (value?.length ?? 0) <= (this.#recordBytesMax.get(topic) ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Returns a topic's partitions, each in offset order. */
   partitionsOf(topic: string): StreamRecord[][] {
     const partitions = this.#topics.get(topic) ?? Array.from({ length: this.#partitions }, (): StreamRecord[] => []);
     this.#topics.set(topic, partitions);
@@ -65,13 +61,11 @@ export class MemoryTopics {
     return this.#stateOf(topic, partition).start;
   }
 
-  /** Returns the batch that contains an offset, or null if there is none. */
   batchAt(topic: string, partition: number, offset: number): LogMark | null {
     const { start, marks } = this.#stateOf(topic, partition);
     return offset < start ? null : (marks[offset] ?? null);
   }
 
-  /** Truncates a log, like a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void {
     const state = this.#stateOf(topic, partition);
     this.partitionsOf(topic)[partition]!.splice(end);
@@ -80,7 +74,6 @@ export class MemoryTopics {
     this.#notify();
   }
 
-  /** Removes the start of a log, like retention. */
   expire(topic: string, partition: number, start: number): void {
     this.#stateOf(topic, partition).start = start;
     this.#notify();
@@ -112,7 +105,6 @@ export class MemoryTopics {
     for (const listener of this.#listeners) listener();
   }
 
-  /** @returns a function that removes the listener */
   onAppend(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -33,7 +33,6 @@ export class MemoryProducer implements Producer {
     });
   }
 
-  /** @returns metadata of the stored records; empty if the send fails */
   #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordMetadata[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);

@@ -39,7 +39,6 @@ function createBench() {
   const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
   store.onWrite = async () => void (await nextTurn());
-  /** The first record that was appended after the last truncation. */
   let divergesAt = 0;
   const truncate = (fraction: number) => {
     divergesAt = Math.floor(log.records(TOPIC).length * (1 - fraction));
@@ -82,7 +81,7 @@ async function run(runs: readonly ConsumerRun[]) {
   return { isReady, log: log.records(TOPIC).map(({ value }) => `${value}`), rows: store.rows.map(({ text }) => text) };
 }
 
-it('a repeatedly truncated log is stored completely and once after decisions, even if consumers are killed', async () => {
+it('a repeatedly truncated log is stored completely and once after operator decisions', async () => {
   const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     const { isReady, log, rows } = await run(runs);
     expect(isReady).toBe(true);
