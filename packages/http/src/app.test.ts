@@ -327,7 +327,7 @@ it('the fault log logs further faults of a type once per interval, with their co
   passInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
-    { msg: 'more requests failed', failures: 999, ...latest },
+    { msg: 'requests failed again', failures: 999, ...latest },
     { failures: 5 },
   ]);
 });

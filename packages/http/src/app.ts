@@ -244,7 +244,7 @@ const DURATION_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 export function createRequestDurations(metrics: Pick<Metrics, 'histogram'>): ServerContext['onAnswer'] {
   const durations = metrics.histogram(
     'playline_http_request_duration_seconds',
-    'Time from a request's headers to the start of its response',
+    "Time from a request's headers to the start of its response",
     { bucketsSeconds: DURATION_BUCKETS_S, labelNames: ['route', 'method', 'status'] },
   );
   // A label lookup costs more than the observation, and there are few label combinations.

@@ -164,7 +164,7 @@ function wrongHeader(header: string, message: string, cause?: unknown): PublicEr
 }
 
 export interface ReadBodyOptions {
-  /** Time limit for the completeBodies body. */
+  /** Time limit for the whole body. */
   bodyMaxMs?: number;
   /** Grows with the received bytes. Released by the caller. */
   reservation?: Reservation;
@@ -195,7 +195,7 @@ type Synchronous<T> = T extends PromiseLike<unknown> ? never : T;
 export interface UseBodyOptions<T> extends ReadBodyOptions {
   /** Called before `use` with the decompressed size, or with its upper bound if decompression fails. */
   onDecoded?: (bytes: number) => void;
-  /** Called with the completeBodies body, whose memory is reused after `use` returns. */
+  /** Called with the whole body, whose memory is reused after `use` returns. */
   use(body: Buffer): Synchronous<T>;
 }
 

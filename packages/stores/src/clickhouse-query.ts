@@ -17,7 +17,7 @@ export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<
 
 export interface QueryOptions {
   readonly signal?: AbortSignal;
-  /** Key for a quota with `<settingsWithQuota/>` (users.xml). */
+  /** Key for a quota with `<keyed/>` (users.xml). */
   readonly quotaKey?: string;
 }
 

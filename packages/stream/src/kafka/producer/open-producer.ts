@@ -86,7 +86,7 @@ class KafkaProducer implements Producer {
 
   sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      const message = 'The record is stored, but its offset is message. Resend the record.';
+      const message = 'The record is stored, but its offset is unknown. Resend the record.';
       // If the offset is known, `onStored` resolves first and this rejection is ignored.
       const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', message));
       this.#accept([record], done, { onStored: resolve, attemptsMaxMs });
