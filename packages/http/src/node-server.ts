@@ -117,7 +117,6 @@ const PIPELINE = Symbol('pipeline');
  * it checks whether responses are read. Must be called before the server listens.
  * @returns the handler for a `clientError` with code `PAUSED`
  */
- */
 function limitPipelining(server: Server): (error: Error, socket: Socket) => void {
   const paused = new PausedConnections();
   server.on('connection', (socket: PipelinedSocket) => {

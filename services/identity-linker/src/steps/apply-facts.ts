@@ -50,6 +50,7 @@ export function createApplyFacts(
   const owned = () => [...partitions.values()].filter(({ signal }) => !signal.aborted);
 
   return {
+    /**
      * Reads a partition's last applied offset and the log mark of its batch. Must be called before the first batch.
      * @throws RetryableFault
      */
