@@ -39,8 +39,8 @@ const LATEST = Symbol('latest exchange');
 type Connection = Socket & { [LATEST]?: Exchange };
 
 export function createHttpApp(options: HttpAppOptions): HttpApp {
-  const nothing = () => {};
-  const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = nothing, onFault = nothing } = options;
+  const noop = () => {};
+  const { routes, link, answerMaxMs = ANSWER_MAX_MS, onAnswer = noop, onFault = noop } = options;
   const frame: ServerContext = { link, draining: false, streams: new Set(), answerMaxMs, onAnswer, onFault };
   const cors = corsHeaders(options.publishableKeyHeader);
   const corsPaths = new Set(routes.filter((route) => route.cors).map((route) => route.path));

@@ -47,15 +47,15 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const closed = new AbortController();
   /** Aborted to read the logs again soon. */
-  let woken = new AbortController();
+  let waker = new AbortController();
   /** Waits until there may be new states. Polls only Redis, because reading the logs queries all end offsets. */
   const waitForMore = async () => {
     const endMs = performance.now() + restMs;
     await pause(pollMs, closed.signal);
     const isDue = () =>
-      closed.signal.aborted || woken.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;
-    while (!isDue() && (await isComplete(view).catch(() => false))) await pause(checkMs, woken.signal);
-    woken = new AbortController();
+      closed.signal.aborted || waker.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;
+    while (!isDue() && (await isComplete(view).catch(() => false))) await pause(checkMs, waker.signal);
+    waker = new AbortController();
   };
   const watch = async () => {
     while (!closed.signal.aborted) {
@@ -66,7 +66,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   const watching = watch();
   return {
     /** Schedules an early read, because the logs have new records. */
-    wake: () => woken.abort(),
+    wake: () => waker.abort(),
     /** False if the last read failed. States are then stale, and after a restart of Redis no request is accepted. */
     get working() {
       return faultReason === null;
@@ -74,7 +74,7 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
     reasons: (): Readonly<Record<string, string>> => (faultReason === null ? {} : { mintStates: faultReason }),
     close: async () => {
       closed.abort();
-      woken.abort();
+      waker.abort();
       await watching;
     },
   };

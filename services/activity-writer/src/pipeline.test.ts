@@ -15,7 +15,7 @@ import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './tes
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
-const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
+const OTHER_CHAIN = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 
 let world: MemoryWorld;
@@ -86,10 +86,10 @@ it('an update is stored as a later version, but rejected if it changes a member 
 });
 
 it("a record outside its chain's partition is rejected", async () => {
-  await world.send(ACTIVITIES, ELSEWHERE, activity(1));
-  await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
+  await world.send(ACTIVITIES, OTHER_CHAIN, activity(1));
+  await world.send(ACTIVITIES, OTHER_CHAIN, activity(2, { chain: OTHER_CHAIN }));
   await world.write();
-  expect(world.activities().map(({ chain }) => chain)).toEqual([ELSEWHERE]);
+  expect(world.activities().map(({ chain }) => chain)).toEqual([OTHER_CHAIN]);
   expect(world.deadLetters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
 });
 

@@ -168,7 +168,7 @@ it('all facts are decided and committed after any holds, releases and crashes wi
       if (each.action === 'put') await put(each.links);
       if (each.action === 'hold') await bench.hold(keyOf('untyped', each.held));
       if (each.action === 'release') await bench.release(keyOf('untyped', each.held));
-      if (each.action === 'crash') faulty.revive();
+      if (each.action === 'crash') faulty.restart();
       if (each.action === 'rest')
         await until('every fact is decided or parked', () => decided().length + countParked(bench) >= count());
       else await new Promise((resolve) => setImmediate(resolve));

@@ -39,13 +39,13 @@ async function expectConsistent(bench: Bench): Promise<void> {
 
 /** Creates a producer that can drop the first decision in a call, so that the log receives later decisions first. */
 function createLossyProducer(bench: Bench) {
-  let losesNext = false;
+  let isNextLost = false;
   const producer: Producer = {
     ...bench.producer,
     bytesHeld: 0,
     send(records, done) {
-      const isLost = losesNext && records.length > 1 && records[0]!.topic === DECISIONS;
-      if (isLost) losesNext = false;
+      const isLost = isNextLost && records.length > 1 && records[0]!.topic === DECISIONS;
+      if (isLost) isNextLost = false;
       bench.producer.send(isLost ? records.slice(1) : records, (fault) =>
         done(isLost ? new Error('a record was not acknowledged') : fault),
       );
@@ -57,7 +57,7 @@ function createLossyProducer(bench: Bench) {
   return {
     producer,
     loseNext: () => {
-      losesNext = true;
+      isNextLost = true;
     },
   };
 }
@@ -67,14 +67,14 @@ const allCommitted = (bench: Bench) =>
 
 it('the linker reapplies a logged decision that follows a decision about a later fact', async () => {
   const bench = await createBench();
-  const lose = bench.people.snapshot();
+  const restore = bench.people.snapshot();
   const lossy = createLossyProducer(bench);
   const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
   lossy.loseNext();
   await bench.put([toAlias('a', 'b'), toAlias('c', 'd')]);
   await allCommitted(bench);
   expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
-  lose();
+  restore();
   await bench.people.rebuild.mintEpoch();
   await until('the links are restored', async () => await linker.ready.links!());
   await linker.close();
@@ -84,13 +84,13 @@ it('the linker reapplies a logged decision that follows a decision about a later
 
 it('the linker is not ready until it has restored the lost links of an idle partition', async () => {
   const bench = await createBench();
-  const lose = bench.people.snapshot();
+  const restore = bench.people.snapshot();
   const { linker } = await bench.open();
   await bench.put([toAlias('a', 'b'), toAlias('b', 'c')]);
   await allCommitted(bench);
   const isReady = async () => await linker.ready.links!();
   expect(await isReady()).toBe(true);
-  lose();
+  restore();
   await bench.people.rebuild.mintEpoch();
   expect(await isReady()).toBe(false);
   await until('the links are restored', isReady);
@@ -112,7 +112,7 @@ it('no step has two different decisions after any sequence of links, unlinks, ho
     const bench = await createBench();
     const lossy = createLossyProducer(bench);
     const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
-    let lose = bench.people.snapshot();
+    let restore = bench.people.snapshot();
     let receivedAt = 2_000;
     const createUnlink = (id: string) =>
       toUnlinkFact({
@@ -128,10 +128,10 @@ it('no step has two different decisions after any sequence of links, unlinks, ho
       if (kind === 'hold') await bench.hold(keyOf(from));
       if (kind === 'release') await bench.release(keyOf(from));
       if (kind === 'lose a record') lossy.loseNext();
-      if (kind === 'keep') lose = bench.people.snapshot();
+      if (kind === 'keep') restore = bench.people.snapshot();
       if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
       if (kind !== 'lose') continue;
-      lose();
+      restore();
       await bench.people.rebuild.mintEpoch();
     }
     for (const heldId of IDS) await bench.release(keyOf(heldId));

@@ -100,10 +100,10 @@ it('records that are not valid link facts become dead letters', async () => {
   const { linker } = await bench.open();
   const key = Buffer.from('test');
   const good = toOutgoing(LINKS, toFact({}));
-  const torn = good.value.subarray(0, -4);
+  const truncated = good.value.subarray(0, -4);
   await bench.put([
     { topic: LINKS, key, value: Buffer.from('secret') },
-    { topic: LINKS, key, value: torn },
+    { topic: LINKS, key, value: truncated },
     toOutgoing(LINKS, toFact({}), 99),
     toOutgoing(LINKS, toFact({ fromKind: 'phone' as never })),
     toOutgoing(LINKS, toFact({ environmentId: 'a:{b}' })),

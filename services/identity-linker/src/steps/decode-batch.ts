@@ -86,8 +86,8 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
-  const isFromMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
-  if (fact.toId.trim() === '' || isFromMissing) return { kind: 'deadLetter', reason: 'blank id' };
+  const isFromIdMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
+  if (fact.toId.trim() === '' || isFromIdMissing) return { kind: 'deadLetter', reason: 'blank id' };
   if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };
   return { kind: 'fact', fact };
 }

@@ -82,27 +82,27 @@ export async function openFaulty(
   outcomes: CallOutcome[],
   { withProducer = false, ...parts }: Partial<LinkerParts> & { withProducer?: boolean } = {},
 ) {
-  const revivals: Promise<void>[] = [];
+  const restarts: Promise<void>[] = [];
   const open = () => {
-    const people = withOutcomes(bench.people, outcomes, () => revive());
+    const people = withOutcomes(bench.people, outcomes, () => restart());
     const { producer } = bench;
-    const faulty = withProducer ? producerWithOutcomes(producer, outcomes, () => revive()) : producer;
+    const faulty = withProducer ? producerWithOutcomes(producer, outcomes, () => restart()) : producer;
     return bench.open({ people, producer: faulty, ...parts });
   };
   let linker = await open();
-  const revive = () => {
+  const restart = () => {
     linker.kill();
-    revivals.push(
+    restarts.push(
       open().then((next) => {
         linker = next;
       }),
     );
   };
   const close = async () => {
-    await Promise.all(revivals);
+    await Promise.all(restarts);
     await linker.linker.close();
   };
-  return { revive, close };
+  return { restart, close };
 }
 
 const holdOf = (key: Buffer) => ({ environmentId: 'test', erasureId: key });

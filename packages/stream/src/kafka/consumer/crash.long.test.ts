@@ -61,9 +61,9 @@ async function prepare() {
 /** Kills one writer after the other, each after it has made progress. @returns the number of killed writers */
 async function killRepeatedly(start: () => Promise<ChildProcess>, times: number): Promise<number> {
   for (let killed = 0; killed < times; killed++) {
-    const before = (await table.count()).rows;
+    const rowsBefore = (await table.count()).rows;
     const writer = await start();
-    await until('the writer makes progress', async () => (await table.count()).rows > before);
+    await until('the writer makes progress', async () => (await table.count()).rows > rowsBefore);
     await delay(randomMs(0, 200));
     const exited = once(writer, 'exit');
     writer.kill('SIGKILL');

@@ -14,7 +14,7 @@ const FETCH = { key: 1, version: 13 };
 const NO_ID = '0'.repeat(32);
 const NO_OFFSET = -1;
 /** The broker has no topic with the requested ID, or the topic with this name has another ID. */
-const GONE = new Set([100, 103]);
+const DELETED_TOPIC_CODES = new Set([100, 103]);
 
 interface RequestedPartition {
   readonly partition: number;
@@ -197,8 +197,8 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
     const partitions: FetchedPartition[] = [];
     for (let count = readLength(decoder); count > 0; count--) partitions.push(await readPartition(decoder));
     skipTags(decoder);
-    const gone = partitions.find((each) => GONE.has(each.errorCode));
-    if (gone !== undefined) throw new TopicDeleted({ topic: topicName, partition: gone.partition });
+    const deleted = partitions.find((each) => DELETED_TOPIC_CODES.has(each.errorCode));
+    if (deleted !== undefined) throw new TopicDeleted({ topic: topicName, partition: deleted.partition });
     responses.push({ topicName, partitions });
   }
   // Zero, because kafkajs throttles by `clientSideThrottleTime`.

@@ -60,10 +60,10 @@ it('the log reader returns the bounds of several topics in one call, and no boun
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
   await until('both transactions are stable', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
   const toBounds = (ends: number[]) => ends.map((end, partition) => ({ partition, start: 0, end }));
-  const ofFirst = toBounds([0, 0, 2]);
-  expect(await boundsOf()).toEqual([ofFirst, toBounds([0, 2]), []]);
+  const firstTopicBounds = toBounds([0, 0, 2]);
+  expect(await boundsOf()).toEqual([firstTopicBounds, toBounds([0, 2]), []]);
   await fixture.removeTopic(topics[1]);
-  expect(await boundsOf()).toEqual([ofFirst, [], []]);
+  expect(await boundsOf()).toEqual([firstTopicBounds, [], []]);
 });
 
 it('an atomic publisher publishes to several topics in one transaction and fences its predecessor', async () => {

@@ -94,7 +94,7 @@ async function commitAsNonMember(admin: Admin, group: string, { topic, partition
 }
 
 /** Returns true if the coordinator rejected the commit because the group has members or is rebalancing. */
-const isMembersOnly = (fault: unknown): boolean =>
+const isGroupNotEmpty = (fault: unknown): boolean =>
   fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
 
 async function moveGroup(
@@ -117,7 +117,7 @@ async function moveGroup(
     await commitAsNonMember(admin, groupId, { ...at, offset: from, metadata });
     return true;
   } catch (fault) {
-    if (isMembersOnly(fault)) return false;
+    if (isGroupNotEmpty(fault)) return false;
     throw fault;
   }
 }

@@ -26,7 +26,7 @@ const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPL
 interface Plan {
   sends: readonly (readonly number[])[];
   /** Number of batches after which each shipment is abandoned. Shipments not in the list are never abandoned. */
-  patience?: readonly number[];
+  abandonAfter?: readonly number[];
   pad?: number;
 }
 
@@ -35,10 +35,10 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const acknowledged: string[] = [];
   const failed: string[] = [];
   const offsets = new Map<string, RecordMetadata>();
-  const patience = [...(plan.patience ?? [])];
-  let waiting: { shipment: Shipment; patience: number }[] = [];
+  const abandonAfter = [...(plan.abandonAfter ?? [])];
+  let waiting: { shipment: Shipment; abandonAfter: number }[] = [];
   const onBatch = () => {
-    for (const each of waiting) if (--each.patience <= 0) end(each.shipment, new Error('abandoned'));
+    for (const each of waiting) if (--each.abandonAfter <= 0) end(each.shipment, new Error('abandoned'));
   };
   const cluster = new SimulatedCluster({ ...simulation, onBatch });
   const sender = new Sender(cluster, settle, 0);
@@ -57,7 +57,7 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
   for (const sizes of plan.sends) {
     const shipments = sizes.map(toShipment);
-    waiting = shipments.map((shipment) => ({ shipment, patience: patience.shift() ?? Number.POSITIVE_INFINITY }));
+    waiting = shipments.map((shipment) => ({ shipment, abandonAfter: abandonAfter.shift() ?? Number.POSITIVE_INFINITY }));
     const queue = [...shipments];
     while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
   }
@@ -122,7 +122,7 @@ const simulation = (each: fc.Arbitrary<BatchOutcome>) =>
     firstEpoch: fc.constantFrom(0, 0, 32_765, 32_766),
     isOld: fc.boolean(),
   });
-const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
+const abandonAfter = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 afterEach(() => void vi.useRealTimers());
 
@@ -139,7 +139,7 @@ it('the sender stores every record once and in order when requests and responses
 it('acknowledged records are neither lost nor duplicated when batches are rejected, split or abandoned', async () => {
   const property = fc.asyncProperty(
     simulation(fc.oneof({ weight: 3, arbitrary: unreliable }, refused)),
-    fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
+    fc.record({ sends: sends(size), abandonAfter, pad: fc.constantFrom(10, 40) }),
     async (drawn, plan) => {
       const outcome = await run(plan, drawn);
       expectExact(outcome);
@@ -150,8 +150,8 @@ it('acknowledged records are neither lost nor duplicated when batches are reject
 });
 
 it('the sender returns the offset of each single record, even if only a retry received a response', async () => {
-  const property = fc.asyncProperty(simulation(unreliable), sends(fc.constant(1)), patience, async (drawn, sends, p) => {
-    const outcome = await run({ sends, patience: p }, drawn);
+  const property = fc.asyncProperty(simulation(unreliable), sends(fc.constant(1)), abandonAfter, async (drawn, sends, p) => {
+    const outcome = await run({ sends, abandonAfter: p }, drawn);
     expectOffsets(outcome);
     for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
   });
@@ -159,19 +159,19 @@ it('the sender returns the offset of each single record, even if only a retry re
 });
 
 it('an appended record that was rejected as retriable and abandoned is not mistaken for a later record', async () => {
-  const mistaken: number[] = [];
+  const misattributed: number[] = [];
   for (const response of RETRIABLE) {
-    const plan = { sends: [[1], [1], [1]], patience: [1] };
+    const plan = { sends: [[1], [1], [1]], abandonAfter: [1] };
     const outcome = await run(plan, { outcomes: [{ arrives: 'now', response }], partitions: 1 });
     expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
-    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) mistaken.push(response);
+    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) misattributed.push(response);
   }
-  expect(mistaken).toEqual([]);
+  expect(misattributed).toEqual([]);
 });
 
 it('the sender ends the epoch of an abandoned batch after the other batches have settled', async () => {
   // Partition 0 is abandoned after its first attempt. Partition 1 is stored, but its response is lost three times.
-  const plan = { sends: [[1, 1], [2]], patience: [2] };
+  const plan = { sends: [[1, 1], [2]], abandonAfter: [2] };
   const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
   expect(outcome.failed).toEqual(['#0#']);
   expect(outcome.stored).toEqual([
@@ -190,9 +190,9 @@ it.each([0, 3])(
       { arrives: 'now', response: NOT_LEADER },
       { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
     ];
-    const other = (round: number) => (round < times ? LOST : SUCCESS);
+    const outcomeIn = (round: number) => (round < times ? LOST : SUCCESS);
     const split: BatchOutcome = { ...SUCCESS, bytesMax: 90 };
-    const all = [split, ...half].flatMap((each, round) => [each, other(round)]);
+    const all = [split, ...half].flatMap((each, round) => [each, outcomeIn(round)]);
     const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, SUCCESS, ...half] : all });
     expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
     expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
@@ -217,7 +217,7 @@ const rejectedId: BatchOutcome = { arrives: 'never', response: OUT_OF_ORDER };
 it.each<[string, Plan, SimulationOptions, string[]]>([
   [
     'the last epoch of the old id has ended',
-    { sends: [[1], [1]], patience: [1] },
+    { sends: [[1], [1]], abandonAfter: [1] },
     { outcomes: [LOST], firstEpoch: 32_766 },
     ['#0#'],
   ],
@@ -238,7 +238,7 @@ it.each<[string, Plan, SimulationOptions, string[]]>([
 it('the sender keeps its epoch and producer id if no batch in flight was abandoned', async () => {
   const unreachable: BatchOutcome = { arrives: 'never', response: 'no connection' };
   const { cluster, stored } = await run(
-    { sends: [[1], [1]], patience: [1] },
+    { sends: [[1], [1]], abandonAfter: [1] },
     { outcomes: [unreachable], partitions: 1 },
   );
   expect(stored).toEqual([['#1#']]);

@@ -27,15 +27,15 @@ interface ConsumerRun {
   isKilled: boolean;
 }
 
-const few = fc.integer({ min: 0, max: 12 });
+const smallCount = fc.integer({ min: 0, max: 12 });
 const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
-  append: few,
-  turns: few,
+  append: smallCount,
+  turns: smallCount,
   isRecreated: fc.boolean(),
-  turnsBetween: few,
+  turnsBetween: smallCount,
   appendAfter: fc.integer({ min: 0, max: 25 }),
   isStoreSlow: fc.boolean(),
-  turnsAfter: few,
+  turnsAfter: smallCount,
   isKilled: fc.boolean(),
 });
 

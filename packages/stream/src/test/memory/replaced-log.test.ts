@@ -21,13 +21,13 @@ interface ConsumerRun {
   isKilled: boolean;
 }
 
-const few = fc.integer({ min: 0, max: 12 });
+const smallCount = fc.integer({ min: 0, max: 12 });
 const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
-  append: few,
-  turns: few,
+  append: smallCount,
+  turns: smallCount,
   truncated: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
-  appendAfter: few,
-  turnsAfter: few,
+  appendAfter: smallCount,
+  turnsAfter: smallCount,
   isKilled: fc.boolean(),
 });
 
