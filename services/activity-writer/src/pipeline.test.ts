@@ -90,7 +90,7 @@ it("a record outside its chain's partition is rejected", async () => {
   await world.send(ACTIVITIES, OTHER_CHAIN, activity(2, { chain: OTHER_CHAIN }));
   await world.write();
   expect(world.activities().map(({ chain }) => chain)).toEqual([OTHER_CHAIN]);
-  expect(world.deadLetters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
+  expect(world.deadLetters(ACTIVITIES)).toEqual(["not in its chain's partition"]);
 });
 
 it('an invalid record becomes a dead letter, and the reason contains none of its values', async () => {

@@ -40,7 +40,7 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
     const refused: Refusal<ActivityRow>[] = [];
     for (const timed of rows)
       if ((await partitionOf(timed.row.chain)) === timed.record.partition) inPartition.push(timed);
-      else refused.push({ timed, reason: 'not in the partition of its chain' });
+      else refused.push({ timed, reason: "not in its chain's partition" });
     const storedConstants = await readStored(inPartition);
     for (const timed of inPartition) {
       const { row } = timed;

@@ -108,7 +108,7 @@ it('a member that was removed from its group rejoins until the join succeeds', a
 
 it.each([
   ['at startup', { memberId: null, generationId: null }, false],
-  ['of a member that has an id', { memberId: 'member', generationId: 7 }, false],
+  ['of a member with an id', { memberId: 'member', generationId: 7 }, false],
   ['of a closing member', { memberId: null, generationId: 7 }, true],
 ])('a failed join %s is handled by kafkajs', async (_, ids, cancelled) => {
   const { group, state } = openFailing(1, ids);
