@@ -89,7 +89,10 @@ it.each([
     'a broken chunk',
     'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
   ],
-  ['a request with two content lengths', 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
+  [
+    'a request with two content lengths',
+    'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+  ],
 ])('%s gets a 400 envelope, and the connection is closed', async (_name, bytes) => {
   const { port } = await open();
   const text = await sendRaw(port, bytes);
@@ -320,7 +323,8 @@ it('the fault log logs the first fault of each type immediately, with its trace 
 
 it('the fault log logs further faults of a type once per interval, with their count and the latest trace id', () => {
   const { fail, reported, passInterval } = openLog();
-  for (let count = 0; count < 1000; count++) fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
+  for (let count = 0; count < 1000; count++)
+    fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
   expect(reported()).toHaveLength(1);
   passInterval();
   for (let count = 0; count < 5; count++) fail('not acknowledged within 7 ms');

@@ -78,7 +78,9 @@ it('parseQuery returns all parameters encoded by URLSearchParams or encodeURICom
     fc.property(fc.array(fc.tuple(text, text)), (pairs) => {
       const expected = new Map<string, string[]>();
       for (const [name, value] of pairs) expected.set(name, [...(expected.get(name) ?? []), value]);
-      const encoded = pairs.map((pair) => pair.map(encodeURIComponent).join('=')).filter((parameter) => parameter !== '=');
+      const encoded = pairs
+        .map((pair) => pair.map(encodeURIComponent).join('='))
+        .filter((parameter) => parameter !== '=');
       if (!expected.has('')) expect(parseQuery(`/path?${encoded.join('&')}`)).toEqual(expected);
       expect(parseQuery(`/path?${new URLSearchParams(pairs)}`)).toEqual(expected);
     }),

@@ -135,7 +135,8 @@ export function decodeBody(raw: Buffer, { coding, bytesMax }: BodyPlan, onDecode
   try {
     const { buffer, engine } = coding.decode(raw, { maxOutputLength: bytesMax, info: true }) as Decoded;
     // Only gzip reports trailing data. Otherwise part of a batch would be lost although the caller gets a 200.
-    if (engine.bytesWritten !== raw.length) throw new Error(`${raw.length - engine.bytesWritten} bytes follow the compressed data`);
+    if (engine.bytesWritten !== raw.length)
+      throw new Error(`${raw.length - engine.bytesWritten} bytes follow the compressed data`);
     onDecoded?.(buffer.length);
     return buffer;
   } catch (cause) {

@@ -79,7 +79,10 @@ type EnvironmentValues = Readonly<Record<string, string | undefined>>;
 const TLS_CONDITIONS: Record<string, { holds: (values: EnvironmentValues) => boolean; missing: string }> = {
   KAFKA: { holds: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
   REDIS: { holds: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
-  CLICKHOUSE: { holds: (values) => isScheme(values.CLICKHOUSE_URL, 'https'), missing: 'CLICKHOUSE_URL is not https://' },
+  CLICKHOUSE: {
+    holds: (values) => isScheme(values.CLICKHOUSE_URL, 'https'),
+    missing: 'CLICKHOUSE_URL is not https://',
+  },
   SCHEMA_REGISTRY: {
     holds: (values) => isScheme(values.SCHEMA_REGISTRY_URL, 'https'),
     missing: 'SCHEMA_REGISTRY_URL is not https://',
@@ -112,8 +115,7 @@ function findConnectionErrors(names: readonly string[], values: EnvironmentValue
   }
   requireTogether('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
   for (const name of ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'])
-    if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM'))
-      errors.push(`KAFKA_SASL_MECHANISM: missing, but ${name} is set`);
+    if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM')) errors.push(`KAFKA_SASL_MECHANISM: missing, but ${name} is set`);
   requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
   requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
   return [...new Set(errors)];

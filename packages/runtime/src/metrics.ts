@@ -76,7 +76,11 @@ export function createMetrics(service: string): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   collectLag(registry);
   const registers = [registry];
-  const build = { name: 'playline_build_info', help: 'Version of this process; the value is always 1', labelNames: ['version'] };
+  const build = {
+    name: 'playline_build_info',
+    help: 'Version of this process; the value is always 1',
+    labelNames: ['version'],
+  };
   new Gauge({ ...build, registers }).set({ version: VERSION }, 1);
   return {
     version: VERSION,

@@ -79,7 +79,10 @@ export async function runService(logger: Logger, start: (use: Use) => Promise<vo
   logger.info('service started');
   const drain = (signal: string) => {
     logger.info({ signal }, 'shutdown started');
-    setTimeout(() => fail(new Error(`still open after ${DRAIN_MAX_MS} ms`), 'shutdown timed out, exiting'), DRAIN_MAX_MS).unref();
+    setTimeout(
+      () => fail(new Error(`still open after ${DRAIN_MAX_MS} ms`), 'shutdown timed out, exiting'),
+      DRAIN_MAX_MS,
+    ).unref();
     void service.stop().then(() => {
       logger.info('service stopped');
       process.exit(0);

@@ -106,7 +106,13 @@ export function createQueryRows(
   return async function* query(sql, { signal, quotaKey } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
     const settingsWithQuota = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };
-    const response = await sendStatement(account, { body, settings: settingsWithQuota, deadlineMs, signal, isRead: true });
+    const response = await sendStatement(account, {
+      body,
+      settings: settingsWithQuota,
+      deadlineMs,
+      signal,
+      isRead: true,
+    });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }

@@ -73,7 +73,10 @@ it.each<[string, unknown, RegExp]>([
   ['lost its replicas', { message: 'NOREPLICAS Not enough good replicas to write.' }, /\(NOREPLICAS\)/],
   ['was emptied', { name: 'MissingEpochFault', message: 'no epoch' }, /npm run rebuild/],
 ])('explainConnection names the fix when Redis is reachable but %s', (_, thrown, message) => {
-  expect(explainConnection('Redis', thrown)).toMatchObject({ isRefusal: true, message: expect.stringMatching(message) });
+  expect(explainConnection('Redis', thrown)).toMatchObject({
+    isRefusal: true,
+    message: expect.stringMatching(message),
+  });
   expect(explainConnection('Kafka', thrown).isRefusal).toBe(false);
 });
 

@@ -48,7 +48,8 @@ export function createConnectionFaults(log: Log, nowMs: () => number = () => per
     clearingOnSuccess: (store, holds) => async () => {
       const isUsable = await holds();
       // Log times are retained, so that an unstable store is not logged more often.
-      if (isUsable) for (const reported of stores.get(store)?.values() ?? []) reported.reportedMs = Number.NEGATIVE_INFINITY;
+      if (isUsable)
+        for (const reported of stores.get(store)?.values() ?? []) reported.reportedMs = Number.NEGATIVE_INFINITY;
       return isUsable;
     },
     reasons() {

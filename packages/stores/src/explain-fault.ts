@@ -139,7 +139,8 @@ function explainUnusable(store: StoreName, chain: readonly ChainedFault[]): stri
   if (store !== 'Redis') return null;
   for (const { name, message } of chain) {
     const [replyCode = ''] = /^[A-Z]+\b/.exec(message) ?? [];
-    if (Object.hasOwn(WRITE_REFUSALS, replyCode)) return `Redis takes no writes (${replyCode}): ${WRITE_REFUSALS[replyCode]}`;
+    if (Object.hasOwn(WRITE_REFUSALS, replyCode))
+      return `Redis takes no writes (${replyCode}): ${WRITE_REFUSALS[replyCode]}`;
     if (name === 'MissingEpochFault')
       return 'Redis contains no identities and consents: run npm run identity -- init for a new deployment, or npm run rebuild if Redis lost its data';
   }

@@ -31,7 +31,10 @@ export type MintStates = ReturnType<typeof openMintStates>;
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
   const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
-  const copiedTotal = metrics.counter('playline_activity_writer_mint_states_total', 'Mint request states copied to Redis');
+  const copiedTotal = metrics.counter(
+    'playline_activity_writer_mint_states_total',
+    'Mint request states copied to Redis',
+  );
   const logs = createMintLogs(parts);
   let faultReason: string | null = null;
   const copy = async () => {

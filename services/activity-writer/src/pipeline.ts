@@ -95,7 +95,8 @@ export function createPipeline(options: PipelineOptions) {
   const activities: TimedBlockOptions<ActivityRow> = {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
-    readWatermark: async (partition) => (await retried('the watermark could not be read', watermarks.read(partition))) ?? 0,
+    readWatermark: async (partition) =>
+      (await retried('the watermark could not be read', watermarks.read(partition))) ?? 0,
     storedOffsets: (rows) => calls.query('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
     publishDeadLetters,
@@ -218,9 +219,18 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
     };
     const tokenOf = (from: number, to: number) => toBlockToken(name, 'activities', from, to);
     if (rows.length > 0) await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: access });
-    const storeReplacing = (table: 'activity_ids' | 'activity_feeds', tableRows: readonly (ActivityRow | Supersession)[]) => {
+    const storeReplacing = (
+      table: 'activity_ids' | 'activity_feeds',
+      tableRows: readonly (ActivityRow | Supersession)[],
+    ) => {
       const token = toBlockToken(name, table, start, end);
-      return storeFolding({ count: tableRows.length, token, triedBefore, notes, insert: createInsert(table, tableRows) });
+      return storeFolding({
+        count: tableRows.length,
+        token,
+        triedBefore,
+        notes,
+        insert: createInsert(table, tableRows),
+      });
     };
     const all = block.isRecovered ? await withEarlier(block) : rows;
     await storeReplacing('activity_ids', all);
@@ -248,7 +258,8 @@ function assertTime(name: string, epochMs: number): void {
 }
 
 function assertCount(name: string, count: number | null): void {
-  if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is not a non-negative integer`);
+  if (count !== null && !(Number.isSafeInteger(count) && count >= 0))
+    throw new RangeError(`${name} is not a non-negative integer`);
 }
 
 /** @throws RangeError that names the invalid member */

@@ -28,7 +28,14 @@ it("a person's parked facts stay in order through all rounds until the hold is r
 });
 
 it('every fact is decided and committed despite crashes and faults during rounds', async () => {
-  const callOutcomes: CallOutcome[] = ['success', 'success', 'kill before', 'kill after', 'fault after', 'fault before'];
+  const callOutcomes: CallOutcome[] = [
+    'success',
+    'success',
+    'kill before',
+    'kill after',
+    'fault after',
+    'fault before',
+  ];
   const outcome = fc.constantFrom(...callOutcomes);
   const fact = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
   await fc.assert(

@@ -199,7 +199,7 @@ it('no decision is lost or contradicted when the linker fails between the script
         }
         const total = puts.flat().length;
         await until('all facts are committed', () => bench.committed() === total && expected.committed() === total);
-            expect(new Set(bench.decisions().map(toText))).toEqual(new Set(expected.decisions().map(toText)));
+        expect(new Set(bench.decisions().map(toText))).toEqual(new Set(expected.decisions().map(toText)));
         for (const [environment, order] of ordersOf(bench.decisions()))
           expect(order).toEqual(ordersOf(expected.decisions()).get(environment));
         await Promise.all([faulty.close(), expectedLinker.linker.close()]);

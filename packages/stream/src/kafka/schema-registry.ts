@@ -156,7 +156,9 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
       await correctCompatibility(subject);
       const body = { schema, schemaType: 'AVRO' };
       const response = await Subject.register({ subject, body }).catch((fault: unknown) => {
-        throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE ? toIncompatibleSchemaError(subject, fault) : fault;
+        throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE
+          ? toIncompatibleSchemaError(subject, fault)
+          : fault;
       });
       const result = response.data() as ResponseBody | null;
       if (typeof result?.id !== 'number') throw new Error(`The schema registry returned no ID for ${subject}.`);

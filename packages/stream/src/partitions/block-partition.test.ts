@@ -71,7 +71,8 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
   return { worker, steps, names, store, lines };
 }
 
-const done = (worker: BlockPartition, offset: number) => until(`offset ${offset} is reached`, () => worker.done === offset);
+const done = (worker: BlockPartition, offset: number) =>
+  until(`offset ${offset} is reached`, () => worker.done === offset);
 const emptyIntent = { mark: null, firstTimestampMs: null, basis: null };
 const named = (end: number, transformVersion = 1) =>
   toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, namedAtMs: Date.now(), transformVersion } });

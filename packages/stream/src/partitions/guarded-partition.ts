@@ -229,7 +229,11 @@ class LogReplaced extends Error {
 }
 
 /** Describes what happened and which command to run, for the operator on call. */
-function createLogReplaced({ topic, partition, committed }: LogPartition, groupId: string, finding: Finding): LogReplaced {
+function createLogReplaced(
+  { topic, partition, committed }: LogPartition,
+  groupId: string,
+  finding: Finding,
+): LogReplaced {
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
     `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide. Run: ${command}`,

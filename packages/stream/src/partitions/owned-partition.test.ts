@@ -65,7 +65,12 @@ it('a partition is blocked while brokers reject a commit permanently or for more
     vi.advanceTimersByTime(10_000);
     return record(temporary)();
   };
-  const { owned, lines } = openOwned([record(temporary), afterTenSeconds, record(toAuthorizationFault()), record(temporary)]);
+  const { owned, lines } = openOwned([
+    record(temporary),
+    afterTenSeconds,
+    record(toAuthorizationFault()),
+    record(temporary),
+  ]);
   await owned.commit(7, '');
   expect(blockers).toEqual([
     null,

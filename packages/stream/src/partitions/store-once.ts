@@ -102,7 +102,11 @@ async function storeMissing(options: StoreOnceOptions, rest: readonly number[], 
 }
 
 /** Stores the rows of a range that cannot be halved, with additional tokens that are the same for every owner. */
-async function storeWithAdditionalTokens(options: StoreOnceOptions, rest: readonly number[], token: string): Promise<void> {
+async function storeWithAdditionalTokens(
+  options: StoreOnceOptions,
+  rest: readonly number[],
+  token: string,
+): Promise<void> {
   for (let missing = rest, additional = 1; missing.length > 0; additional++) {
     await closeToken(options, missing, `${token}|${additional}`);
     missing = await findMissing(options.rows, missing);

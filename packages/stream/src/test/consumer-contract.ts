@@ -88,7 +88,10 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
       await until('both rows are stored', () => store.rows.length >= 2);
-      await until('the records are committed', async () => (await harness.committed(options.groupId, topic)).get(0) === 5);
+      await until(
+        'the records are committed',
+        async () => (await harness.committed(options.groupId, topic)).get(0) === 5,
+      );
       await consumer.close();
       expect(store.offsets(topic)).toEqual(['0/0', '0/4']);
       const deadLetters = await harness.read(`${topic}.dead`);
@@ -116,7 +119,10 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const expected = await fill(harness, topic, numbers(20));
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
-      await until('the records are committed', async () => (await harness.committed(options.groupId, topic)).get(0) === 20);
+      await until(
+        'the records are committed',
+        async () => (await harness.committed(options.groupId, topic)).get(0) === 20,
+      );
       await consumer.close();
       expect(names.slice(0, 3)).toEqual([names[0], names[0], names[0]]);
       expect(store.offsets(topic)).toEqual(expected);
@@ -175,7 +181,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(revoked.sort()).toEqual([0, 1]);
     });
 
-    it("a record consumer starts at the offset that its handler returns and never commits backwards", async () => {
+    it('a record consumer starts at the offset that its handler returns and never commits backwards', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       await fill(harness, topic, numbers(30));
@@ -193,7 +199,10 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
           },
         });
         await until('the last record is delivered', () => seen.includes(last));
-        await until('the records are committed', async () => (await harness.committed(groupId, topic)).get(0) === last + 1);
+        await until(
+          'the records are committed',
+          async () => (await harness.committed(groupId, topic)).get(0) === last + 1,
+        );
         await consumer.close();
         return seen;
       };

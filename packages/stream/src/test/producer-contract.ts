@@ -84,7 +84,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
-    it("a producer sends a record to its partition and distinguishes null from an empty value", async () => {
+    it('a producer sends a record to its partition and distinguishes null from an empty value', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const key = Buffer.from('key');
       const values = [null, Buffer.alloc(0), Buffer.from('x')];

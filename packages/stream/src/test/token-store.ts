@@ -44,7 +44,8 @@ export class TokenStore {
     for (const tablePartition of new Set(rows.map(({ offset }) => tablePartitionOf(offset)))) {
       const isNew = !this.#tokens.has(`${tablePartition}|${token}`);
       this.#tokens.add(`${tablePartition}|${token}`);
-      if (isNew && outcome !== 'token only') this.rows.push(...rows.filter(({ offset }) => tablePartitionOf(offset) === tablePartition));
+      if (isNew && outcome !== 'token only')
+        this.rows.push(...rows.filter(({ offset }) => tablePartitionOf(offset) === tablePartition));
       if (outcome === 'partial') break;
     }
     if (outcome !== 'stored') throw new RetryableFault(outcome);

@@ -29,7 +29,11 @@ export async function openRealWriters() {
   await until('the producer is ready', () => producer.ready());
   // Stops merges, which would remove the duplicates that tests count.
   await stores.query('SYSTEM STOP MERGES activities');
-  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = stores.environment;
+  const {
+    CLICKHOUSE_URL: url = '',
+    CLICKHOUSE_USER: user = '',
+    CLICKHOUSE_PASSWORD: password = '',
+  } = stores.environment;
   const reader = openChainStore({ url, user, password, database: stores.database });
   const watermarks = await openRedisWatermarks({ url: redis.url });
   const writers = openServiceProcesses(MAIN, {

@@ -119,7 +119,11 @@ function toReason({ source, applied }: OwnedPartition, last: number): [partition
 async function applyChunk(
   graph: IdentityGraph,
   state: OwnedPartition,
-  { facts, end, onResults }: { facts: readonly GraphFact[]; end: number; onResults: Parameters<IdentityGraph['apply']>[1] },
+  {
+    facts,
+    end,
+    onResults,
+  }: { facts: readonly GraphFact[]; end: number; onResults: Parameters<IdentityGraph['apply']>[1] },
 ): Promise<void> {
   const { source, applied: after, unapplied } = state;
   const completed = unapplied === null ? facts : await unapplied.complete(facts, after);

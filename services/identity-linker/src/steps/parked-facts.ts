@@ -122,7 +122,9 @@ export class ParkedFacts {
     const isLong = rounds >= this.#pace.roundsMax;
     const { topic } = person.unacknowledged[0]!.outgoing;
     try {
-      await publish(isLong ? toRecords(person.unacknowledged, parkedTopic) : toRecords(person.unacknowledged, topic, rounds + 1));
+      await publish(
+        isLong ? toRecords(person.unacknowledged, parkedTopic) : toRecords(person.unacknowledged, topic, rounds + 1),
+      );
     } catch {
       // The facts may be in the log. The decision about a second copy is `unchanged`.
       this.#waitingBytes += sumBytes(person.unacknowledged);

@@ -23,7 +23,9 @@ const FACT_OVERHEAD_BYTES = 300;
  */
 export function toWaiting({ topic, offset, key, value, headers }: StreamRecord, keys: readonly Buffer[]): WaitingFact {
   const { [ROUNDS]: rounds, [IDENTITY_KEYS]: _, ...others } = headers;
-  const retained = Object.entries(others).filter((header): header is [string, string | Buffer] => header[1] !== undefined);
+  const retained = Object.entries(others).filter(
+    (header): header is [string, string | Buffer] => header[1] !== undefined,
+  );
   const copies = retained.map(([name, content]): [string, Buffer] => [name, Buffer.from(content)]);
   const firstOffsetHeader = headers[FIRST_OFFSET];
   const firstOffset = firstOffsetHeader === undefined ? offset : Number(firstOffsetHeader);

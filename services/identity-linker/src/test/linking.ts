@@ -111,7 +111,7 @@ export function fromDecision(value: Buffer | null): IdentityDecisionRecord {
 /** Serializes a decision. Equal decisions have equal strings. */
 export function toText(decision: IdentityDecisionRecord): string {
   return JSON.stringify(decision, (_, value) =>
-        value?.type === 'Buffer' ? Buffer.from(value.data).toString('hex') : value,
+    value?.type === 'Buffer' ? Buffer.from(value.data).toString('hex') : value,
   );
 }
 

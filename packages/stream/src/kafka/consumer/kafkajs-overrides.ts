@@ -165,7 +165,8 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership !== undefined && fault instanceof FetchCancelled) return;
-  if (membership === undefined || !(fault instanceof TopicDeleted)) return await originalFetchRecovery.call(this, fault);
+  if (membership === undefined || !(fault instanceof TopicDeleted))
+    return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };
 
@@ -319,7 +320,8 @@ queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: Ti
   sentAtMs.set(request, performance.now());
   sendSocketRequest.call(this, request);
   const dueMs = performance.now() + request.requestTimeout;
-  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) scheduleTimeoutCheck(this);
+  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY))
+    scheduleTimeoutCheck(this);
 };
 
 queuePrototype.destroy = function end(this: RequestQueue) {

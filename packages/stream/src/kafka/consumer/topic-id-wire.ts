@@ -327,7 +327,9 @@ export interface FetchedTransactions {
  * records from overlapping aborted transactions, because it expects the list to be ordered by first offset.
  */
 export function hideAborted(fetched: FetchedTransactions): void {
-  const transactions = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));
+  const transactions = (fetched.abortedTransactions ?? []).toSorted(
+    (a, b) => Number(a.firstOffset) - Number(b.firstOffset),
+  );
   fetched.abortedTransactions = [];
   if (transactions.length === 0) return;
   const aborting = new Set<string>();

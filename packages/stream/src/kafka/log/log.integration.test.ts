@@ -58,7 +58,10 @@ it('the log reader returns the bounds of several topics in one call, and no boun
   await publisher.publish([toRecord(topics[0], 'a', 2), toRecord(topics[1], 'b', 1)]);
   await publisher.close();
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
-  await until('both transactions are stable', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
+  await until(
+    'both transactions are stable',
+    async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2,
+  );
   const toBounds = (ends: number[]) => ends.map((end, partition) => ({ partition, start: 0, end }));
   const firstTopicBounds = toBounds([0, 0, 2]);
   expect(await boundsOf()).toEqual([firstTopicBounds, toBounds([0, 2]), []]);

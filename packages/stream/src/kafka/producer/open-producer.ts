@@ -226,7 +226,8 @@ class KafkaProducer implements Producer {
       await waitAtMost(CLOSE_TIMEOUT_MS, flushed.promise, () => {});
     }
     this.#endExpiry();
-    for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'the producer closed before the acknowledgement'));
+    for (const shipment of this.#open)
+      this.#finish(shipment, new ProduceFault('CLOSED', 'the producer closed before the acknowledgement'));
     const closed = this.#wire.close().catch(() => {});
     await waitAtMost(HANGING_MS, closed, () => {});
   }

@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
-import { type BatchOutcome, SUCCESS, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
+import { type BatchOutcome, SimulatedCluster, type SimulationOptions, SUCCESS } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
 import { type ProduceFault, toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
@@ -57,7 +57,10 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
   for (const sizes of plan.sends) {
     const shipments = sizes.map(toShipment);
-    waiting = shipments.map((shipment) => ({ shipment, abandonAfter: abandonAfter.shift() ?? Number.POSITIVE_INFINITY }));
+    waiting = shipments.map((shipment) => ({
+      shipment,
+      abandonAfter: abandonAfter.shift() ?? Number.POSITIVE_INFINITY,
+    }));
     const queue = [...shipments];
     while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
   }
@@ -150,11 +153,16 @@ it('acknowledged records are neither lost nor duplicated when batches are reject
 });
 
 it('the sender returns the offset of each single record, even if only a retry received a response', async () => {
-  const property = fc.asyncProperty(simulation(unreliable), sends(fc.constant(1)), abandonAfter, async (drawn, sends, p) => {
-    const outcome = await run({ sends, abandonAfter: p }, drawn);
-    expectOffsets(outcome);
-    for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
-  });
+  const property = fc.asyncProperty(
+    simulation(unreliable),
+    sends(fc.constant(1)),
+    abandonAfter,
+    async (drawn, sends, p) => {
+      const outcome = await run({ sends, abandonAfter: p }, drawn);
+      expectOffsets(outcome);
+      for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
+    },
+  );
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
@@ -221,7 +229,12 @@ it.each<[string, Plan, SimulationOptions, string[]]>([
     { outcomes: [LOST], firstEpoch: 32_766 },
     ['#0#'],
   ],
-  ['the broker no longer knows the old id', { sends: [[2], [2], [2]] }, { outcomes: [SUCCESS, SUCCESS, rejectedId] }, []],
+  [
+    'the broker no longer knows the old id',
+    { sends: [[2], [2], [2]] },
+    { outcomes: [SUCCESS, SUCCESS, rejectedId] },
+    [],
+  ],
   [
     'the broker rejects the old id for a batch that may be stored',
     { sends: [[1], [1]] },

@@ -195,7 +195,11 @@ export class Sender {
       return true;
     } else if (verdict.kind === 'identity' && flight.identityChanges++ < IDENTITY_CHANGES_MAX) return false;
     const { code } = verdict;
-    this.#settleFlight(flights, flight, new ProduceFault(code, `${nameOf(flight.batch)} rejected the records: ${code}`));
+    this.#settleFlight(
+      flights,
+      flight,
+      new ProduceFault(code, `${nameOf(flight.batch)} rejected the records: ${code}`),
+    );
     return true;
   }
 

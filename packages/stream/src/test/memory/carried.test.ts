@@ -71,7 +71,10 @@ class Numbering {
   }
 }
 
-async function numberRecords(runs: readonly ConsumerRun[], choose: (numbering: Numbering, origin: BlockOrigin) => number) {
+async function numberRecords(
+  runs: readonly ConsumerRun[],
+  choose: (numbering: Numbering, origin: BlockOrigin) => number,
+) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < RECORDS; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`${i}`) }]);
@@ -121,6 +124,9 @@ it.each<[string, typeof fromOrigin]>([
   ['a named block is built from the current state', ({ counter }, { carried }) => Math.max(Number(carried), counter)],
   ['nothing is carried', (_, { basis }) => Number(basis)],
 ])('the test of dependent blocks fails when %s', async (_, choose) => {
-  const property = fc.asyncProperty(runs, async (consumerRuns) => faultsOf(await numberRecords(consumerRuns, choose)).length === 0);
+  const property = fc.asyncProperty(
+    runs,
+    async (consumerRuns) => faultsOf(await numberRecords(consumerRuns, choose)).length === 0,
+  );
   await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
 });

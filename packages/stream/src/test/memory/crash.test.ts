@@ -32,7 +32,10 @@ const runList = fc.array(consumerRun, { minLength: 1, maxLength: 4 });
 /** Kills consumers one after the other, then runs a last consumer to the end. @returns the offsets in the store */
 async function consume(
   runs: readonly ConsumerRun[],
-  { intents = KEEP_INTENTS, trustsAcknowledgements = false }: { intents?: IntentPolicy; trustsAcknowledgements?: boolean } = {},
+  {
+    intents = KEEP_INTENTS,
+    trustsAcknowledgements = false,
+  }: { intents?: IntentPolicy; trustsAcknowledgements?: boolean } = {},
 ): Promise<{ found: string[]; expected: string[] }> {
   const log = createMemoryLog({ partitions: 2 });
   const producer = log.openProducer();
@@ -82,7 +85,8 @@ it.each([
   ['lost if stored rows are not read', { trustsAcknowledgements: true }],
 ])('the test with killed consumers detects records that are %s', async (_, policy) => {
   const property = fc.asyncProperty(runList, async (runs) => {
-    const consumerRuns = 'trustsAcknowledgements' in policy ? runs.map((each) => ({ ...each, storeRowsMax: 100 })) : runs;
+    const consumerRuns =
+      'trustsAcknowledgements' in policy ? runs.map((each) => ({ ...each, storeRowsMax: 100 })) : runs;
     const { found, expected } = await consume(consumerRuns, policy);
     return found.length === expected.length;
   });

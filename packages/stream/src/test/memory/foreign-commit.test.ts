@@ -27,21 +27,18 @@ async function openBench({ read, unread }: { read: number; unread: number }) {
 it.each([
   ['no metadata', ''],
   ['metadata from another tool', 'moved by hand'],
-])(
-  'a partition whose offset was committed with %s is paused and reports the command to run',
-  async (_, metadata) => {
-    const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
-    log.moveCommit({ ...AT, offset: 12, metadata });
-    const consumer = open();
-    for (let i = 0; i < 20; i++) await nextTurn();
-    expect(store.rows).toHaveLength(5);
-    expect(consumer.ready()).toBe(false);
-    expect([...consumer.blockers().values()].join()).toMatch(/another tool committed offset 12/);
-    expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
-    expect(log.committed(AT.topic, 0)).toBe(12);
-    await consumer.close();
-  },
-);
+])('a partition whose offset was committed with %s is paused and reports the command to run', async (_, metadata) => {
+  const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
+  log.moveCommit({ ...AT, offset: 12, metadata });
+  const consumer = open();
+  for (let i = 0; i < 20; i++) await nextTurn();
+  expect(store.rows).toHaveLength(5);
+  expect(consumer.ready()).toBe(false);
+  expect([...consumer.blockers().values()].join()).toMatch(/another tool committed offset 12/);
+  expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
+  expect(log.committed(AT.topic, 0)).toBe(12);
+  await consumer.close();
+});
 
 it('after a decision about a commit by another tool, every record from the chosen offset on has one row', async () => {
   const property = fc.asyncProperty(fc.nat(9), fc.nat(9), fc.nat(), fc.nat(), async (read, unread, moved, decided) => {

@@ -151,7 +151,10 @@ it.each([
   log.truncate(TOPIC, 0, 3 + unread);
   await append(2);
   const consumer = open();
-  await until('the remaining records are stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
+  await until(
+    'the remaining records are stored',
+    () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`,
+  );
   expect(consumer.ready()).toBe(true);
   await consumer.close();
   expect(store.rows).toHaveLength(log.records(TOPIC).length - (start - 3));
