@@ -76,7 +76,7 @@ export function createMemoryWorld() {
   const { refused, insert } = createRefusing(store.activities);
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
-      ...slowly({ ...store.activities, insert }, published),
+      ...delayed({ ...store.activities, insert }, published),
       mints: { insert: async () => {} },
       schemaOf,
       deadLetters: producer,
