@@ -22,14 +22,11 @@ it.each([
   ['an incomplete body', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
   ['incomplete headers', `POST /v1/echo ${HEAD}`, [400]],
   ['nothing', '', []],
-])(
-  'a caller that half-closes its connection after %s gets one response per request',
-  async (_name, bytes, statuses) => {
-    const { port, statuses: counted } = await open();
-    expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
-    expect(counted).toEqual(statuses);
-  },
-);
+])('a caller that half-closes its connection after %s gets a response per request', async (_name, bytes, statuses) => {
+  const { port, statuses: counted } = await open();
+  expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
+  expect(counted).toEqual(statuses);
+});
 
 it('a connection that sends no bytes is closed without a response, and no response is counted', async () => {
   const { port, statuses } = await open(10_000, 100);

@@ -105,26 +105,23 @@ function openBench() {
   return { log, append, countPaused, options };
 }
 
-it.each(['writer', 'handler'])(
-  'a %s whose commits are rejected is not ready until brokers accept them',
-  async (kind) => {
-    const { log, append, options } = openBench();
-    log.refuseCommits(toAuthorizationFault());
-    const consumer: Consumer =
-      kind === 'writer'
-        ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
-        : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
-    await append(1);
-    await until('the consumer is not ready', () => !consumer.ready());
-    expect([...consumer.blockers()]).toEqual([
-      ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
-    ]);
-    log.refuseCommits(null);
-    await until('the consumer is ready', () => consumer.ready());
-    await until('all records are committed', () => log.committed(TOPIC, 0) === 1);
-    await consumer.close();
-  },
-);
+it.each(['writer', 'handler'])('a %s with rejected commits is not ready until brokers accept them', async (kind) => {
+  const { log, append, options } = openBench();
+  log.refuseCommits(toAuthorizationFault());
+  const consumer: Consumer =
+    kind === 'writer'
+      ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
+      : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
+  await append(1);
+  await until('the consumer is not ready', () => !consumer.ready());
+  expect([...consumer.blockers()]).toEqual([
+    ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
+  ]);
+  log.refuseCommits(null);
+  await until('the consumer is ready', () => consumer.ready());
+  await until('all records are committed', () => log.committed(TOPIC, 0) === 1);
+  await consumer.close();
+});
 
 it('a writer whose dead letters are rejected is not ready until brokers accept them', async () => {
   const { log, append, options } = openBench();

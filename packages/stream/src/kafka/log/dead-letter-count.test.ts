@@ -64,17 +64,14 @@ it.each([
   [5, 5],
   [4, 4],
   [100, 12],
-])(
-  'the dead-letter counter with a limit of %i counts %i dead letters in three partitions',
-  async (openMax, counted) => {
-    const { reader, addDeadLetter } = createLog();
-    for (let added = 0; added < 4; added++) addDeadLetter();
-    const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
-    const counter = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
-    await counter.refresh();
-    expect(counter.counts().get('a')).toBe(counted);
-  },
-);
+])('a dead-letter counter with a limit of %i counts %i dead letters in three partitions', async (openMax, counted) => {
+  const { reader, addDeadLetter } = createLog();
+  for (let added = 0; added < 4; added++) addDeadLetter();
+  const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
+  const counter = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
+  await counter.refresh();
+  expect(counter.counts().get('a')).toBe(counted);
+});
 
 it('the open dead-letter metric retains its last value while the log does not respond', async () => {
   const { log, reader, addDeadLetter } = createLog();

@@ -9,18 +9,15 @@ const { fixture, producer } = await useKafka();
 
 producerContract('kafka', async () => ({ ...fixture, producer, close: async () => {} }));
 
-it.each([true, false])(
-  'a producer returns the log-append time of a stored record if the topic has one: %s',
-  async (logAppendTime) => {
-    const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
-    const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
-    const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
-    const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
-      return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
-    });
-    expect(returned).toEqual(stored);
-  },
-);
+it.each([true, false])('a producer returns the log-append time if the topic has one: %s', async (logAppendTime) => {
+  const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
+  const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
+  const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
+  const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
+    return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
+  });
+  expect(returned).toEqual(stored);
+});
 
 it('a producer fails records for a topic that does not exist and stores all other records', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });

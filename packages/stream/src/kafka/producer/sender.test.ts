@@ -190,22 +190,19 @@ it('the sender ends the epoch of an abandoned batch after the other batches have
   expect(outcome.cluster.newProducerIds).toHaveLength(1);
 });
 
-it.each([0, 3])(
-  'the halves of a split batch never share a sequence number while another batch is ambiguous %i times',
-  async (times) => {
-    // The first half is appended, but its retry is rejected permanently, so the sender does not know that it is stored.
-    const half: BatchOutcome[] = [
-      { arrives: 'now', response: NOT_LEADER },
-      { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
-    ];
-    const outcomeIn = (round: number) => (round < times ? LOST : SUCCESS);
-    const split: BatchOutcome = { ...SUCCESS, bytesMax: 90 };
-    const all = [split, ...half].flatMap((each, round) => [each, outcomeIn(round)]);
-    const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, SUCCESS, ...half] : all });
-    expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
-    expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
-  },
-);
+it.each([0, 3])('split batches never share a sequence number while another is ambiguous %i times', async (times) => {
+  // The first half is appended, but its retry is rejected permanently, so the sender does not know that it is stored.
+  const half: BatchOutcome[] = [
+    { arrives: 'now', response: NOT_LEADER },
+    { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
+  ];
+  const outcomeIn = (round: number) => (round < times ? LOST : SUCCESS);
+  const split: BatchOutcome = { ...SUCCESS, bytesMax: 90 };
+  const all = [split, ...half].flatMap((each, round) => [each, outcomeIn(round)]);
+  const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, SUCCESS, ...half] : all });
+  expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
+  expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
+});
 
 it('the sender does not split a batch that may already be stored', async () => {
   const appended: BatchOutcome = { arrives: 'now', response: NOT_LEADER };
