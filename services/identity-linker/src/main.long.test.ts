@@ -26,8 +26,7 @@ beforeAll(async () => {
     IDENTITY_PEPPER: '05'.repeat(32),
     TOPIC_PREFIX: stores.topicPrefix,
     CONSUMER_GROUP: stores.group,
-    // Short, because a killed linker's partitions stay assigned until then; long enough for heartbeats on a busy
-    // machine.
+    // A killed linker's partitions stay assigned until this timeout. Long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '3000',
   });
   wire = await openWire(Number(new URL(testStores().redis).port));

@@ -139,8 +139,7 @@ it('kafkajs has no other code path that commits on its own', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
-  // In `setDefaultOffset`, in `seek` after `if (!this.autoCommit)`, and in `commitOffsets`, called only by product
-  // code.
+  // In `setDefaultOffset`, in `seek` after `if (!this.autoCommit)`, and in `commitOffsets`, which only Playline calls.
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
