@@ -344,8 +344,8 @@ function planRange({ progress, final, start, size }: PlanOptions): RangePlan | n
   if (from > final.number) return null;
   const to = Math.min(from + size - 1, final.number);
   const after = progress === null || isPartial ? null : toName(progress);
-  const holds = isPartial ? [toName(progress), final] : [final];
-  return { from, to, after, holds, firstLog: progress?.nextLog ?? 0 };
+  const knownBlocks = isPartial ? [toName(progress), final] : [final];
+  return { from, to, after, knownBlocks, firstLog: progress?.nextLog ?? 0 };
 }
 
 /** Contents of a transaction, before tokens are described. */

@@ -18,10 +18,10 @@ import {
 
 export const ASSETS_MAX = 100;
 export const ASSET_METADATA_BYTES_MAX: number = 16 * 1024;
-/** Fits a hundred assets with the largest metadata. */
+/** Large enough for a hundred assets with metadata of the maximum size. */
 export const MINT_BODY_BYTES_MAX: number = 2 * 1024 * 1024;
 
-/** Unknown members are ignored; null counts as absent. @throws PublicError VALIDATION_ERROR with all errors */
+/** Unknown members are ignored, and null counts as absent. @throws PublicError VALIDATION_ERROR with all errors */
 export function parseMintBody(body: Buffer): readonly MintAsset[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
@@ -41,7 +41,7 @@ function readAsset(item: unknown, itemPath: string, faults: BodyFaults): MintAss
   const amount = readDigits({ object, name: 'amount', path }, faults, { min: 1n });
   const metadata = readOptionalMetadata(memberOf(object, 'metadata'), `${path}metadata`, faults);
   if (metadata !== null && Buffer.byteLength(metadata) > ASSET_METADATA_BYTES_MAX)
-    faults.add(`${path}metadata`, `must be path most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
+    faults.add(`${path}metadata`, `must be at most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
   if (referenceId === null || ownerAddress === null) return null;
   return { referenceId, ownerAddress, tokenId, amount, metadata };
 }
