@@ -15,7 +15,7 @@ const position = fc.record({
   }),
 });
 
-it('a mint request cursor encodes its position, with any accepted key', () => {
+it('a mint request cursor can be decoded with any configured key', () => {
   const older = createMintCursors({ keys: [key(2)] });
   fc.assert(
     fc.property(position, (given) => {
@@ -39,7 +39,7 @@ it('a mint request cursor is valid only for its chain, collection and status', (
   );
 });
 
-it('a mint request cursor is refused with any bit changed, with an unknown key, or as any other string', () => {
+it('a mint request cursor is rejected if a bit is changed, if its key is unknown, or if it is an arbitrary string', () => {
   const unknownCursors = createMintCursors({ keys: [key(3)] });
   fc.assert(
     fc.property(position, fc.nat(), fc.string(), (given, at, text) => {

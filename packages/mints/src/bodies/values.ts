@@ -94,27 +94,27 @@ export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}
   return faults.add(fieldOf(member), `must be a string of decimal digits, at least ${min} and below 2^256`);
 }
 
-/** Lower case. */
+/** Reads a UUID and returns it in lower case. */
 export function readUuid(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (typeof value === 'string' && isUuidText(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
-/** A lone surrogate becomes U+FFFD. */
+/** Reads a string. Lone surrogates become U+FFFD. */
 export function readText(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
   return typeof value === 'string' ? value.toWellFormed() : faults.add(fieldOf(member), 'must be a string or null');
 }
 
-/** Values may be null. */
+/** Requires all keys to be present. Their values may be null. */
 export function requireKeys(given: { object: JsonObject; path: string }, names: readonly string[], faults: BodyFaults) {
   for (const name of names)
-    if (!Object.hasOwn(given.object, name)) faults.add(`${given.path}${name}`, 'is missing, but may be null');
+    if (!Object.hasOwn(given.object, name)) faults.add(`${given.path}${name}`, 'is missing. Send null if there is no value.');
 }
 
-/** Adds a fault and returns an empty list unless the value is a list of `min` to `max` items. */
+/** Reads a list of `min` to `max` items, or adds a validation error and returns an empty list. */
 export function readList(member: Member, faults: BodyFaults, { min, max }: { min: number; max: number }): unknown[] {
   const value = givenOf(member);
   if (Array.isArray(value) && value.length >= min && value.length <= max) return value;
