@@ -17,7 +17,7 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** Number of pages served with a stale watermark: as last read, and read now. */
+  /** The number of pages with a stale watermark: as last fetched, and fetched now. */
   readonly stalePages: { readonly known: number; fetch(): Promise<number> };
 }
 
@@ -30,7 +30,7 @@ export interface StoredVersion {
 }
 
 export interface FeedRig {
-  /** Three partitions with three, two and one chain. */
+  /** Chains in three partitions: three, two and one. */
   readonly chains: readonly FeedChain[];
   readonly activities: string;
   readonly brokers: readonly string[];
@@ -40,17 +40,17 @@ export interface FeedRig {
   startWriter(rowsMax: number): Promise<GatedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
-  /** Every row of `activities`, copies included. */
+  /** Returns every row of `activities`, including duplicates. */
   versions(): Promise<StoredVersion[]>;
   waiting(): Promise<number>;
-  /** Waits until the writers have committed all records that were on the log at the time of the call. */
+  /** Waits until the writers have committed all records that are on the log at the time of the call. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const PARTITIONS = 3;
 const CHAINS_PER_PARTITION: readonly number[] = [3, 2, 1];
-/** The shortest timeout with which heartbeats arrive in time on a busy machine. Every kill waits this long. */
+/** As short as possible, because every kill waits this long, but long enough for heartbeats on a busy machine. */
 export const SESSION_TIMEOUT_MS = 1_500;
 const WRITER = 'services/activity-writer/src/main.ts';
 const API = 'services/chain-api/src/main.ts';
@@ -146,7 +146,7 @@ function createProcesses(stores: Stores, { environment, group, chains }: Process
     started.add(process);
     return process;
   };
-  // All APIs sign with the same key, so a reader can continue at any of them.
+  // All APIs sign with the same key, so a reader can continue with any API.
   const cursorKeys = `1=${randomBytes(32).toString('hex')}`;
   return {
     startWriter: (rowsMax: number) =>

@@ -7,12 +7,12 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 const DEPTH = 4;
 const RANGE = 50;
 
-/** Hashes of transactions with published activities, and of final transactions, in order. */
+/** Hashes of the transactions with published activities, and of the final transactions, in order. */
 const publishedIn = ({ activities }: MemoryIndexLogs) =>
   activities.map(({ blockchainMetadata }) => `0x${blockchainMetadata!.transactionHash.toString('hex')}`);
 const finalIn = (chain: MemoryChain) => chain.finalLogs().map(({ transactionHash }) => transactionHash);
 
-it('an orphaned block at which a node has stopped is not published, however far the final block is above it', async () => {
+it('an orphaned block at which a node has stopped is not published, even if the final block is far above it', async () => {
   const chain = new MemoryChain(DEPTH);
   for (let block = 1; block < RANGE; block++) chain.mine([transferDraft(2, [0, 1], block)]);
   const { state: stopped } = chain;
@@ -21,7 +21,7 @@ it('an orphaned block at which a node has stopped is not published, however far 
   const honest = createStateNode('honest', DEPTH, () => chain.state);
   let requests = 0;
   const blocks = async (from: number, to: number) => {
-    // After the first request the horizon is known, so the other node is used only for the range.
+    // The horizon is known after the first request, so the stopped node is used only for the range.
     if (requests++ === 1) throw new NodeFault('busy', 'rate limited');
     return honest.blocks(from, to);
   };
@@ -34,7 +34,7 @@ it('an orphaned block at which a node has stopped is not published, however far 
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });
 
-it('a replaced block does not become final when a node reports two latest blocks with the same hash', async () => {
+it('a replaced block does not become final if a node reports two latest blocks with the same hash', async () => {
   const chain = new MemoryChain(DEPTH);
   const honest = createStateNode('honest', DEPTH, () => chain.state);
   const broken: typeof honest = {

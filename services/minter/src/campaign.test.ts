@@ -13,7 +13,7 @@ it('minters settle each reference id exactly once, although minters are killed, 
   expect(sum(({ succeeded }) => succeeded)).toBeGreaterThan(100);
   // The campaigns are only meaningful if every type of fault occurred.
   expect(sum(({ variants, nonces }) => variants - nonces)).toBeGreaterThan(0);
-  const struck = new Set(reports.flatMap((report) => [...report.struck.keys()]));
+  const injected = new Set(reports.flatMap((report) => [...report.injected.keys()]));
   for (const fault of [
     'reorg',
     'takeover',
@@ -22,5 +22,5 @@ it('minters settle each reference id exactly once, although minters are killed, 
     'killed after send',
     'killed before logging signed bytes',
   ])
-    expect([...struck]).toContain(fault);
+    expect([...injected]).toContain(fault);
 });

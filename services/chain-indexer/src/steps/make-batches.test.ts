@@ -24,10 +24,10 @@ const logOf = (logIndex: number): ChainLog => ({
   data: '0x',
 });
 
-/** Lengths of activity details, per log. */
+/** Lengths of activity details by log. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
-it('blocks are split between logs into batches of bounded records and bytes, in order', () => {
+it('blocks are split between logs into ordered batches with limited records and bytes', () => {
   const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
     const readOne = ({ logIndex }: ChainLog): LogRecords => {
       const records = given[logIndex]!.map((length, item) => {
@@ -54,9 +54,9 @@ it('blocks are split between logs into batches of bounded records and bytes, in 
   fc.assert(property);
 });
 
-it('a block over its budget yields the same records and one summary, wherever publishing resumes', () => {
+it('a block over its budget yields the same records and one summary, no matter where publishing resumes', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
-  /** `ConsecutiveTransfer` with ids from 0. */
+  /** Creates a `ConsecutiveTransfer` log with ids from 0. */
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
     ...logOf(logIndex),
     address: `0x${'c0'.repeat(20)}`,

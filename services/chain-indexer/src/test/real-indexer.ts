@@ -15,13 +15,13 @@ import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
-/** Partitions per topic. */
+/** The number of partitions per topic. */
 export const PARTITIONS = 2;
 
 export interface OpenLogsOptions {
-  /** Called when all records of a transaction are sent; the transaction stays open until this resolves. */
+  /** Called when a transaction's records are sent. The transaction stays open until the promise resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Called at each read of a topic's bounds. */
+  /** Called whenever a topic's bounds are read. */
   readonly onBounds?: () => void;
 }
 
@@ -37,7 +37,7 @@ function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
   };
 }
 
-/** Separate topics for a test, and indexers that use them. */
+/** Creates separate topics for a test, and starts indexers that use them. */
 export async function openRealIndexers() {
   const own = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
@@ -54,10 +54,10 @@ export async function openRealIndexers() {
   };
   const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
   return {
-    /** Other settings have test defaults. */
+    /** Starts an indexer. All other settings have test defaults. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
-    /** Chain logs in this process, opened as the service does. */
+    /** Opens chain logs in this process, as the service does. */
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),

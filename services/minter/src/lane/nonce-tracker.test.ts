@@ -191,7 +191,7 @@ it('all transactions in blocks together take one request per turn', async () => 
   expect(requested.length).toBeLessThan(10);
 });
 
-it('only the transactions of replaced blocks are checked again', async () => {
+it('only transactions in replaced blocks are checked again', async () => {
   const requested: string[] = [];
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
   const { runTurns, lane } = await begin(world, 3 * OPEN_MAX);
@@ -202,17 +202,17 @@ it('only the transactions of replaced blocks are checked again', async () => {
   expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
 });
 
-it('mined transactions are written to the states, even when the node fails for other transactions', async () => {
-  let left = Number.POSITIVE_INFINITY;
+it('states show mined transactions even if the node fails for other transactions', async () => {
+  let receiptsLeft = Number.POSITIVE_INFINITY;
   const world = createWorld((node) => [
     watch(node, (request) => {
-      if (request === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'rate limited');
+      if (request === 'receiptOf' && --receiptsLeft === 0) throw new NodeFault('busy', 'rate limited');
     }),
   ]);
   const { lane } = await begin(world, 2);
   await lane.turn();
   world.mine(1);
-  left = 2;
+  receiptsLeft = 2;
   await expect(lane.turn()).rejects.toThrow('rate limited');
   expect(world.last('a0')).toMatchObject({ stage: 'mined' });
   await lane.turn();

@@ -8,7 +8,7 @@ import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SHIELDS, SIGNER, SWORDS, toAddress, toRequest } from './mint-requests.ts';
 
-/** Number of latest blocks that are not final. */
+/** The number of latest blocks that are not final. */
 export const DEPTH = 4;
 export const ADDRESS = toAddress(SIGNER);
 const RULES: ChainRules = {
@@ -23,7 +23,7 @@ const RULES: ChainRules = {
   assetsMax: 100,
 };
 
-/** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, derived from the real node */
+/** Creates a signer, a chain, its nodes and its log. @param nodesOf creates the lane's nodes from the real node */
 export function createWorld(
   nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
   given: Partial<ChainRules> = {},
