@@ -7,7 +7,6 @@ export interface Audit {
   readonly versions: number;
 }
 
-/** The rows for unfiltered pages, with each row's chain. */
 const UNFILTERED =
   "(SELECT substring(feed, 1, length(feed) - 4) AS chain, id, updated_at FROM activity_feeds WHERE entry = 'version' AND endsWith(feed, ' * *')) WHERE true";
 

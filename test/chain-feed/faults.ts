@@ -22,7 +22,7 @@ export interface Victims {
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/** Kills a writer within a block. Its last request arrives either before its successor starts or after all other work. */
+/** Kills a writer within a block. Its last request arrives before its successor starts, or after all other work. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
@@ -39,7 +39,6 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   return { [`killed ${point}`]: Number(isReached) };
 };
 
-/** Freezes a writer at a kill point for longer than its session timeout. */
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
@@ -90,7 +89,6 @@ const killApi: Fault = async ({ processes, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Restarts all processes while Redis contains no watermarks. */
 const restartAll: Fault = async ({ rig, processes, served }) => {
   const [writers, apis] = [processes.writers, processes.apis];
   for (const writer of writers) processes.dismiss(writer);

@@ -40,7 +40,6 @@ export interface FeedRig {
   startWriter(rowsMax: number): Promise<GatedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
-  /** Returns every row of `activities`, including duplicates. */
   versions(): Promise<StoredVersion[]>;
   waiting(): Promise<number>;
   /** Waits until the writers have committed all records that are on the log at the time of the call. */

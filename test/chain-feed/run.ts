@@ -78,7 +78,6 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const reading = Promise.all(
     startReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
-  // Fails immediately if a reader fails.
   const reached = await Promise.race([
     injectFaults({ rig, processes, served, random }, { count: faults, onLine }),
     failureOf(reading),

@@ -74,7 +74,6 @@ const headers = () => ({
   'content-type': 'application/json',
 });
 
-/** Requests an ERC-721 token. @returns the reference id */
 async function requestMint(tokenId: string, owner: string): Promise<string> {
   const referenceId = `journey-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];

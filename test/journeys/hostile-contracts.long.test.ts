@@ -40,7 +40,6 @@ afterAll(async () => {
 const word = (value: bigint | number | Address): Hash => `0x${BigInt(value).toString(16).padStart(64, '0')}`;
 const get = (path: string) => fetch(`${api.url}/v1/chains/${NAME}${path}`);
 
-/** Sets the next block's time to this many seconds after the latest block. */
 async function setNextBlockTime(seconds: number): Promise<void> {
   const { timestamp } = await chain.client.getBlock();
   await chain.client.setNextBlockTimestamp({ timestamp: timestamp + BigInt(seconds) });

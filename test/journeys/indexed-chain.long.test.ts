@@ -120,7 +120,6 @@ describe('the index of a chain from a real node', () => {
     expect(ofStatus, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);
     expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
-    // The history is still empty.
     const before = await chainCommand('verify', '--chain', NAME);
     expect(before.code, before.out).toBe(1);
     expect(before.out).toContain('is not in the history');

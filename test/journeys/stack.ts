@@ -11,7 +11,6 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Runs a program from the checkout with only the settings in `env`. */
 export function runProgram(
   main: string,
   args: readonly string[],
@@ -32,7 +31,7 @@ export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
 /** Starts a separate stack in a folder that `close` removes. */
 export async function startJourneyStack(options: StackOptions = {}) {
   const root = testStackFolder('journey');
-  // Commands look for the stack's files in a folder with this name.
+  // Commands read the stack's files from a folder with this name.
   const folder = join(root, '.playline');
   const stack = await startStack({ ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
@@ -72,7 +71,6 @@ export async function startJourneyStack(options: StackOptions = {}) {
 
 type Engine = StackFile['clickhouse'];
 
-/** @param caFile the certificate authority, if ClickHouse uses TLS */
 export async function query<T>(engine: Engine, sql: string, caFile?: string): Promise<T[]> {
   const send = caFile === undefined ? fetch : createStackFetch(caFile);
   const url = new URL(engine.url);
@@ -98,7 +96,6 @@ export async function stored(stack: JourneyStack, messageIds: readonly string[])
   return { raw: await count('events'), exact: await count('events_exact') };
 }
 
-/** Reads all records of a kind, such as `collections`, from Redis. */
 export async function readRecords<R>(url: string, kind: string): Promise<R[]> {
   const redis = new Redis(url);
   const texts = await redis.hvals(`access:${kind}`).finally(() => redis.disconnect());

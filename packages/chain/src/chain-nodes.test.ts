@@ -10,7 +10,6 @@ const errorsOf = (text: string) => {
   return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n');
 };
 
-/** Generates valid values for the members that have a default. */
 const OPTIONAL_MEMBERS = fc.record(
   {
     finality: fc.oneof(fc.constant('finalized' as const), fc.integer({ min: 1, max: 1_000_000 })),

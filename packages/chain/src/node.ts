@@ -67,7 +67,7 @@ export interface ChainNode {
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
   /** Returns the blocks of an inclusive range in order, without unknown blocks. */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
-  /** Returns blocks in the given order, null if unknown. Uses one batch if supported, so that a single node responds. */
+  /** Returns blocks in the given order, null if unknown. Uses one batch if supported, so that one node responds. */
   blocksAt(numbers: readonly number[]): Promise<readonly (ChainBlock | null)[]>;
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
   /** Reads the logs from the transaction receipts: more data, but works with nodes that refuse `logsOf`. */

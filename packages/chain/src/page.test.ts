@@ -38,7 +38,6 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
 
 interface SourceOptions {
   readonly workMaxMs?: number;
-  /** The first superseded version. */
   readonly firstOutdated?: number;
 }
 

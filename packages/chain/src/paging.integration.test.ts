@@ -13,12 +13,10 @@ import { openClickHouseTestChain, openMemoryTestChain, type TestChain } from './
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
-/** An action on a feed. */
 type Action =
   | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
   /** Raises the horizon past this fraction of the versions above it. */
   | { kind: 'raise'; fraction: number }
-  /** Reads pages concurrently. */
   | { kind: 'read'; readers: readonly Reader[] };
 
 /** Reads from an earlier page's gap, counted back from the newest. A late reader uses an older horizon. */
@@ -67,7 +65,6 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
-/** Models one chain's feed: its versions and its horizon. */
 class Feed {
   readonly chain = `test-${randomUUID()}`;
   readonly versions: ActivityRow[] = [];
@@ -131,7 +128,6 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
   }
 }
 
-/** @returns the gaps on both sides of the page */
 async function readOne(
   chains: TestChain,
   feed: Feed,

@@ -30,7 +30,6 @@ const query = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
   ...over,
 });
 
-/** Reads all pages from a gap, and returns the times of their rows. */
 async function readAll({ reader }: TestChain, from: PageQuery): Promise<{ found: number[]; pages: number }> {
   const found: number[] = [];
   let { gap } = from;
@@ -151,7 +150,6 @@ describe.each([
       contractAddress: first.contractAddress,
       indexedAt: 5,
     });
-    // Each chain still returns its own version.
     expect((await chains.reader.readPage(query(first.chain))).rows).toEqual([toShownActivity(first)]);
     expect((await chains.reader.readPage(query(second.chain))).rows).toEqual([toShownActivity(second)]);
   });

@@ -79,7 +79,7 @@ export interface ChainStore {
   readPage(query: PageQuery): Promise<ActivityPage>;
   /** Returns null if the chain has no such token. @param contractAddress in lower case */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
-  /** Reads the last stored version per chain and id, even above the horizon. @param ids up to thousands, in lower case */
+  /** Reads the last stored version per chain and id, even above the horizon. @param ids thousands, in lower case */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   ready(): Promise<boolean>;
   close(): Promise<void>;

@@ -176,7 +176,7 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
       }
     } else return outcome;
     const retried = await claims.claim(scope, wanted, { isDry });
-    if (retried.kind === 'unknown') throw new Error('concurrent requests are claiming the same reference ids; retry later');
+    if (retried.kind === 'unknown') throw new Error('another request is claiming the same reference ids; retry later');
     return retried;
   };
 }

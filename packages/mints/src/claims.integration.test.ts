@@ -13,7 +13,6 @@ interface Store {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Deletes all data in the store. */
   empty(): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -35,7 +34,6 @@ async function openMemory(): Promise<Store> {
   return { ...mints, empty: async () => mints.restart({ isEmptied: true }), close: async () => {} };
 }
 
-/** Creates a world with an empty store that has read its log to the end. */
 async function createWorld(store: Store): Promise<MintWorld> {
   await store.empty();
   await store.view.complete((await store.view.progress()).run);
@@ -84,7 +82,6 @@ async function perform(world: MintWorld, step: Act): Promise<void> {
   if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
 }
 
-/** Delivers and reads all records in flight. */
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
   while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
@@ -123,7 +120,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       expectConsistent(world);
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
-      // No outcome is unknown any longer, so a request for any reference id is either accepted or reported as a conflict.
+      // No outcome is unknown any longer: a request for any reference id is accepted or reported as a conflict.
       for (const referenceId of REFERENCES) {
         await world.project();
         const before = world.results.length;
@@ -152,7 +149,6 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       const minted = world.minted.map(({ state }) => state.referenceId);
       expect(new Set(minted).size).toBe(minted.length);
-      // The store returns the minter's state.
       for (const { state } of world.minted) {
         const { state: shown } = await store.claims.read(state, state.referenceId);
         expect(shown).toMatchObject({ attemptId: state.attemptId, status: 'succeeded' });

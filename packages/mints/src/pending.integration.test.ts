@@ -45,7 +45,6 @@ const claimOf = (referenceId: string) => ({
   digest: '0'.repeat(32),
 });
 
-/** Claims these reference ids and returns the outcome. */
 async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'own') {
   return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
 }
@@ -164,7 +163,6 @@ it('claims without a published request count as pending until the log has been r
   await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
 });
 
-/** Restores states in batches, like the activity writer. */
 async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
   for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
 }
@@ -217,7 +215,6 @@ it('a project's orders are rejected while too many of its assets have failed wit
         return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
       }),
     );
-  // Restored assets that failed hours ago do not count.
   await fail(200, 2 * 60 * 60 * 1000);
   // A failure with a future time counts as all the failures that would be allowed until then.
   await fail(1, -((FAILED_PER_HOUR_MAX - 400) * 60 * 60 * 1000) / FAILED_PER_HOUR_MAX);

@@ -39,7 +39,6 @@ async function openChain(name: string) {
     server,
     mine,
     settings,
-    /** Returns the activity ids that a new index of all final blocks would contain. */
     expected: () =>
       [...read(chain.readFinal())].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex'))),
     published: async () =>
@@ -150,7 +149,6 @@ describe('an indexer whose node is silent', parallel, () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
-    // The server accepts every request and never responds.
     const pending: ServerResponse[] = [];
     own.server.corrupt = (response) => {
       pending.push(response);

@@ -20,7 +20,7 @@ function createWatched({ stillAfterS = 120, names = ['first', 'second'], syncing
   const identity = new ChainIdentity(CHAIN.chainId);
   identity.restore(chain.state[0]!.hash);
   const watch = new HeadWatch({ chain: { ...CHAIN, stillAfterS }, identity, nodes, nowMs: () => clock.nowMs });
-  /** Polls the nodes, and moves the clock by five seconds per poll. Each poll adds a block unless `isMining` is false. */
+  /** Polls the nodes, moves the clock by five seconds per poll, and adds a block per poll unless `isMining` is false. */
   const runPolls = async (polls: number, isMining = true) => {
     for (let poll = 0; poll < polls; poll++) {
       if (isMining) chain.mine([transferDraft(1, [0, 1], chain.state.length)]);

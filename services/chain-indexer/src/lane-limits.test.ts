@@ -16,7 +16,6 @@ const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () =
 const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
 const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its response is truncated'));
 
-/** Simulates a node that responds to requests for up to `blocksMax` blocks. */
 function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = late) {
   const honest = honestNode(chain);
   const requested: number[] = [];

@@ -9,7 +9,6 @@ import { MemoryIndexLogs, type PublishOutcome } from './test/memory-index-logs.t
 
 const DEPTH = 4;
 
-/** Returns the activity ids that a new index of these blocks would contain, in order. */
 function idsOf(blocks: ReadBlocks): string[] {
   const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return [...read(blocks)].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex')));
@@ -24,7 +23,6 @@ const ranges = fc.integer({ min: 10, max: 14 }).map((contract) => rangeDraft(con
 const draft = fc.oneof({ weight: 9, arbitrary: transfers }, { weight: 1, arbitrary: ranges });
 const drafts = fc.array(draft, { maxLength: 7 });
 
-/** An action on the chain or its indexers. */
 const action = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('mine' as const), drafts }) },
   {
@@ -109,7 +107,6 @@ it('despite all faults, a lane publishes exactly what a new index of the final c
   );
 });
 
-/** Creates a chain with logs in every block. */
 function createBusyChain(blocks: number, salt = ''): MemoryChain {
   const chain = new MemoryChain(DEPTH, salt);
   for (let block = 0; block < blocks; block++)
@@ -119,7 +116,6 @@ function createBusyChain(blocks: number, salt = ''): MemoryChain {
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 
 const LARGE_BLOCK = 7;
-/** Simulates a node that never returns the logs of one block. */
 function createStrictNode(chain: MemoryChain): ChainNode {
   const honest = honestNode(chain);
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
@@ -143,7 +139,6 @@ it('a reorganisation below the horizon halts the chain until a node returns the 
   expect(own.lane.isHalted).toBe(true);
   expect(publishedIds(logs)).toEqual(before);
   expect(await own.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
-  // A second process halts as well.
   const other = createTestLane([honestNode(chain)], logs);
   await expect(other.lane.step()).rejects.toThrow('no node responds');
   expect(publishedIds(logs)).toEqual(before);

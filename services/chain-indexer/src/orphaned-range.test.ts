@@ -7,7 +7,6 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 const DEPTH = 4;
 const RANGE = 50;
 
-/** Hashes of the transactions with published activities, and of the final transactions, in order. */
 const publishedIn = ({ activities }: MemoryIndexLogs) =>
   activities.map(({ blockchainMetadata }) => `0x${blockchainMetadata!.transactionHash.toString('hex')}`);
 const finalIn = (chain: MemoryChain) => chain.finalLogs().map(({ transactionHash }) => transactionHash);

@@ -5,7 +5,6 @@ import type { LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 import { openLane } from './run-lane.ts';
 
-/** Opens a lane whose steps and clock the test controls. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
   const watch: { stall: { ms: number; block: number } | null } = { stall: null };
@@ -103,7 +102,6 @@ it('a lane polls a quarter as often after half a minute without a new final bloc
     steppedAt.push(performance.now());
     return 'idle';
   };
-  /** Measures the milliseconds between two steps. */
   const gap = async () => {
     steppedAt = [];
     await until('the lane has stepped', () => steppedAt.length > 2);

@@ -128,7 +128,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
   gauge('playline_minter_pending_assets', 'Unsettled assets', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',
-    'Assets that wait for the reason in their state',
+    'Waiting assets; their state contains the reason',
     (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
   );
   gauge(

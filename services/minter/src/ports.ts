@@ -128,7 +128,7 @@ export interface ChainNode {
   blockHashOf(number: number): Promise<string | null>;
   /** Reads a receipt and blocks from one branch. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
-  /** Finds the transaction that spent a nonce on the horizon's branch. null if not spent, or if the state is too old. */
+  /** Finds the transaction that spent a nonce on the horizon's branch. null if unspent, or if the state is too old. */
   spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendOutcome>;
   call(call: ContractCall): Promise<CallOutcome<string>>;
@@ -175,7 +175,7 @@ export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; re
 export interface LaneSigner {
   /** Whether an environment may begin new transactions. */
   status(environmentId: string): KeyStatus;
-  /** @param options.isOpen whether the nonce is already in use and must be settled, even if the key is disabled @throws Error */
+  /** @param options.isOpen whether the nonce is in use and must be settled even with a disabled key @throws Error */
   sign(transaction: UnsignedTransaction, options: { readonly isOpen: boolean }): Promise<SignedTransaction>;
   /** Decodes logged bytes. */
   read(bytes: Buffer): UnsignedTransaction;

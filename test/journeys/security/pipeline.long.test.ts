@@ -33,7 +33,6 @@ let stack: JourneyStack;
 const lines: string[] = [];
 const folderWithoutChain = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 
-/** Starts a stack whose chain program cannot run on this machine. */
 beforeAll(async () => {
   const chainProgram = join(folderWithoutChain, 'no-program');
   writeFileSync(chainProgram, 'for another machine', { mode: 0o755 });
@@ -45,7 +44,6 @@ afterAll(async () => {
   rmSync(folderWithoutChain, { recursive: true });
 });
 
-/** Runs a program from the checkout with a deployment's settings. */
 function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
   const { kafka, redis, registry, clickhouse, security } = stack.file();
   const env = {

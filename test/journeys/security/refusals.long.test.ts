@@ -37,7 +37,6 @@ const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
 const gated = {} as Record<Store, Settings>;
 
-/** Replaces an address's port with the gate's port. */
 function through(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
   url.port = String(gates[store].port);
@@ -101,7 +100,6 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   return openServiceProcess({ service, name, environment, logFile, ports: { http, admin } });
 }
 
-/** Runs services against a store's gate. */
 async function withServices(
   { store, services, settings = {} }: Pick<Refusal, 'store' | 'services'> & { settings?: Settings },
   check: (processes: readonly ServiceProcess[]) => Promise<void>,
@@ -145,7 +143,6 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
 }
 
 interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'sentence'> {
-  /** The name of the login in the test title. */
   login?: string;
   settings(wrong: string): Settings;
   /** Makes the wrong password the correct one. If absent, the test does not wait for recovery. */

@@ -40,7 +40,6 @@ export async function openTlsGate(files: CertificateFiles) {
   };
   return {
     port: (server.address() as AddressInfo).port,
-    /** The number of connections since the gate was opened, including failed handshakes. */
     get attempts(): number {
       return attempts;
     },

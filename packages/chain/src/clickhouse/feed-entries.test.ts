@@ -21,7 +21,6 @@ const query: PageQuery = {
 };
 const LIMIT = 4;
 
-/** Encodes a version as ClickHouse's response does. */
 function toBytes(updatedAt: number): Buffer {
   const { id, members } = toShownActivity(activityRow({ updatedAt }));
   const head = Buffer.alloc(8);
@@ -38,7 +37,6 @@ function toBytes(updatedAt: number): Buffer {
   ]);
 }
 
-/** Simulates a store with versions at these times, and records the requested windows. */
 function createEngine(times: readonly number[]) {
   const requested: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
@@ -93,7 +91,6 @@ it('a range can be read even if every window exceeds the row limit, as in a tabl
 
 const SIZE_MAX = 4;
 
-/** Simulates a store that records its batches and responds when the test calls `respond`. */
 function createBatchEngine() {
   const requested: { queries: readonly number[]; respond: () => void }[] = [];
   const run = createQueryBatcher<number, string>({
@@ -157,7 +154,6 @@ it('a query waits at most waitMaxMs, no matter how long the batch in flight take
   expect(requested).toEqual([[1], [2]]);
 });
 
-/** When a query is sent, and how the store responds. */
 const caller = fc.record({
   /** Ticks after the previous caller. */
   delayTicks: fc.nat(3),

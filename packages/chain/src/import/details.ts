@@ -41,7 +41,7 @@ const sale = z.object({
   }),
 });
 
-/** Members of `details` by type. They are stored in this order and in lower case, so equal activities yield equal strings. */
+/** Members of `details` by type, stored in this order and in lower case, so that equal activities are stored equally. */
 export const DETAILS = {
   mint: received,
   burn: sent,

@@ -149,7 +149,7 @@ it.each([
   expect(errorsOf(line)).toEqual(errors);
 });
 
-it('the import reports all errors in an activity at once', () => {
+it('the import reports all errors in an activity together', () => {
   const wrong = { ...ofMint({ to: 'x', amount: '' }), id: 'x', chain: 'other' };
   expect(errorsOf(wrong)).toEqual([
     'id INVALID_FORMAT',

@@ -34,7 +34,7 @@ function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
   const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
   if (name === undefined || parsed.includes(null))
-    throw new RangeError('a bridge event must have the form Name(type [indexed] [name], …), and each type must take 32 bytes');
+    throw new RangeError('a bridge event must be Name(type [indexed] [name], …), with types of 32 bytes');
   const types = parsed.map((each) => each![1]!.replace(/^(u?int)$/, '$1256'));
   const parameters = parsed.map((each) => ({ name: each![3] ?? '', isIndexed: each![2] !== undefined }));
   if (parameters.filter(({ isIndexed }) => isIndexed).length > INDEXED_MAX)

@@ -23,7 +23,7 @@ export type UnreadReason =
   | 'several-currencies'
   | 'too-long';
 
-/** Summarizes a log that exceeds its block's budget. None of its activities are indexed. */
+/** Summarises a log that exceeds its block's budget. None of its activities are indexed. */
 export interface Summary {
   readonly contract: string;
   readonly tokens: bigint;

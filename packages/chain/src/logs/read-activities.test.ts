@@ -47,7 +47,6 @@ const readWith = (logSettings: LogSettings, log: ChainLog, timestampS?: number) 
   [...createReadActivities(logSettings)(blockOf([log], { timestampS }))][0]!.reading;
 const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
 const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
-/** Returns the log's activities after the writer's validation. */
 const shown = (log: ChainLog) =>
   read(log, 1_700_000_000).records.map((record) => {
     const row = toActivityRow(record, LOCATION);
@@ -176,7 +175,7 @@ const countsOf = (tokens: readonly number[], seconds: number) => {
   return readAll(ranges, seconds).map(({ records }) => records.length);
 };
 
-it('a block yields at most 10,000 activities per contract, and a log above the limit is summarized with ids and count', () => {
+it('a block yields at most 10,000 activities per contract, and a log above the limit is summarised with ids and count', () => {
   const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
   const readings = readAll([
     range(0, TOKEN, [1, 5_000]),
@@ -281,7 +280,6 @@ it('a block's budget does not depend on the range in which the block is read', (
 });
 
 const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
-/** Encodes an `OrderFulfilled` log as Seaport does. */
 function orderLog(
   [offerer, recipient]: readonly [number, number],
   offer: readonly (number | string)[][],

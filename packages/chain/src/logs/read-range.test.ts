@@ -26,7 +26,6 @@ const blockOf = (number: number): ChainBlock => ({
 const list = <T>(from: number, to: number, of: (number: number) => T) =>
   Array.from({ length: to - from + 1 }, (_, index) => of(from + index));
 
-/** Simulates a correct node with the given overrides. */
 const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   name: 'test',
   chainId: async () => 1,
@@ -136,7 +135,6 @@ it('readRange requests logs for every block of a chain without blooms and checks
   expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
 });
 
-/** Simulates a node with a `ConsecutiveTransfer` log in one block. */
 const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
   nodeOf({
     logsOf: async (hash) =>

@@ -121,7 +121,7 @@ function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, knownBlo
   for (const name of knownBlocks) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)
-      throw new ForkFault(name, `its block ${name.number} does not have the hash of the known block`);
+      throw new ForkFault(name, `its block ${name.number} differs from the known block`);
   }
 }
 
@@ -145,7 +145,7 @@ async function checkFarBlocks(node: ChainNode, last: ChainBlock, { knownBlocks }
   for (const [index, name] of far.entries()) {
     const { hash } = found[index] ?? {};
     if (hash === undefined) throw new NodeFault('behind', `it does not return block ${name.number}, which is final`);
-    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} does not have the hash of the known block`);
+    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} differs from the known block`);
   }
   if (reread?.hash !== last.hash)
     throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);

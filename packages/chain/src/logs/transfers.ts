@@ -54,7 +54,7 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
 /** Token types by contract address in lower case. */
 export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
-/** Reads an event with fewer indexed parameters than the standards require. Its amount and its id look the same. */
+/** Reads an event with fewer indexed parameters than the standards require. Its amount cannot be distinguished from an id. */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
   const reader = new AbiReader(data);
   const isUnindexed = topics.length === 1 && reader.length === 3 * WORD;
@@ -144,7 +144,7 @@ export function countTokens(log: ChainLog): ManyTokens | null {
   }
 }
 
-/** Reads any kind of transfer. A log over the budget is only summarized. */
+/** Reads any kind of transfer. A log over the budget is only summarised. */
 export function readTransfers(log: ChainLog, legacy: LegacyTokens, isOverBudget: boolean): LogReading {
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log, legacy);

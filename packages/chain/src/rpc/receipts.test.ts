@@ -28,15 +28,12 @@ const tooLong = () => {
 };
 
 interface Script {
-  /** Response to `eth_getBlockReceipts`. */
   readonly receipts?: () => unknown;
-  /** Response to `eth_getTransactionReceipt`. */
   readonly receipt?: (index: number) => unknown;
   /** Called for each request in a batch; may throw. */
   readonly batch?: () => void;
 }
 
-/** Simulates a node with a block of three transactions, each with one log. */
 function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = () => {} }: Script) {
   const resultOf = ({ method, params }: RpcRequest) => {
     if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };

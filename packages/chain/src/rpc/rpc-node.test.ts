@@ -13,7 +13,6 @@ type Handler = (body: RpcRequest | RpcRequest[], response: ServerResponse, reque
 
 const SECRET = 'a-secret-of-the-provider';
 
-/** Starts a server with this handler and closes it after the test. */
 async function openNode(handler: Handler, { login = '', timeoutMs = 5_000 } = {}) {
   const server = createServer(async (request, response) => {
     let text = '';

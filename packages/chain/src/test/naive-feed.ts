@@ -6,7 +6,6 @@ import { passesFilters } from './memory/store.ts';
 /** The feed's sort key, independent of the code under test. Correct only for the ids in these tests. */
 const keyOf = ({ updatedAt, id }: Pick<Gap, 'updatedAt' | 'id'>) => `${String(updatedAt).padStart(16, '0')} ${id}`;
 
-/** Returns all activities below a horizon, in order. */
 export function naiveFeed(versions: readonly ActivityRow[], horizon: number, filters: ActivityFilters): ActivityRow[] {
   const below = versions.filter(({ updatedAt }) => updatedAt < horizon);
   return below

@@ -16,11 +16,9 @@ export async function openMemoryTestChain(): Promise<TestChain> {
 
 export interface ClickHouseTestChain extends TestChain {
   readonly target: ClickHouseTarget;
-  /** @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
 }
 
-/** Creates a separate database without merges, so that duplicates remain. */
 export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
   const { target, query, close } = await openOwnDatabase();
   for (const table of CHAIN_TABLES) await query(`SYSTEM STOP MERGES ${table}`);

@@ -9,7 +9,6 @@ const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER,
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body));
 const mint = (...assets: unknown[]) => parseMintBody(bytesOf({ assets }));
 
-/** Returns the fields in the validation error. */
 function fieldsOf(work: () => unknown): string[] {
   try {
     work();
@@ -173,7 +172,6 @@ const { hostile } = fc.letrec((tie) => ({
   ),
 }));
 
-/** Serializes JSON that can contain duplicate names and `__proto__`. */
 function toJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -171,7 +171,7 @@ for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
 end
 return 1`;
 
-/** KEYS: completeness marker, state, claim. Returns whether a missing state means that there is no request, and the state. */
+/** KEYS: completeness marker, state, claim. Returns whether a missing state means that no request exists, and the state. */
 export const READ = `${PRESENT_RUN}${LINE}
 local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
 local is_known = not state and stored and stored.claimed == '-'

@@ -7,12 +7,10 @@ import type { MintClaims } from '../claims.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 
-/** The project that sends all requests. */
 export const PROJECT_ID = 'p';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
 
-/** What happens to the records that an order publishes. */
 export type PublishOutcome =
   | 'stored'
   /** Stored, but the acknowledgement was lost. */
@@ -104,7 +102,6 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(state.attemptId, attempt);
       minter.latest.set(state.referenceId, state.attemptId);
     },
-    /** Settles a minter's pending attempt for a reference id. */
     end(signer: number, referenceId: string, status: 'succeeded' | 'failed'): void {
       const minter = minters[signer]!;
       const attempt = minter.attempts.get(minter.latest.get(referenceId) ?? '');
@@ -113,7 +110,6 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(ended.state.attemptId, ended);
       if (status === 'succeeded') minted.push(ended);
     },
-    /** Returns all attempts that the minters accepted. */
     attempts: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
     isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
@@ -156,7 +152,6 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
         results.push({ order, result: isConflict ? (fault.details?.values as string[]) : 'unknown' });
       }
     },
-    /** Delivers delayed records. */
     flush: () => {
       for (const records of inFlight.splice(0)) store(records);
     },

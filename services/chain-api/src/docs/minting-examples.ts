@@ -126,7 +126,7 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
         answer: invalid(
           settings,
           'nft_metadata[0].token_id',
-          'nft_metadata[0].token_id must be a string of decimal digits, from 0 to below 2^256',
+          'nft_metadata[0].token_id must be a string of decimal digits, at least 0 and below 2^256',
         ),
       },
     ],
@@ -154,7 +154,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       title: 'A reference id that is taken',
       request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEXT] } }),
       answer: envelope(settings, 'CONFLICT_ERROR', {
-        message: 'Reference ids are taken: their assets are pending or minted, or the request has them twice.',
+        message: 'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
         details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
       }),
     },

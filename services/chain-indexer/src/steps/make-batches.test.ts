@@ -24,7 +24,6 @@ const logOf = (logIndex: number): ChainLog => ({
   data: '0x',
 });
 
-/** Lengths of activity details by log. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
 it('blocks are split between logs into ordered batches with limited records and bytes', () => {
@@ -56,7 +55,6 @@ it('blocks are split between logs into ordered batches with limited records and 
 
 it('a block over its budget yields the same records and one summary, no matter where publishing resumes', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
-  /** Creates a `ConsecutiveTransfer` log with ids from 0. */
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
     ...logOf(logIndex),
     address: `0x${'c0'.repeat(20)}`,

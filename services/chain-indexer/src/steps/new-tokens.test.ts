@@ -6,7 +6,6 @@ import { NewTokens } from './new-tokens.ts';
 const tokenAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
 const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
 
-/** Creates tokens and a node whose requests for some contracts always fail. */
 function createTokens(hostile: readonly number[], { fail = late as () => Promise<never>, waitMs = 1_000 } = {}) {
   const clock = { nowMs: 0 };
   const requests: (readonly string[])[] = [];
@@ -24,7 +23,6 @@ function createTokens(hostile: readonly number[], { fail = late as () => Promise
   const onFault = (_node: ChainNode, fault: Error) =>
     void faults.push(fault instanceof NodeFault ? fault.kind : fault.message);
   const tokens = new NewTokens({ chain: 'demo-chain', onFault, nowMs: () => clock.nowMs, waitMs });
-  /** Describes tokens and marks them as published. */
   const round = async (seen: readonly number[] = []) => {
     const described = await tokens.describe(node, seen.map(tokenAt), async () => state.known);
     const names = described.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`);

@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RangeSize } from './range-size.ts';
 
-/** Simulates a request to a node that is late if the range has more than `blocksMax` blocks. */
 function read(size: RangeSize, blocksMax: number): boolean {
   size.request(size.blocks);
   if (size.blocks <= blocksMax) size.pass(size.blocks);

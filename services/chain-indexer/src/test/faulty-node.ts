@@ -2,7 +2,6 @@ import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '@play
 import { bloomOf } from './logs.ts';
 import { type ChainState, createStateNode, type MemoryChain } from './memory-chain.ts';
 
-/** The faults that can affect a request. */
 export const NODE_FAULTS = [
   'none',
   'unreachable',
@@ -23,10 +22,8 @@ export const NODE_FAULTS = [
 ] as const;
 export type NodeFaultName = (typeof NODE_FAULTS)[number];
 
-/** How a node corrupts its responses. */
 export interface FaultyNodeOptions {
   readonly name: string;
-  /** Draws a fault for each request. */
   readonly draw: () => NodeFaultName;
   /** Draws a fault's details: an integer from 0 to below `below`. */
   readonly pick: (below: number) => number;

@@ -9,7 +9,6 @@ export interface MemoryBlock extends ChainBlock {
   readonly logs: readonly ChainLog[];
 }
 
-/** A state of a chain: the blocks from the first to the latest. */
 export type ChainState = readonly MemoryBlock[];
 
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
@@ -44,7 +43,6 @@ export class MemoryChain {
       transactionIndex: logIndex >> 1,
       transactionHash: hashOf(`${name}/${logIndex >> 1}`),
     }));
-    // The chain has four blocks per second.
     const times = { timestampS: 1_700_000_000 + Math.floor(number / 4) };
     return { number, hash, parentHash: parent?.hash ?? hashOf('none'), logsBloom: bloomOf(logs), logs, ...times };
   }
@@ -66,12 +64,10 @@ export class MemoryChain {
     this.states.push(blocks);
   }
 
-  /** Returns the logs in the final blocks. */
   finalLogs(): ChainLog[] {
     return this.finalBlocks().flatMap(({ logs }) => logs);
   }
 
-  /** Returns all final blocks and their logs. */
   readFinal(): ReadBlocks {
     return { blocks: this.finalBlocks(), logs: this.finalLogs(), parentTimestampS: null };
   }
@@ -83,7 +79,6 @@ export class MemoryChain {
 
 export const finalOf = (state: ChainState, depth: number): number => state.length - 1 - depth;
 
-/** Simulates a correct node that calls `stateOf` for each request. */
 export function createStateNode(name: string, depth: number, stateOf: () => ChainState): ChainNode {
   const find = (hash: string) => {
     const found = stateOf().find((block) => block.hash === hash);
@@ -125,7 +120,6 @@ export function transferDraft(contract: number, sides: readonly [number, number]
   return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to), `0x${word(value)}`], data: '0x' };
 }
 
-/** Creates a log that reports a range of ERC-721 tokens from 0. */
 export function rangeDraft(contract: number, tokens: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const topics = [TOPIC.consecutiveTransfer, addressWord(0), addressWord(0), addressWord(1)];

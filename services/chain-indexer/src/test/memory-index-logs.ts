@@ -9,7 +9,6 @@ export class MemoryIndexLogs implements IndexLogs {
   readonly activities: ActivityRecord[] = [];
   readonly tokens: TokenRecord[] = [];
   batches = 0;
-  /** Returns the outcome of each batch. */
   outcome: () => PublishOutcome = () => 'published';
   private readonly owners = new Map<string, number>();
   private readonly progress = new Map<string, IndexProgressRecord>();

@@ -8,13 +8,10 @@ export interface RpcRequest {
   readonly params: readonly unknown[];
 }
 
-/** An HTTP node for an in-memory chain. */
 export interface RpcServer {
   /** Contains a secret. */
   readonly url: string;
-  /** The number of requests by method. */
   readonly requests: Map<string, number>;
-  /** Whether to reject a request as too large. */
   refuses: (request: RpcRequest) => boolean;
   /** Can corrupt a response. @returns whether the callback has responded */
   corrupt: (response: ServerResponse) => boolean;

@@ -15,13 +15,11 @@ import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
-/** The number of partitions per topic. */
 export const PARTITIONS = 2;
 
 export interface OpenLogsOptions {
   /** Called when a transaction's records are sent. The transaction stays open until the promise resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Called whenever a topic's bounds are read. */
   readonly onBounds?: () => void;
 }
 
@@ -57,7 +55,6 @@ export async function openRealIndexers() {
     /** Starts an indexer. All other settings have test defaults. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
-    /** Opens chain logs in this process, as the service does. */
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),

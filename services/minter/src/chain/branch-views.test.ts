@@ -14,7 +14,6 @@ interface Block {
   readonly parentHash: string;
 }
 
-/** A chain of blocks, and the number of the block that contains the transaction. */
 interface Branch {
   readonly blocks: readonly Block[];
   readonly mintedAt: number;
@@ -64,7 +63,6 @@ interface NodeOptions {
   readonly batchFault?: NodeFault | null;
 }
 
-/** Simulates a node, or several nodes behind one URL. */
 function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeOptions) {
   const requested: string[] = [];
   const respond = (request: RpcCall) => responseOf(branchOf(requested.push(request.method) - 1), request);
@@ -198,7 +196,6 @@ it.each([null, NO_BATCHES])(
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });
     await whole.node.spenderOf(spent);
-    // The last request reads the block's transactions.
     const last = whole.requested.length - 1;
     const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), batchFault });
     expect(await mixed.node.spenderOf(spent)).toBeNull();

@@ -15,7 +15,6 @@ afterEach(() => {
 
 type Responder = (requested: { id: number; url: string; login: string }) => object;
 
-/** Starts a node with the given responder. */
 async function openNode(respond: Responder, login = '') {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -32,7 +31,6 @@ async function openNode(respond: Responder, login = '') {
   return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality: 'finalized' });
 }
 
-/** @returns the URL of a node that supports batches */
 async function openBatchNode(
   respond: (body: readonly { readonly id: number; readonly method: string }[]) => object,
 ): Promise<string> {
@@ -60,7 +58,6 @@ it('node error messages are never shown, because they may contain the node's URL
     expect(reported).not.toContain(SECRET);
   }
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
-  // The error does not come from a contract.
   await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
 });
 

@@ -284,7 +284,7 @@ async function readExisting(call: CallMethod, at: BlockTag): Promise<Block> {
   return parseExisting(await call(method, params), at);
 }
 
-/** Returns the hashes (null if unknown) of blocks on one branch, and the response to a call whose block is named by hash. */
+/** Returns the hashes (null if unknown) of blocks on one branch, and the response to a call from the same branch. */
 function viewBranch(
   { call, callBatch, findAncestor }: BranchCalls,
   numbers: readonly number[],

@@ -33,7 +33,7 @@ function openFailed() {
   return { failed, log, fail, find, readStates };
 }
 
-it('failed attempts are always recognized, and rereading all requests reads the log only a few times', async () => {
+it('failed attempts are always recognised, and rereading all requests reads the log only a few times', async () => {
   const { log, find } = openFailed();
   for (let at = 0; at < COUNT; at += 1_000)
     expect(await find(...Array.from({ length: 1_000 }, (_, each) => at + each))).not.toContain(false);
@@ -41,7 +41,7 @@ it('failed attempts are always recognized, and rereading all requests reads the 
   expect(log.reads).toBeLessThanOrEqual(3);
 });
 
-it('failed attempts are recognized in any order and after further failures', async () => {
+it('failed attempts are recognised in any order and after further failures', async () => {
   const { fail, find } = openFailed();
   expect(await find(COUNT - 1, 3, COUNT / 2, 2, 1)).toEqual([true, true, true, true, true]);
   fail(COUNT);

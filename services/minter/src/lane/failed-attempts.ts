@@ -7,7 +7,7 @@ const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
-/** Recognizes failed attempts when their requests are read again. Old attempts are read from the log. */
+/** Recognises failed attempts when their requests are read again. Old attempts are read from the log. */
 export class FailedAttempts {
   readonly #latest = new Map<string, number>();
   /** The time of the latest forgotten request. */

@@ -9,7 +9,6 @@ import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
 const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot execute the call.', isSure: true } as const;
-/** Overrides some of a node's methods. */
 const withOverrides = (node: ChainNode, overridesOf: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
   ...node,
   ...overridesOf(node),
@@ -122,7 +121,7 @@ it('a lane skips a node with the wrong chain id', async () => {
 it('an asset fails if it cannot be minted even on its own, and all other assets are minted', async () => {
   const world = createWorld((node) => [
     withOverrides(node, () => ({
-      // The contract cannot mint more than two assets at once, and cannot mint for this owner.
+      // The contract cannot mint more than two assets together, and cannot mint for this owner.
       call: async (call) =>
         isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
           ? UNRUNNABLE
@@ -276,7 +275,6 @@ it('assets wait with a reason if no node responds for several seconds, and resum
   expect(last('b')).toMatchObject({ stage: 'accepted', reason: null });
 });
 
-/** Makes a node reject requests for receipts. */
 const withoutReceipts = (node: ChainNode): ChainNode => ({
   ...node,
   receiptOf: () => Promise.reject(new NodeRefusal({ code: -32_000, message: 'indexing at a-secret', data: null })),

@@ -107,7 +107,6 @@ it('a worker is opened for pending assets that another process wrote to an assig
   pending.set(3, [ONE]);
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
-  // The worker is opened only once.
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
 });

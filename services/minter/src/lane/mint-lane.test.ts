@@ -315,7 +315,6 @@ const statesOf = (count: number): MintStateRecord[] =>
     toFirstState({ request: toRequest(`a${offset}`), partition: 0, offset }, 1),
   );
 
-/** Opens a journal whose log fails at the given write, counted from 0. */
 function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   const written: LaneChange[] = [];
   const ledger = new MintLedger();

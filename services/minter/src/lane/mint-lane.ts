@@ -378,7 +378,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
       return refused(
         'The chain contains transactions from this address that are not on the log. Another program uses its key.',
       );
-    // If an earlier transaction's record was lost, the next transaction would compete with the earlier one for the nonce.
+    // If an earlier transaction's record was lost, the next transaction would compete for the same nonce.
     if (pending <= nonce) return { kind: 'nonce', nonce };
     return refused(
       'The node has a pending transaction from this address that is not on the log. Another program uses its key, or the log was truncated.',

@@ -25,7 +25,6 @@ async function runTurns({ time, mine }: World, lane: Lane, turns: number): Promi
   }
 }
 
-/** Returns the first variant for each nonce. */
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
 it('assets whose nonce another program spent wait until the spender is final, and are then minted once with a new nonce', async () => {
@@ -49,7 +48,7 @@ it('assets whose nonce another program spent wait until the spender is final, an
   expect(world.tokens()).toBe(2);
 });
 
-it('assets whose nonce another program spent keep the nonce if a reorganization removes the spender', async () => {
+it('assets whose nonce another program spent keep the nonce if a reorganisation removes the spender', async () => {
   const world = createWorld();
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
@@ -108,7 +107,6 @@ it.each([
 });
 
 const OPEN_MAX = 4;
-/** Requests one asset per owner, so that each is minted in a separate transaction. */
 async function begin(world: World, owners: number) {
   world.chain.setRole(POTIONS, ADDRESS, true);
   world.mine(1);
@@ -128,7 +126,6 @@ async function begin(world: World, owners: number) {
   return { lane, runTurns };
 }
 
-/** Reports each request before passing it to the node. */
 const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): ChainNode =>
   new Proxy(node, {
     get: (_node, request: keyof ChainNode) => {

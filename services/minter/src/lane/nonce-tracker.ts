@@ -65,7 +65,7 @@ export class NonceTracker {
         return;
       }
       absent.push(nonce);
-      // A reorganization replaced the block, and pools have dropped the transaction.
+      // A reorganisation replaced the block, and pools have dropped the transaction.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
       for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };

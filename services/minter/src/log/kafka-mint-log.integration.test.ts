@@ -25,7 +25,6 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
-/** How often the log ends were read. */
 let requested = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
@@ -78,7 +77,6 @@ async function statesOf(writer: LaneWriter): Promise<MintStateRecord[]> {
   return states;
 }
 
-/** Returns the distinct reference ids of the writer's signer. */
 const namesOf = async (writer: LaneWriter) => [
   ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
 ];
@@ -158,7 +156,6 @@ it('opening a lane's log fails with a reason if the signer's records are in seve
   await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
 });
 
-/** Returns the bytes in use after a garbage collection. */
 function usedBytes(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();

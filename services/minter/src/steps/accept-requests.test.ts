@@ -27,7 +27,7 @@ it('a reference id is accepted only once while it is pending, even within one ba
   expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
 });
 
-it('requests that are read again are recognized by their attempts, and failed requests are not accepted again', () => {
+it('requests that are read again are recognised by their attempts, and failed requests are not accepted again', () => {
   const ledger = openLedger();
   const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
   ledger.apply({ ...nothing, states: [state!] });
@@ -37,7 +37,7 @@ it('requests that are read again are recognized by their attempts, and failed re
   expect(acceptRequests(ledger, [offset(1, 'a', { attempt: 1 })], options).states).toHaveLength(1);
 });
 
-it('requests that failed long ago are recognized by their attempts', () => {
+it('requests that failed long ago are recognised by their attempts', () => {
   const first = offset(0, 'a');
   const forgotten = new Set([toAttemptKey(first.request)]);
   const next = offset(1, 'a', { attempt: 1 });
@@ -45,7 +45,7 @@ it('requests that failed long ago are recognized by their attempts', () => {
   expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
 });
 
-it('new requests for a minted reference id are dropped, and the minted request is recognized', () => {
+it('new requests for a minted reference id are dropped, and the minted request is recognised', () => {
   const minted = { ...toFirstState(offset(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
   const ledger = openLedger(minted);
   const accepted = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 })], options);

@@ -8,7 +8,6 @@ import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner } from './memory-node.ts';
 
-/** Totals of a run that passed all checks. */
 export interface EndReport {
   readonly references: number;
   readonly succeeded: number;
@@ -53,7 +52,6 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
 }
 
-/** Checks that each attempt has exactly one final state and no later state. */
 function expectSettledOnce({ states }: MemoryMintLog): void {
   const settled = new Set<string>();
   for (const state of states) {
@@ -73,7 +71,6 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
   assertThat(one === other, () => `the states contain ${reported.length} tokens, but the chain contains ${minted.length}`);
 }
 
-/** Checks that the activity id belongs to the log that minted the token. */
 function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);

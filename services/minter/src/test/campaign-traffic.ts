@@ -22,12 +22,10 @@ export class CampaignTraffic {
     this.#log = log;
   }
 
-  /** Returns a signer's requests in log order. */
   requestsOf(signer: Buffer): readonly ReceivedRequest[] {
     return this.requests.filter(({ request }) => request.signer === signer);
   }
 
-  /** Returns the last state of every attempt. */
   lastStates(): readonly MintStateRecord[] {
     return [...new Map(this.#log.states.map((state) => [toAttemptKey(state), state])).values()];
   }
@@ -62,7 +60,6 @@ export class CampaignTraffic {
     }
   }
 
-  /** Requests a reference id again that is pending, minted or failed. */
   requestAgain(): void {
     if (this.requests.length === 0) return;
     const { request } = this.#random.pick(this.requests);

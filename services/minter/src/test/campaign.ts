@@ -11,7 +11,7 @@ import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 
-/** Deeper than any reorganization in a run. */
+/** Deeper than any reorganisation in a run. */
 const DEPTH = 32;
 const REORG_MAX = 30;
 /** The number of events with faults, and the maximum number of events without faults after them. */
@@ -29,7 +29,6 @@ const RULES: ChainRules = {
   assetsMax: 100,
 };
 
-/** The result of a run with one seed. */
 export interface CampaignReport extends EndReport {
   /** How often each fault was injected, by name, such as `killed before send`. */
   readonly injected: ReadonlyMap<string, number>;
@@ -135,7 +134,7 @@ class Campaign {
     const faults: Record<string, () => void> = {
       requests: () => traffic.request(),
       'requests again': () => traffic.requestAgain(),
-      reorg: () => this.#reorganize(),
+      reorg: () => this.#reorganise(),
       'pool lost': () => node.losePool(),
       'node stopped': () => set({ isStopped: true }),
       'node restarted': () => set({ isStopped: false }),
@@ -160,7 +159,6 @@ class Campaign {
     faults[fault]!();
   }
 
-  /** Another program with the same key sends a no-op transaction with an open nonce. */
   #spendNonce({ address, lane }: SignerSlot): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
@@ -169,9 +167,9 @@ class Campaign {
   }
 
   /** Replaces up to thirty blocks. The new blocks may or may not contain the same transactions. */
-  #reorganize(): void {
+  #reorganise(): void {
     const { chain, node, random } = this;
-    // An earlier reorganization may have shortened the chain, but final blocks are never removed.
+    // An earlier reorganisation may have shortened the chain, but final blocks are never removed.
     const count = Math.min(1 + random.below(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
     if (count < 1) return;
     const removed = chain.removeBlocks(count);
@@ -300,7 +298,7 @@ function nameOf({ states, transactions, forgotten }: LaneChange): string {
   return states.every(({ revision }) => revision === 1) ? 'claim' : 'result';
 }
 
-/** Runs one seed, first with faults, then without until all assets are settled. @throws Error if a guarantee is broken */
+/** Runs one seed with faults, then without until all assets are settled. @throws Error if a guarantee is broken */
 export function runCampaign(seed: number): Promise<CampaignReport> {
   return new Campaign(seed).run();
 }

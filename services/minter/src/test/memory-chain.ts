@@ -10,7 +10,6 @@ export interface MemoryTransaction extends UnsignedTransaction {
   readonly hash: string;
 }
 
-/** A token that was minted on the chain. */
 export interface MemoryToken {
   readonly contract: string;
   readonly tokenId: string;
@@ -39,7 +38,6 @@ const ERRORS = parseAbi([
   'error ERC721InvalidReceiver(address receiver)',
   'error Error(string reason)',
 ]);
-/** An address that cannot receive tokens. */
 export const BAD_OWNER = `0x${'bad0'.repeat(10)}`;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const FIRST_QUANTITY_ID = 2n ** 128n;
@@ -62,7 +60,6 @@ export class MemoryChain {
   readonly #contracts: MemoryContracts;
   #blocks: MemoryBlock[] = [];
   #created = 0;
-  /** Roles to grant or revoke in the next block. */
   #grants: { readonly role: string; readonly isGranted: boolean }[] = [];
 
   constructor(contracts: MemoryContracts) {
@@ -99,7 +96,6 @@ export class MemoryChain {
     return null;
   }
 
-  /** Returns the hash of the transaction that spent a nonce, up to a block. */
   spenderOf({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
     for (const { transactions } of this.#blocks.slice(0, to + 1))
       for (const { transaction } of transactions)
@@ -162,7 +158,6 @@ export class MemoryChain {
     }
   }
 
-  /** Executes a call on the current state. */
   callNode({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
     const { state } = this.head;
     const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
@@ -226,5 +221,4 @@ export class MemoryChain {
   }
 }
 
-/** Estimates a real mint's gas from the length of its calldata. */
 export const gasOf = (data: string): number => 30_000 + Math.ceil(data.length / 2) * 300;

@@ -47,7 +47,6 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
   }
 
-  /** Creates one process's view of the other signers. */
   createOthers(): OtherSigners {
     const holdings = new SignerHoldings();
     let next = 0;

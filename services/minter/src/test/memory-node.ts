@@ -42,7 +42,7 @@ export class MemoryNode implements ChainNode {
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
   isStopped = false;
-  /** Rejects the next transaction, and every later variant of it. */
+  /** Rejects the next transaction and all its later variants. */
   refusesNext = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {

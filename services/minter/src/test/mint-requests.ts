@@ -5,7 +5,6 @@ export const CHAIN = 'demo-chain';
 export const SIGNER = Buffer.from('51'.repeat(20), 'hex');
 export const SWORDS = `0x${'a1'.repeat(20)}`;
 export const SHIELDS = `0x${'a2'.repeat(20)}`;
-/** An ERC-1155 collection. */
 export const POTIONS = `0x${'a3'.repeat(20)}`;
 
 export const CONTRACTS = new Map([
@@ -17,7 +16,6 @@ export const CONTRACTS = new Map([
 export const SIGNERS = [SIGNER, Buffer.from('52'.repeat(20), 'hex')] as const;
 export const toAddress = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 export const toBytes = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex');
-/** Returns an owner's address. */
 export const ownerOf = (number: number): string => `0x${(number + 1).toString(16).padStart(40, '0')}`;
 
 /** Creates a request for an asset. By default, requests one sword without a token id. */

@@ -5,12 +5,10 @@ import { createRandom, type Random } from '@playline/testkit/random';
 import { ownerOf } from './mint-requests.ts';
 import { type Minting, toTokens } from './open-minting.ts';
 
-/** The result of a storm. */
 export interface StormReport {
   readonly requests: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** How often each fault was injected. */
   readonly injected: Readonly<Record<string, number>>;
 }
 

@@ -44,7 +44,6 @@ export interface Minting {
   start(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
   setState(state: 'live' | 'disabled'): Promise<void>;
   publish(requests: readonly (Partial<MintRequestRecord> & { contract: string; referenceId: string })[]): Promise<void>;
-  /** Returns the last state of every attempt. */
   states(): Promise<readonly MintStateRecord[]>;
   /** Waits until there are exactly this many attempts and all are settled. */
   settled(count: number): Promise<readonly MintStateRecord[]>;
@@ -120,7 +119,6 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
   };
 }
 
-/** Creates a value for SIGNER_KEYS with one key. */
 function makeSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return JSON.stringify([privateKey.export({ format: 'jwk' })]);
@@ -164,7 +162,6 @@ async function tokensOf({ client }: TestChain, { erc721, erc1155 }: Minting['con
   ].sort();
 }
 
-/** Converts succeeded states to the format of `tokens`. */
 export function toTokens(states: readonly MintStateRecord[]): readonly string[] {
   const succeeded = states.filter(({ status }) => status === 'succeeded');
   return succeeded

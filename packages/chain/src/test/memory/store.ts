@@ -17,9 +17,7 @@ export type Leftover = 'nothing' | 'rows' | 'token';
 export interface MemoryChain {
   readonly activities: ActivityStore;
   readonly reader: ChainStore;
-  /** The inserts whose rows were stored, once per token. */
   readonly blocks: readonly ChainInsert[];
-  /** Makes the next insert throw this fault. */
   failNext(fault: Error, leftover?: Leftover): void;
 }
 
@@ -82,7 +80,6 @@ function findConstants(versions: readonly ActivityRow[], wanted: ReadonlySet<str
   );
 }
 
-/** Returns the last version per chain and id. */
 function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): ActivityRow[] {
   const latest = new Map<string, ActivityRow>();
   for (const row of rows) {
@@ -144,7 +141,6 @@ export async function putActivities(
   await insert({ table: 'activity_feeds', rows: [...rows, ...supersessions], ...withToken() });
 }
 
-/** Creates in-memory watermarks. */
 export function openMemoryWatermarks(): Watermarks {
   const stored = new Map<number, number>();
   return {

@@ -16,16 +16,13 @@ export interface MemoryMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Simulates a restart of the store, optionally with data loss. */
   restart(options?: { isEmptied?: boolean }): void;
 }
 
-/** Returns epoch milliseconds. */
 type WallClock = () => number;
 
 interface StoredClaim extends CurrentState {
   readonly digest: string;
-  /** null once confirmed. */
   readonly claimedAt: number | null;
 }
 
@@ -35,7 +32,6 @@ interface Memory {
   readonly claims: Map<string, StoredClaim>;
   readonly states: Map<string, MintState>;
   readonly offsets: Map<string, number>;
-  /** Owners by claim. */
   readonly pending: Map<string, MintOwner>;
 }
 
@@ -121,7 +117,6 @@ function createClaims(memory: Memory, now: WallClock): MintClaims {
   };
 }
 
-/** Releases an unconfirmed claim. */
 function end(memory: Memory, key: string, current: StoredClaim): void {
   memory.claims.set(key, { ...current, status: 'failed', claimedAt: null });
   memory.pending.delete(key);
@@ -214,7 +209,6 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   };
 }
 
-/** Creates an in-memory reader of the states passed to `put`. */
 export function createMemoryMintReader(): MintReader & { readonly put: (...states: readonly MintState[]) => void } {
   const rows: MintState[] = [];
   const latestOf = ({ chain, contractAddress }: MintCollection) => {
