@@ -159,7 +159,7 @@ it('this test changes every setting of every service', () => {
   expect(known.filter((name) => !tested.has(name) && !OPTIONAL_STORE_SETTINGS.test(name))).toEqual([]);
 });
 
-describe('an operator's night', { timeout: NIGHT_MS }, () => {
+describe("an operator's night", { timeout: NIGHT_MS }, () => {
   it('a stack starts with every setting changed, and uses the changed names', async () => {
     const started = await up();
     const ignored = Object.keys(STACK_SETTINGS).sort().join(', ');
@@ -173,7 +173,7 @@ describe('an operator's night', { timeout: NIGHT_MS }, () => {
     await untilMoreLinksThan(0);
   });
 
-  it('`identity resolve` uses the running stack's pepper', async () => {
+  it("`identity resolve` uses the running stack's pepper", async () => {
     const { code, out } = await resolveFirst();
     expect(code, out).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });

@@ -74,7 +74,7 @@ describe('a person in a complete stack', () => {
     expect(JSON.parse(String(row?.properties))).toEqual(sent.properties);
   });
 
-  it('events before and after identify belong to one person, but a bystander's events do not', async () => {
+  it("events before and after identify belong to one person, but a bystander's events do not", async () => {
     const persons = await until('identify joins the two identities', async () => {
       const rows = await stack.query<{ id: string; person: string }>(
         `SELECT message_id AS id, hex(person_key) AS person FROM events_identified WHERE message_id IN (${listed})`,
@@ -85,7 +85,7 @@ describe('a person in a complete stack', () => {
     expect(persons.get(bystander.messageId)).not.toBe(persons.get(sent.messageId));
   });
 
-  it('an erasure deletes the person from every table and issues a receipt, and the bystander's event remains', async () => {
+  it("an erasure deletes the person from every table and issues a receipt, and the bystander's event remains", async () => {
     const url = `${stack.file().gateway}/v1/audience/data?userId=${account}`;
     const headers = { 'x-service-api-key': stack.keys.production.secret };
     const response = await fetch(url, { method: 'DELETE', headers });
@@ -141,7 +141,7 @@ describe('the pages of a complete stack in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('the portal's first link creates an administrator who sees the demo project', async () => {
+  it("the portal's first link creates an administrator who sees the demo project", async () => {
     const { link } = JSON.parse(await stack.operate('accounts', 'link', '--json'));
     await page.goto(link);
     await page.getByLabel('Login').fill('ada@example.com');

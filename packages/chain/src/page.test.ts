@@ -95,13 +95,13 @@ it('after all activities were updated, a page in the previous direction ends at 
   expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
 });
 
-it('a page needs one query if few of the feed's versions are outdated', async () => {
+it("a page needs one query if few of the feed's versions are outdated", async () => {
   const { requested, readPage } = createSource(1_000, 79);
   expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
   expect(requested).toEqual([240]);
 });
 
-it('a page needs a second query for the missing rows if more of the feed's versions are outdated', async () => {
+it("a page needs a second query for the missing rows if more of the feed's versions are outdated", async () => {
   const { requested, readPage } = createSource(1_000, 90);
   expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
   expect(requested).toEqual([240, 33]);
@@ -137,7 +137,7 @@ it('a page contains a version once if its successor is still above the horizon',
   expect(page.rows.map(({ members }) => members)).toEqual([versionAt(1).members]);
 });
 
-it('a query's last version is read again by the next query, because more entries of the version may follow', async () => {
+it("a query's last version is read again by the next query, because more entries of the version may follow", async () => {
   // A page of two rows reads ten entries. The eleventh entry supersedes the tenth entry's version.
   const before = Array.from({ length: 9 }, (_, index) => supersessionAt(index + 1, true));
   const page = await createPageOf([

@@ -167,7 +167,7 @@ async function restoreAll(view: MintView, states: readonly MintState[]): Promise
   for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
 }
 
-it('Redis retains a project's latest settled assets, and only the claims of earlier minted assets', async () => {
+it("Redis retains a project's latest settled assets, and only the claims of earlier minted assets", async () => {
   const namespace = `${randomUUID()}:`;
   const { claims, view } = await openRedisStore(redis.url, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
@@ -204,7 +204,7 @@ it('Redis retains fewer settled assets if their reference ids are long', async (
   );
 });
 
-it('a project's orders are rejected while too many of its assets have failed within an hour', async () => {
+it("a project's orders are rejected while too many of its assets have failed within an hour", async () => {
   const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });

@@ -204,7 +204,7 @@ it('a fenced publisher cannot publish anything, not even records that it has alr
   await Promise.all([first.close(), second.close()]);
 });
 
-it('opening a chain's log waits for other chains' open transactions', async () => {
+it("opening a chain's log waits for other chains' open transactions", async () => {
   const stuck = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
@@ -240,7 +240,7 @@ it('opening a chain's log waits for other chains' open transactions', async () =
   await Promise.all([slow.close(), logs.close(), reopened.close()]);
 });
 
-it('reading a chain's tokens waits for other chains' open transactions', async () => {
+it("reading a chain's tokens waits for other chains' open transactions", async () => {
   const stuck = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
@@ -279,7 +279,7 @@ it('reading a chain's tokens waits for other chains' open transactions', async (
   await Promise.all([slow.close(), logs.close(), others.close()]);
 });
 
-it('a chain's log accepts a batch of several megabytes', async () => {
+it("a chain's log accepts a batch of several megabytes", async () => {
   const logs = indexers.openLogs();
   const chain = new MemoryChain(DEPTH, 'large');
   chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));

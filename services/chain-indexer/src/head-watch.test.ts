@@ -188,7 +188,7 @@ it.each([
   expect(watch.stall).toEqual({ ms: 125_000, block: 3 });
 });
 
-it('a node's chain is checked again after the node was unavailable, and blocks from another chain are discarded', async () => {
+it("a node's chain is checked again after the node was unavailable, and blocks from another chain are discarded", async () => {
   const { nodes, watch, runPolls } = createWatched();
   await runPolls(3);
   const { block } = nodes[0]!;
@@ -203,7 +203,7 @@ it('a node's chain is checked again after the node was unavailable, and blocks f
   expect(watch.heads.map(({ head }) => head)).toEqual([6, 6]);
 });
 
-it('a node is not polled until the chain's genesis hash is known, which is checked every second', async () => {
+it("a node is not polled until the chain's genesis hash is known, which is checked every second", async () => {
   const { chain, nodes, clock } = createWatched();
   const identity = new ChainIdentity(CHAIN.chainId);
   const watch = new HeadWatch({ chain: CHAIN, identity, nodes, nowMs: () => clock.nowMs });

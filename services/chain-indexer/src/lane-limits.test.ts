@@ -80,7 +80,7 @@ it('a range is not halved if the node does not respond to a small request either
   expect(requested).toEqual(Array(10).fill(800));
 });
 
-it('one node's limits do not reduce the ranges requested from other nodes', async () => {
+it("one node's limits do not reduce the ranges requested from other nodes", async () => {
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
   const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
   const { node, requested } = createSlowNode(chain, 800);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { NodePool } from './node-pool.ts';
 import { createStateNode, MemoryChain } from './test/memory-chain.ts';
 
-it('the pool reports a node's fork even if the next node is unavailable', async () => {
+it("the pool reports a node's fork even if the next node is unavailable", async () => {
   const chain = new MemoryChain(2);
   const nodes = ['forked', 'stopped'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });

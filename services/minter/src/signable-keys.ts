@@ -150,7 +150,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
       checked.add(sealed);
       if (outcome.kind !== 'refused') continue;
       refused.set(sealed, record);
-      logger.error({ address, reason: outcome.reason }, 'failed to open signable key');
+      logger.error({ address, reason: outcome.reason }, 'signable key failed to open');
     }
   }
   return { checked, refused, resealed };

@@ -101,7 +101,7 @@ it('a stack whose chain program cannot run reports this once, and runs without c
 });
 
 describe('a pipeline whose stores require TLS and a login', () => {
-  it('the pipeline assigns a player's events before and after identify and alias to one person, but not a stranger's', async () => {
+  it("the pipeline assigns a player's events before and after identify and alias to one person, but not a stranger's", async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
     const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };

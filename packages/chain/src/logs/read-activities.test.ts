@@ -105,7 +105,7 @@ it('a log always yields the same record, whose time is the block time', () => {
   expect(traceId).toBe('cd'.repeat(16));
 });
 
-it('any log can be read without throwing, and its activities pass the writer's validation', () => {
+it("any log can be read without throwing, and its activities pass the writer's validation", () => {
   const hex = fc
     .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
     .map((parts) => `0x${parts.join('')}`);
@@ -243,7 +243,7 @@ it('the budget limits every chain to the capacity of one indexer', () => {
   fc.assert(property);
 });
 
-it('a block's budget does not depend on the range in which the block is read', () => {
+it("a block's budget does not depend on the range in which the block is read", () => {
   const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
   const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
   const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };

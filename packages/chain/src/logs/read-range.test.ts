@@ -143,13 +143,13 @@ const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
   });
 const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
-it('readRange reads the parent block's time only if the token budget depends on it', async () => {
+it("readRange reads the parent block's time only if the token budget depends on it", async () => {
   expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
   const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
   expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
 });
 
-it('readRange fails if it cannot read the time from the range's actual parent block', async () => {
+it("readRange fails if it cannot read the time from the range's actual parent block", async () => {
   const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
   await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
   await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
@@ -159,14 +159,14 @@ const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(k
 const single = range({ to: 10 });
 
 it.each(['too-much', 'late', 'unreachable'] as const)(
-  'readRange reads a block's logs from its receipts if the node refuses the logs (%s)',
+  "readRange reads a block's logs from its receipts if the node refuses the logs (%s)",
   async (kind) => {
     const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
     expect(logs).toEqual(logsOf(10));
   },
 );
 
-it('readRange fails if a block's receipts lack a log or belong to another block', async () => {
+it("readRange fails if a block's receipts lack a log or belong to another block", async () => {
   for (const [logs, message] of [
     [logsOf(10).slice(1), 'missing or out of order'],
     [logsOf(10).slice(0, 1), 'do not match the bloom'],

@@ -70,7 +70,7 @@ it.each([
   ['the receipts are in another order', RECEIPTS.toReversed()],
   ['a receipt belongs to another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
   ['a receipt contains a log from another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
-])('the node's receipts are rejected if %s', async (_what, receipts) => {
+])("the node's receipts are rejected if %s", async (_what, receipts) => {
   // If block receipts are wrong, single receipts are requested. Those are wrong as well.
   const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
   const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);

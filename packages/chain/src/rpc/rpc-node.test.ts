@@ -153,7 +153,7 @@ it('the fault of a late or unavailable node does not contain its URL', async () 
   expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
 });
 
-it('credentials in a node's URL are sent in a header', async () => {
+it("credentials in a node's URL are sent in a header", async () => {
   const node = await openNode(
     (body, response, { headers }) => {
       expect(headers.authorization).toBe(`Basic ${Buffer.from('ada:pass word').toString('base64')}`);

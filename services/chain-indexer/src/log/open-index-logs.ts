@@ -93,7 +93,7 @@ async function publish(publisher: AtomicPublisher, records: readonly Transaction
   try {
     await publisher.publish(records);
   } catch (cause) {
-    if (isTakenOver(cause)) throw new FencedFault('another indexer has opened the chain's log', { cause });
+    if (isTakenOver(cause)) throw new FencedFault("another indexer has opened the chain's log", { cause });
     throw cause;
   }
 }

@@ -57,7 +57,7 @@ export function toNoticeText(
   const subject = contract ?? `${contracts} other contracts`;
   return (
     `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) from ${logs} logs in block ${block} ` +
-    'are not in the history as individual activities: the block's budget was exceeded'
+    "are not in the history as individual activities: the block's budget was exceeded"
   );
 }
 

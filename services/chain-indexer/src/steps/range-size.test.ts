@@ -39,7 +39,7 @@ it('a single late response does not halve the range size', () => {
   expect(size.blocks).toBe(64);
 });
 
-it('a node's range size is found with a logarithmic number of late responses', () => {
+it("a node's range size is found with a logarithmic number of late responses", () => {
   const property = fc.property(
     fc.integer({ min: 1, max: 100_000 }),
     fc.integer({ min: 1, max: 100_000 }),

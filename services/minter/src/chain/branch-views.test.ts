@@ -117,7 +117,7 @@ it.each(['finalized', 12] as const)(
   },
 );
 
-it('without batches, the final block is always on the head's branch, even if two nodes alternate', async () => {
+it("without batches, the final block is always on the head's branch, even if two nodes alternate", async () => {
   const random = createRandom(1);
   const { node } = openNode({
     branchOf: () => (random.chance(0.5) ? FINAL : ABANDONED),
@@ -183,7 +183,7 @@ it('an old receipt is proved over several rounds, up to a maximum distance', asy
 const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
 const spent = { address: SIGNER, nonce: 0, horizon };
 
-it.each([null, NO_BATCHES])('a nonce's spender is found on the final branch (batch fault: %s)', async (batchFault) => {
+it.each([null, NO_BATCHES])("a nonce's spender is found on the final branch (batch fault: %s)", async (batchFault) => {
   expect(await openNode({ branchOf: () => FINAL, batchFault }).node.spenderOf(spent)).toBe(HASH);
   await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow(
     'a different block',
@@ -191,7 +191,7 @@ it.each([null, NO_BATCHES])('a nonce's spender is found on the final branch (bat
 });
 
 it.each([null, NO_BATCHES])(
-  'a nonce's spender in a block on another branch is ignored (batch fault: %s)',
+  "a nonce's spender in a block on another branch is ignored (batch fault: %s)",
   async (batchFault) => {
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });

@@ -64,7 +64,7 @@ it('the node classifies signed bytes as accepted, known, spent, underpriced, ref
   expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
 });
 
-it('the node returns a transaction's events, and the final block as reported or by depth', async () => {
+it("the node returns a transaction's events, and the final block as reported or by depth", async () => {
   const node = nodeOf();
   const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
   await node.send(bytes);

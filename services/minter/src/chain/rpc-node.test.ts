@@ -48,7 +48,7 @@ const refuses =
   (message: string, given: { code?: number; data?: unknown } = {}): Responder =>
   () => ({ error: { code: -32_000, message, ...given } });
 
-it('node error messages are never shown, because they may contain the node's URL', async () => {
+it("node error messages are never shown, because they may contain the node's URL", async () => {
   const node = await openNode(({ url }) => ({
     error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
   }));

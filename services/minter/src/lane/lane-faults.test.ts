@@ -173,7 +173,7 @@ it('other collections continue if the node fails for one collection, whose state
   expect(lane.faults).toHaveLength(1);
 });
 
-it('other collections continue if one collection's event or receipt cannot be decoded', async () => {
+it("other collections continue if one collection's event or receipt cannot be decoded", async () => {
   const world = createWorld((node) => {
     const { receiptOf } = node;
     return [
@@ -296,7 +296,7 @@ it('a lane skips a node that rejects a request, and uses the next node', async (
   expect((await mint((node) => [withoutReceipts(node), node])).last()).toMatchObject({ status: 'succeeded' });
 });
 
-it('the reason for waiting assets does not contain the node's message', async () => {
+it("the reason for waiting assets does not contain the node's message", async () => {
   const { reason } = (await mint((node) => [withoutReceipts(node)])).last();
   expect(reason).toMatch(/cannot be read: the node rejected the request \(code -32000\)/);
 });

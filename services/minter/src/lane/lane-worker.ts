@@ -271,7 +271,7 @@ export class LaneWorkers<W extends ManagedWorker> {
   #close(key: string): void {
     const { worker } = this.#workers.get(key)!;
     this.#workers.delete(key);
-    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'failed to close lane'));
+    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'lane close failed'));
     this.#closing.add(closed);
     void closed.finally(() => this.#closing.delete(closed));
   }

@@ -118,7 +118,7 @@ it.each([
   expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
 });
 
-it('a lane settles a disabled key's open nonces, and raises fees if a transaction is stuck', async () => {
+it("a lane settles a disabled key's open nonces, and raises fees if a transaction is stuck", async () => {
   const { node, key, time, takeOver, request, mine, last, log } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -276,7 +276,7 @@ it('a lane signs nothing while the pool contains a transaction that the log has 
   expect(log.transactions).toHaveLength(transactions);
 });
 
-it('a lane fails an unlinked collection's assets, except the ones in a signed transaction', async () => {
+it("a lane fails an unlinked collection's assets, except the ones in a signed transaction", async () => {
   const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
   const lane = await takeOver();
   const linked = request('a', { tokenId: '7' });
@@ -302,7 +302,7 @@ it('a lane accepts the same reference id from two projects', async () => {
   expect(accepted).toMatchObject({ dropped: 0, states: [{ tokenId: '7' }, { tokenId: '8', projectId: 'other' }] });
 });
 
-it('a lane's states do not contain metadata', async () => {
+it("a lane's states do not contain metadata", async () => {
   const { takeOver, request, log } = createWorld();
   const lane = await takeOver();
   const large = request('a', { tokenId: '7' });
@@ -326,7 +326,7 @@ function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   return { journal, ledger, written };
 }
 
-it('a lane's journal writes changes in batches, so that no Kafka transaction takes too long', async () => {
+it("a lane's journal writes changes in batches, so that no Kafka transaction takes too long", async () => {
   const { journal, ledger, written } = openJournal();
   await journal.append({ states: statesOf(1_201) });
   expect(written.map(({ states }) => states.length)).toEqual([500, 500, 201]);
@@ -342,7 +342,7 @@ it('a lane's journal writes changes in batches, so that no Kafka transaction tak
   expect(written.slice(3).map((change) => change.forgotten.length)).toEqual([500, 1]);
 });
 
-it('a lane's journal writes signed bytes and their assets' states in one transaction', async () => {
+it("a lane's journal writes signed bytes and their assets' states in one transaction", async () => {
   const { journal, written } = openJournal();
   const signed = {
     chain: 'demo-chain',
@@ -364,7 +364,7 @@ it('a lane's journal writes signed bytes and their assets' states in one transac
   expect(written.map(({ states, transactions }) => [states.length, transactions.length])).toEqual([[501, 1]]);
 });
 
-it('a lane's journal applies the committed batches if a later batch fails, and the lane is lost', async () => {
+it("a lane's journal applies the committed batches if a later batch fails, and the lane is lost", async () => {
   const { journal, ledger } = openJournal({ failsAt: 1 });
   await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
   expect(ledger.pending).toHaveLength(500);

@@ -81,7 +81,7 @@ const namesOf = async (writer: LaneWriter) => [
   ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
 ];
 
-it('opening a lane's log fences the signer's other writers, and the new writer reads only the signer's records', async () => {
+it("opening a lane's log fences the signer's other writers, and the new writer reads only the signer's records", async () => {
   const log = createLog();
   const before = await log.openWriter(ONE);
   await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
@@ -97,7 +97,7 @@ it('opening a lane's log fences the signer's other writers, and the new writer r
   expect(log.others.isHeldByOther(ONE, stateOf(ONE, 'a'))).toBe(false);
 });
 
-it('opening a lane's log waits for another signer's open transaction, and reads the records after it', async () => {
+it("opening a lane's log waits for another signer's open transaction, and reads the records after it", async () => {
   const [sent, decided] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const log = createLog();
   const before = await log.openWriter(ONE);
@@ -117,7 +117,7 @@ it('opening a lane's log waits for another signer's open transaction, and reads 
   expect(await namesOf(await next)).toContain('after open');
 });
 
-it('a lane's log stays in its partition when partitions are added', async () => {
+it("a lane's log stays in its partition when partitions are added", async () => {
   const [before, grown] = [createLog(), toGrownCount(ONE)];
   const early = await before.openWriter(ONE);
   await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
@@ -134,7 +134,7 @@ it('a lane's log stays in its partition when partitions are added', async () => 
   expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
 });
 
-it('opening a lane's log fails with a reason if the signer's records are in several partitions', async () => {
+it("opening a lane's log fails with a reason if the signer's records are in several partitions", async () => {
   const topic = stores.prefix + TOPICS.mintStates.name;
   const state = stateOf(ONE, 'astray');
   const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
