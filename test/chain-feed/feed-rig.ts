@@ -56,16 +56,16 @@ const API = 'services/chain-api/src/main.ts';
 export const WAIT_MAX_MS = 120_000;
 
 export async function openFeedRig(stores: Stores): Promise<FeedRig> {
-  const own = await openOwnStores({ stores, partitions: PARTITIONS });
+  const testStores = await openOwnStores({ stores, partitions: PARTITIONS });
   const redis = await openRedisDatabase(stores.redis);
   const [log, watermarks] = [await openLogAccess(stores.kafka), await openWatermarkWatch(redis)];
   // Merges would remove a duplicate row before it is counted.
-  await own.query('SYSTEM STOP MERGES activities');
-  const activities = own.prefix + TOPICS.activities.name;
-  const group = `${own.prefix}activity-writer`;
-  const schemaId = own.schemaIdOf(activities);
+  await testStores.query('SYSTEM STOP MERGES activities');
+  const activities = testStores.prefix + TOPICS.activities.name;
+  const group = `${testStores.prefix}activity-writer`;
+  const schemaId = testStores.schemaIdOf(activities);
   const chains = chooseChains();
-  const environment = { ...own.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
+  const environment = { ...testStores.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
   const processes = createProcesses(stores, { environment, group, chains });
   return {
     chains,
@@ -73,7 +73,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     brokers: stores.kafka,
     log,
     watermarks,
-    query: own.query,
+    query: testStores.query,
     toOutgoing: (record) => ({
       topic: activities,
       key: Buffer.from(record.chain),
@@ -82,7 +82,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     }),
     startWriter: processes.startWriter,
     startApi: processes.startApi,
-    versions: async () => toVersions(await own.query(VERSIONS)),
+    versions: async () => toVersions(await testStores.query(VERSIONS)),
     waiting: () => log.lag(activities, group),
     async caughtUp() {
       const ends = await log.reader.bounds(activities);
@@ -99,7 +99,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
       await processes.close();
       await Promise.all([log.close(), watermarks.close()]);
       await redis.close();
-      await own.close();
+      await testStores.close();
     },
   };
 }
@@ -135,12 +135,11 @@ interface ProcessSettings {
 function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
   const started = new Set<GatedProcess>();
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
-    const own = { ...environment, ...settings };
-    const process = await startGatedProcess({
+        const process = await startGatedProcess({
       file,
       brokers: stores.kafka,
       clickhouse: stores.clickhouse.url,
-      environment: own,
+      environment: { ...environment, ...settings },
     });
     started.add(process);
     return process;

@@ -64,14 +64,14 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const traffic = openTraffic(rig, seed);
   const served = new Served(rig.watermarks, findings);
   const state = { isOver: false };
-  const parts = (own: Random): ReaderParts => ({
-    random: own,
+  const parts = (readerRandom: Random): ReaderParts => ({
+    random: readerRandom,
     served,
     watermarks: rig.watermarks,
     findings,
     starts,
-    client: createPageClient({ random: own, apis: () => processes.apis, findings }),
-    draw: () => drawQuery(own, rig.chains, traffic.numbers),
+    client: createPageClient({ random: readerRandom, apis: () => processes.apis, findings }),
+    draw: () => drawQuery(readerRandom, rig.chains, traffic.numbers),
   });
   const starts = new Starts();
   const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
@@ -106,24 +106,24 @@ interface Reading {
 function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
   const pause = (random: Random) => delay(random.integer(0, READER_PAUSE_MAX_MS));
   const follow = async (index: number, isNewcomer: boolean) => {
-    const own = parts(index);
-    const follower = new Follower(own);
+    const readerParts = parts(index);
+    const follower = new Follower(readerParts);
     seen.followers.push(follower);
     while (!state.isOver) {
       const isEnd = await follower.step();
       if (isEnd && isNewcomer) follower.begin();
-      if (isEnd) await pause(own.random);
+      if (isEnd) await pause(readerParts.random);
     }
     await follower.finish();
   };
   const walk = async (index: number) => {
-    const own = parts(index);
+    const readerParts = parts(index);
     for (let isLast = false; !isLast; ) {
       isLast = state.isOver;
-      const back = await walkBack(own);
-      if (back === null) await pause(own.random);
+      const back = await walkBack(readerParts);
+      if (back === null) await pause(readerParts.random);
       else seen.backWalks.push(back);
-      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(own, back));
+      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(readerParts, back));
     }
   };
   const poll = async () => {

@@ -60,8 +60,8 @@ it.each<[string, Partial<ActivityRecord>]>([
   ['a contract that differs from the asset contract', { contractAddress: Buffer.alloc(20, 2) }],
   ['a block number with a leading zero', { blockchainMetadata: { ...block, blockNumber: '01' } }],
   ['a log index of 2^64', { blockchainMetadata: { ...block, logIndex: String(2n ** 64n) } }],
-])('an activity with %s cannot be converted to a row', (_what, over) => {
-  expect(() => toActivityRow({ ...activity, ...over }, version)).toThrow(RangeError);
+])('an activity with %s cannot be converted to a row', (_what, overrides) => {
+  expect(() => toActivityRow({ ...activity, ...overrides }, version)).toThrow(RangeError);
 });
 
 it.each<[string, Partial<TokenRecord>]>([
@@ -69,8 +69,8 @@ it.each<[string, Partial<TokenRecord>]>([
   ['an unknown status', { verificationStatus: 'maybe' as 'spam' }],
   ['more than 255 decimals', { decimals: 256 }],
   ['negative decimals', { decimals: -1 }],
-])('a token with %s cannot be converted to a row', (_what, over) => {
-  expect(() => toTokenRow({ ...token, ...over }, version)).toThrow(RangeError);
+])('a token with %s cannot be converted to a row', (_what, overrides) => {
+  expect(() => toTokenRow({ ...token, ...overrides }, version)).toThrow(RangeError);
 });
 
 it('a record with an updated_at out of range cannot be converted to a row', () => {

@@ -20,14 +20,14 @@ import { toShownActivity } from './wire.ts';
 const { signal } = new AbortController();
 const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
-const query = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
+const query = (chain: string, overrides: Partial<PageQuery> = {}): PageQuery => ({
   chain,
   filters: NO_FILTERS,
   gap: START_GAP,
   direction: 'next',
   limit: 200,
   horizon: NOON_US + 1_000_000,
-  ...over,
+  ...overrides,
 });
 
 async function readAll({ reader }: TestChain, from: PageQuery): Promise<{ found: number[]; pages: number }> {

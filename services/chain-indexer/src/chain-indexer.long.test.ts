@@ -73,29 +73,29 @@ describe('an indexer on real brokers', parallel, () => {
     'indexers publish each activity once even if processes are killed or duplicated and the node fails',
     sequential,
     async () => {
-      const own = await openChain('killed-chain');
-      own.mine(200, 20);
+      const testChain = await openChain('killed-chain');
+      testChain.mine(200, 20);
       let requests = 0;
-      own.server.corrupt = (response) => {
+      testChain.server.corrupt = (response) => {
         const turn = requests++ % 7;
         if (turn === 3) response.writeHead(429).end();
         if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
         return turn === 3 || turn === 5;
       };
       for (let run = 0; run < 3; run++) {
-        const before = (await own.published()).length;
-        const child = await indexers.start(own.settings);
-        await until('more activities are published', async () => (await own.published()).length > before);
+        const before = (await testChain.published()).length;
+        const child = await indexers.start(testChain.settings);
+        await until('more activities are published', async () => (await testChain.published()).length > before);
         // The second process keeps running alongside the third.
         if (run !== 1) await child.stop('SIGKILL');
-        own.mine(20, 20);
-        own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + run)]]);
+        testChain.mine(20, 20);
+        testChain.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + run)]]);
       }
-      own.server.corrupt = () => false;
-      await indexers.start(own.settings);
-      own.mine(DEPTH);
-      await untilWhole(own);
-      expect(await own.published()).toEqual(own.expected());
+      testChain.server.corrupt = () => false;
+      await indexers.start(testChain.settings);
+      testChain.mine(DEPTH);
+      await untilWhole(testChain);
+      expect(await testChain.published()).toEqual(testChain.expected());
     },
   );
 
@@ -103,33 +103,33 @@ describe('an indexer on real brokers', parallel, () => {
     'indexers write activities and tokens that the activity writer accepts, and describe each token once',
     sequential,
     async () => {
-      const own = await openChain('row-chain');
-      own.mine(30);
-      const child = await indexers.start(own.settings);
-      await untilWhole(own);
+      const testChain = await openChain('row-chain');
+      testChain.mine(30);
+      const child = await indexers.start(testChain.settings);
+      await untilWhole(testChain);
       for (const record of await indexers.activities()) toActivityRow(record, LOCATION);
-      const tokens = (await indexers.tokens()).filter(({ chain }) => chain === own.settings.name);
+      const tokens = (await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name);
       expect(tokens.map((record) => toTokenRow(record, LOCATION))).toMatchObject([
         { symbol: 'GLD', name: 'GLD', decimals: null, verificationStatus: 'unverified' },
         { symbol: 'GLD' },
       ]);
       await child.stop('SIGTERM');
-      own.mine(10);
-      await indexers.start(own.settings);
-      await untilWhole(own);
-      expect((await indexers.tokens()).filter(({ chain }) => chain === own.settings.name)).toHaveLength(2);
+      testChain.mine(10);
+      await indexers.start(testChain.settings);
+      await untilWhole(testChain);
+      expect((await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name)).toHaveLength(2);
     },
   );
 
   it('the indexer reports its lag and its node faults without the node URL', sequential, async () => {
-    const own = await openChain('reported-chain');
-    own.mine(20);
-    const child = await indexers.start(own.settings);
-    await untilWhole(own);
+    const testChain = await openChain('reported-chain');
+    testChain.mine(20);
+    const child = await indexers.start(testChain.settings);
+    await untilWhole(testChain);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
     await until('all blocks are indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
     expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
-    own.server.corrupt = (response) => {
+    testChain.server.corrupt = (response) => {
       response.writeHead(503).end(`https://node.example/${RPC_SECRET}`);
       return true;
     };
@@ -141,16 +141,16 @@ describe('an indexer on real brokers', parallel, () => {
 
 describe('an indexer whose node is silent', parallel, () => {
   it('the indexer is not ready after 30 s without a response from its node, reports the reason, and recovers', async () => {
-    const own = await openChain('silent-chain');
-    own.mine(20);
-    const child = await indexers.start(own.settings);
-    await untilWhole(own);
+    const testChain = await openChain('silent-chain');
+    testChain.mine(20);
+    const child = await indexers.start(testChain.settings);
+    await untilWhole(testChain);
     const silentS = async () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
     const pending: ServerResponse[] = [];
-    own.server.corrupt = (response) => {
+    testChain.server.corrupt = (response) => {
       pending.push(response);
       return true;
     };
@@ -163,7 +163,7 @@ describe('an indexer whose node is silent', parallel, () => {
     });
     expect(performance.now() - beganAtMs).toBeGreaterThan(29_000);
     expect(status).toMatchObject({ notReady: ['silent-chain'], reasons: { 'silent-chain': expect.any(String) } });
-    own.server.corrupt = () => false;
+    testChain.server.corrupt = () => false;
     for (const response of pending) response.destroy();
     await until('the indexer is ready again', async () => (await fetch(`${child.admin}/readyz`)).ok);
     expect(await silentS()).toBeLessThan(1);
@@ -216,15 +216,15 @@ it("opening a chain's log waits for other chains' open transactions", async () =
   const logs = indexers.openLogs();
   const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
   expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
-  const own = await logs.open('read-chain');
-  await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });
+  const chainLog = await logs.open('read-chain');
+  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 1) });
   const open = names.map(async (name) => {
     const log = await slow.open(name);
     await log.publish({ ...nothing, progress: progressOf(name, 7) });
     await log.close();
   });
   await until('all transactions have begun', () => begun === names.length);
-  await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
+  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 2) });
   const reopened = indexers.openLogs({ onBounds: () => reads++ });
   const requested = reopened.open('read-chain').finally(() => {
     isResolved = true;
@@ -236,7 +236,7 @@ it("opening a chain's log waits for other chains' open transactions", async () =
   expect((await requested).progress?.block).toBe(2);
   await Promise.all(open);
   await (await requested).close();
-  await own.close();
+  await chainLog.close();
   await Promise.all([slow.close(), logs.close(), reopened.close()]);
 });
 
@@ -250,7 +250,7 @@ it("reading a chain's tokens waits for other chains' open transactions", async (
     },
   });
   const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
-  const own = await logs.open('token-chain');
+  const chainLog = await logs.open('token-chain');
   const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
   const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
   const at = partitionOf(keyOf('token-chain', 1));
@@ -263,7 +263,7 @@ it("reading a chain's tokens waits for other chains' open transactions", async (
   const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
   const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
   await until('the transaction has begun', () => begun === 1);
-  await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
+  await chainLog.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
   const successor = await others.open('token-chain');
   reads = 0;
   const requested = successor.readTokens().finally(() => {
@@ -275,7 +275,7 @@ it("reading a chain's tokens waits for other chains' open transactions", async (
   expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
   expect([...(await successor.readTokens())], 'the token was already returned').toEqual([]);
   await open;
-  await Promise.all([log.close(), own.close(), successor.close()]);
+  await Promise.all([log.close(), chainLog.close(), successor.close()]);
   await Promise.all([slow.close(), logs.close(), others.close()]);
 });
 
@@ -285,9 +285,9 @@ it("a chain's log accepts a batch of several megabytes", async () => {
   chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));
   for (let block = 0; block < DEPTH; block++) chain.mine();
   const node = createStateNode('large', DEPTH, () => chain.state);
-  const own = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
-  await stepToEnd(own);
-  await own.lane.close();
+  const testLane = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
+  await stepToEnd(testLane);
+  await testLane.lane.close();
   const published = (await indexers.activities()).filter((each) => each.chain === 'large-chain');
   expect(new Set(published.map(({ id }) => id.toString('hex'))).size).toBe(12_000);
   expect(published).toHaveLength(12_000);

@@ -56,11 +56,11 @@ it('a node lags while it lacks a block that another node had half a minute ago',
 it('a lagging node is used last, so that indexing continues', async () => {
   const { chain, nodes, watch, runPolls, freeze } = createWatched();
   const logs = new MemoryIndexLogs();
-  const own = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
+  const testLane = createTestLane(nodes, logs, { lags: (node) => watch.lags(node) });
   await runPolls(3);
   freeze('first');
   await runPolls(12);
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
 });
 
@@ -173,10 +173,10 @@ it('a chain is not reported as stalled while no node responds', async () => {
 it.each([
   ['with a different id', { chainId: async () => 1 }],
   ['that was recreated under the same id', {}],
-])('blocks from a node on another chain %s are ignored and do not hide a stall', async (_what, over) => {
+])('blocks from a node on another chain %s are ignored and do not hide a stall', async (_what, overrides) => {
   const { nodes, watch, runPolls } = createWatched();
   const other = createWatched({ salt: 'again' });
-  Object.assign(nodes[0]!, other.nodes[0], over);
+  Object.assign(nodes[0]!, other.nodes[0], overrides);
   for (let block = 0; block < 50; block++) other.chain.mine();
   await runPolls(3);
   for (let poll = 0; poll < 24; poll++) {
@@ -231,22 +231,22 @@ it('a node is polled after its Retry-After, but within a minute at the latest', 
 });
 
 const createWithFinality = (names: string[]) => {
-  const own = createWatched({ names });
+  const watched = createWatched({ names });
   const chain = { ...CHAIN, stillAfterS: 60, finality: 'finalized' as const };
-  const watch = new HeadWatch({ chain, identity: own.identity, nodes: own.nodes, nowMs: () => own.clock.nowMs });
+  const watch = new HeadWatch({ chain, identity: watched.identity, nodes: watched.nodes, nowMs: () => watched.clock.nowMs });
   const poll = async (finals: readonly (number | null)[], polls: number) => {
     for (let n = 0; n < polls; n++) {
-      own.chain.mine([transferDraft(1, [0, 1], own.chain.state.length)]);
-      for (const [index, node] of own.nodes.entries()) {
+      watched.chain.mine([transferDraft(1, [0, 1], watched.chain.state.length)]);
+      for (const [index, node] of watched.nodes.entries()) {
         const number = finals[index]!;
-        const head = own.chain.state.length;
+        const head = watched.chain.state.length;
         const final = number === null ? null : { number, hash: `0x${number}` };
-        const first = own.chain.state[0]!;
+        const first = watched.chain.state[0]!;
         const block = async (at: unknown) =>
           at === 0 ? first : at === 'finalized' ? final : { number: head, hash: `0x${head}` };
         await watch.poll(Object.assign(node, { block }));
       }
-      own.clock.nowMs += 5_000;
+      watched.clock.nowMs += 5_000;
     }
   };
   return { watch, poll };

@@ -48,15 +48,15 @@ it('the indexer does not reduce its ranges for a node that does not respond at a
   const chain = createBusyChain(100);
   const logs = new MemoryIndexLogs();
   const { node, requested } = createSlowNode(chain, 100);
-  const own = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
-  await own.lane.step();
+  const testLane = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
+  await testLane.lane.step();
   Object.assign(node, { ...node, block: late, blocks: late });
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
+    testLane.clock.nowMs += 120_000;
   }
   Object.assign(node, honestNode(chain));
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   expect(requested.every((blocks) => blocks >= 46)).toBe(true);
 });
 
@@ -72,10 +72,10 @@ it('a range is not halved if the node does not respond to a small request either
     isKnown = true;
     return chainId();
   };
-  const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
+  const testLane = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds: its response is truncated');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: its response is truncated');
+    testLane.clock.nowMs += 120_000;
   }
   expect(requested).toEqual(Array(10).fill(800));
 });
@@ -103,7 +103,7 @@ async function openLimitedNode(refused: (request: RpcRequest, chain: MemoryChain
   server.refuses = (request) => refused(request, chain);
   const logs = new MemoryIndexLogs();
   const node = createRpcNode({ name: 'limited', url: server.url });
-  return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
+  return { chain, server, logs, testLane: createTestLane([node], logs, { recordsMax: 100 }) };
 }
 const large = 7;
 const isLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
@@ -115,20 +115,20 @@ it.each([
   ["the block's receipts", [] as string[], 'eth_getBlockReceipts'],
   ['its transaction receipts', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
 ])('a block whose logs every node refuses is published completely from %s', async (_what, refused, requested) => {
-  const { chain, server, logs, own } = await openLimitedNode(
+  const { chain, server, logs, testLane } = await openLimitedNode(
     (request, ofChain) => isLarge(request, ofChain) || isMany(request) || refused.includes(request.method),
   );
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
   expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
   expect([...server.requests.keys()]).toContain(requested);
 });
 
 it('a block whose logs and receipts are refused is reported, and no later block is published', async () => {
-  const { chain, logs, own } = await openLimitedNode(
+  const { chain, logs, testLane } = await openLimitedNode(
     (request, ofChain) => isLarge(request, ofChain) || isMany(request) || RECEIPTS.includes(request.method),
   );
-  await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
+  await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
   expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
 });

@@ -63,21 +63,21 @@ const createCycle = <T>(values: readonly T[]) => {
   return () => values[at++ % values.length]!;
 };
 
-async function play({ actions, faults, outcomes: given, picks, ...over }: Scenario) {
+async function play({ actions, faults, outcomes: given, picks, ...options }: Scenario) {
   const chain = new MemoryChain(DEPTH);
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
   let isHealed = false;
-  for (let block = 0; block < over.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
+  for (let block = 0; block < options.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
   logs.outcome = createCycle(given);
-  const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
+  const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
       draw: () => (isHealed ? 'none' : nextFault()),
       pick: (below) => nextPick() % below,
     }),
   );
-  const indexed = { ...CHAIN, finality: over.finality, rangeBlocks: over.rangeBlocks };
+  const indexed = { ...CHAIN, finality: options.finality, rangeBlocks: options.rangeBlocks };
   const start = () => createTestLane(nodes, logs, { chain: indexed });
   let lanes = [start()];
   for (const step of actions) {
@@ -127,18 +127,18 @@ function createStrictNode(chain: MemoryChain): ChainNode {
 it('a reorganisation below the horizon halts the chain until a node returns the indexed block again', async () => {
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
   const [before, stopped] = [publishedIds(logs), chain.state];
   chain.replace(DEPTH + 3, []);
   for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
   for (let poll = 0; poll < 5; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds');
+    testLane.clock.nowMs += 120_000;
   }
-  expect(own.lane.isHalted).toBe(true);
+  expect(testLane.lane.isHalted).toBe(true);
   expect(publishedIds(logs)).toEqual(before);
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
   const other = createTestLane([honestNode(chain)], logs);
   await expect(other.lane.step()).rejects.toThrow('no node responds');
   expect(publishedIds(logs)).toEqual(before);
@@ -155,8 +155,8 @@ it('a node that lags behind the index does not count as a reorganisation', async
   const chain = createBusyChain(30);
   const logs = new MemoryIndexLogs();
   const lagging = createStateNode('lagging', DEPTH, () => chain.states[10]!);
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
   const next = createTestLane([lagging, honestNode(chain)], logs);
   chain.mine();
   await stepToEnd(next);
@@ -170,10 +170,10 @@ it('a lane publishes nothing from a node that omits logs', async () => {
   const logs = new MemoryIndexLogs();
   const omissions: readonly NodeFaultName[] = ['omits all logs', 'omits the last log', 'omits a log'];
   const faulty = createFaultyNode(chain, { name: 'faulty', draw: createCycle(omissions), pick: (below) => below >> 1 });
-  const own = createTestLane([faulty], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
+  const testLane = createTestLane([faulty], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
   for (let poll = 0; poll < 6; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds');
+    testLane.clock.nowMs += 120_000;
   }
   expect(logs.activities).toEqual([]);
 });
@@ -201,10 +201,10 @@ it('a block that no node returns is reported, and all earlier blocks are publish
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
   const strict = createStrictNode(chain);
-  const own = createTestLane([strict, { ...strict, name: 'also strict' }], logs);
-  await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-  await expect(own.lane.step()).rejects.toThrow('no node returns the complete next block: fewer blocks');
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
+  const testLane = createTestLane([strict, { ...strict, name: 'also strict' }], logs);
+  await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
+  await expect(testLane.lane.step()).rejects.toThrow('no node returns the complete next block: fewer blocks');
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
   const { blocks, ...final } = chain.readFinal();
   const before = blocks.slice(0, LARGE_BLOCK);
   const logsBefore = final.logs.filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
@@ -226,14 +226,14 @@ it('a node on another chain, or on a chain recreated with the same id, is not us
 it('a lane does not overwrite a token that another process has published', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
   const contractAddress = Buffer.from('a2'.padStart(40, '0'), 'hex');
   const [first] = logs.tokens;
   logs.tokens.push({ ...first!, contractAddress, verificationStatus: 'verified' });
   chain.mine([transferDraft(0xa2, [0, 1], 5), transferDraft(0xa4, [0, 1], 5)]);
   for (let block = 0; block < DEPTH; block++) chain.mine();
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   const found = logs.tokens.filter((token) => token.contractAddress.equals(contractAddress));
   expect(found.map(({ verificationStatus }) => verificationStatus)).toEqual(['verified']);
   expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);

@@ -26,10 +26,10 @@ it('an orphaned block at which a node has stopped is not published, even if the 
   };
   const nodes = [{ ...honest, blocks }, createStateNode('stopped', DEPTH, () => stopped)];
   const logs = new MemoryIndexLogs();
-  const own = createTestLane(nodes, logs, { chain: { ...CHAIN, rangeBlocks: RANGE }, recordsMax: 1_000 });
-  await expect(own.lane.step()).rejects.toThrow('it does not return block 446, which is final');
-  own.clock.nowMs += 10_000;
-  await stepToEnd(own);
+  const testLane = createTestLane(nodes, logs, { chain: { ...CHAIN, rangeBlocks: RANGE }, recordsMax: 1_000 });
+  await expect(testLane.lane.step()).rejects.toThrow('it does not return block 446, which is final');
+  testLane.clock.nowMs += 10_000;
+  await stepToEnd(testLane);
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });
 
@@ -45,12 +45,12 @@ it('a replaced block does not become final if a node reports two latest blocks w
   };
   const logs = new MemoryIndexLogs();
   const indexed = { chain: { ...CHAIN, finality: DEPTH } };
-  const own = createTestLane([broken], logs, indexed);
+  const testLane = createTestLane([broken], logs, indexed);
   for (let block = 1; block <= DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
-  await own.lane.step();
+  await testLane.lane.step();
   chain.reorg(2, [[transferDraft(2, [0, 1], 1)], [transferDraft(2, [0, 1], 2)]]);
   for (let block = 0; block < 2; block++) chain.mine();
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   await stepToEnd(createTestLane([honest], logs, indexed));
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });

@@ -104,9 +104,9 @@ export type CallOutcome<T> =
   /** The call cannot be executed (out of gas, invalid code). If not `isSure`, the node may have been too busy. */
   | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
 
-/** `spent`: the nonce is used. `refused`: the bytes are never accepted. `later`: try again later. */
+/** `spent`: the nonce is used. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
 export interface SendOutcome {
-  readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
+  readonly kind: 'accepted' | 'known' | 'spent' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
 }
 
 export interface SpentNonce {

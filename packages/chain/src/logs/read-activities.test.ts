@@ -17,7 +17,7 @@ const word = (value: number | bigint | string) =>
   typeof value === 'string' ? value.replace('0x', '').padStart(64, '0') : value.toString(16).padStart(64, '0');
 const topic = (value: number | bigint | string) => `0x${word(value)}`;
 const data = (...values: (number | bigint | string)[]) => `0x${values.map(word).join('')}`;
-const logOf = (over: Partial<ChainLog>): ChainLog => ({
+const logOf = (overrides: Partial<ChainLog>): ChainLog => ({
   blockNumber: 7,
   blockHash: `0x${'bb'.repeat(32)}`,
   transactionHash: `0x${'cd'.repeat(32)}`,
@@ -26,7 +26,7 @@ const logOf = (over: Partial<ChainLog>): ChainLog => ({
   address: TOKEN,
   topics: [],
   data: '0x',
-  ...over,
+  ...overrides,
 });
 const settings = {
   chain: 'demo-chain',

@@ -26,7 +26,7 @@ const blockOf = (number: number): ChainBlock => ({
 const list = <T>(from: number, to: number, of: (number: number) => T) =>
   Array.from({ length: to - from + 1 }, (_, index) => of(from + index));
 
-const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
+const nodeOf = (overrides: Partial<ChainNode> = {}): ChainNode => ({
   name: 'test',
   chainId: async () => 1,
   block: async (at) => blockOf(Number(at)),
@@ -36,15 +36,15 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   logsByReceipts: async (hash) => logsOf(numberOf(hash)),
   logsIn: async (from, to) => list(from, to, logsOf).flat(),
   calls: async () => [],
-  ...over,
+  ...overrides,
 });
-const range = (over: Partial<BlockRange> = {}): BlockRange => ({
+const range = (overrides: Partial<BlockRange> = {}): BlockRange => ({
   from: 10,
   to: 12,
   after: { number: 9, hash: hashOf(9) },
   knownBlocks: [],
   hasBlooms: true,
-  ...over,
+  ...overrides,
 });
 
 it('readRange returns all blocks and logs if the range links to the last indexed block', async () => {
@@ -114,8 +114,8 @@ it.each([
     'has the hash of another block',
   ],
   ['returns logs that were not requested', { logsOf: async () => logsOf(40) }, 'not'],
-])('readRange fails if the node %s', async (_what, over, message) => {
-  await expect(readRange(nodeOf(over), range())).rejects.toThrow(message);
+])('readRange fails if the node %s', async (_what, overrides, message) => {
+  await expect(readRange(nodeOf(overrides), range())).rejects.toThrow(message);
 });
 
 it('readRange fails if the first or last block is replaced while the logs are read', async () => {
@@ -135,11 +135,11 @@ it('readRange requests logs for every block of a chain without blooms and checks
   expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
 });
 
-const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
+const nodeWithRange = (at: number, overrides: Partial<ChainNode> = {}) =>
   nodeOf({
     logsOf: async (hash) =>
       logsOf(numberOf(hash)).map((log) => (log.blockNumber === at ? { ...log, topics: [CONSECUTIVE_TRANSFER] } : log)),
-    ...over,
+    ...overrides,
   });
 const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 

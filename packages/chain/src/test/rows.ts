@@ -9,7 +9,7 @@ export const NOON_US = Date.UTC(2026, 10, 21, 12) * 1_000;
 
 let offset = 0;
 
-export function activityRow(over: Partial<ActivityRow> = {}): ActivityRow {
+export function activityRow(overrides: Partial<ActivityRow> = {}): ActivityRow {
   return {
     chain: 'test-chain',
     id: randomUUID(),
@@ -23,7 +23,7 @@ export function activityRow(over: Partial<ActivityRow> = {}): ActivityRow {
     loggedAtMs: NOON_US / 1_000,
     partition: 2,
     offset: offset++,
-    ...over,
+    ...overrides,
   };
 }
 

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from '../index.ts';
 
 const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
-const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER, ...over });
+const asset = (overrides: object = {}) => ({ reference_id: 'a', owner_address: OWNER, ...overrides });
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body));
 const mint = (...assets: unknown[]) => parseMintBody(bytesOf({ assets }));
 

@@ -37,17 +37,17 @@ function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
 
 /** Creates separate topics for a test, and starts indexers that use them. */
 export async function openRealIndexers() {
-  const own = await openOwnStores({ partitions: PARTITIONS });
+  const stores = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
-  const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = own.environment;
+  const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = stores.environment;
   const processes = openServiceProcesses(MAIN, {
     KAFKA_BROKERS,
     SCHEMA_REGISTRY_URL,
-    TOPIC_PREFIX: own.prefix,
+    TOPIC_PREFIX: stores.prefix,
     LOG_LEVEL: 'warn',
   });
   const valuesOf = async (name: string) => {
-    const records = await readTopic({ brokers, topic: own.prefix + name });
+    const records = await readTopic({ brokers, topic: stores.prefix + name });
     return records.map(({ value }) => value!.subarray(FRAME_BYTES));
   };
   const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
@@ -61,7 +61,7 @@ export async function openRealIndexers() {
         log: watched(openLogReader({ brokers, clientId: 'test' }), onBounds),
         schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
         schemaOf: registry.schemaOf,
-        topicPrefix: own.prefix,
+        topicPrefix: stores.prefix,
       }),
     activities: async (): Promise<ActivityRecord[]> =>
       (await valuesOf(TOPICS.activities.name)).map(activityCodec.decode),
@@ -69,7 +69,7 @@ export async function openRealIndexers() {
     progress: async () => (await valuesOf(TOPICS.indexProgress.name)).map(indexProgressCodec.decode),
     close: async () => {
       await processes.close();
-      await own.close();
+      await stores.close();
     },
   };
 }

@@ -52,7 +52,7 @@ async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; 
 it('the node classifies signed bytes as accepted, known, spent, underpriced, refused or unfunded', async () => {
   const node = nodeOf();
   const first = await sign(0);
-  expect(await node.send(first)).toEqual({ kind: 'taken' });
+  expect(await node.send(first)).toEqual({ kind: 'accepted' });
   expect(await node.send(first)).toEqual({ kind: 'known' });
   expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
   expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
@@ -61,7 +61,7 @@ it('the node classifies signed bytes as accepted, known, spent, underpriced, ref
   expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
   expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
   expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
-  expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
+  expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'unfunded' });
 });
 
 it("the node returns a transaction's events, and the final block as reported or by depth", async () => {

@@ -57,7 +57,7 @@ it("node error messages are never shown, because they may contain the node's URL
     const reported = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
     expect(reported).not.toContain(SECRET);
   }
-  expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
+  expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'deferred' });
   await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
 });
 
@@ -132,10 +132,10 @@ it.each([
   ['ReplacementNotAllowed', 'underpriced'],
   ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
   ['FeeTooLowToCompete', 'underpriced'],
-  ['insufficient funds for gas * price + value', 'funds'],
-  ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
+  ['insufficient funds for gas * price + value', 'unfunded'],
+  ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'unfunded'],
   ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
-  ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
+  ['NonceGap, Future nonce. Expected nonce: 4', 'deferred'],
 ])('the response "%s" to signed bytes is classified as %s', async (message, kind) => {
   const node = await openNode(refuses(message));
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind });

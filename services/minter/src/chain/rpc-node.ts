@@ -44,7 +44,7 @@ const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOut
     pattern: /underpriced|less than block base fee|fee ?too ?low|gas price too low|replacement ?not ?allowed/i,
     kind: 'underpriced',
   },
-  { pattern: /insufficient ?funds|insufficient balance/i, kind: 'funds' },
+  { pattern: /insufficient ?funds|insufficient balance/i, kind: 'unfunded' },
   {
     pattern:
       /intrinsic gas|gas ?limit|oversized|chain ?id|configured cap|not supported|invalid sender|signature|rlp|decode|priority fee.*(higher|greater)|tip.*higher/i,
@@ -104,10 +104,10 @@ function toReceipt(response: unknown): MintReceipt | null {
 async function send(call: CallMethod, bytes: Buffer): Promise<SendOutcome> {
   try {
     await call('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
-    return { kind: 'taken' };
+    return { kind: 'accepted' };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
-    const kind = SEND_MESSAGES.find(({ pattern }) => fault.matches(pattern))?.kind ?? 'later';
+    const kind = SEND_MESSAGES.find(({ pattern }) => fault.matches(pattern))?.kind ?? 'deferred';
     return { kind };
   }
 }

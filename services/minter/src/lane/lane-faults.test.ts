@@ -227,7 +227,7 @@ it('assets wait with a reason if the node rejects both their bytes and the no-op
   expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the replacement') });
 });
 
-it.each(['funds', 'refused', 'spent'] as const)(
+it.each(['unfunded', 'refused', 'spent'] as const)(
   'a lane does not raise fees after the outcome "%s", and writes the reason once',
   async (kind) => {
     const world = createWorld((node) => [withOverrides(node, () => ({ send: async () => ({ kind }) }))]);

@@ -18,10 +18,10 @@ export interface NonceTrackerParts {
 }
 
 /** Outcomes that are reported only when they are repeated. */
-const TRANSIENT = new Set<SendOutcome['kind']>(['spent', 'later']);
+const TRANSIENT = new Set<SendOutcome['kind']>(['spent', 'deferred']);
 
 /** Outcomes that higher fees cannot change. */
-const UNAFFECTED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'funds', 'refused']);
+const UNAFFECTED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'unfunded', 'refused']);
 
 /** Tracks the outcome of open nonces, whether their transactions were sent, and why they are stuck. */
 export class NonceTracker {
@@ -144,9 +144,9 @@ export class NonceTracker {
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
     const messages: Partial<Record<SendOutcome['kind'], string>> = {
-      funds: `${address} does not have enough funds to pay for the transaction.`,
+      unfunded: `${address} does not have enough funds to pay for the transaction.`,
       spent: `Nonce ${nonce} of ${address} was spent by a transaction that is not on the log, or for which the node has no receipt.`,
-      later: 'The node does not accept the transaction at the moment.',
+      deferred: 'The node does not accept the transaction at the moment.',
       refused: 'The node rejects the transaction and the replacement.',
     };
     const reason = messages[kind];
@@ -180,7 +180,7 @@ export class NonceTracker {
   }
 
   #isStuck(turn: LaneTurn, nonce: number): boolean {
-    if (!this.#isSent(turn, nonce) || UNAFFECTED_BY_FEES.has(this.#refusals.get(nonce) ?? 'taken')) return false;
+    if (!this.#isSent(turn, nonce) || UNAFFECTED_BY_FEES.has(this.#refusals.get(nonce) ?? 'accepted')) return false;
     return turn.clock.monotonicMs() - this.#sent.get(nonce)!.atMs >= turn.rules.stuckAfterMs;
   }
 

@@ -177,18 +177,18 @@ export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isH
 
   isHeldByOther({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
-    const own = signer.toString('hex');
+    const signerKey = signer.toString('hex');
     const minted = this.#minted.get(key);
-    if (minted !== 0 && minted !== this.#numbers.get(own)) return true;
+    if (minted !== 0 && minted !== this.#numbers.get(signerKey)) return true;
     const pending = this.#pending.get(key);
-    return pending !== undefined && (pending.size > 1 || !pending.has(own));
+    return pending !== undefined && (pending.size > 1 || !pending.has(signerKey));
   }
 
   isHeldByLane({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
-    const own = signer.toString('hex');
+    const signerKey = signer.toString('hex');
     const minted = this.#minted.get(key);
-    return (minted !== 0 && minted === this.#numbers.get(own)) || this.#pending.get(key)?.has(own) === true;
+    return (minted !== 0 && minted === this.#numbers.get(signerKey)) || this.#pending.get(key)?.has(signerKey) === true;
   }
 
   isPending({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>): boolean {

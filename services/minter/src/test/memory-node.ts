@@ -153,10 +153,10 @@ export class MemoryNode implements ChainNode {
       this.#refused.add(toCall(transaction));
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
-    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds' };
+    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'unfunded' };
     if (current !== undefined && !paysMore(transaction, current)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
-    return { kind: 'taken' };
+    return { kind: 'accepted' };
   }
 }
 
