@@ -67,8 +67,8 @@ it('CHAIN_NODES adds CryptoKitties to the legacy tokens of Ethereum mainnet', ()
 
 it('CHAIN_NODES accepts an explicit value for each optional member', () => {
   const [defaults] = parse([chain]);
-  const property = fc.property(OPTIONAL_MEMBERS, (given) => {
-    expect(parse([{ ...chain, ...given }])).toEqual([{ ...defaults, ...given }]);
+  const property = fc.property(OPTIONAL_MEMBERS, (members) => {
+    expect(parse([{ ...chain, ...members }])).toEqual([{ ...defaults, ...members }]);
   });
   fc.assert(property);
 });

@@ -72,9 +72,9 @@ const bridge = z
     withdrawal: z.string().optional(),
     token: address().optional(),
   })
-  .transform((given, context): BridgeEvent[] => {
+  .transform((settings, context): BridgeEvent[] => {
     try {
-      return parseBridge(given as BridgeSettings);
+      return parseBridge(settings as BridgeSettings);
     } catch (fault) {
       context.addIssue({ code: 'custom', message: (fault as Error).message });
       return z.NEVER;
@@ -83,8 +83,8 @@ const bridge = z
 
 const isHttp = (text: string) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '');
 
-const isFinality = (given: unknown) =>
-  given === 'finalized' || (Number.isInteger(given) && Number(given) >= 1 && Number(given) <= DEPTH_MAX);
+const isFinality = (value: unknown) =>
+  value === 'finalized' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DEPTH_MAX);
 
 const gwei = (fallback: number) =>
   z
@@ -92,7 +92,7 @@ const gwei = (fallback: number) =>
     .positive()
     .max(1_000_000)
     .default(fallback)
-    .transform((given) => BigInt(Math.round(given * GWEI)));
+    .transform((amount) => BigInt(Math.round(amount * GWEI)));
 
 const nodeMembers = {
   name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),

@@ -90,10 +90,10 @@ class Feed {
 
   // Adds versions after all existing ones and never below the horizon, like a writer. A block contains an activity at
   // most once per microsecond.
-  async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
+  async put(updates: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;
-    for (const { activity, stepUs: step } of given) {
+    for (const { activity, stepUs: step } of updates) {
       const isTaken = [...this.versions, ...rows].some(
         ({ id, updatedAt }) => id === this.#ids[activity] && updatedAt === this.#lastUs + step,
       );
@@ -179,11 +179,11 @@ describe.each([
     const rounds = fc.array(fc.record({ updates, fraction }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(
-      fc.asyncProperty(rounds, readers, async (given, reader) => {
+      fc.asyncProperty(rounds, readers, async (updateRounds, reader) => {
         const feed = new Feed(chains);
         const replica = new Map<string, ShownActivity>();
         let gap: Gap = START_GAP;
-        for (const round of [...given, { updates: [], fraction: 1 }]) {
+        for (const round of [...updateRounds, { updates: [], fraction: 1 }]) {
           if (round.updates.length > 0) await feed.put(round.updates);
           feed.raise(round.fraction);
           const read = await follow(chains, feed, { ...reader, gap, direction: 'next' });

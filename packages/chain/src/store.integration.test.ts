@@ -116,8 +116,8 @@ describe.each([
   it('rows with the same deduplication token are stored once', async () => {
     const chain = newChain();
     const rows = [activityRow({ chain }), activityRow({ chain, updatedAt: NOON_US + 1 })];
-    const insert = (given: typeof rows) =>
-      chains.activities.insert({ table: 'activity_feeds', rows: given, token: `${chain}|once`, signal });
+    const insert = (insertedRows: typeof rows) =>
+      chains.activities.insert({ table: 'activity_feeds', rows: insertedRows, token: `${chain}|once`, signal });
     for (let time = 0; time < 3; time++) await insert(rows);
     expect((await chains.reader.readPage(query(chain))).rows).toEqual(rows.map(toShownActivity));
     // Rows with a new token are stored, which shows that inserts still work.

@@ -94,10 +94,10 @@ function expectConsistent(world: MintWorld): void {
   expect(new Set(open).size).toBe(open.length);
   const minted = world.minted.map(({ state }) => state.referenceId);
   expect(new Set(minted).size).toBe(minted.length);
-  for (const { order: given, result } of world.results) {
+  for (const { order: requestedOrder, result } of world.results) {
     if (result === 'unknown') continue;
     // Every accepted asset has an attempt with its digest. Every conflicting id has an earlier attempt.
-    for (const asset of given.assets) {
+    for (const asset of requestedOrder.assets) {
       const attempts = accepted.filter(({ state }) => state.referenceId === asset.referenceId);
       if (result === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
       else if (result.includes(asset.referenceId)) expect(attempts).not.toEqual([]);

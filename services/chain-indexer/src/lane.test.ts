@@ -63,13 +63,13 @@ const createCycle = <T>(values: readonly T[]) => {
   return () => values[at++ % values.length]!;
 };
 
-async function play({ actions, faults, outcomes: given, picks, ...options }: Scenario) {
+async function play({ actions, faults, outcomes: publishOutcomes, picks, ...options }: Scenario) {
   const chain = new MemoryChain(DEPTH);
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
   let isHealed = false;
   for (let block = 0; block < options.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
-  logs.outcome = createCycle(given);
+  logs.outcome = createCycle(publishOutcomes);
   const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
@@ -99,8 +99,8 @@ async function play({ actions, faults, outcomes: given, picks, ...options }: Sce
 
 it('despite all faults, a lane publishes exactly what a new index of the final chain would contain, in order', async () => {
   await fc.assert(
-    fc.asyncProperty(scenario, async (given) => {
-      const { chain, logs } = await play(given);
+    fc.asyncProperty(scenario, async (drawnScenario) => {
+      const { chain, logs } = await play(drawnScenario);
       expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     }),
     { numRuns: runsOf({ quick: 100, all: 400 }) },

@@ -41,9 +41,9 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
 
 /** @throws Error unless the bytes are an EIP-1559 transaction */
 function readSigned(bytes: Buffer): UnsignedTransaction {
-  const given = parseTransaction(toHexText(bytes));
-  const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;
-  if (given.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
+  const transaction = parseTransaction(toHexText(bytes));
+  const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = transaction;
+  if (transaction.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
     throw new Error('the logged bytes are not an EIP-1559 transaction');
   const fees = { maxFeePerGas: maxFeePerGas ?? 0n, maxPriorityFeePerGas: maxPriorityFeePerGas ?? 0n };
   return { chainId, nonce, to: to.toLowerCase(), data: data.toLowerCase(), gas: Number(gas), ...fees };

@@ -67,8 +67,8 @@ class ClosedConnection extends Error {
 }
 
 function toQuery(params: QueryParams, settings: QuerySettings): string {
-  const given = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
-  return [...given, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
+  const fields = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
+  return [...fields, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
 }
 
 /** Escapes a parameter, because ClickHouse parses parameters like TSV fields. */

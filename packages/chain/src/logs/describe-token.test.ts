@@ -43,8 +43,8 @@ it('several contracts are described in one request, and a reverted call affects 
     null,
     `0x${word(DECIMALS_MAX + 1)}`,
   ];
-  const calls = async (given: readonly { to: string; data: string }[]) => {
-    requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
+  const calls = async (sentCalls: readonly { to: string; data: string }[]) => {
+    requested.push(...sentCalls.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
     return results;
   };
   const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);

@@ -227,8 +227,8 @@ it('ranges do not reduce the budget for batches and single transfers', () => {
 it('the budget limits every chain to the capacity of one indexer', () => {
   const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
   const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
-  const property = fc.property(blocks, (given) => {
-    for (const { ranges: tokens, seconds } of given) {
+  const property = fc.property(blocks, (drawnBlocks) => {
+    for (const { ranges: tokens, seconds } of drawnBlocks) {
       const logs = tokens.map((count, at) => ({
         logIndex: at,
         contract: contract(at),
@@ -247,14 +247,14 @@ it("a block's budget does not depend on the range in which the block is read", (
   const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
   const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
   const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };
-  const property = fc.property(chain, fc.nat(7), (given, cut) => {
+  const property = fc.property(chain, fc.nat(7), (drawnBlocks, cut) => {
     const hashOf = (number: number) => `0x${word(number)}`;
     let timestampS = 0;
-    const blocks = given.map(({ seconds: passed }, number) => {
+    const blocks = drawnBlocks.map(({ seconds: passed }, number) => {
       timestampS += passed;
       return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
     });
-    const logs = given.flatMap(({ drafts: draftsOfBlock }, number) =>
+    const logs = drawnBlocks.flatMap(({ drafts: draftsOfBlock }, number) =>
       draftsOfBlock.map(({ contractNumber, tokens }, at) => ({
         ...range(at, contract(contractNumber), [1, tokens]),
         blockNumber: number,
@@ -273,7 +273,7 @@ it("a block's budget does not depend on the range in which the block is read", (
         reading.records.length,
       ]);
     };
-    const from = Math.min(cut, given.length - 1);
+    const from = Math.min(cut, drawnBlocks.length - 1);
     expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
   });
   fc.assert(property);

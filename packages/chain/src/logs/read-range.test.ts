@@ -82,16 +82,16 @@ it('readRange fails if the range is not on the chain of a known block that is fa
   const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
   const blocksAt = async (numbers: readonly number[]) =>
     numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
-  const given = range({ knownBlocks: [far] });
-  await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
+  const farRange = range({ knownBlocks: [far] });
+  await expect(readRange(nodeOf({ ...stopped, blocksAt }), farRange)).rejects.toMatchObject({ kind: 'behind' });
   // A second node behind the same URL returns the known block.
-  await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
+  await expect(readRange(nodeOf(stopped), farRange)).rejects.toThrow('block 12 is not on the chain of block 100000');
   const fork = async (numbers: readonly number[]) =>
     numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
-  const fault = await readRange(nodeOf({ blocksAt: fork }), given).catch((thrown) => thrown);
+  const fault = await readRange(nodeOf({ blocksAt: fork }), farRange).catch((thrown) => thrown);
   expect(fault).toBeInstanceOf(ForkFault);
   expect(fault.block).toEqual(far);
-  expect((await readRange(nodeOf(), given)).blocks).toHaveLength(3);
+  expect((await readRange(nodeOf(), farRange)).blocks).toHaveLength(3);
 });
 
 it.each([

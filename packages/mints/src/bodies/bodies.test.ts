@@ -70,8 +70,8 @@ it.each([
     false,
   ],
   ['an attribute whose value is a list', asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }), false],
-])('parseMintBody reports whether a mint request with %s is valid: %s', (_what, given, isAccepted) => {
-  expect(fieldsOf(() => mint(given)).length === 0).toBe(isAccepted);
+])('parseMintBody reports whether a mint request with %s is valid: %s', (_what, requestedAsset, isAccepted) => {
+  expect(fieldsOf(() => mint(requestedAsset)).length === 0).toBe(isAccepted);
 });
 
 it('a mint request must contain 1 to 100 assets', () => {
@@ -213,11 +213,11 @@ it('the stored metadata equals the metadata in the request', () => {
   const attributes = fc.array(fc.record({ trait_type: text, value }), { maxLength: 3 });
   const metadata = fc.record({ name: text, description: text, attributes }, { requiredKeys: [] });
   fc.assert(
-    fc.property(metadata, (given) => {
-      const [read] = mint(asset({ metadata: given }));
+    fc.property(metadata, (requestedMetadata) => {
+      const [read] = mint(asset({ metadata: requestedMetadata }));
       const stored = JSON.parse(read!.metadata!);
       expect(stored).toEqual(
-        JSON.parse(JSON.stringify(given, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
+        JSON.parse(JSON.stringify(requestedMetadata, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
       );
     }),
   );

@@ -90,6 +90,6 @@ export function readOptionalMetadata(value: unknown, path: string, faults: BodyF
   if (!isJsonObject(value)) return faults.add(path, 'must be an object or null');
   const metadata = readMetadata(value, { path: `${path}.`, areKeysRequired: false }, faults);
   // Absent members are not stored, so that they can still be set later.
-  const given = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
-  return JSON.stringify(Object.fromEntries(given));
+  const presentMembers = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
+  return JSON.stringify(Object.fromEntries(presentMembers));
 }

@@ -45,8 +45,8 @@ async function openBatchNode(
 }
 
 const refuses =
-  (message: string, given: { code?: number; data?: unknown } = {}): Responder =>
-  () => ({ error: { code: -32_000, message, ...given } });
+  (message: string, error: { code?: number; data?: unknown } = {}): Responder =>
+  () => ({ error: { code: -32_000, message, ...error } });
 
 it("node error messages are never shown, because they may contain the node's URL", async () => {
   const node = await openNode(({ url }) => ({
@@ -106,8 +106,8 @@ it.each([
   ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
   ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
   ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-])('the outcome of a call that fails with "%s" shows whether the contract is the cause', async (message, given, expected) => {
-  const node = await openNode(refuses(message, given));
+])('the outcome of a call that fails with "%s" shows whether the contract is the cause', async (message, error, expected) => {
+  const node = await openNode(refuses(message, error));
   expect(await node.call(CALL)).toMatchObject(expected);
 });
 
@@ -115,8 +115,8 @@ it.each([
   ['a string', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
   ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
 ])('the message of a 3.9 MB revert with %s is truncated to 500 characters', async (_what, long) => {
-  for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
-    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
+  for (const error of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
+    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, error));
     const outcome = await node.call(CALL);
     expect(outcome).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
     expect((outcome as { message: string }).message.length).toBeLessThanOrEqual(500);
@@ -147,7 +147,7 @@ it.each([
   ['Internal error', { code: -32_603 }],
   ['header not found', { data: 'see 0x1234 at https://node.example' }],
   ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-])('a call that fails with "%s" is a node fault', async (message, given) => {
-  const node = await openNode(refuses(message, given));
+])('a call that fails with "%s" is a node fault', async (message, error) => {
+  const node = await openNode(refuses(message, error));
   await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
 });

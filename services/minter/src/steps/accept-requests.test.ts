@@ -12,8 +12,8 @@ const openLedger = (...states: MintStateRecord[]) => {
   ledger.apply({ ...nothing, states });
   return ledger;
 };
-const offset = (offset: number, ...given: Parameters<typeof toRequest>) => ({
-  request: toRequest(...given),
+const offset = (offset: number, ...args: Parameters<typeof toRequest>) => ({
+  request: toRequest(...args),
   partition: 0,
   offset,
 });

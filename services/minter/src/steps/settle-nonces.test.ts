@@ -49,7 +49,7 @@ it('minted tokens are matched with their assets in any event order', () => {
     selector: ([, id]) => id,
     maxLength: 20,
   });
-  const given = pairs.chain((each) =>
+  const cases = pairs.chain((each) =>
     fc.tuple(
       fc.boolean(),
       fc.constant(each),
@@ -57,7 +57,7 @@ it('minted tokens are matched with their assets in any event order', () => {
     ),
   );
   fc.assert(
-    fc.property(given, ([hasIds, requested, token]) => {
+    fc.property(cases, ([hasIds, requested, token]) => {
       const assets = requested.map(([owner, id]) => assetOf(owner, hasIds ? String(id) : null));
       const tokens = token.map(
         ([owner, id], logIndex): MintedToken => ({

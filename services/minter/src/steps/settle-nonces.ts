@@ -194,13 +194,13 @@ function tokensOf(log: EventLog): MintedToken[] {
   }
   const isOfMany = event === TRANSFER_BATCH;
   if ((!isOfMany && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== ZERO_TOPIC) return [];
-  const given = data as `0x${string}`;
+  const hexData = data as `0x${string}`;
   const owner = toOwner(third!);
   if (!isOfMany) {
-    const [id, value] = decodeAbiParameters(ONE, given);
+    const [id, value] = decodeAbiParameters(ONE, hexData);
     return [{ owner, tokenId: id.toString(), amount: value.toString(), logIndex, item: 0 }];
   }
-  const [ids, values] = decodeAbiParameters(MANY, given);
+  const [ids, values] = decodeAbiParameters(MANY, hexData);
   return ids.map((id, item) => ({ owner, tokenId: id.toString(), amount: String(values[item]), logIndex, item }));
 }
 

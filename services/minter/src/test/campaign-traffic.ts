@@ -68,13 +68,13 @@ export class CampaignTraffic {
     this.#append(referenceId, { contract, owner: ownerOf(0), tokenId, amount });
   }
 
-  #append(referenceId: string, given: Partial<MintRequestRecord> & { contract: string; owner: string }): void {
-    const reference = toReferenceKey(toRequest(referenceId, given));
+  #append(referenceId: string, asset: Partial<MintRequestRecord> & { contract: string; owner: string }): void {
+    const reference = toReferenceKey(toRequest(referenceId, asset));
     const attempt = (this.#attempts.get(reference) ?? 0) + 1;
     this.#attempts.set(reference, attempt);
     // Usually uses the first signer. Simulates lost claims by sometimes using the other signer.
     const signer = SIGNERS[this.#random.chance(0.3) ? 1 : 0];
-    const request = toRequest(referenceId, { ...given, signer, attempt });
+    const request = toRequest(referenceId, { ...asset, signer, attempt });
     this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });
   }
 }

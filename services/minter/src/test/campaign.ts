@@ -130,7 +130,7 @@ class Campaign {
     const { node, chain, random, traffic } = this;
     const contract = random.pick([...CONTRACTS.keys()]);
     const slot = random.pick(this.#slots);
-    const set = (given: Partial<MemoryNode>) => void Object.assign(node, given);
+    const set = (changes: Partial<MemoryNode>) => void Object.assign(node, changes);
     const faults: Record<string, () => void> = {
       requests: () => traffic.request(),
       'requests again': () => traffic.requestAgain(),

@@ -26,7 +26,7 @@ const RULES: ChainRules = {
 /** Creates a signer, a chain, its nodes and its log. @param nodesOf creates the lane's nodes from the real node */
 export function createWorld(
   nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
-  given: Partial<ChainRules> = {},
+  ruleOverrides: Partial<ChainRules> = {},
 ) {
   const chain = new MemoryChain(CONTRACTS);
   const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
@@ -46,7 +46,7 @@ export function createWorld(
     takeOver: () =>
       MintLane.takeOver({
         lane: { chain: CHAIN, signer: SIGNER },
-        rules: { ...RULES, ...given },
+        rules: { ...RULES, ...ruleOverrides },
         activityIdOf,
         nodes: createNodeChoice(nodesOf(node)),
         log: {
@@ -59,8 +59,8 @@ export function createWorld(
         isUnlinked: ({ projectId }) => unlinked.has(projectId),
         clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
       }),
-    request: (...given: Parameters<typeof toRequest>) => ({
-      request: toRequest(...given),
+    request: (...args: Parameters<typeof toRequest>) => ({
+      request: toRequest(...args),
       partition: 0,
       offset: offset++,
     }),

@@ -77,13 +77,13 @@ export class MemoryNode implements ChainNode {
   /** Accepts another program's transaction with the same key, which replaces the signer's own transaction. */
   accept({
     address,
-    ...given
+    ...fields
   }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
-    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...given };
+    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...fields };
     const hash = `0x${createHash('sha256')
       .update(toJson({ ...call, by: 'another program' }))
       .digest('hex')}`;
-    this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
+    this.#pool.set(`${address}:${fields.nonce}`, { ...call, hash });
   }
 
   #respond<T>(value: () => T): Promise<T> {

@@ -25,7 +25,7 @@ export function toRequest(
     contract = SWORDS,
     owner = ownerOf(0),
     attempt = 0,
-    ...given
+    ...overrides
   }: Partial<MintRequestRecord> & { contract?: string; owner?: string; attempt?: number } = {},
 ): MintRequestRecord {
   return {
@@ -42,6 +42,6 @@ export function toRequest(
     metadata: null,
     requestedAt: 1_000,
     traceId: '0'.repeat(32),
-    ...given,
+    ...overrides,
   };
 }

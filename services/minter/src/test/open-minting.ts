@@ -92,9 +92,9 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
     states,
     start: (settings) => processes.start(settings),
     publish: async (requests) => {
-      for (const { referenceId, ...given } of requests) {
+      for (const { referenceId, ...fields } of requests) {
         const attemptId = toBytes(`0x${randomUUID().replaceAll('-', '')}`);
-        const request = toRequest(referenceId, { ...given, signer, attemptId, requestedAt: Date.now() });
+        const request = toRequest(referenceId, { ...fields, signer, attemptId, requestedAt: Date.now() });
         const value = frameRecord(stores.schemaIdOf(topic), mintRequestCodec.encode(request));
         await producer.sendForOffset({ topic, key: Buffer.from(toSignerKey(request)), value });
       }
