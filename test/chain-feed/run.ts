@@ -120,10 +120,10 @@ function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
     const readerParts = parts(index);
     for (let isLast = false; !isLast; ) {
       isLast = state.isOver;
-      const back = await walkBack(readerParts);
-      if (back === null) await pause(readerParts.random);
-      else seen.backWalks.push(back);
-      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(readerParts, back));
+      const backWalk = await walkBack(readerParts);
+      if (backWalk === null) await pause(readerParts.random);
+      else seen.backWalks.push(backWalk);
+      if (backWalk !== null && index % 2 === 0) seen.walks.push(await walkForth(readerParts, backWalk));
     }
   };
   const poll = async () => {

@@ -92,11 +92,11 @@ class RecordFactory {
 
   /** Creates a new activity, or an update to an activity that any source has published, committed or not. */
   record(random: Random, chain: FeedChain): { version: number; outgoing: Outgoing } {
-    const known = this.#known.get(chain.name) ?? [];
-    this.#known.set(chain.name, known);
-    const isNew = known.length === 0 || random.chance(0.4);
-    const number = isNew ? ++this.numbers : random.pick(known);
-    if (isNew) known.push(number);
+    const knownNumbers = this.#known.get(chain.name) ?? [];
+    this.#known.set(chain.name, knownNumbers);
+    const isNew = knownNumbers.length === 0 || random.chance(0.4);
+    const number = isNew ? ++this.numbers : random.pick(knownNumbers);
+    if (isNew) knownNumbers.push(number);
     const version = ++this.#versions;
     const written = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
     const isWrong = !isNew && random.chance(0.06);

@@ -79,8 +79,8 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
 /** Checks the log itself, without which the other checks would prove nothing. */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
-  const undone = [...journal.aborted].filter((number) => numbers.has(number));
-  if (lost.length + undone.length > 0) throw new Error(`the log lost versions ${lost} and contains aborted versions ${undone}`);
+  const committedAborts = [...journal.aborted].filter((number) => numbers.has(number));
+  if (lost.length + committedAborts.length > 0) throw new Error(`the log lost versions ${lost} and contains aborted versions ${committedAborts}`);
 }
 
 /** Finds each version's row. @returns each chain's versions in ascending order */

@@ -205,8 +205,8 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
   for (;;) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    const rest = { ...query, limit: limit - entries.length };
-    const piece = toPiece(rest, await queryBatched({ query: rest, window }));
+    const remaining = { ...query, limit: limit - entries.length };
+    const piece = toPiece(remaining, await queryBatched({ query: remaining, window }));
     for (const each of piece.entries) entries.push(each);
     paces.learn(query, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
@@ -235,15 +235,15 @@ async function readRange({ query: run, paces }: Dependencies, query: PageQuery, 
     // Before the range, the index skips rows; a window of one second is always small enough.
     const isSelfLimiting = isBeforeRange || window.end - window.least <= SECOND_US;
     const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
-    const rest = { ...query, limit: limit - entries.length };
-    const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
+    const remaining = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: remaining, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
     const { readRows } = selected;
-    const piece = toPiece(rest, selected.entries[0]!);
+    const piece = toPiece(remaining, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
@@ -288,7 +288,7 @@ const FEEDS_MAX = 10_000;
 
 /** Caches each feed's microseconds per entry (in a range, per row read) to estimate the first window. */
 function createPaces() {
-  const known = new Map<string, number>();
+  const paces = new Map<string, number>();
   const firsts = new Map<string, number>();
   const nameOf = (query: PageQuery) => {
     const { chain, filters } = query;
@@ -300,13 +300,13 @@ function createPaces() {
     learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
       if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
     },
-    of: (query: PageQuery): number | null => known.get(nameOf(query)) ?? null,
+    of: (query: PageQuery): number | null => paces.get(nameOf(query)) ?? null,
     learn: (query: PageQuery, paceUs: number | null): void => {
       const name = nameOf(query);
-      known.delete(name);
+      paces.delete(name);
       if (paceUs === null) return;
-      known.set(name, paceUs);
-      if (known.size > FEEDS_MAX) known.delete(known.keys().next().value!);
+      paces.set(name, paceUs);
+      if (paces.size > FEEDS_MAX) paces.delete(paces.keys().next().value!);
     },
   };
 }

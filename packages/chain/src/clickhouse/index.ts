@@ -277,7 +277,7 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
     );
     const found: ActivityRow[] = [];
     for (const [chain, versions] of Map.groupBy(latest, (version) => version.chain)) {
-      const wanted = new Map(versions.map(({ uuid, us }) => [uuid, us]));
+      const latestTimes = new Map(versions.map(({ uuid, us }) => [uuid, us]));
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
           versions.map(({ us }) => us),
@@ -286,7 +286,7 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
         { optimize_use_projections: 0, max_threads: 1 },
       );
       // Duplicates of a version remain until a merge.
-      const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
+      const read = rows.map(toActivity).filter(({ id, updatedAt }) => latestTimes.get(id) === updatedAt);
       for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
     }
     return found;

@@ -137,8 +137,8 @@ const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) })
 const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 
 it('a Transfer without indexed parameters is decoded for a legacy token and reported as unindexed for any other contract', () => {
-  const known = { ...legacy, marketplaces: [] };
-  const shownOf = (log: ChainLog) => readWith(known, log).records.map(({ details }) => JSON.parse(details));
+  const legacySettings = { ...legacy, marketplaces: [] };
+  const shownOf = (log: ChainLog) => readWith(legacySettings, log).records.map(({ details }) => JSON.parse(details));
   expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
   const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
   expect(shownOf(halfIndexed)).toEqual(shownOf(early));
@@ -357,8 +357,8 @@ it('a configured bridge event is a deposit or withdrawal only if the configured 
   const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
   expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
   expect(shown({ ...log, address: TOKEN })).toEqual([]);
-  const back = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
-  expect(shown(back)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
+  const withdrawal = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
+  expect(shown(withdrawal)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
   expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
 });
 

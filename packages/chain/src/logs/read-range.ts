@@ -187,8 +187,8 @@ type Bits = readonly [number, number, number];
 const cachedBits = new Map<string, Bits>();
 
 function bitsOf(text: string): Bits {
-  const known = cachedBits.get(text);
-  if (known !== undefined) return known;
+  const cached = cachedBits.get(text);
+  if (cached !== undefined) return cached;
   const hash = keccak(Buffer.from(text.slice(2), 'hex'));
   const bits: Bits = [
     hash.readUInt16BE(0) & BITS_MASK,

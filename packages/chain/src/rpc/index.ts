@@ -48,10 +48,10 @@ export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: Rp
   const send = openTransport(target);
   let lastId = 0;
   return async ({ method, params }) => {
-    const wanted = ++lastId;
-    const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: wanted, method, params }));
+    const requestId = ++lastId;
+    const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: requestId, method, params }));
     // An error response may have no id.
-    if (response.ok && id !== wanted)
+    if (response.ok && id !== requestId)
       throw new NodeFault('inconsistent', 'the response id does not match the request id');
     return response;
   };
@@ -220,8 +220,8 @@ class BatchSender {
   async callMany(calls: readonly RpcCall[]): Promise<RpcResponse[]> {
     const responses: RpcResponse[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
-      const some = calls.slice(from, from + BATCH_MAX);
-      for (const each of await (this.supportsBatches && some.length > 1 ? this.callBatch(some) : this.callEach(some)))
+      const batch = calls.slice(from, from + BATCH_MAX);
+      for (const each of await (this.supportsBatches && batch.length > 1 ? this.callBatch(batch) : this.callEach(batch)))
         responses.push(each);
     }
     return responses;
@@ -287,8 +287,8 @@ const repeatedStrings = new Map<string, string>();
 
 /** Validates each string only once, and shares it between logs. */
 function repeatedHex(value: unknown, digits: number, what: string): string {
-  const known = typeof value === 'string' ? repeatedStrings.get(value) : undefined;
-  if (known?.length === digits) return known;
+  const cached = typeof value === 'string' ? repeatedStrings.get(value) : undefined;
+  if (cached?.length === digits) return cached;
   const text = hex(value, digits, what);
   if (repeatedStrings.size >= REPEATED_MAX) repeatedStrings.clear();
   repeatedStrings.set(value as string, text);

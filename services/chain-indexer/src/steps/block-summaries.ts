@@ -36,8 +36,8 @@ export class BlockSummaries {
 
   note(block: number, { contract, ...summary }: Summary): void {
     const notice = { block, contract, contracts: 1, logs: 1, ...summary };
-    const known = this.byContract.get(contract);
-    this.byContract.set(contract, known === undefined ? notice : merge(known, notice));
+    const previous = this.byContract.get(contract);
+    this.byContract.set(contract, previous === undefined ? notice : merge(previous, notice));
   }
 
   /** @returns the completed block's summaries, most tokens first */
@@ -45,8 +45,8 @@ export class BlockSummaries {
     if (this.byContract.size === 0) return [];
     const all = [...this.byContract.values()].sort((one, other) => (one.tokens > other.tokens ? -1 : 1));
     this.byContract.clear();
-    const rest = all.slice(NAMED_MAX);
-    return [...all.slice(0, NAMED_MAX), ...(rest.length === 0 ? [] : [rest.reduce(merge)])];
+    const remaining = all.slice(NAMED_MAX);
+    return [...all.slice(0, NAMED_MAX), ...(remaining.length === 0 ? [] : [remaining.reduce(merge)])];
   }
 }
 

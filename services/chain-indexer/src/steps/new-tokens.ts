@@ -74,8 +74,8 @@ export class NewTokens {
     if (this.isDue()) {
       for (const token of await readKnown()) this.forget(token);
       const wasIdle = this.workers.every((worker) => worker === null);
-      const begun = this.begin(node);
-      if (wasIdle) await this.waitFor(begun);
+      const started = this.begin(node);
+      if (wasIdle) await this.waitFor(started);
     }
     if (this.described.size === 0) return [];
     // Other processes may have published tokens in the meantime.

@@ -45,15 +45,15 @@ it("a node's range size is found with a logarithmic number of late responses", (
     fc.integer({ min: 1, max: 100_000 }),
     (most, blocksMax) => {
       const size = new RangeSize(most, () => 0);
-      let late = 0;
+      let lateCount = 0;
       for (let request = 0; request < 200; request++) {
         const before = size.blocks;
         read(size, blocksMax);
-        if (before > blocksMax) late++;
+        if (before > blocksMax) lateCount++;
         expect(size.blocks).toBeGreaterThanOrEqual(1);
         expect(size.blocks).toBeLessThanOrEqual(most);
       }
-      expect(late).toBeLessThanOrEqual(2 + Math.ceil(Math.log2(most)));
+      expect(lateCount).toBeLessThanOrEqual(2 + Math.ceil(Math.log2(most)));
       expect(size.blocks).toBeLessThanOrEqual(blocksMax);
     },
   );

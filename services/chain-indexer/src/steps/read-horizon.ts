@@ -70,11 +70,11 @@ export class HorizonTracker {
   }
 
   private settle(blocks: readonly ChainBlock[], final: ChainBlock): void {
-    const passed = blocks.filter(({ number }) => number <= final.number);
+    const finalBlocks = blocks.filter(({ number }) => number <= final.number);
     const last = this.settled.at(-1);
-    const isNext = last !== undefined && passed.some(({ parentHash }) => parentHash === last.hash);
-    const added = passed.filter(({ number }) => number > (last?.number ?? -1));
-    const settled = isNext || added.length === 0 ? [...this.settled, ...added] : passed;
+    const isNext = last !== undefined && finalBlocks.some(({ parentHash }) => parentHash === last.hash);
+    const added = finalBlocks.filter(({ number }) => number > (last?.number ?? -1));
+    const settled = isNext || added.length === 0 ? [...this.settled, ...added] : finalBlocks;
     this.settled = settled.slice(-TRACKED_MAX);
     this.blocks = blocks.filter(({ number }) => number >= final.number);
     this.final = { number: final.number, hash: final.hash };

@@ -129,8 +129,8 @@ async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
       return { kind: 'reverted', message: toRefusalMessage('0x') };
     const message = 'The contract cannot execute the call: it runs out of gas or reaches invalid code.';
     if (fault.isFromContract) return { kind: 'unrunnable', message, isSure: true };
-    const late = 'The node timed out while executing the call.';
-    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
+    const timeoutMessage = 'The node timed out while executing the call.';
+    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: timeoutMessage, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
@@ -339,10 +339,10 @@ function createFindAncestor(call: CallMethod): FindAncestor {
     let { hash } = end;
     let calls = 0;
     for (let { number } = end; number > wanted; number--) {
-      const known = parents.get(hash);
-      if (known === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
+      const cachedParent = parents.get(hash);
+      if (cachedParent === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
         throw new NodeFault('behind', `${message}; reading continues`);
-      hash = known ?? (await readParent({ number, hash }));
+      hash = cachedParent ?? (await readParent({ number, hash }));
     }
     return hash;
   };

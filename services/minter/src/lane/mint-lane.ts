@@ -105,10 +105,10 @@ export class MintLane {
     const { lane, clock, log } = this.#parts;
     await log.others.sync({ isWhole: false });
     await this.#checkHeld(requests);
-    const free = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
+    const newRequests = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
-      forgotten: await this.ledger.failed.forgottenAmong(free, () => this.#writer.readStates()),
+      forgotten: await this.ledger.failed.forgottenAmong(newRequests, () => this.#writer.readStates()),
       isHeldElsewhere: (request) => log.others.isHeldByOther(lane, request),
     });
     await this.#journal.append({ states: accepted.states });
@@ -119,7 +119,7 @@ export class MintLane {
   async #checkHeld(requests: readonly ReceivedRequest[]): Promise<void> {
     const { lane, log } = this.#parts;
     const isOutdated = () =>
-      requests.batch(({ request }) => this.ledger.isHeld(request) && !log.others.isHeldByLane(lane, request));
+      requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.isHeldByLane(lane, request));
     if (!isOutdated()) return;
     await log.others.sync({ isWhole: true });
     if (isOutdated()) throw new LaneLost('another writer has taken over the signer');
@@ -163,14 +163,14 @@ export class MintLane {
 
   /** @throws ChainMismatch; NodeFault if the node lags or is on another branch */
   async #connect(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
-    const known = this.#horizon;
-    const head = await node.head(known?.number);
+    const previous = this.#horizon;
+    const head = await node.head(previous?.number);
     const chainId = await node.chainId();
     const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
     const mismatch = findChainMismatch(this.#context, { chainId, genesisHash });
     if (mismatch !== null) throw new ChainMismatch(mismatch);
-    if (known !== null) checkHorizon(head, known);
-    if (known === null || head.finalized > known.number)
+    if (previous !== null) checkHorizon(head, previous);
+    if (previous === null || head.finalized > previous.number)
       this.#horizon = { number: head.finalized, hash: head.finalizedHash };
     const { number: finalized, hash: finalizedHash } = this.#horizon!;
     return { ...this.#context, node, genesisHash, head: { ...head, finalized, finalizedHash } };
@@ -201,14 +201,14 @@ export class MintLane {
   #clearReasons(): Promise<void> {
     const isFull = !this.#canBegin();
     const isObsolete = (reason: string) => reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
-    const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason));
-    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
+    const candidates = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason));
+    return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'accepted', reason: null }) });
   }
 
   /** Writes the reason to all assets without a nonce. @throws LaneLost */
   wait(reason: string): Promise<void> {
-    const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
-    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
+    const candidates = this.ledger.pending.filter(({ nonce }) => nonce === null);
+    return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'waiting', reason }) });
   }
 
   /** Fails the assets of unlinked collections, except the ones that a signed transaction may mint. */
@@ -231,15 +231,15 @@ export class MintLane {
 
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
-    const known = await this.#yieldToOthers(turn);
+    const attemptIds = await this.#yieldToOthers(turn);
     const checked: Buffer[] = [];
     const isFree = ({ nonce, attemptId, contractAddress }: MintStateRecord) =>
-      nonce === null && known.has(attemptId) && !checked.batch((contract) => contract.equals(contractAddress));
+      nonce === null && attemptIds.has(attemptId) && !checked.some((contract) => contract.equals(contractAddress));
     while (this.#canBegin()) {
-      const free = ledger.pending.filter(isFree);
-      const [first] = free;
+      const candidates = ledger.pending.filter(isFree);
+      const [first] = candidates;
       if (first === undefined) return;
-      const ofCollection = free.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
+      const ofCollection = candidates.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
       const canContinue = await isolate(
         turn,
         () => this.#beginOne(turn, ofCollection),
@@ -269,18 +269,18 @@ export class MintLane {
    * backs off. @returns the checked attempt ids, as the Buffers that the states share
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
-    const free = ledger.pending.filter(({ nonce }) => nonce === null);
-    if (free.length === 0) return new Set();
+    const candidates = ledger.pending.filter(({ nonce }) => nonce === null);
+    if (candidates.length === 0) return new Set();
     const { others } = this.#parts.log;
     await others.sync({ isWhole: true });
     // An operator has given up assets, so the log must be read again.
-    if (free.batch((asset) => !others.isPending(lane, asset)))
+    if (candidates.some((asset) => !others.isPending(lane, asset)))
       throw new LaneLost('another writer has taken over the signer');
-    const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.isHeldByOther(lane, asset));
+    const held = candidates.filter((asset) => ledger.triesOf(asset) === 0 && others.isHeldByOther(lane, asset));
     const error = 'Another signer for the collection is minting this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
     await this.#journal.append({ states });
-    return new Set(free.map(({ attemptId }) => attemptId));
+    return new Set(candidates.map(({ attemptId }) => attemptId));
   }
 
   /** @returns whether the collection should be planned again */
@@ -292,7 +292,7 @@ export class MintLane {
     }
     const { plan, states } = await planMint(turn, assets);
     await this.#journal.append({ states });
-    if (plan === null) return states.batch(({ status }) => status === 'failed');
+    if (plan === null) return states.some(({ status }) => status === 'failed');
     await this.#journal.append(await signMint(turn, plan, next.nonce));
     await this.#nonces.send(turn, next.nonce);
     return true;

@@ -192,8 +192,8 @@ export class NonceTracker {
 
   #retain(open: readonly number[]): void {
     const isOpen = new Set(open);
-    const known = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
-    for (const nonce of known) {
+    const trackedNonces = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
+    for (const nonce of trackedNonces) {
       if (isOpen.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);

@@ -69,17 +69,17 @@ interface MintBatch {
 
 async function planBatch(turn: LaneTurn, { contract, standard, assets }: MintBatch): Promise<Planned> {
   const { node, lane } = turn;
-  const callOf = (some: readonly MintStateRecord[]) => ({
+  const callOf = (batch: readonly MintStateRecord[]) => ({
     from: toHexText(lane.signer),
     to: contract,
-    data: encodeMint(some, standard),
+    data: encodeMint(batch, standard),
   });
-  const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
+  const { mintable, refused } = await selectMintable(assets, (batch) => node.call(callOf(batch)));
   const states: MintStateRecord[] = [];
   for (const refusal of refused)
     for (const each of await classify(turn, refusal, callOf([refusal.asset]))) states.push(each);
   if (mintable.length === 0) return { plan: null, states };
-  const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
+  const fitting = await fitGas(turn, mintable, (batch) => node.gasOf(callOf(batch)));
   if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };
   const fees = chooseFees({ baseFee: turn.head.baseFee, priorityFee: await node.priorityFee() }, turn.rules);
   const wait = (reason: string): Planned => ({
@@ -136,12 +136,12 @@ function chooseBatch(
   const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
   const open721 = new Set(open.map(toTokenKey));
   const isFree = (asset: MintStateRecord) => asset.tokenId === null || !open721.has(toTokenKey(asset));
-  const free = open721.size === 0 ? assets : assets.filter(isFree);
+  const candidates = open721.size === 0 ? assets : assets.filter(isFree);
   const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
-  const [first] = free;
+  const [first] = candidates;
   if (first === undefined) return [];
   const [key, most] = [toFunctionKey(first, standard), mostOf(first)];
-  return free
+  return candidates
     .filter((asset) => toFunctionKey(asset, standard) === key && mostOf(asset) === most)
     .slice(0, Math.min(rules.assetsMax, most));
 }
@@ -159,18 +159,18 @@ async function fitGas(
   estimate: (assets: readonly MintStateRecord[]) => Promise<CallOutcome<number>>,
 ): Promise<Fitting> {
   const { gasMax } = turn.rules;
-  for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
-    const outcome = await estimate(some);
-    if (outcome.kind === 'unrunnable' && some.length > 1) continue;
+  for (let batch = assets; ; batch = batch.slice(0, Math.ceil(batch.length / 2))) {
+    const outcome = await estimate(batch);
+    if (outcome.kind === 'unrunnable' && batch.length > 1) continue;
     // The chain has probably changed since the simulation.
     if (outcome.kind !== 'done')
-      return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: outcome.message }) };
+      return { kind: 'none', states: changeAll(turn, batch, { stage: 'waiting', reason: outcome.message }) };
     const gas = Math.ceil(outcome.value * GAS_MARGIN);
-    if (gas <= gasMax) return { kind: 'fits', assets: some, gas };
-    if (outcome.value <= gasMax) return { kind: 'fits', assets: some, gas: gasMax };
-    if (some.length > 1) continue;
+    if (gas <= gasMax) return { kind: 'fits', assets: batch, gas };
+    if (outcome.value <= gasMax) return { kind: 'fits', assets: batch, gas: gasMax };
+    if (batch.length > 1) continue;
     const error = `Minting the asset takes ${outcome.value} gas, but the maximum is ${gasMax}.`;
-    return { kind: 'none', states: fail(turn, some, error) };
+    return { kind: 'none', states: fail(turn, batch, error) };
   }
 }
 

@@ -132,10 +132,10 @@ export function raiseFees(
     maxPriorityFeePerGas: raised(before.maxPriorityFeePerGas),
   };
   if (floor.maxFeePerGas > rules.feeMax || floor.maxPriorityFeePerGas > rules.priorityFeeMax) return null;
-  const wanted = chooseFees(current, rules) ?? floor;
-  const maxPriorityFeePerGas = most(floor.maxPriorityFeePerGas, wanted.maxPriorityFeePerGas);
+  const currentFees = chooseFees(current, rules) ?? floor;
+  const maxPriorityFeePerGas = most(floor.maxPriorityFeePerGas, currentFees.maxPriorityFeePerGas);
   return {
-    maxFeePerGas: most(most(floor.maxFeePerGas, wanted.maxFeePerGas), maxPriorityFeePerGas),
+    maxFeePerGas: most(most(floor.maxFeePerGas, currentFees.maxFeePerGas), maxPriorityFeePerGas),
     maxPriorityFeePerGas,
   };
 }

@@ -200,11 +200,11 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
       const unitMs = 1000 / policy.perSecond;
       const at = wallClockMs();
       const current = Math.max(fullAt.get(key) ?? 0, at);
-      const wanted = Math.max(at, current + units * unitMs);
-      const lackMs = wanted - at - policy.burst * unitMs;
+      const newFullAt = Math.max(at, current + units * unitMs);
+      const lackMs = newFullAt - at - policy.burst * unitMs;
       if (units > 0 && lackMs > 0) return toQuotaStatus(policy, current - at, lackMs);
-      fullAt.set(key, wanted);
-      return toQuotaStatus(policy, wanted - at, 0);
+      fullAt.set(key, newFullAt);
+      return toQuotaStatus(policy, newFullAt - at, 0);
     },
   };
 }
@@ -224,8 +224,8 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
     readPage: async ({ collection, owner, horizon, status, gap, direction, limit }) => {
       const owned = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
       const all = owned.filter((state) => status === null || state.status === status);
-      const known = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
-      const beyond = known.filter((state) => isBeyond(state, gap, direction));
+      const upToHorizon = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
+      const beyond = upToHorizon.filter((state) => isBeyond(state, gap, direction));
       return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
     },
     ready: async () => true,
