@@ -20,8 +20,14 @@ const GUARANTEES: readonly (readonly [string, Guarantee])[] = [
   ['pages return versions in strictly ascending order, so no version is returned twice', 'in order'],
   ['pages contain no rows above the watermark', 'below the watermark'],
   ['the tables have every row up to a watermark when the watermark is published', 'stable watermarks'],
-  ['a backward reader receives each activity once in descending order, unless it is updated during the walk', 'backwards'],
-  ['pages contain only published versions at their final positions, and no rejected or aborted versions', 'true content'],
+  [
+    'a backward reader receives each activity once in descending order, unless it is updated during the walk',
+    'backwards',
+  ],
+  [
+    'pages contain only published versions at their final positions, and no rejected or aborted versions',
+    'true content',
+  ],
   [
     'the table has one row per log record in log order, and each forbidden update has a dead letter',
     'one row per record',

@@ -135,7 +135,7 @@ interface ProcessSettings {
 function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
   const started = new Set<GatedProcess>();
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
-        const process = await startGatedProcess({
+    const process = await startGatedProcess({
       file,
       brokers: stores.kafka,
       clickhouse: stores.clickhouse.url,

@@ -80,7 +80,8 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
   const committedAborts = [...journal.aborted].filter((number) => numbers.has(number));
-  if (lost.length + committedAborts.length > 0) throw new Error(`the log lost versions ${lost} and contains aborted versions ${committedAborts}`);
+  if (lost.length + committedAborts.length > 0)
+    throw new Error(`the log lost versions ${lost} and contains aborted versions ${committedAborts}`);
 }
 
 /** Finds each version's row. @returns each chain's versions in ascending order */

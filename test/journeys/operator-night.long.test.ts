@@ -139,7 +139,8 @@ const untilMoreLinksThan = (count: number) =>
   until('a new link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
 /** `status` checks the processes immediately. The supervisor checks each one only once a minute. */
-const untilAllReady = () => until('all processes are ready again', async () => (await run(['status'])).code === 0, 60_000);
+const untilAllReady = () =>
+  until('all processes are ready again', async () => (await run(['status'])).code === 0, 60_000);
 
 beforeAll(async () => {
   const found = await freePorts(PORTS.length);
@@ -191,7 +192,9 @@ describe("an operator's night", { timeout: NIGHT_MS }, () => {
     await client.config('SET', 'maxmemory', '512mb');
     client.disconnect();
     expect(status!.code).toBe(1);
-    expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not (answer|respond)$/m);
+    expect(status!.out).toMatch(
+      /^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not (answer|respond)$/m,
+    );
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);

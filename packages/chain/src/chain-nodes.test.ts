@@ -80,11 +80,7 @@ it.each([
   ['a node URL with an unsupported protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
   ['an invalid node URL', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
   ['an unknown finality', { ...chain, finality: 'safe' }, '0.finality: expected "finalized", or a number of blocks'],
-  [
-    'a finality of 0 blocks',
-    { ...chain, finality: 0 },
-    '0.finality: expected "finalized", or a number of blocks',
-  ],
+  ['a finality of 0 blocks', { ...chain, finality: 0 }, '0.finality: expected "finalized", or a number of blocks'],
   ['an unknown member', { ...chain, rpc: ['a-secret'] }, '"rpc"'],
   ['an invalid contract address', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
   [

@@ -199,7 +199,8 @@ function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, duplica
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...duplicates])];
   if (values.length === 0) return outcome.kind === 'claimed' ? outcome.claims : [];
-  const message = 'Some reference ids are already used by pending or minted assets, or appear more than once in the request.';
+  const message =
+    'Some reference ids are already used by pending or minted assets, or appear more than once in the request.';
   throw new PublicError('CONFLICT_ERROR', { message, details: { id: 'reference_id', values } });
 }
 

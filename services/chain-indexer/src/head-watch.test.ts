@@ -233,7 +233,12 @@ it('a node is polled after its Retry-After, but within a minute at the latest', 
 const createWithFinality = (names: string[]) => {
   const watched = createWatched({ names });
   const chain = { ...CHAIN, stillAfterS: 60, finality: 'finalized' as const };
-  const watch = new HeadWatch({ chain, identity: watched.identity, nodes: watched.nodes, nowMs: () => watched.clock.nowMs });
+  const watch = new HeadWatch({
+    chain,
+    identity: watched.identity,
+    nodes: watched.nodes,
+    nowMs: () => watched.clock.nowMs,
+  });
   const poll = async (finals: readonly (number | null)[], polls: number) => {
     for (let n = 0; n < polls; n++) {
       watched.chain.mine([transferDraft(1, [0, 1], watched.chain.state.length)]);

@@ -9,13 +9,17 @@ function createGauges(metrics: Metrics) {
     block: metrics.gauge('playline_chain_indexer_block_number', 'Block number', ['chain', 'of']),
     behind: metrics.gauge('playline_chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
     headTime: metrics.gauge('playline_chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
-    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks replaced by the last reorganisation', ['chain']),
+    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks replaced by the last reorganisation', [
+      'chain',
+    ]),
     tooLarge: metrics.gauge('playline_chain_indexer_too_large', '1 while no node returns the complete next block', [
       'chain',
     ]),
-    halted: metrics.gauge('playline_chain_indexer_halted', '1 while the chain is halted by a reorganisation below its horizon', [
-      'chain',
-    ]),
+    halted: metrics.gauge(
+      'playline_chain_indexer_halted',
+      '1 while the chain is halted by a reorganisation below its horizon',
+      ['chain'],
+    ),
   };
 }
 

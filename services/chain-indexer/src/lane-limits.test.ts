@@ -32,17 +32,20 @@ function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promi
 it.each([
   ['does not respond in time', late],
   ['truncates its response', unreachable],
-])('a node that %s receives requests for smaller ranges until it responds, and the chain is indexed', async (_how, fail) => {
-  const chain = createBusyChain(2_000);
-  const logs = new MemoryIndexLogs();
-  const { node, requested } = createSlowNode(chain, 100, fail);
-  await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
-  expect(logs.activities).toHaveLength(chain.finalLogs().length);
-  // Two late responses cause the first halving, one each further halving. Larger ranges are retried later.
-  const tooMany = requested.filter((blocks) => blocks > 100);
-  expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
-  expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
-});
+])(
+  'a node that %s receives requests for smaller ranges until it responds, and the chain is indexed',
+  async (_how, fail) => {
+    const chain = createBusyChain(2_000);
+    const logs = new MemoryIndexLogs();
+    const { node, requested } = createSlowNode(chain, 100, fail);
+    await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+    // Two late responses cause the first halving, one each further halving. Larger ranges are retried later.
+    const tooMany = requested.filter((blocks) => blocks > 100);
+    expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
+    expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
+  },
+);
 
 it('the indexer does not reduce its ranges for a node that does not respond at all', async () => {
   const chain = createBusyChain(100);

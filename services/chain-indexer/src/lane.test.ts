@@ -68,7 +68,8 @@ async function play({ actions, faults, outcomes: publishOutcomes, picks, ...opti
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
   let isHealed = false;
-  for (let block = 0; block < options.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
+  for (let block = 0; block < options.blocksBefore; block++)
+    chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
   logs.outcome = createCycle(publishOutcomes);
   const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
@@ -162,7 +163,9 @@ it('a node that lags behind the index does not count as a reorganisation', async
   await stepToEnd(next);
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
   expect(next.lane.isHalted).toBe(false);
-  expect(await next.metrics.text()).toMatch(/playline_chain_indexer_faults_total\{.*node="lagging",kind="behind".*\} 1/);
+  expect(await next.metrics.text()).toMatch(
+    /playline_chain_indexer_faults_total\{.*node="lagging",kind="behind".*\} 1/,
+  );
 });
 
 it('a lane publishes nothing from a node that omits logs', async () => {

@@ -35,7 +35,10 @@ await runService(logger, async (use) => {
     ...faults.reasons(),
     ...Object.fromEntries(lanes.flatMap(({ chain, reason }) => (reason === null ? [] : [[chain, reason]]))),
   });
-  const [ready, degraded] = [checks(({ isWorking }) => isWorking), checks(({ isActive, isMoving }) => isActive && isMoving)];
+  const [ready, degraded] = [
+    checks(({ isWorking }) => isWorking),
+    checks(({ isActive, isMoving }) => isActive && isMoving),
+  ];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );

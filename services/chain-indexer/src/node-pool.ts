@@ -34,7 +34,9 @@ export class NodesFault extends Error {
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(cause === null ? 'all nodes failed recently and will be retried soon' : `${startOf(cause)}: ${cause.message}`);
+    super(
+      cause === null ? 'all nodes failed recently and will be retried soon' : `${startOf(cause)}: ${cause.message}`,
+    );
     this.waitMs = waitMs;
     this.cause = cause;
   }

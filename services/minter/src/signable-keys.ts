@@ -164,8 +164,7 @@ function report({ logger, signerKeys }: ResealParts, before: Pass | null, { rese
     );
   if (refused.size > 0) {
     const addresses = [...refused.values()].map(({ address }) => address);
-    const message =
-      'signable keys not opened: add the missing signer key to SIGNER_KEYS, and remove none';
+    const message = 'signable keys not opened: add the missing signer key to SIGNER_KEYS, and remove none';
     logger.warn({ resealed: resealed.length, refused: addresses }, message);
   } else if (signerKeys > 1)
     logger.info(

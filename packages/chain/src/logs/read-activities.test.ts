@@ -244,7 +244,9 @@ it('the budget limits every chain to the capacity of one indexer', () => {
 });
 
 it("a block's budget does not depend on the range in which the block is read", () => {
-  const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
+  const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), {
+    maxLength: 8,
+  });
   const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
   const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };
   const property = fc.property(chain, fc.nat(7), (drawnBlocks, cut) => {

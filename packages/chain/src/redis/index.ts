@@ -17,7 +17,8 @@ export async function openRedisWatermarks(options: RedisAdapterOptions): Promise
   const key = `${options.namespace ?? ''}chain:watermark`;
   return {
     publish: async (partition, us) => {
-      if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a watermark must be a whole number of microseconds');
+      if (!Number.isSafeInteger(us) || us < 0)
+        throw new RangeError('a watermark must be a whole number of microseconds');
       await redis.eval(RAISE, 1, key, String(partition), String(us));
     },
     read: async (partition) => {

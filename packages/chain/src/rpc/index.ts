@@ -221,7 +221,9 @@ class BatchSender {
     const responses: RpcResponse[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
       const batch = calls.slice(from, from + BATCH_MAX);
-      for (const each of await (this.supportsBatches && batch.length > 1 ? this.callBatch(batch) : this.callEach(batch)))
+      for (const each of await (this.supportsBatches && batch.length > 1
+        ? this.callBatch(batch)
+        : this.callEach(batch)))
         responses.push(each);
     }
     return responses;
@@ -356,7 +358,8 @@ function parseReceipts(
     if (hex(receipt.transactionHash, HASH_DIGITS, 'transaction hash') !== transactions[index])
       throw inconsistent('a receipt belongs to another transaction');
     for (const log of parseLogs(receipt.logs)) {
-      if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt contains a log from another transaction');
+      if (log.transactionHash !== transactions[index])
+        throw inconsistent('a receipt contains a log from another transaction');
       logs.push(log);
     }
   }

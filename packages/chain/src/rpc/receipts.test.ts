@@ -69,7 +69,10 @@ it.each([
   ['an extra receipt without logs replaces the last receipt', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
   ['the receipts are in another order', RECEIPTS.toReversed()],
   ['a receipt belongs to another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
-  ['a receipt contains a log from another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
+  [
+    'a receipt contains a log from another transaction',
+    [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }],
+  ],
 ])("the node's receipts are rejected if %s", async (_what, receipts) => {
   // If block receipts are wrong, single receipts are requested. Those are wrong as well.
   const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };

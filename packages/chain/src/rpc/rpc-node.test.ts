@@ -69,7 +69,10 @@ it('the node requests many blocks in batches and matches responses by id', async
 });
 
 it.each([
-  ['is rejected as too large', (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>')],
+  [
+    'is rejected as too large',
+    (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>'),
+  ],
   ['fails with a list of one error', (response: ServerResponse) => send(response, [BATCH_TOO_LARGE])],
   [
     'fails with a list of one error and an error status',

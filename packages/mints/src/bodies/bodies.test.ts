@@ -217,7 +217,9 @@ it('the stored metadata equals the metadata in the request', () => {
       const [read] = mint(asset({ metadata: requestedMetadata }));
       const stored = JSON.parse(read!.metadata!);
       expect(stored).toEqual(
-        JSON.parse(JSON.stringify(requestedMetadata, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
+        JSON.parse(
+          JSON.stringify(requestedMetadata, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each)),
+        ),
       );
     }),
   );

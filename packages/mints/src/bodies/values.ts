@@ -109,9 +109,14 @@ export function readText(member: Member, faults: BodyFaults): string | null {
 }
 
 /** Requires all keys to be present. Their values may be null. */
-export function requireKeys(parent: { object: JsonObject; path: string }, names: readonly string[], faults: BodyFaults) {
+export function requireKeys(
+  parent: { object: JsonObject; path: string },
+  names: readonly string[],
+  faults: BodyFaults,
+) {
   for (const name of names)
-    if (!Object.hasOwn(parent.object, name)) faults.add(`${parent.path}${name}`, 'is missing. Send null if there is no value.');
+    if (!Object.hasOwn(parent.object, name))
+      faults.add(`${parent.path}${name}`, 'is missing. Send null if there is no value.');
 }
 
 /** Reads a list of `min` to `max` items, or adds a validation error and returns an empty list. */

@@ -141,7 +141,12 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     async order(order: WorldOrder): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
       const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(order.outcome) };
-      const sharedFields = { collection: COLLECTION, projectId: PROJECT_ID, environmentId: 'e', traceId: '0'.repeat(32) };
+      const sharedFields = {
+        collection: COLLECTION,
+        projectId: PROJECT_ID,
+        environmentId: 'e',
+        traceId: '0'.repeat(32),
+      };
       try {
         const requireSigner = async () => SIGNERS[order.signer]!;
         const wanted = { ...sharedFields, requireSigner, assets: order.assets.map(assetOf) };

@@ -126,7 +126,8 @@ export class NewTokens {
   }
 
   private async work(node: ChainNode, order: readonly Kind[]): Promise<void> {
-    for (let next = this.claimNext(order); next.length > 0; next = this.claimNext(order)) await this.request(node, next);
+    for (let next = this.claimNext(order); next.length > 0; next = this.claimNext(order))
+      await this.request(node, next);
   }
 
   /** @returns the tokens for the next request */

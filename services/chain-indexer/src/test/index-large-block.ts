@@ -42,7 +42,12 @@ function toReceipt(transactionHash: string) {
   const at = indexes.get(transactionHash)!;
   const logs = Array.from({ length: LOGS_PER_TRANSACTION }, (_, index) => {
     const log = at * LOGS_PER_TRANSACTION + index;
-    const location = { blockNumber: toHex(LARGE), blockHash: blockHash(LARGE), transactionHash, transactionIndex: toHex(at) };
+    const location = {
+      blockNumber: toHex(LARGE),
+      blockHash: blockHash(LARGE),
+      transactionHash,
+      transactionIndex: toHex(at),
+    };
     return { ...location, address, topics: topicsOf(log), data: word(log), logIndex: toHex(log), removed: false };
   });
   return { blockHash: blockHash(LARGE), transactionHash, logs };

@@ -34,7 +34,10 @@ const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
     args: [[{ to: owner as `0x${string}`, tokenIds: [tokenId] }]],
   });
 
-async function sign(nonce: number, overrides: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {}): Promise<Buffer> {
+async function sign(
+  nonce: number,
+  overrides: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {},
+): Promise<Buffer> {
   const { data = mintOf(BigInt(nonce) + 100n), gas = 300_000n, fee = 10n ** 10n } = overrides;
   const signed = await account.signTransaction({
     type: 'eip1559',

@@ -106,10 +106,13 @@ it.each([
   ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
   ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
   ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-])('the outcome of a call that fails with "%s" shows whether the contract is the cause', async (message, error, expected) => {
-  const node = await openNode(refuses(message, error));
-  expect(await node.call(CALL)).toMatchObject(expected);
-});
+])(
+  'the outcome of a call that fails with "%s" shows whether the contract is the cause',
+  async (message, error, expected) => {
+    const node = await openNode(refuses(message, error));
+    expect(await node.call(CALL)).toMatchObject(expected);
+  },
+);
 
 it.each([
   ['a string', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],

@@ -196,7 +196,10 @@ function toHead(
   knownHash: string | null,
 ): ChainHead {
   if (finalized > number)
-    throw new NodeFault('behind', `the chain node reports block ${finalized} as final, but its latest block is ${number}`);
+    throw new NodeFault(
+      'behind',
+      `the chain node reports block ${finalized} as final, but its latest block is ${number}`,
+    );
   return { number, baseFee, finalized, finalizedHash, knownHash };
 }
 

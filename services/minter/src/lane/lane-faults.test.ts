@@ -180,7 +180,8 @@ it("other collections continue if one collection's event or receipt cannot be de
       Object.assign(node, {
         receiptOf: async (hash: string) => {
           const receipt = await receiptOf(hash);
-          if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('the receipt cannot be decoded');
+          if (receipt?.logs.some(({ address }) => address === SHIELDS))
+            throw new Error('the receipt cannot be decoded');
           const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
             ...log,
             topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!],

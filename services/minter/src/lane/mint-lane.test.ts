@@ -272,7 +272,11 @@ it('a lane signs nothing while the pool contains a transaction that the log has 
     mine(1);
   }
   expect(tokens()).toBe(2);
-  expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason: expect.stringContaining('is not on the log') });
+  expect(last('b')).toMatchObject({
+    stage: 'waiting',
+    nonce: null,
+    reason: expect.stringContaining('is not on the log'),
+  });
   expect(log.transactions).toHaveLength(transactions);
 });
 

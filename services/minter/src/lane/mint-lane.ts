@@ -200,8 +200,11 @@ export class MintLane {
 
   #clearReasons(): Promise<void> {
     const isFull = !this.#canBegin();
-    const isObsolete = (reason: string) => reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
-    const candidates = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason));
+    const isObsolete = (reason: string) =>
+      reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
+    const candidates = this.ledger.pending.filter(
+      ({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason),
+    );
     return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'accepted', reason: null }) });
   }
 

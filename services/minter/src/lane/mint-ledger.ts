@@ -133,7 +133,9 @@ export class MintLedger {
     if (this.failed.has(request)) return true;
     const reference = toReferenceKey(request);
     const holder = this.#holders.get(reference);
-    return holder === undefined ? this.#minted.get(reference) === toAttemptMark(request) : holder === toAttemptKey(request);
+    return holder === undefined
+      ? this.#minted.get(reference) === toAttemptMark(request)
+      : holder === toAttemptKey(request);
   }
 
   /** Nonces with pending assets, in ascending order. */

@@ -68,13 +68,19 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
     [token.contract, token.tokenId, token.owner, token.amount].join(' '),
   );
   const [one, other] = [reported.sort().join('\n'), minted.sort().join('\n')];
-  assertThat(one === other, () => `the states contain ${reported.length} tokens, but the chain contains ${minted.length}`);
+  assertThat(
+    one === other,
+    () => `the states contain ${reported.length} tokens, but the chain contains ${minted.length}`,
+  );
 }
 
 function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);
-  assertThat(receipt?.isSuccess === true, () => `transaction ${transactionHash} for ${state.referenceId} is not on the chain`);
+  assertThat(
+    receipt?.isSuccess === true,
+    () => `transaction ${transactionHash} for ${state.referenceId} is not on the chain`,
+  );
   const tokens = mintedTokensOf(receipt!, hex(state.contractAddress)).filter(({ logIndex, item, tokenId, owner }) => {
     const id = activityIdOf({ chain: state.chain, transactionHash, logIndex, item });
     return id.equals(state.activityId!) && tokenId === state.tokenId && owner === hex(state.ownerAddress);

@@ -126,7 +126,10 @@ function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): bo
   const added = wanted.filter((key) => !memory.pending.has(key));
   const ofProject = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
   const ofEnvironment = ofProject.filter(([, { environmentId }]) => environmentId === owner.environmentId);
-  const isOver = (pending: typeof ofProject, { assets, bytes }: { readonly assets: number; readonly bytes: number }) => {
+  const isOver = (
+    pending: typeof ofProject,
+    { assets, bytes }: { readonly assets: number; readonly bytes: number },
+  ) => {
     const keys = [...pending.map(([key]) => key), ...added];
     return keys.length > assets || keys.reduce((sum, key) => sum + 4 * Buffer.byteLength(key) + 1_000, 0) > bytes;
   };
