@@ -35,7 +35,7 @@ export interface RangesOptions {
   readonly from: number;
   readonly to: number;
   /** Blocks that the chain must contain. */
-  readonly knownBlocks: readonly BlockName[];
+  readonly holds: readonly BlockName[];
   readonly stop: AbortSignal;
 }
 
