@@ -125,7 +125,7 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
         answer: invalid(
           settings,
           'nft_metadata[0].token_id',
-          'nft_metadata[0].token_id must be a string of decimal digits, from 0 to below 2^256',
+          'nft_metadata[0].token_id must be a string of decimal digits, at least 0 and below 2^256',
         ),
       },
     ],
@@ -153,7 +153,7 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       title: 'Reference id already in use',
       request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEW_ASSET] } }),
       answer: envelope(settings, 'CONFLICT_ERROR', {
-        message: 'Reference ids are taken: their assets are pending or minted, or the request has them twice.',
+        message: 'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
         details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
       }),
     },

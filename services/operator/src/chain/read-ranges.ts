@@ -49,7 +49,7 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
   let [from, size, after]: [number, number, BlockName | null] = [options.from, chain.rangeBlocks, null];
   while (from <= to && !stop.aborted) {
     const end = Math.min(from + size - 1, to);
-    const range: BlockRange = { from, to: end, after, holds: options.holds, hasBlooms: chain.hasBlooms };
+    const range: BlockRange = { from, to: end, after, knownBlocks: options.holds, hasBlooms: chain.hasBlooms };
     const found: ReadBlocks | null = await requestFromNodes(options.nodes, (node) => readRange(node, range), size > 1);
     if (found === null) {
       size = Math.max(1, Math.floor(size / 2));

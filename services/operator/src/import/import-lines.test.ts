@@ -145,7 +145,7 @@ it('an import reports all errors of each invalid line, and continues with the ne
   const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
   expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
   expect(world.refused[0]).toContain('2: ');
-  expect(world.refused[0]).toContain('chain is no name of a chain');
+  expect(world.refused[0]).toContain('chain is not a chain name');
   expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
   expect(world.refused[1]).toMatch(/^3: /);
   expect(world.refused[2]).toBe('5: type would be changed, which is not allowed');
