@@ -4,13 +4,13 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
-import { argumentsOf as argumentsOfPortal, callOf } from '../infra/clickhouse/test/portal-rows.ts';
+import { toArguments as argumentsOfPortal, toCall } from '../infra/clickhouse/test/portal-rows.ts';
 import {
-  argumentsOf,
+  toArguments,
   DEMO,
   fillTwoEnvironments,
   OTHER,
-  ofOther,
+  isFromOther,
   RAW,
 } from '../infra/clickhouse/test/two-environments.ts';
 import { freePorts } from '../infra/local/ports.ts';
@@ -64,7 +64,7 @@ const names = async (sql: string) => (await engine.runAsOperator(sql)).split('\n
 const portalViews = argumentsOfPortal('demo');
 const read = (account: string, view: string, environment: typeof DEMO | typeof OTHER = DEMO) => {
   const ofPortal = portalViews[view];
-  const source = ofPortal === undefined ? view + argumentsOf(view, environment) : callOf(view, ofPortal);
+  const source = ofPortal === undefined ? view + toArguments(view, environment) : toCall(view, ofPortal);
   return engine.query(account, `SELECT * FROM ${source} FORMAT JSONEachRow`);
 };
 
@@ -133,8 +133,8 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
     const other = (await read(account, view, OTHER)).text;
     if (granted === null) expect([own, other]).toEqual(['', '']);
     else expect(own).not.toBe('');
-    if (granted === '*') expect(ofOther(other)).toBe(true);
-    else expect([ofOther(own), ofOther(other)]).toEqual([false, false]);
+    if (granted === '*') expect(isFromOther(other)).toBe(true);
+    else expect([isFromOther(own), isFromOther(other)]).toEqual([false, false]);
   });
 });
 
