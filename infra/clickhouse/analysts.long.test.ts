@@ -196,7 +196,7 @@ interface Setting {
   readonly value: string;
 }
 
-/** Fails with a known message if it reads a raw id. The message is reversed here, because error messages repeat the query. */
+/** Fails with a known message on a raw id. The message is reversed here, because error messages repeat the query. */
 
 /** A value that differs from the current one. */
 function toOtherValue({ type, value }: Setting): string {

@@ -64,8 +64,8 @@ ORDER BY name
 COMMENT 'SQL files applied to this database'`;
 
 /**
- * Creates the schema in a new database, or applies missing migrations. The function can be repeated and called concurrently,
- * because every statement can run twice, and files are recorded after they ran.
+ * Creates the schema in a new database, or applies missing migrations. Repeated and concurrent calls are safe, because
+ * every statement can run twice, and files are recorded after they ran.
  * @returns names of the files that were applied
  * @throws Error before any statement runs, when an applied file was edited or the database has other tables
  */
@@ -175,7 +175,7 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
-/** Replaces `{{engine X}}` by X, which a cluster replaces by a replicated engine, and `{{all}}` by the database of all shards. */
+/** Replaces `{{engine X}}` with X (clusters use a replicated engine) and `{{all}}` with the database of all shards. */
 function fillIn(statement: string, database: string): string {
   return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
 }

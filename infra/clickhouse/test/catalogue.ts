@@ -1,8 +1,8 @@
 import { type DatabaseTarget, runStatement } from '@playline/testkit';
 
 /**
- * Returns each object of a database with the statement that would create its current form, and the rows inserted by the SQL
- * files. The database name is removed, and settings are sorted, because `ALTER TABLE … MODIFY SETTING` appends them.
+ * Returns the current CREATE statement of each object in a database, and the rows inserted by the SQL files. The
+ * database name is removed, and settings are sorted, because `ALTER TABLE … MODIFY SETTING` appends them.
  */
 export async function readCatalogue(target: DatabaseTarget): Promise<Record<string, string>> {
   const response = await runStatement(
