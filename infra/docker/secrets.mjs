@@ -1,6 +1,6 @@
 // Writes the secrets for docker-compose.yml to .env, or adds the secrets that an older .env lacks. It never replaces a
-// secret, because every stored identity key depends on the pepper. Plain JavaScript with built-in modules only, so that it
-// runs on Node 18 and later.
+// secret, because every stored identity key depends on the pepper. Plain JavaScript with built-in modules only, so that
+// it runs on Node 18 and later.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

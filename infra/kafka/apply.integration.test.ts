@@ -92,7 +92,7 @@ describe('applyTopics', () => {
       await producer.send({ topic: name, messages: [{ value: 'a record' }] });
       await registry.remove(subject);
       await expect(applyTopics(ownTarget)).rejects.toThrow(
-        `schema registry: ${subject} does not exist, but the topic ${name} holds records`,
+        `schema registry: ${subject} does not exist, but the topic ${name} contains records`,
       );
       expect(await registry.hasSubject(subject)).toBe(false);
     } finally {
@@ -169,7 +169,7 @@ describe('applyTopics', () => {
 
   it('refuses a replication factor above the number of brokers', async () => {
     await expect(applyTopics({ ...target, replicationFactor: 3 })).rejects.toThrow(
-      '3 replicas need as many brokers, and the cluster has 1',
+      '3 replicas require 3 brokers, but the cluster has 1',
     );
   });
 });
