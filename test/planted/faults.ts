@@ -1,12 +1,12 @@
-/** A realistic mistake in product code, and the quick test that must fail for it. */
+/** A realistic mistake in product code, with the quick test that must fail. */
 export interface PlantedFault {
-  /** What would break for a user. */
+  /** Effect of the fault on a user. */
   readonly what: string;
   readonly file: string;
-  /** Occurs in the file once. */
+  /** Code to replace, which must occur exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** When it is not the test beside the file. */
+  /** Path of the test, if it is not the test file with the same name. */
   readonly test?: string;
 }
 
@@ -134,7 +134,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: 'return checksumAt > 0;',
   },
   {
-    what: 'A revoked key stays valid.',
+    what: 'A revoked key remains valid.',
     file: 'packages/access-keys/src/keys/key-lookup.ts',
     find: 'return key.revokedAt === null ? key : null;',
     replace: 'return key;',

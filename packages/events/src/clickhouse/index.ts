@@ -98,7 +98,7 @@ interface Bounds {
   readonly range: string | null;
 }
 
-/** The columns that, with the receipt time, distinguish records at the same offset. In RowBinary, an id is its bytes. */
+/** Columns that, with the receipt time, distinguish records at the same offset. In RowBinary, an id is its bytes. */
 const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
   events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },

@@ -15,7 +15,7 @@ const BLOCK_ROWS: Record<OffsetTable, number> = {
   message_rejections: 2_000,
   consent_log: 100,
 };
-/** Maximum fraction of the table that may be read. The rows are from two of thirty days, and complete granules are read. */
+/** Maximum fraction of the table that may be read. The rows are from two of thirty days, plus complete granules. */
 const FRACTION_MAX = 0.1;
 const START_MS = 120_000;
 
