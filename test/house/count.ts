@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { closureOf, type House, importersOf, readHouse } from './sources.ts';
+import { findImporters, findReachable, type House, readHouse } from './sources.ts';
 import { parseSources } from './syntax.ts';
 import { readTree } from './tree.ts';
 

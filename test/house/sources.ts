@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { isNode, isTypeOnly, type Node, nameOf, nodesIn, resolveImport, type SourceFile } from './syntax.ts';
 import type { Tree } from './tree.ts';
 
-/** Matches product code in packages, services and infra, including tests. */
+/** Matches the code of packages, services and infra. */
 const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
 const TEST_CODE = /\.(test|bench)\.ts$|(^|\/)test\//;
 
@@ -95,7 +95,7 @@ function createDeclaring(importedBy: House['importedBy']): House['declaring'] {
   return (file, name) => find(file, name) ?? file;
 }
 
-/** Returns all files that are reachable from a file by following imported names, except types, to their declarations. */
+/** Returns all files that are reachable from a file by following imported names, except types. */
 export function findReachable(house: House, start: SourceFile): SourceFile[] {
   const reachable = new Set([start]);
   for (const file of reachable)
