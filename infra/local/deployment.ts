@@ -201,7 +201,7 @@ const [{ name: CHAIN }] = DEMO_CHAINS;
 const demoChainPath = (paths: StackPaths): string => join(paths.state, 'chain.json');
 
 const CHAIN_RESTARTED =
-  'the chain lost its state and restarted from its first block. The demo contracts were deployed again, minted tokens are lost, and stored activities belong to the old chain. Delete all data with `npm run reset`';
+  'the chain lost its state and started from its first block. The demo contracts were deployed again, minted tokens are lost, and stored activities belong to the old chain. Delete all data with `npm run reset`';
 
 /** Runs an operator command that prints one JSON line per record. */
 async function queryRecords(paths: StackPaths, env: Env, args: readonly string[]): Promise<readonly OperatorLine[]> {

@@ -24,7 +24,7 @@ const USERNAME = 'playline';
 
 /** Creates the certificates, unless they exist. @throws Error if openssl is missing */
 export function createSecurity(paths: StackPaths, secrets: Secrets): StackSecurity {
-  const authority = createAuthority(join(paths.state, 'tls'), 'Playline stack authority');
+  const authority = createAuthority(join(paths.state, 'tls'), 'authority of a Playline stack');
   return {
     caFile: authority.certificate,
     server: authority.issue('server', HOSTS),

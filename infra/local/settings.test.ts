@@ -15,10 +15,10 @@ test('ignoredSettingsSentence lists the variables that the stack sets itself, wi
     PATH: '/bin',
   };
   expect(await ignoredSettingsSentence(paths, environment)).toBe(
-    'ignored settings that the stack sets itself: CLICKHOUSE_PASSWORD, HTTP_PORT (ports: PLAYLINE_<NAME>_PORT)',
+    'ignored, because the stack sets them itself: CLICKHOUSE_PASSWORD, HTTP_PORT (ports: PLAYLINE_<NAME>_PORT)',
   );
   expect(await ignoredSettingsSentence(paths, { CLICKHOUSE_PASSWORD: 'wrong' })).toBe(
-    'ignored settings that the stack sets itself: CLICKHOUSE_PASSWORD',
+    'ignored, because the stack sets them itself: CLICKHOUSE_PASSWORD',
   );
   expect(await ignoredSettingsSentence(paths, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
 });

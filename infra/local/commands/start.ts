@@ -292,7 +292,7 @@ export async function ignoredSettingsSentence(paths: StackPaths, environment: En
   const names = Object.keys(environment).filter(isIgnored);
   if (names.length === 0) return null;
   const ports = names.some((name) => name.endsWith('_PORT')) ? ' (ports: PLAYLINE_<NAME>_PORT)' : '';
-  return `ignored settings that the stack sets itself: ${names.sort().join(', ')}${ports}`;
+  return `ignored, because the stack sets them itself: ${names.sort().join(', ')}${ports}`;
 }
 
 /** Checks ports, topic names and service settings. @returns a line per mistake, without values, which may be secret */
