@@ -31,7 +31,6 @@ const RAW_VIEWS = [
   'persons_raw',
   'property_catalogue',
 ];
-/** Accounts with their granted environments and views. */
 const ACCOUNTS = [
   { account: 'analyst_1', granted: DEMO, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },
@@ -39,7 +38,6 @@ const ACCOUNTS = [
   { account: 'analyst', granted: '*', views: [...VIEWS, ...RAW_VIEWS] },
 ] as const;
 
-/** Runs for minutes, in blocks of half a second. */
 const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
 const KILLED = /QUERY_WAS_CANCELLED/;
 const LIMITED = {
@@ -102,7 +100,6 @@ describe('row policies', () => {
   it('do not filter the dictionary of persons, even if a query of an account without grants loads it', async () => {
     for (const verb of ['DETACH', 'ATTACH']) await engine.runAsOperator(`${verb} DICTIONARY identity_persons`);
     expect((await engine.query('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
-    // One row per environment, and one row with the load time.
     expect(
       await engine.runAsOperator("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'"),
     ).toBe('3\n');

@@ -19,7 +19,6 @@ const example = new Map(
   [...text.matchAll(/^# {3}(CHAIN_[A-Z]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
 );
 
-/** Reads the settings of a service, given an .env with the example lines and the secrets. */
 async function readSettings(service: string): Promise<Record<string, unknown>> {
   const fill = (value: string) =>
     value

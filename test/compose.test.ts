@@ -23,7 +23,6 @@ const healthcheckSchema = z.strictObject({
   start_period: z.string(),
 });
 const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
-/** The used subset of the Compose specification. */
 const serviceSchema = z.strictObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
@@ -55,7 +54,6 @@ const fileSchema = z.looseObject({
 const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true, maxAliasCount: -1 }));
 const containers = Object.entries(compose.services);
 const longRunning = containers.filter(([, container]) => container.restart === 'unless-stopped');
-/** Containers that run a file of this repository. */
 const processes = containers.flatMap(([name, container]) => {
   const [program, ...args] = container.command ?? [];
   const file = args.find((arg) => !arg.startsWith('--')) ?? '';
@@ -65,7 +63,6 @@ const processes = containers.flatMap(([name, container]) => {
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
 
-/** Runs `infra/docker/secrets.mjs` in a new checkout. */
 function createSecretsScript() {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   const script = join(folder, 'infra', 'docker', 'secrets.mjs');
@@ -221,14 +218,12 @@ describe('docker-compose.yml', () => {
   });
 });
 
-/** Imports the zod schema of a service's settings. */
 async function readSettings(service: string): Promise<z.ZodObject> {
   const { configSchema } = await import(`../services/${service}/src/config.ts`);
   if (!(configSchema instanceof z.ZodObject)) throw new Error(`services/${service}/src/config.ts: export configSchema`);
   return configSchema;
 }
 
-/** Replaces variables by their defaults or by secrets. */
 function fillIn(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
   const fill = (value: string) =>

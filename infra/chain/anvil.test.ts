@@ -11,7 +11,6 @@ function createFolder(): string {
   return folder;
 }
 
-/** Returns the value of an anvil flag. */
 function readFlag(statePath: string, name: string): string | undefined {
   const flags = anvilArguments({ port: 1, statePath, epochBlocks: 2, autoMine: false });
   return flags.includes(name) ? flags[flags.indexOf(name) + 1] : undefined;

@@ -18,7 +18,6 @@ async function sendPayment() {
   return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
 }
 
-/** Waits for the duration of a number of blocks. */
 async function waitBlocks(blocks: number) {
   const endAt = performance.now() + blocks * BLOCK_MS;
   await until('the time has passed', () => performance.now() > endAt);

@@ -39,7 +39,6 @@ interface Call {
   readonly account?: Address;
 }
 
-/** Sends a transaction, by default as the minter. @returns its logs */
 async function call(request: Call) {
   const { request: simulated } = await chain.client.simulateContract({ account: minter!, ...request });
   const hash = await chain.client.writeContract(simulated as never);

@@ -27,7 +27,6 @@ const isLeakOfSetting: typeof isLeak = ({ text }, account) =>
   isLeak({ ok: true, text: text.replaceAll(new RegExp(RAW, 'gi'), '') }, account) ||
   (account === 'analyst_1' && (text.includes('the probe ran') || new RegExp(`${RAW}-own`, 'i').test(text)));
 
-/** @returns the queries whose responses are leaks */
 async function findLeaks(queries: readonly string[], account = 'analyst_1', isLeaked = isLeak): Promise<string[]> {
   const leaks: string[] = [];
   const pending = [...queries];
@@ -70,7 +69,6 @@ describe('an analyst, or the portal, cannot get around the views', () => {
   });
 
   it('with a function on the dictionary or on a server file', { timeout: ENUMERATION_MS }, async () => {
-    // Deterministic functions read only their arguments.
     const functions = await readNames(
       "SELECT name FROM system.functions WHERE NOT is_aggregate AND (ifNull(deterministic, 0) = 0 OR match(name, '(?i)dict|get|file|join'))",
     );
@@ -198,7 +196,6 @@ interface Setting {
 
 /** Fails with a known message on a raw id. The message is reversed here, because error messages repeat the query. */
 
-/** A value that differs from the current one. */
 function toOtherValue({ type, value }: Setting): string {
   if (type === 'Bool') return value === '1' ? '0' : '1';
   if (type === 'Map') return `{'playline.events': '${PROBE}', 'events': '${PROBE}'}`;
@@ -226,7 +223,6 @@ describe('a setting in an analyst's query', () => {
     const onTable = filter.replace('analysis_events', 'events');
     expect((await engine.query('operator', onTable)).text).toContain('the probe ran');
     expect(await findLeaks(texts, 'analyst_1', isLeakOfSetting)).toEqual([]);
-    // Excludes settings that only slow down queries.
     const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
     const all = quick.map((setting) => `SELECT environment_id, event_name FROM events_exact ${sent(setting)}`);
     expect(await findLeaks(all, 'analyst_raw_1', isLeakOfSetting)).toEqual([]);

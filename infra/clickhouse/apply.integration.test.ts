@@ -34,7 +34,6 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Creates folders that contain the given files (`schema/…`, `migrations/…`). */
 function foldersWith(files: Record<string, string>): SqlFolders {
   const path = mkdtempSync(join(folder, 'release-'));
   for (const kind of ['schema', 'migrations'])
@@ -135,7 +134,6 @@ describe('a start of the schema with an existing database', () => {
     const later = { ...release, 'migrations/0002-none.sql': "ALTER TABLE two COMMENT COLUMN a 'b';\n" };
     expect(await apply(later)).toEqual(['migrations/0001-two.sql', 'migrations/0002-none.sql']);
     expect(await apply(later)).toEqual([]);
-    // An older release does not change a database with newer migrations.
     expect(await apply({ 'schema/01-one.sql': ONE })).toEqual([]);
   });
 
@@ -177,7 +175,6 @@ describe('a start of the schema with an existing database', () => {
 describe('the first release with all migrations', () => {
   /** The first migration after a release: `0000-….sql` contains the complete schema of the first release. */
   const base = readdirSync(OWN.migrations).find((name) => name.startsWith('0000-'));
-  /** A migration without effect. Schema changes are accepted only with a migration. */
   const none = { 'migrations/9999-none.sql': 'SELECT 1;\n' };
 
   const findDifferences = (one: Record<string, string>, other: Record<string, string>): string[] =>
@@ -191,7 +188,6 @@ describe('the first release with all migrations', () => {
       ),
     );
 
-  // Before the first release, there is no base to migrate from.
   it.runIf(base !== undefined)('creates the same database as the current schema', async () => {
     const files = own();
     const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base}`));
@@ -219,7 +215,6 @@ describe('the first release with all migrations', () => {
   });
 });
 
-/** @returns the catalogue of a new database created from the given files, and the names of the applied files */
 async function readFresh(folders: SqlFolders): Promise<[Record<string, string>, string[]]> {
   const stores = testStores().clickhouse;
   const database = toDatabaseName();

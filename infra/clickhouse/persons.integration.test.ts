@@ -36,7 +36,6 @@ const put = (environment: string, { who, person, version }: Override, storedAt =
 const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
-/** Inserts one event per identity. */
 const insertEvents = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
@@ -70,7 +69,6 @@ beforeAll(() => createTables({ url, user, password, database }));
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
 it('every view shows the person of the latest decision, regardless of its age and storage order', async () => {
-  // Decisions have distinct versions.
   const decisions = fc.uniqueArray(
     fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },

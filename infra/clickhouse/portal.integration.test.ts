@@ -27,7 +27,6 @@ beforeAll(async () => {
 }, START_MS);
 afterAll(() => account?.close(), START_MS);
 
-// The tests only read, so they run concurrently on one engine.
 describe.concurrent("the portal's account", () => {
   it('can read the portal views and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
@@ -82,7 +81,6 @@ describe.concurrent("the portal's account cannot get around its views", () => {
       expect((await query(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
   });
 
-  // analysts.long.test.ts tries every function of the engine.
   it.each([
     ['a setting in a query', `SELECT 1 SETTINGS max_execution_time = 60`],
     ['a filter on the table of a view', `SELECT 1 SETTINGS additional_table_filters = {'events': '1'}`],

@@ -122,7 +122,6 @@ describe('applyTopics', () => {
     const { fields, ...record } = JSON.parse(identityDecisionCodec.schema) as { fields: Field[] };
     const toText = (changed: Field[]) => JSON.stringify({ ...record, fields: changed });
     const added = { name: 'added', type: 'long', default: 0 };
-    /** Registers schema versions under a new subject. @returns `registered` or the error message */
     const registerAll = async (versions: Field[][]) => {
       const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
       try {

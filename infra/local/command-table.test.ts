@@ -10,7 +10,6 @@ import { CHECKOUT } from './paths.ts';
 const { scripts } = JSON.parse(readFileSync(join(CHECKOUT, 'package.json'), 'utf8')) as {
   scripts: Record<string, string>;
 };
-/** The commands in package.json by their name in the bootstrap, without the formatter. */
 const commands = Object.values(scripts).flatMap((line) => /^node \S+bootstrap\.mjs (\S+)$/.exec(line)?.[1] ?? []);
 /** Commands that check their arguments themselves, covered by `passed-on-commands.long.test.ts`. */
 const passedOn = new Set([...OPERATOR_COMMANDS, 'simulate', 'verify', 'bench', 'fuzz', 'faults', 'attacks']);
@@ -51,7 +50,6 @@ describe('the command table', () => {
     const help = refusalOf([name, '--help']);
     expect(help).toEqual({ code: 0, text: expect.stringMatching(/^usage: npm /) });
     expect(help?.text).toContain('Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.');
-    // Test paths and log names can be any string.
     const acceptsAny = /^(test|test:all|logs)$/.test(name);
     for (const rubbish of acceptsAny ? ['--rubbish'] : ['--rubbish', '--yes=no', 'rub bish'])
       expect(refusalOf([name, rubbish])).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`^${name}: `)) });

@@ -12,7 +12,6 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-/** Opens the identity graph of an empty Redis with an operator command that fails. */
 function openWith(exitCode: number, message: string) {
   const paths = testStackPaths();
   const main = join(paths.state, 'services/operator/src/main.ts');

@@ -125,7 +125,6 @@ test.each([
   expect(pids.length).toBeLessThan(3);
 });
 
-/** A program that writes one file after its start and another file on SIGTERM. */
 function toDrainingProgram({ state }: StackPaths) {
   const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `

@@ -10,7 +10,6 @@ function messageOf(lines: readonly string[], from = 0): string {
   return lastMessageOf(path, from);
 }
 
-/** More stack frames than the number of lines that `lastMessageOf` reads. */
 const FRAMES = Array.from({ length: 60 }, (_, at) => `\tat kafka.log.LogManager.load$${at}(LogManager.scala:${at})`);
 
 test('the last message of a log is the line above the stack frames of Java or Node', () => {

@@ -5,7 +5,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { startStack } from './stack.ts';
 
-/** Time to start and stop stores on a busy machine. */
 const START_MS = 120_000;
 const ABORT_LINES = ['starting kafka, registry, redis, clickhouse', 'clickhouse is ready'];
 
@@ -25,7 +24,6 @@ test.each(ABORT_LINES)(
     };
     const start = startStack({ directory, services: ['gateway'], signal: controller.signal, report });
     await expect(start).rejects.toThrow(/was stopped|is being stopped|failed/);
-    // Node reports unhandled rejections at the end of an event loop turn.
     await turn();
     expect(unhandled).toEqual([]);
   },

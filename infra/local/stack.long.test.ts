@@ -13,7 +13,6 @@ import { startStack } from './stack.ts';
 import { readStackFile, stackFilePath } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 
-/** Time to start four stores on a busy machine, without a class archive. */
 const START_MS = 180_000;
 const directory = mkdtempSync(join(tmpdir(), 'playline-stack-'));
 const DATABASE = 'playline_test_stack';
@@ -30,7 +29,6 @@ afterAll(async () => {
 }, START_MS);
 
 function openClickHouse(user = 'operator', password = stack.file.clickhouse.password) {
-  // The client does not log errors, because some tests expect refusals.
   const log = { level: ClickHouseLogLevel.OFF };
   return createClient({ url: stack.file.clickhouse.url, username: user, password, log });
 }

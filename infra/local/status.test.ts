@@ -6,7 +6,6 @@ import { claimSupervision } from './supervisor.ts';
 import { testStackPaths } from './test/paths.ts';
 import { writeChildrenFile, startSleeper } from './test/sleeper.ts';
 
-/** Runs a command. @returns its output and exit code */
 async function run(command: () => Promise<number>): Promise<{ code: number; out: string }> {
   const lines: string[] = [];
   const spy = vi.spyOn(console, 'log').mockImplementation((line) => void lines.push(String(line)));

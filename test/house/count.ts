@@ -25,7 +25,6 @@ const ENTRY_POINTS = {
   'event writer': ['services/event-writer/src/pipeline.ts'],
 };
 
-/** Counts the product files that are reachable from entry points through imported names, except types. */
 function countReachable(house: House, entryPoints: readonly string[]): number {
   const starts = entryPoints.flatMap((path) => house.byPath.get(path) ?? []);
   return new Set(starts.flatMap((start) => findReachable(house, start))).size;

@@ -2,7 +2,6 @@ import { posix } from 'node:path';
 import { isNode, isTypeOnly, type Node, nameOf, nodesIn, resolveImport, type SourceFile } from './syntax.ts';
 import type { Tree } from './tree.ts';
 
-/** Matches the code of packages, services and infra. */
 const PRODUCT = /^(packages|services|infra)\/.*\.ts$/;
 const TEST_CODE = /\.(test|bench)\.ts$|(^|\/)test\//;
 
@@ -23,7 +22,6 @@ export interface House {
   declaring(file: SourceFile, name: string): SourceFile;
 }
 
-/** Finds the product code of a repository in its parsed files. */
 export function readHouse(sources: readonly SourceFile[], tree: Tree): House {
   const files = sources.filter(({ path }) => PRODUCT.test(path) && !TEST_CODE.test(path));
   const byPath = new Map(files.map((file) => [file.path, file]));
@@ -104,7 +102,6 @@ export function findReachable(house: House, start: SourceFile): SourceFile[] {
   return [...reachable];
 }
 
-/** Returns the importers of each product file. */
 export function findImporters(house: House): Map<SourceFile, Set<SourceFile>> {
   const importers = new Map(house.files.map((file) => [file, new Set<SourceFile>()]));
   for (const file of house.files)

@@ -2,7 +2,6 @@ import { posix } from 'node:path';
 import { parseAst } from 'vitest/node';
 import { exportsOf, type Tree } from './tree.ts';
 
-/** A code file as a syntax tree. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
@@ -17,7 +16,6 @@ export interface Import {
   readonly line: number;
 }
 
-/** An ESTree node, including TypeScript nodes. */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -48,7 +46,6 @@ function collect(node: Node, nodes: Node[]): void {
 function toImport(node: Node, text: string): Import[] {
   if (!/^(Import|ExportNamed|ExportAll)Declaration$|^ImportExpression$|^TSImportType$/.test(node.type)) return [];
   const source = node.source;
-  // `export { x }` has no source and imports nothing.
   if (!isNode(source)) return [];
   const parts = nodesIn(node.specifiers);
   const target = typeof source.value === 'string' ? source.value : null;
@@ -57,12 +54,10 @@ function toImport(node: Node, text: string): Import[] {
   return [{ target, typeOnly, line: text.slice(0, node.start).split('\n').length }];
 }
 
-/** Returns true for type-only imports, exports and specifiers. */
 export function isTypeOnly({ importKind, exportKind }: Node): boolean {
   return importKind === 'type' || exportKind === 'type';
 }
 
-/** Returns true if the value of a field is a node. */
 export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }

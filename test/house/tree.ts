@@ -10,7 +10,6 @@ export function readTree(root: string): Tree {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
     encoding: 'utf8',
-    // Sufficient for a hundred thousand paths.
     maxBuffer: 16 * 1024 * 1024,
   });
   const paths = listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));

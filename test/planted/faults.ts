@@ -1,6 +1,5 @@
 /** A realistic mistake in product code, with the quick test that must fail. */
 export interface PlantedFault {
-  /** Effect of the fault on a user. */
   readonly what: string;
   readonly file: string;
   /** Code to replace, which must occur exactly once in the file. */

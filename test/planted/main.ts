@@ -57,7 +57,6 @@ async function plant(fault: PlantedFault, stores: string): Promise<string | null
   }
 }
 
-/** Plants all faults. @returns the number of caught faults @throws Error if a test fails without a fault */
 async function plantAll(faults: readonly PlantedFault[], stores: string): Promise<number> {
   const { passed, output } = await runTests([...new Set(faults.map(toTestPath))], stores);
   if (!passed) throw new Error(`The tests must pass before a fault is planted:\n${output}`);

@@ -1,7 +1,6 @@
 import { toHeaders } from '@playline/testkit';
 
 export interface QueryOptions {
-  /** Parameters appended to `?database=playline`. */
   readonly search?: string;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
@@ -14,7 +13,6 @@ export interface QueryResult {
 
 export interface Accounts {
   query(account: string, sql: string, options?: QueryOptions): Promise<QueryResult>;
-  /** Runs SQL as the operator. @throws Error with the message from ClickHouse */
   runAsOperator(sql: string): Promise<string>;
 }
 

@@ -9,20 +9,16 @@ import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 
-/** A ClickHouse instance for one test, with the production accounts. */
 export interface AnalystsEngine extends Accounts {
   readonly url: string;
   readonly passwords: readonly string[];
   readonly secretsFile: string;
   readonly logFile: string;
-  /** @returns the credentials of an account, for clients that log in themselves */
   accountOf(user: string): ClickHouseAccount;
-  /** Grants an account access to an environment, or revokes it. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param nativePort port for the native protocol, if required */
 export async function openAnalystsEngine({ nativePort }: { nativePort?: number } = {}): Promise<AnalystsEngine> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });

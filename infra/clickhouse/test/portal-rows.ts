@@ -4,7 +4,6 @@ import type { Accounts } from './accounts.ts';
 export const DEMO = 'demo';
 export const OTHER = 'demo-2';
 export type Environment = typeof DEMO | typeof OTHER;
-/** The project of each environment. */
 export const PROJECT_OF = { [DEMO]: 'game', [OTHER]: 'game-2' } as const;
 
 const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
@@ -17,13 +16,11 @@ const ERASURE = {
   [OTHER]: '66666666-6666-4666-8666-666666666666',
 } as const;
 const NOW_MS = Date.parse('2026-11-01T10:00:00Z');
-/** Contract addresses as stored in ClickHouse. */
 const CONTRACT = { [DEMO]: 'c'.repeat(20), [OTHER]: 's'.repeat(20) } as const;
 const addressOf = (environment: Environment) => `0x${Buffer.from(CONTRACT[environment]).toString('hex')}`;
 const TIME = '2026-11-01 10:00:00.000';
 const DAY_MS = 86_400_000;
 
-/** Reports whether a response contains values of the second environment. */
 export const isFromOther = (text: string) =>
   /stray-|_stray|of-stray|stray_|STRAY_|(73){16}|game-2|demo-2|22222222-2222|66666666-6666/.test(text);
 
@@ -77,13 +74,11 @@ export function toArguments(environment: Environment): Record<string, Record<str
   };
 }
 
-/** @returns the SQL call `view(name = value, …)` */
 export const toCall = (view: string, args: Record<string, string>) =>
   `${view}(${Object.entries(args)
     .map(([name, value]) => `${name} = ${value}`)
     .join(', ')})`;
 
-/** @returns rows of chain activities and mint requests */
 function toChainRows(environment: Environment, key: string): Record<string, Record<string, unknown>> {
   const name = environment === DEMO ? 'own' : 'stray';
   const contract = CONTRACT[environment];
@@ -176,7 +171,6 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
   };
 }
 
-/** Inserts the rows of both environments. */
 export async function fillPortalRows({ runAsOperator: run }: Pick<Accounts, 'runAsOperator'>): Promise<void> {
   for (const environment of [DEMO, OTHER] as const)
     for (const [table, row] of Object.entries(toRows(environment)))

@@ -5,15 +5,12 @@ export const DEMO = 'demo-own';
 export const OTHER = 'demo-stray';
 /** A string that occurs in every value that identifies a person, and in no other value. */
 export const RAW = 'rawid';
-/** Hexadecimal keys of the identities. */
 const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 type Environment = keyof typeof KEY;
 
-/** Reports whether a response contains values of the other environment. */
 export const isFromOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
 export const personOf = (environment: Environment) => KEY[environment];
 
-/** @returns the arguments of a parameterized view for an environment */
 export function toArguments(view: string, environment: Environment): string {
   const range = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
@@ -55,7 +52,6 @@ function toEvent(environment: Environment): Record<string, unknown> {
   };
 }
 
-const toKeyString = (environment: Environment) => Buffer.from(KEY[environment], 'hex').toString();
 const TIME = '2026-11-01 10:00:00.000';
 
 const toTestFields = (environment: Environment) => ({
@@ -66,28 +62,16 @@ const toTestFields = (environment: Environment) => ({
 /** @returns rows of every table, including tables that no analyst view reads */
 function toRows(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
   const name = environment === DEMO ? 'own' : 'stray';
-  const [scope, key] = [{ environment_id: environment }, { identity_key: toKeyString(environment) }];
+  const person = Buffer.from(KEY[environment], 'hex').toString();
+  const [scope, key] = [{ environment_id: environment }, { identity_key: person }];
   const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   return {
     events: [
       { ...toEvent(environment), ...key },
       { ...toEvent(environment), ...key, ...toTestFields(environment) },
     ],
-    identity_overrides: {
-      ...scope,
-      ...key,
-      person_key: toKeyString(environment),
-      kind: 'email',
-      linked_at: TIME,
-      version: 1,
-    },
-    identity_links: {
-      ...scope,
-      a_key: toKeyString(environment),
-      b_key: toKeyString(environment),
-      received_at: TIME,
-      ...log,
-    },
+    identity_overrides: { ...scope, ...key, person_key: person, kind: 'email', linked_at: TIME, version: 1 },
+    identity_links: { ...scope, a_key: person, b_key: person, received_at: TIME, ...log },
     identity_unlinks: { ...scope, ...key, side: 'split', unlinked_at: TIME },
     consent_log: { ...scope, ...key, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
     message_rejections: { ...scope, code: `${name.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
@@ -96,7 +80,6 @@ function toRows(environment: Environment): Record<string, Record<string, unknown
   };
 }
 
-/** Inserts the rows of both environments. */
 export async function fillTwoEnvironments({ runAsOperator: run }: AnalystsEngine): Promise<void> {
   for (const environment of [DEMO, OTHER] as const)
     for (const [table, rows] of Object.entries(toRows(environment)))

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type StackPaths, stackPathsOf } from '../paths.ts';
 
-/** Creates an empty stack folder, which is removed when the test ends. */
 export function testStackPaths(): StackPaths {
   const folder = mkdtempSync(join(tmpdir(), 'playline-local-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

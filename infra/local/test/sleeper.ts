@@ -5,7 +5,6 @@ import { onTestFinished } from 'vitest';
 import type { StackPaths } from '../paths.ts';
 import { markOf } from '../process-mark.ts';
 
-/** Starts a process that runs until the test ends. @returns its pid */
 export function startSleeper(): number {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -69,17 +69,14 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   unlink: fc.option(fc.record({ stayedRoot: key, stayed: identities })),
 });
 
-/** Returns the rows of a record by table, decoded with the columns of the insert. */
 function toRows<R>({ tables }: RecordRows<R>, record: R, at: LoggedPosition): Record<string, unknown>[][] {
   return tables.map(({ table, addRows }) => {
-    // The buffer is smaller than any row, so that it must grow.
     const out = new RowBuffer(16);
     addRows(out, record, at);
     return readRows(out.toBytes(), EVENT_TABLE_COLUMNS[table]);
   });
 }
 
-/** Converts a record to column names and values. */
 const toColumns = (record: object) =>
   Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
@@ -150,7 +147,6 @@ it('a record with a time outside the column range is refused without changing th
   const out = new RowBuffer(16);
   const { addRows } = consentRows.tables[0]!;
   expect(() => addRows(out, late, at)).toThrow(RangeError);
-  // Brokers use -1 for a missing timestamp.
   expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
   expect([out.rows, out.length]).toEqual([0, 0]);
 });

@@ -90,7 +90,6 @@ it('the event writer waits for a new schema, and publishes a record with an unkn
   const registry = createRegistryAdmin({ url: testStores().registry });
   const id = await registry.register(`${messages}-value`, JSON.stringify({ ...schema, fields }));
   const record = messageRecordOf('newer', { environmentId: 'test-schemas' });
-  // The newer schema has an additional string at the end.
   const body = Buffer.concat([messageRecordCodec.encode(record), Buffer.of(2, 65)]);
   const before = deadLetters;
   await stores.publish(

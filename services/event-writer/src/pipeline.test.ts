@@ -99,7 +99,6 @@ const accessKey: AccessKeyRecord = {
   },
 };
 
-/** Returns the name of a block with one record. */
 const toBlockName = (topic: string, changes: Partial<BlockName> = {}): BlockName => {
   return { topic, partition: 0, start: 0, end: 1, transformVersion: 1, ...changes };
 };
@@ -114,7 +113,6 @@ async function createTestPipeline(fences = NO_FENCES) {
   const options = { store, schemas, fences, deadLetters, metrics: createMetrics('test') };
   const pipeline = createPipeline({ ...options, topicPrefix: 'test.', blockBytesMax: 1_000 });
   await pipeline.prefetch();
-  /** Writes a block with one record. @returns the number of rows */
   const write = async (topic: string, value: Buffer, changes: Partial<BlockName> = {}) => {
     const block = pipeline.sink.openBlock(topic, 0);
     expect(block.add(toRecord(topic, value, changes.start ?? 0))).toEqual({ kind: 'ok' });

@@ -43,7 +43,6 @@ it('the event writer stores every consent change with the broker's timestamp, an
   const [identity, other] = [randomBytes(16), randomBytes(16)];
   await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
   await until('two consents are stored', async () => (await stores.readRows('SELECT 1 FROM consents_current')).length === 2);
-  // The clock of this producer shows 1970.
   const producer = kafka.producer();
   await producer.connect();
   const before = Date.now();

@@ -150,7 +150,6 @@ const entry: AuditEntryRecord = {
   requestId: 'r',
 };
 
-/** A record with its conversion to audit rows. */
 interface Case<R> {
   readonly record: R;
   readonly codec: RecordCodec<R>;

@@ -30,7 +30,6 @@ const readDerived = async () => [
        argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
   ),
 ];
-/** Messages of several people on several days. */
 const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
   ...record,
   environmentId: `test-${index % 2}`,

@@ -101,7 +101,6 @@ it('a block is stored once per token, even if it is sent several times or contai
   const rows = toBlock(Array.from({ length: 50 }, () => record({ environmentId })));
   for (let time = 0; time < 3; time++) await insert(rows, 'topic|2|0|49|events|1');
   expect(await countRows('events', environmentId)).toBe(50);
-  // The same bytes with a different token are stored again.
   await insert(rows, 'topic|2|0|49|events|2');
   expect(await countRows('events', environmentId)).toBe(100);
   const scope = { environmentId: 'test-months' };
@@ -137,7 +136,6 @@ it('events_exact shows the first copy of a resent message, and a different messa
     ...[31, 32, 33].map((at) => ({ event_name: 'first', at })),
   ];
   expect(await read()).toEqual(expected);
-  // A merge retains the copy that FINAL showed before.
   await client.command({ query: 'SYSTEM START MERGES events' });
   await client.command({ query: 'OPTIMIZE TABLE events FINAL' });
   await client.command({ query: 'SYSTEM STOP MERGES events' });
@@ -154,7 +152,6 @@ it('events retains all copies within a block, and events_exact shows one copy', 
   const query = `SELECT toUnixTimestamp64Milli(received_at) - {now: Int64} AS later FROM events_exact
     WHERE environment_id = 'test-within-block' ORDER BY kafka_offset`;
   expect(await readRows(query, { now: NOW_MS })).toEqual([{ later: '0' }, { later: '0' }]);
-  // The same message id in two environments identifies two messages.
   const pair = ['test-left', 'test-right'].map((each) => ({ ...first, environmentId: each }));
   await insert(toBlock(pair), 'two environments');
   for (const each of pair) expect(await countRows('events_exact', each.environmentId)).toBe(1);

@@ -6,7 +6,6 @@ const recipes = readRecipes();
 const unique = (names: Iterable<string>) => [...new Set(names)].sort();
 const findNames = (text: string, pattern: RegExp) => unique([...text.matchAll(pattern)].map(([, name = '']) => name));
 
-/** Finds the parameter values in a command. */
 const findValues = (command = '', pattern = /./) =>
   Object.fromEntries([...command.matchAll(pattern)].map(([, name, value]) => [name, value]));
 

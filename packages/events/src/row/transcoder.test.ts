@@ -14,7 +14,6 @@ const plan = createRowPlan(messageRecordCodec.schema);
 const frame = (record: MessageRecord) => frameRecord(SCHEMA_ID, messageRecordCodec.encode(record));
 const toInput = (value: Buffer, offset = 0) => ({ value, partition: 3, offset });
 
-/** Returns the expected row of a record. */
 const expected = (record: MessageRecord, offset = 0) => ({
   ...Object.fromEntries(
     Object.entries(record).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('hex') : value]),

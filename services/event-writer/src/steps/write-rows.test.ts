@@ -17,7 +17,6 @@ const consent = {
   traceId: '',
 } as const;
 
-/** Creates one consent row per offset. */
 function toConsentRows(offsets: readonly number[]): RowBuffer {
   const rows = new RowBuffer(1024);
   for (const offset of offsets) addConsentRow(rows, consent, { partition: 3, offset, timestampMs: 1 });

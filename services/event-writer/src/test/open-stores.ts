@@ -13,9 +13,7 @@ interface KillOptions {
   readonly settings: Record<string, string>;
   /** Batches that are published sequentially while writers are running. */
   readonly batches: readonly (readonly OutgoingRecord[])[];
-  /** Returns the number of distinct stored records. */
   stored(): Promise<number>;
-  /** Number of published records. */
   readonly all: number;
 }
 
@@ -26,22 +24,17 @@ export interface RealStores {
   schemaIdOf(topic: string): number;
   /** Converts a record to its published form. Without a key, the partition is arbitrary. */
   outgoing<T>(topic: Topic, codec: RecordCodec<T>, record: T, key?: Buffer): OutgoingRecord;
-  /** Publishes records. Resolves when all records are acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
   query(text: string): Promise<string>;
   readRows<T>(query: string): Promise<T[]>;
-  /** Starts a writer process. Resolves when it is ready. */
   startWriter(group: string, settings?: Record<string, string>): Promise<ChildProcess>;
-  /** Stops a writer. @returns the exit code */
   stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null>;
   /** Kills writers repeatedly, each after it has stored records. @returns the exit code of the last writer */
   killRepeatedly(options: KillOptions): Promise<number | null>;
-  /** Kills all running writers. */
   killWriters(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Opens stores for a test. @param topics topic names without prefix */
 export async function openRealStores(topics: readonly string[]): Promise<RealStores> {
   const stores = await openOwnStores();
   const { prefix, query, schemaIdOf } = stores;
@@ -103,7 +96,6 @@ function parseLines<T>(text: string): T[] {
   return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
-/** Starts and stops writer processes. */
 function createWriters(environment: Record<string, string>, prefix: string) {
   const processes = openServiceProcesses(MAIN, environment);
   const services = new Map<ChildProcess, ServiceProcess>();

@@ -3,7 +3,6 @@ import type { StreamRecord } from '@playline/stream';
 
 const KEY = Buffer.alloc(16, 7);
 
-/** Creates a decision that links two identities. */
 export const toDecision = (changes: Partial<IdentityDecisionRecord> = {}): IdentityDecisionRecord => ({
   environmentId: 'demo',
   generation: 0,
@@ -27,7 +26,6 @@ export const toDecision = (changes: Partial<IdentityDecisionRecord> = {}): Ident
   ...changes,
 });
 
-/** Creates a log record without a key in partition 0. */
 export const toRecord = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
   topic,
   partition: 0,

@@ -2,7 +2,6 @@ import type { MessageRecord } from '@playline/contracts';
 import fc from 'fast-check';
 
 const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
-/** String lengths around the limits of the length prefix. */
 const edges = fc.constantFrom(0, 1, 63, 64, 127, 128, 8191, 8192, 16_383, 16_384, 20_000).map((n) => 'x'.repeat(n));
 const text = fc.oneof(
   { weight: 8, arbitrary: fc.string({ unit: 'grapheme', maxLength: 80 }) },

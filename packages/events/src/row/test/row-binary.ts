@@ -1,15 +1,11 @@
 /** A sequential reader of RowBinary values, independent of the writer. */
 export interface RowBinary {
-  /** Number of remaining bytes. */
   remaining(): number;
-  /** @throws Error if fewer bytes remain */
   take(count: number): Buffer;
   text(): string;
   /** Reads epoch milliseconds, or any other signed 8-byte integer. */
   time(): number;
-  /** Reads a UUID in hexadecimal. */
   uuid(): string;
-  /** Reads a key in hexadecimal. */
   key(): string;
 }
 

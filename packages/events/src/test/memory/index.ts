@@ -3,17 +3,14 @@ import type { BlockInsert, EventStore, EventTable, OffsetTable, StoredRowsQuery 
 /** Effect of a failed insert: nothing, `rows` with their token, or only the `token`, as after a crash. */
 export type Leftover = 'nothing' | 'rows' | 'token';
 
-/** An in-memory event store for tests. */
 export interface MemoryEventStore extends EventStore {
   /** Stored blocks, one per token. */
   readonly blocks: readonly Readonly<{ table: EventTable; token: string; rows: Buffer }>[];
-  /** Makes the next insert fail with an error. */
   failNext(fault: Error, leftover?: Leftover): void;
   /** Sets additional offsets that `storedOffsets` returns for every table. */
   setStoredOffsets(offsets: readonly number[]): void;
 }
 
-/** @param readOffsets reads the offsets of a stored block; default: none */
 export function createMemoryEventStore(
   readOffsets: (block: { table: EventTable; rows: Buffer }) => readonly number[] = () => [],
 ): MemoryEventStore {
