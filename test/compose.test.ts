@@ -247,7 +247,7 @@ describe('docker-compose.yml and the local stack', () => {
     expect(processes.map(({ file }) => file)).toEqual(expect.arrayContaining(local));
   });
 
-  it.each(configured)('give $name the same settings', async ({ file, container }) => {
+  it.each(configured)('pass the same settings to $name', async ({ file, container }) => {
     const { shape } = await readSettings(file.split('/')[1] ?? '');
     const local = [...read('infra/local/stack.ts').matchAll(/^ +([A-Z]+_[A-Z_]+): /gm)].map((match) => match[1] ?? '');
     expect(local.length).toBeGreaterThan(4);

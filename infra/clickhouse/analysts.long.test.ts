@@ -40,7 +40,7 @@ async function findLeaks(queries: readonly string[], account = 'analyst_1', isLe
 
 const readNames = async (sql: string) => (await engine.runAsOperator(sql)).split('\n').filter((name) => name !== '');
 
-describe('an analyst, or the portal, cannot get around the views', () => {
+describe('an analyst or the portal cannot bypass the views', () => {
   it('with a table function on any table, database, file or query', { timeout: ENUMERATION_MS }, async () => {
     const functions = await readNames('SELECT name FROM system.table_functions');
     expect(functions).toEqual(
@@ -133,7 +133,7 @@ describe('an analyst, or the portal, cannot get around the views', () => {
     ['a list of accounts', 'SHOW ACCESS'],
     ['a server cache dropped', 'SYSTEM DROP MARK CACHE'],
     ['a file', "SELECT * FROM analysis_events INTO OUTFILE 'mine'"],
-  ])('to get %s', async (_what, sql) => {
+  ])('to obtain %s', async (_what, sql) => {
     for (const account of ['analyst_1', 'analyst_raw_1', 'analyst']) {
       const response = await engine.query(account, sql);
       const isEmpty = response.ok && !/[a-z]/i.test(response.text);

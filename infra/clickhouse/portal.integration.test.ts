@@ -75,7 +75,7 @@ describe.concurrent("the portal's account", () => {
   });
 });
 
-describe.concurrent("the portal's account cannot get around its views", () => {
+describe.concurrent("the portal's account cannot bypass its views", () => {
   it('with a system table', async () => {
     for (const table of ['query_log', 'processes', 'parts', 'dictionaries', 'users'])
       expect((await query(`SELECT * FROM system.${table}`)).text).toMatch(/Not enough privileges|^$/);
@@ -101,7 +101,7 @@ describe.concurrent("the portal's account cannot get around its views", () => {
     ['another site', "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"],
     ['a file as a table', "SELECT * FROM file('/etc/hostname', 'LineAsString')"],
     ['a file', "SELECT file('/etc/hostname')"],
-  ])('to get %s', async (_what, sql) => {
+  ])('to obtain %s', async (_what, sql) => {
     expect([sql, (await query(sql)).ok]).toEqual([sql, false]);
   });
 

@@ -18,7 +18,7 @@ const READY_POLL_MS = 50;
 /** After this time without readiness, a process is checked less often. */
 const EAGER_MAX_MS = 30_000;
 const PATIENT_POLL_MS = 1_000;
-/** Interval for ready processes. Checking Kafka takes a connection and a record; checking a service, store requests. */
+/** Interval for ready processes. A Kafka check writes a record, and a service check sends requests to its stores. */
 const CALM_POLL_MS = 60_000;
 /** Longer than the timeout of any probe. */
 const RESPONSE_MAX_MS = 15_000;

@@ -114,10 +114,10 @@ export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: re
     );
   if (statuses === null) return unwell('the stack is not running; start it with `npm run up`');
   if (statuses.length === 0) return unwell('the stack is starting');
-  const faulty = statuses.filter(({ state }) => state !== 'serves');
-  if (faulty.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
-  const names = faulty.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
-  return unwell(`${faulty.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
+  const impaired = statuses.filter(({ state }) => state !== 'serves');
+  if (impaired.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
+  const names = impaired.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
+  return unwell(`${impaired.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
 }
 
 const STATE_LABELS: Record<ProcessStatus['state'], string> = {

@@ -106,7 +106,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: 'return [chain];',
   },
   {
-    what: 'Activities get times below the published watermark, so clients that follow a feed never see them.',
+    what: 'Activities are assigned times below the published watermark, so clients that follow a feed never see them.',
     file: 'services/activity-writer/src/steps/timed-block.ts',
     find: 'const after = Math.max(from.last, from.watermark);',
     replace: 'const after = from.last;',
