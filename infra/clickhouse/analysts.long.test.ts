@@ -202,7 +202,7 @@ function toOtherValue({ type, value }: Setting): string {
   return type === 'String' ? `'${PROBE}'` : value === '0' ? '1' : '0';
 }
 
-describe('a setting in an analyst's query', () => {
+describe("a setting in an analyst's query", () => {
   it('reveals no row of another environment and no raw id', { timeout: ENUMERATION_MS }, async () => {
     const rows = await engine.runAsOperator(
       'SELECT name, type, value FROM system.settings WHERE NOT is_obsolete FORMAT JSONEachRow',

@@ -154,7 +154,7 @@ describe('applyTopics', () => {
     });
   });
 
-  it('corrects the settings it manages and keeps an operator's settings', async () => {
+  it("corrects the settings it manages and keeps an operator's settings", async () => {
     const name = prefix + TOPICS.messages.name;
     await setAsOperator(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);

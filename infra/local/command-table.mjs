@@ -71,7 +71,7 @@ const COMMANDS = {
   mints: { does: 'lists mint requests and signers, and retries failed requests' },
   collections: { does: 'links chain contracts to projects; lists, renames and unlinks collections' },
   identity: {
-    does: 'shows a person's identities and links, splits wrongly merged persons, rebuilds the identity graph',
+    does: 'shows identities and links of a person, splits wrongly merged persons, rebuilds the graph',
   },
   consent: { does: 'rebuilds the consents in Redis' },
   rebuild: { does: 'rebuilds all data of a Redis that lost it' },
@@ -84,7 +84,7 @@ const COMMANDS = {
   analysts: { does: 'creates, grants, lists and drops accounts for analysts' },
   chain: { does: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
   import: { does: 'publishes chain activities and tokens from a JSON lines file' },
-  replicate: { does: 'copies a chain's history over HTTP and resumes after interruptions' },
+  replicate: { does: 'copies the history of a chain over HTTP and resumes after interruptions' },
   contracts: {
     does: 'compiles the contracts of the demo chain',
     usage: '[--check]',

@@ -253,7 +253,7 @@ test('a restart recomputes the arguments and creates a missing folder', async ()
 
 const SLACK = '/proc/self/timerslack_ns';
 
-test('a process and its children inherit the configured timer slack, and the keeper's slack is unchanged', async () => {
+test("a process and its children inherit the configured timer slack, and the keeper's slack is unchanged", async () => {
   const before = readFileSync(SLACK, 'utf8');
   const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
   const paths = testStackPaths();

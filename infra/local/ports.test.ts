@@ -70,7 +70,7 @@ test("a port from the environment is used, and refused with the name of its vari
   await expect(claim(testStackPaths(), { PLAYLINE_KAFKA_PORT: '99999' })).rejects.toThrow('PLAYLINE_KAFKA_PORT');
 });
 
-test('freePorts returns free ports below the stacks' blocks and the ephemeral range', async () => {
+test("freePorts returns free ports below the stacks' blocks and the ephemeral range", async () => {
   for (const port of await freePorts(4)) {
     expect(port).toBeLessThan(20_000);
     expect(await isPortFree(port)).toBe(true);

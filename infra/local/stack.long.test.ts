@@ -132,7 +132,7 @@ test('a stopped stack restarts with the same addresses, secrets and data', { tim
   await expectDataKept(records);
 });
 
-test('the chain API's account can read public chain tables but no personal data', async () => {
+test("the chain API's account can read public chain tables but no personal data", async () => {
   const operator = openClickHouse('operator', loadSecrets(stack.paths).operatorPassword);
   const reader = openClickHouse('reader', loadSecrets(stack.paths).readerPassword);
   const run = (query: string) => reader.command({ query });

@@ -233,7 +233,7 @@ it('messages, decisions and consents of a fenced identity are dropped', async ()
   expect(queries).toEqual([query, query, receipt, receipt]);
 });
 
-it('an event of another user on an erased person's device is stored without the device's anonymous id', async () => {
+it("an event of another user on an erased person's device is stored without the device's anonymous id", async () => {
   const device = Buffer.alloc(16, 9);
   const fences: FenceSet = { ...NO_FENCES, mayHold: () => true, isFenced: ({ key }) => key.equals(device) };
   const { store, write } = await createTestPipeline(fences);

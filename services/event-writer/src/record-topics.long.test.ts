@@ -39,7 +39,7 @@ const rejectionRecord = (traceId: string) => {
 const toFilter = (key: Buffer) =>
   `WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${key.toString('hex')}')`;
 
-it('the event writer stores every consent change with the broker's timestamp, and shows the latest change', async () => {
+it("the event writer stores every consent change with the broker's timestamp, and shows the latest change", async () => {
   const [identity, other] = [randomBytes(16), randomBytes(16)];
   await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
   await until('two consents are stored', async () => (await stores.readRows('SELECT 1 FROM consents_current')).length === 2);
