@@ -6,7 +6,7 @@ CREATE TABLE IF NOT EXISTS analyst_grants
     environment_id LowCardinality(String) COMMENT 'Environment that the account may read; * for all environments',
     revoked Bool COMMENT 'Flag that indicates whether the grant is revoked',
     changed_at DateTime64(3, 'UTC') COMMENT 'Time when the grant was changed',
-    version UInt64 COMMENT 'changed_at in epoch milliseconds; the row with the greatest version applies'
+    version UInt64 COMMENT 'Version of the row: changed_at in epoch milliseconds; the row with the greatest version applies'
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, environment_id)
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS analyst_accounts
     claim UUID COMMENT 'Id of the command that claimed the account',
     dropped Bool COMMENT 'Flag that indicates whether the account was released',
     changed_at DateTime64(3, 'UTC') COMMENT 'Time when the account was claimed or released',
-    version UInt64 COMMENT '0 when claimed, 1 when released; the row with the greatest version applies'
+    version UInt64 COMMENT 'Version of the row: 0 when claimed, 1 when released; the row with the greatest version applies'
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, password_mark, claim)

@@ -23,7 +23,7 @@
 CREATE TABLE IF NOT EXISTS events
 (
     environment_id LowCardinality(String) COMMENT 'Environment the message was sent to',
-    type LowCardinality(String) COMMENT 'track, page, screen, identify or alias',
+    type LowCardinality(String) COMMENT 'Type of the message: track, page, screen, identify or alias',
     event_name LowCardinality(String) COMMENT 'Name of the event; empty for types without a name',
     event_time DateTime64(3, 'UTC') COMMENT 'Time of the event according to the client clock',
     received_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway accepted the message',
@@ -42,11 +42,11 @@ CREATE TABLE IF NOT EXISTS events
     to_type LowCardinality(String) COMMENT 'Identity type of to_id; empty when absent',
     device_id String COMMENT 'Device id from the client, not used for linking; empty when absent',
     session_id String COMMENT 'Session id from the client, not used for linking; empty when absent',
-    surface LowCardinality(String) COMMENT 'web, pixel, unity or unreal',
+    surface LowCardinality(String) COMMENT 'Surface of the client: web, pixel, unity or unreal',
     consent_level LowCardinality(String) COMMENT 'Consent level stated by the client; empty when absent',
     test Bool COMMENT 'Flag for test messages, which the analyst views exclude',
     library LowCardinality(String) COMMENT 'context.library, the name of the client library',
-    library_version LowCardinality(String) COMMENT 'context.libraryVersion',
+    library_version LowCardinality(String) COMMENT 'Version of the client library, context.libraryVersion',
     user_agent LowCardinality(String) COMMENT 'context.userAgent; empty when absent',
     locale LowCardinality(String) COMMENT 'context.locale; empty when absent',
     timezone LowCardinality(String) COMMENT 'context.timezone; empty when absent',

@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS message_rejections
     environment_id LowCardinality(String) COMMENT 'Environment the message was sent to',
     code LowCardinality(String) COMMENT 'Error code, for example MISSING_REQUIRED_FIELD or INVALID_ENUM; new codes may be added',
     field LowCardinality(String) COMMENT 'Path of the invalid field, with dots for nested fields; message for errors of the whole message',
-    surface LowCardinality(String) COMMENT 'web, pixel, unity or unreal; empty when absent or invalid',
+    surface LowCardinality(String) COMMENT 'Surface of the client: web, pixel, unity or unreal; empty when absent or invalid',
     library LowCardinality(String) COMMENT 'context.library if listed in CLIENT_LIBRARIES of the gateway, else other; empty when absent or not a string',
     library_version LowCardinality(String) COMMENT 'context.libraryVersion if it consists of digits and dots, else empty',
     received_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway received the batch',

@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS erasure_found
     batch_id UUID COMMENT 'Batch of erasures that are executed together',
     table_name LowCardinality(String) COMMENT 'Table that contains the row',
     column_name LowCardinality(String) COMMENT 'Column that contains the identity',
-    how LowCardinality(String) COMMENT 'own for a row to delete; carried for a row of another person that also contains the identity',
+    how LowCardinality(String) COMMENT 'Type of the match: own for a row to delete; carried for a row of another person that also contains the identity',
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
     identity_key FixedString(16) COMMENT 'Keyed hash of the identity',
     part String COMMENT 'Part that contains the row',
