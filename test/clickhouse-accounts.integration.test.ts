@@ -93,7 +93,10 @@ describe('row policies', () => {
     );
     expect(policies).toContain('authenticatedUser()');
     // Excludes the condition for an empty login, which no client can claim.
-    const remaining = policies.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
+    const remaining = policies.replaceAll(
+      /\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g,
+      '',
+    );
     expect(remaining).not.toMatch(/current_?user|\buser\(|initial/i);
   });
 
@@ -180,10 +183,14 @@ describe('with the check of running queries', () => {
   afterAll(() => limits?.close());
 
   describe.concurrent('a limit of a ClickHouse account', () => {
-    it.each(CASES)('is enforced for $account if a query sets $name to DEFAULT', { timeout: 30_000 }, async ({ account, name }) => {
-      const { text } = await engine.query(account, `${SLOW} SETTINGS ${name} = DEFAULT`);
-      expect(text).toMatch(KILLED);
-    });
+    it.each(CASES)(
+      'is enforced for $account if a query sets $name to DEFAULT',
+      { timeout: 30_000 },
+      async ({ account, name }) => {
+        const { text } = await engine.query(account, `${SLOW} SETTINGS ${name} = DEFAULT`);
+        expect(text).toMatch(KILLED);
+      },
+    );
 
     it('is enforced if a session sets it to DEFAULT before the query', { timeout: 30_000 }, async () => {
       const session = { search: '&session_id=lifted' };
@@ -193,9 +200,7 @@ describe('with the check of running queries', () => {
 
     it('is enforced for a query id that is not valid UTF-8', { timeout: 30_000 }, async () => {
       const id = { search: '&query_id=%FF%27%5C' };
-      expect((await engine.query('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(
-        KILLED,
-      );
+      expect((await engine.query('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(KILLED);
     });
 
     it('is enforced for native-protocol clients', { timeout: 30_000 }, async () => {

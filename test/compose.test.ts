@@ -161,18 +161,15 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it.each(processes)(
-    'runs an existing file of the common image in $name without privileges',
-    ({ file, container }) => {
-      expect(exists(file), file).toBe(true);
-      expect(container).toMatchObject({
-        build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
-        init: true,
-        read_only: true,
-        cap_drop: ['ALL'],
-      });
-    },
-  );
+  it.each(processes)('runs an existing file of the common image in $name without privileges', ({ file, container }) => {
+    expect(exists(file), file).toBe(true);
+    expect(container).toMatchObject({
+      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+      init: true,
+      read_only: true,
+      cap_drop: ['ALL'],
+    });
+  });
 });
 
 describe('the service image', () => {

@@ -20,7 +20,9 @@ export function anvilProgram(): string {
     const program = join(wrapper.resolve(`${name}/package.json`), '..', 'bin', 'anvil');
     if (existsSync(program)) return program;
   } catch {}
-  throw new Error(`${name} is not installed: either npm skipped the optional package, or anvil has no build for this machine. ${FIX}`);
+  throw new Error(
+    `${name} is not installed: either npm skipped the optional package, or anvil has no build for this machine. ${FIX}`,
+  );
 }
 
 const VERSION_MAX_MS = 20_000;

@@ -22,5 +22,7 @@ it('the committed compiled contracts are byte-identical to the compiler output',
 
 it.each(Object.keys(SIGNATURES) as ContractName[])('the signatures of %s match its compiled ABI', (name) => {
   const compiled = toSignatures(readContract(name).abi as Abi);
-  expect(compiled).toEqual(expect.arrayContaining(toSignatures(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
+  expect(compiled).toEqual(
+    expect.arrayContaining(toSignatures(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)),
+  );
 });

@@ -75,7 +75,9 @@ function compile(): Map<string, Compiled> {
 }
 
 /** Computes the CREATE2 addresses, which depend only on bytecode and arguments. */
-function toDemoDeployments(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, { address: Hex; arguments: Hex }> {
+function toDemoDeployments(
+  compiled: ReadonlyMap<string, Compiled>,
+): Record<DemoContract, { address: Hex; arguments: Hex }> {
   const deployments = Object.entries(DEMO_ARGUMENTS).map(([name, values]) => {
     const { abi, bytecode } = compiled.get(`demo-${name}`)!;
     const inputs = abi.find((item) => item.type === 'constructor')!.inputs;

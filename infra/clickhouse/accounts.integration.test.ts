@@ -2,7 +2,11 @@ import { testStores } from '@playline/testkit';
 import { describe, expect, it } from 'vitest';
 
 /** Headers that a cross-origin page in a local browser can send: no password, no header that requires a preflight. */
-const CROSS_ORIGIN_HEADERS = { 'content-type': 'text/plain', origin: 'https://elsewhere.example', 'sec-fetch-site': 'cross-site' };
+const CROSS_ORIGIN_HEADERS = {
+  'content-type': 'text/plain',
+  origin: 'https://elsewhere.example',
+  'sec-fetch-site': 'cross-site',
+};
 
 const basicOf = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`;
 
@@ -33,8 +37,16 @@ describe('a ClickHouse account', () => {
     ['in the header', '', { 'x-clickhouse-user': 'default' }],
     ['in Basic authentication', '', { authorization: `Basic ${Buffer.from('default:').toString('base64')}` }],
     ['in Basic authentication without a name', '', { authorization: `Basic ${Buffer.from(':').toString('base64')}` }],
-    ['in the URL, with another account in the header', '?user=default', { authorization: basicOf('operator', 'wrong') }],
-    ['in the URL, with the analyst in the header', '?a=&user=default&password=', { authorization: basicOf('analyst', '') }],
+    [
+      'in the URL, with another account in the header',
+      '?user=default',
+      { authorization: basicOf('operator', 'wrong') },
+    ],
+    [
+      'in the URL, with the analyst in the header',
+      '?a=&user=default&password=',
+      { authorization: basicOf('analyst', '') },
+    ],
   ])('cannot be used without a password when it is named %s', async (_where, search, headers) => {
     for (const sql of ['SYSTEM STOP LISTEN HTTP', 'SELECT * FROM system.users', 'SELECT count() FROM numbers(10)'])
       expect([sql, (await post(sql, { search, headers })).ok]).toEqual([sql, false]);

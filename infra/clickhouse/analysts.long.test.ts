@@ -108,7 +108,10 @@ describe('an analyst or the portal cannot bypass the views', () => {
     ['another account', 'EXECUTE AS operator SELECT count() FROM playline.events'],
     ['a role', 'SET ROLE reads_raw_ids'],
     ['a privilege', 'GRANT reads_raw_ids TO analyst_1'],
-    ['a row in analyst_grants', `INSERT INTO analyst_grants VALUES ('analyst_1', '*', false, now64(3), 99999999999999)`],
+    [
+      'a row in analyst_grants',
+      `INSERT INTO analyst_grants VALUES ('analyst_1', '*', false, now64(3), 99999999999999)`,
+    ],
     ['the rows of analyst_grants', 'SELECT * FROM analyst_grants'],
     ['a view', 'CREATE VIEW mine AS SELECT * FROM events'],
     [

@@ -85,7 +85,9 @@ describe('a first start of the schema', () => {
 
   it('is completed by the next start after an interruption, and a third start changes nothing', async () => {
     const proxy = await openFailingProxy(70);
-    await expect(applySql({ ...target, url: proxy.url }).finally(proxy.close)).rejects.toThrow(/socket hang up|ECONNRESET/);
+    await expect(applySql({ ...target, url: proxy.url }).finally(proxy.close)).rejects.toThrow(
+      /socket hang up|ECONNRESET/,
+    );
     expect((await tables()).length).toBeGreaterThanOrEqual(40);
     await applySql(target);
     expect(await applySql(target)).toEqual([]);
@@ -164,7 +166,9 @@ describe('a start of the schema with an existing database', () => {
     const statement = 'SELECT count() FROM numbers(4) WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1';
     await apply({ 'schema/01-one.sql': ONE });
     const outcomeOf = (query: Promise<unknown>) => query.then(() => 'done', String);
-    const outcomes = [target, { ...target, database: 'default' }].map((each) => outcomeOf(runStatement(each, statement)));
+    const outcomes = [target, { ...target, database: 'default' }].map((each) =>
+      outcomeOf(runStatement(each, statement)),
+    );
     const running = `SELECT count() FROM system.processes WHERE query = '${statement}'`;
     await until('both statements run', async () => (await runStatement(target, running)) === '2');
     await apply({ 'schema/01-one.sql': ONE, 'migrations/0001-slow.sql': `${statement};\n` });

@@ -42,7 +42,8 @@ describe('the deduplication window of a table', () => {
       .split('\n')
       .map((row) => row.split('\t'));
     expect(tables.map(([name]) => name)).toEqual(expect.arrayContaining(['events', 'identity_links', 'consent_log']));
-    const hasOnePartition = (name: string, partitionKey: string) => partitionKey === '' || name === 'identity_overrides';
+    const hasOnePartition = (name: string, partitionKey: string) =>
+      partitionKey === '' || name === 'identity_overrides';
     const tooFew = tables.filter(([name, partitionKey, window]) => {
       const partitions = hasOnePartition(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_A_BLOCK_MAX;
       return Number(window) < BLOCKS_PER_S_MAX * TOKEN_NEEDED_S * partitions;

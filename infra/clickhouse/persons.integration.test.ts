@@ -96,9 +96,9 @@ it('an event without an owner has no person, and an identity without links is it
   await reload();
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ('ownerless', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${'0'.repeat(32)}'))`);
-  expect(await readRows("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'ownerless'")).toEqual(
-    [[null, null]],
-  );
+  expect(
+    await readRows("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'ownerless'"),
+  ).toEqual([[null, null]]);
   await insertEvents('unlinked');
   expect(await readPersons('unlinked')).toEqual(expected([]));
 });

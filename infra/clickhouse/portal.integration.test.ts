@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openPortalAccount, type PortalAccount } from './test/portal-account.ts';
-import { toArguments, toCall, DEMO, OTHER, isFromOther } from './test/portal-rows.ts';
+import { DEMO, isFromOther, OTHER, toArguments, toCall } from './test/portal-rows.ts';
 import { toArguments as toAnalystArguments } from './test/two-environments.ts';
 
 const START_MS = 120_000;
@@ -120,7 +120,9 @@ async function readCodeAfterDisconnect(marker: string): Promise<string> {
   const running = async () =>
     Number(await account.runAsOperator(`SELECT count() FROM system.processes WHERE ${isMarked}`));
   const stop = new AbortController();
-  const rejected = expect(account.query('portal', `${SLOW} /* ${marker} */`, { signal: stop.signal })).rejects.toThrow();
+  const rejected = expect(
+    account.query('portal', `${SLOW} /* ${marker} */`, { signal: stop.signal }),
+  ).rejects.toThrow();
   await until('the query runs', async () => (await running()) === 1);
   stop.abort();
   await rejected;
@@ -138,7 +140,10 @@ describe.concurrent('a portal query', () => {
 
   it('is cancelled when the client disconnects', async () => {
     // On a busy machine, the time limit may cancel the query first.
-    await until('a disconnect cancels a query', async () => (await readCodeAfterDisconnect(randomUUID())) === CANCELLED);
+    await until(
+      'a disconnect cancels a query',
+      async () => (await readCodeAfterDisconnect(randomUUID())) === CANCELLED,
+    );
   });
 
   it('fails when it reads or returns too many rows', async () => {

@@ -283,7 +283,9 @@ export function chooseReplication(brokers: number, requested: Partial<Replicatio
   const replicationFactor = requested.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
   const minInsyncReplicas = requested.minInsyncReplicas ?? Math.min(MIN_INSYNC_REPLICAS, replicationFactor);
   if (replicationFactor > brokers)
-    throw new Error(`${replicationFactor} replicas require ${replicationFactor} brokers, but the cluster has ${brokers}. Lower TOPIC_REPLICATION_FACTOR`);
+    throw new Error(
+      `${replicationFactor} replicas require ${replicationFactor} brokers, but the cluster has ${brokers}. Lower TOPIC_REPLICATION_FACTOR`,
+    );
   if (minInsyncReplicas > replicationFactor)
     throw new Error(
       `${minInsyncReplicas} in-sync replicas of ${replicationFactor} are impossible, because no record could be stored. Lower TOPIC_MIN_INSYNC_REPLICAS`,

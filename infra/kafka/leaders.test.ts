@@ -25,7 +25,10 @@ it.each([
 });
 
 it('retryTemporary does not retry a request after a permanent error', async () => {
-  const { state, request } = createFailingRequest(3, Object.assign(new Error('Topic authorization failed'), { retriable: false }));
+  const { state, request } = createFailingRequest(
+    3,
+    Object.assign(new Error('Topic authorization failed'), { retriable: false }),
+  );
   await expect(retryTemporary(request)).rejects.toThrow('Topic authorization failed');
   expect(state.requests).toBe(1);
 });

@@ -14,12 +14,15 @@ describe('the replication of a topic', () => {
     [2, 2, 2, 'while a broker is down, records are refused'],
     [3, 3, 2, null],
     [7, 3, 2, null],
-  ])('with %i brokers has %i replicas, of which %i must be in sync', (brokers, replicationFactor, minInsyncReplicas, warning) => {
-    const chosen = chooseReplication(brokers, {});
-    expect(chosen).toEqual({ replicationFactor, minInsyncReplicas });
-    if (warning === null) expect(toWarning(chosen)).toBeNull();
-    else expect(toWarning(chosen)).toContain(warning);
-  });
+  ])(
+    'with %i brokers has %i replicas, of which %i must be in sync',
+    (brokers, replicationFactor, minInsyncReplicas, warning) => {
+      const chosen = chooseReplication(brokers, {});
+      expect(chosen).toEqual({ replicationFactor, minInsyncReplicas });
+      if (warning === null) expect(toWarning(chosen)).toBeNull();
+      else expect(toWarning(chosen)).toContain(warning);
+    },
+  );
 
   it('follows a possible request, with a warning', () => {
     const chosen = chooseReplication(2, { minInsyncReplicas: 1 });

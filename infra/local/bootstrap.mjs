@@ -110,7 +110,8 @@ async function installPackages(node, args) {
     .update(`${versionOf(node)} ${process.platform} ${process.arch}`)
     .digest('hex');
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return;
-  if (isReadOnly(args)) throw new Refusal(toMissingMessage(args, "the project's packages, which are missing or outdated"));
+  if (isReadOnly(args))
+    throw new Refusal(toMissingMessage(args, "the project's packages, which are missing or outdated"));
   report(
     'installing the locked packages (npm ci); the first time includes the ClickHouse engine, about 550 MB on disk',
   );

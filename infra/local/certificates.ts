@@ -24,7 +24,8 @@ const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-node
 /** @throws Error with the output of openssl */
 function runOpenssl(args: readonly string[]): void {
   const program = findProgram('openssl');
-  if (program === null) throw new Error('openssl is not installed. Install it: a stack with TLS needs openssl to create certificates');
+  if (program === null)
+    throw new Error('openssl is not installed. Install it: a stack with TLS needs openssl to create certificates');
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
   if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
 }

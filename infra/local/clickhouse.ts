@@ -27,7 +27,9 @@ export function engineLibrary(): string {
       .replace(/package\.json$/, 'libchdb.so');
     if (existsSync(library)) return library;
   } catch {}
-  throw new Error(`${name} is not installed: either ClickHouse has no build for this machine, or npm skipped the optional package`);
+  throw new Error(
+    `${name} is not installed: either ClickHouse has no build for this machine, or npm skipped the optional package`,
+  );
 }
 
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);

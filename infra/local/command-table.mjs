@@ -57,7 +57,10 @@ const COMMANDS = {
     isReadOnly: true,
   },
   test: { does: 'installs missing programs, checks format, lint and types, then tests against real stores', ...TESTS },
-  'test:all': { does: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers', ...TESTS },
+  'test:all': {
+    does: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
+    ...TESTS,
+  },
   'demo-portal': {
     does: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
     options: NOTHING,
@@ -126,7 +129,9 @@ function helpOf(name) {
     `${does[0].toUpperCase()}${does.slice(1)}.`,
   ];
   if (more !== undefined) lines.push('', more);
-  return [...lines, '', 'Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.'].join('\n');
+  return [...lines, '', 'Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.'].join(
+    '\n',
+  );
 }
 
 function overview() {

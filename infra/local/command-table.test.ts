@@ -49,7 +49,9 @@ describe('the command table', () => {
   it.each(checkedByTable)('explains %s with --help and rejects its invalid arguments with exit code 2', (name) => {
     const help = refusalOf([name, '--help']);
     expect(help).toEqual({ code: 0, text: expect.stringMatching(/^usage: npm /) });
-    expect(help?.text).toContain('Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.');
+    expect(help?.text).toContain(
+      'Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.',
+    );
     const acceptsAny = /^(test|test:all|logs)$/.test(name);
     for (const rubbish of acceptsAny ? ['--rubbish'] : ['--rubbish', '--yes=no', 'rub bish'])
       expect(refusalOf([name, rubbish])).toEqual({ code: 2, text: expect.stringMatching(new RegExp(`^${name}: `)) });
@@ -69,9 +71,7 @@ describe('the command table', () => {
     cpSync(join(bare, 'infra'), join(fresh, 'infra'), { recursive: true });
     writeFileSync(join(fresh, 'package-lock.json'), '{}');
     const { code, out, err } = runIn(fresh, ['doctor']);
-    expect(err).toBe(
-      "doctor requires the project's packages, which are missing or outdated. Run `npm start` first\n",
-    );
+    expect(err).toBe("doctor requires the project's packages, which are missing or outdated. Run `npm start` first\n");
     expect([out, code]).toEqual(['', 1]);
     expect(readdirSync(fresh).sort()).toEqual(['infra', 'package-lock.json']);
   });

@@ -34,7 +34,8 @@ export function classPathOf(folder: string): string {
 /** Downloads about 190 MB with Maven. The Maven repository is in the checkout and is removed afterwards. */
 export async function fetchJars(paths: StackPaths): Promise<void> {
   const maven = findProgram('mvn');
-  if (maven === null) throw new Error('Maven is not installed. Install it: Maven downloads the jars of Kafka and the schema registry');
+  if (maven === null)
+    throw new Error('Maven is not installed. Install it: Maven downloads the jars of Kafka and the schema registry');
   const target = join(paths.provisions, `jars.${process.pid}.new`);
   const repository = join(paths.provisions, 'maven');
   mkdirSync(target, { recursive: true });

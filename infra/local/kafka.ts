@@ -65,7 +65,11 @@ function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: 
   const pairs = Object.entries(protocols).map(([name, protocol]) => `${name}:${protocol}`);
   return {
     listeners: [toListener('PLAINTEXT', kafka), ...ownController, ...frontListener(front?.port), ...forClients].join(),
-    'advertised.listeners': [toListener('PLAINTEXT', kafka), ...frontListener(front?.advertisedPort), ...forClients].join(),
+    'advertised.listeners': [
+      toListener('PLAINTEXT', kafka),
+      ...frontListener(front?.advertisedPort),
+      ...forClients,
+    ].join(),
     'listener.security.protocol.map': pairs.join(),
   };
 }

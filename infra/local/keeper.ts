@@ -146,7 +146,13 @@ class KeptProcess implements Keeper {
     this.child = child;
     if (child.pid !== undefined) this.events.onPid(this.name, child.pid);
     const { restarts } = this;
-    this.update({ state: 'starting', pid: child.pid ?? null, sinceAt: new Date().toISOString(), restarts, reason: null });
+    this.update({
+      state: 'starting',
+      pid: child.pid ?? null,
+      sinceAt: new Date().toISOString(),
+      restarts,
+      reason: null,
+    });
     child.stdin?.on('error', () => {}); // the process may exit before it has read its input
     this.exited = new Promise((done) => {
       let hasEnded = false;

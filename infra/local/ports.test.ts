@@ -61,7 +61,7 @@ test('an unreadable ports file is renamed and reported', async () => {
   expect(moves).toEqual(['ports.json was unreadable and was renamed to ports.json.unreadable']);
 });
 
-test("a port from the environment is used, and refused with the name of its variable if it is in use or invalid", async () => {
+test('a port from the environment is used, and refused with the name of its variable if it is in use or invalid', async () => {
   const [port = 0] = await freePorts(1);
   const environment = { [portVariableOf('event-writer-admin')]: String(port) };
   expect((await claim(testStackPaths(), environment)).ports['event-writer-admin']).toBe(port);

@@ -73,7 +73,8 @@ function removeBefore(minute: number): void {
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   for (let attempt = 0; ports.size < count; attempt++) {
-    if (attempt === DRAWS_MAX) throw new Error(`fewer than ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
+    if (attempt === DRAWS_MAX)
+      throw new Error(`fewer than ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
     const port = randomInt(FIRST_DRAWN_PORT, FIRST_PORT);
     if ((await isPortFree(port)) && draw(port)) ports.add(port);
   }

@@ -21,7 +21,5 @@ test('toReason reports a broker that never responds with the elapsed time, witho
 test('toReason reports the message of an error and its cause only once', () => {
   const cause = new Error('no leader');
   expect(toReason(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
-  expect(toReason(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe(
-    'fetch failed (ECONNREFUSED)',
-  );
+  expect(toReason(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe('fetch failed (ECONNREFUSED)');
 });

@@ -60,7 +60,8 @@ export function loadSecrets(paths: StackPaths): Secrets {
     signerKeys: stored?.signerKeys ?? makeSignerKeys(),
     portalSecret: stored?.portalSecret ?? secret(),
   };
-  if (JSON.stringify(stored) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
+  if (JSON.stringify(stored) !== JSON.stringify(secrets))
+    writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
   rmSync(dropped, { recursive: true, force: true });
   return secrets;
 }

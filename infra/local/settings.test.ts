@@ -41,7 +41,14 @@ test('configMistakes accepts valid settings and does not check ignored settings'
 });
 
 test('stores receive only general environment variables and no service settings', () => {
-  const environment = { PATH: '/bin', LC_ALL: 'C', TZ: 'UTC', LOG_LEVEL: 'shout', REGISTRY_AUTH: 'on', KAFKA_OPTS: '-x' };
+  const environment = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    TZ: 'UTC',
+    LOG_LEVEL: 'shout',
+    REGISTRY_AUTH: 'on',
+    KAFKA_OPTS: '-x',
+  };
   expect(storeEnvironment(environment)).toEqual({ PATH: '/bin', LC_ALL: 'C', TZ: 'UTC' });
 });
 

@@ -6,7 +6,7 @@ import { endProcess, isAlive, markOf } from './process-mark.ts';
 import { readStackFile, type StackFile, stackFilePath, writeStackFile } from './stack-file.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from './supervisor.ts';
 import { testStackPaths } from './test/paths.ts';
-import { writeChildrenFile, startSleeper } from './test/sleeper.ts';
+import { startSleeper, writeChildrenFile } from './test/sleeper.ts';
 
 const STACK: StackFile = {
   clickhouse: { url: 'http://127.0.0.1:1', user: 'operator', password: 'secret', database: 'playline' },

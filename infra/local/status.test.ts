@@ -4,7 +4,7 @@ import { status } from './commands/status.ts';
 import { type Condition, writeConditions } from './condition.ts';
 import { claimSupervision } from './supervisor.ts';
 import { testStackPaths } from './test/paths.ts';
-import { writeChildrenFile, startSleeper } from './test/sleeper.ts';
+import { startSleeper, writeChildrenFile } from './test/sleeper.ts';
 
 async function run(command: () => Promise<number>): Promise<{ code: number; out: string }> {
   const lines: string[] = [];
@@ -20,7 +20,8 @@ async function run(command: () => Promise<number>): Promise<{ code: number; out:
 test('status and doctor list the orphans of a dead supervisor with a fix, and return 1', async () => {
   const paths = testStackPaths();
   writeChildrenFile(paths, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
-  const sentence = 'the supervisor is dead; gateway, kafka are still running; `npm run up` stops them and starts the stack';
+  const sentence =
+    'the supervisor is dead; gateway, kafka are still running; `npm run up` stops them and starts the stack';
   expect(await run(() => status(paths, []))).toEqual({ code: 1, out: sentence });
   const found = await run(() => doctor(paths));
   expect(found.out).toContain(sentence);

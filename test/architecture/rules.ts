@@ -68,14 +68,13 @@ interface Importer {
 
 function findProblem({ target, typeOnly }: Import, { path, from, tree }: Importer): string {
   if (target === null)
-    return from.test || from.zone === 'infra'
-      ? ''
-      : 'write the path as a literal, so that the rules can check it';
+    return from.test || from.zone === 'infra' ? '' : 'write the path as a literal, so that the rules can check it';
   if (target.startsWith('.')) return findPathProblem(from, toLocation(posix.join(posix.dirname(path), target), tree));
   const [, name = '', adapter] = /^@playline\/([^/]+)(\/.*)?$/.exec(target) ?? [];
   const allowed: readonly string[] | null = MAY_IMPORT[from.zone];
   if (name === '' || allowed === null || (from.test && ['testkit', 'infra'].includes(name))) return '';
-  if (tree.has(`services/${name}/package.json`)) return 'services must not be imported; move the shared code to a package';
+  if (tree.has(`services/${name}/package.json`))
+    return 'services must not be imported; move the shared code to a package';
   if (from.folder === `packages/${name}`) return 'import files of the same package by relative path';
   const kind = name in MAY_IMPORT ? name : 'subjects';
   if (!allowed.includes(kind) && !allowed.includes(`${kind}/*`))
@@ -126,7 +125,9 @@ function findPassedOn({ nodes, text }: SourceFile): string[] {
     /(typeof\s+|(?<!\.)\.\s*)$/.test(text.slice(Math.max(0, start - 12), start)) ||
     /^\s*:/.test(text.slice(end, end + 12));
   return nodes
-    .filter((node) => node.type === 'Identifier' && names.has(nameOf(node)) && !allowed.has(node.start) && !isMember(node))
+    .filter(
+      (node) => node.type === 'Identifier' && names.has(nameOf(node)) && !allowed.has(node.start) && !isMember(node),
+    )
     .map(nameOf);
 }
 

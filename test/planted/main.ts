@@ -87,7 +87,8 @@ const planted = command(
     const faults = FAULTS.filter(({ what, file }) => `${what} ${file}`.includes(only));
     if (faults.length === 0) throw new UsageError('--only: no fault matches');
     for (const fault of faults) assertPlantable(fault);
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interruption.abort(new Error('interrupted')));
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.on(signal, () => interruption.abort(new Error('interrupted')));
     const configured = process.env.PLAYLINE_TEST_STORES ?? '';
     const started = configured === '' ? await startLocalStores() : null;
     try {

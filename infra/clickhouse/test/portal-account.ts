@@ -19,7 +19,9 @@ export async function openPortalAccount(): Promise<PortalAccount> {
   const accounts = createAccounts(url, { operator: password, portal: portalPassword });
   const found = await runStatement({ ...clickhouse, database: 'default' }, 'EXISTS DATABASE playline');
   if (found === '1')
-    throw new Error(`${url} has a database playline. This test creates its own. Drop the database, or use other stores`);
+    throw new Error(
+      `${url} has a database playline. This test creates its own. Drop the database, or use other stores`,
+    );
   const close = async () =>
     void (await runStatement({ ...clickhouse, database: 'default' }, 'DROP DATABASE IF EXISTS playline SYNC'));
   try {

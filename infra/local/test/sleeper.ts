@@ -12,7 +12,10 @@ export function startSleeper(): number {
 }
 
 /** Writes the children file of a killed supervisor. The default mark is the actual mark; pid 0 has exited. */
-export function writeChildrenFile(paths: StackPaths, processes: Record<string, number | { pid: number; mark: string }>) {
+export function writeChildrenFile(
+  paths: StackPaths,
+  processes: Record<string, number | { pid: number; mark: string }>,
+) {
   const owner = { name: 'owner', pid: process.pid, mark: 'before a reboot' };
   const children = Object.entries(processes).map(([name, entry]) =>
     typeof entry === 'number' ? { name, pid: entry, mark: markOf(entry) ?? 'gone' } : { name, ...entry },

@@ -188,7 +188,8 @@ it('a decision is stored without links and moves of fenced identities', () => {
       if (erased === undefined) return;
       const withoutErased = (list: typeof all) => list.filter(({ key }) => !key.equals(erased.key));
       const unlink = record.unlink && { ...record.unlink, stayed: withoutErased(stayed) };
-      const remaining = withoutErased(all).length === 0 ? null : { ...record, moved: withoutErased(record.moved), unlink };
+      const remaining =
+        withoutErased(all).length === 0 ? null : { ...record, moved: withoutErased(record.moved), unlink };
       expect(overrides!.withoutFenced(record, fenceOf(erased.key))).toEqual(remaining);
       if (record.unlink !== null && record.outcome === 'linked')
         expect(unlinks!.withoutFenced(record, fenceOf(erased.key))).toEqual(remaining);

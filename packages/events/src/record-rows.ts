@@ -69,7 +69,8 @@ export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'genera
 /** Adds the row of `identity_links`. @throws RangeError if a number is out of range, without changing `out` */
 export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
   toOverrideVersion(decision);
-  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('the decision is out of range');
+  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535)
+    throw new RangeError('the decision is out of range');
   const { environmentId, aKind, bKind, reason, traceId } = decision;
   const { link, outcome } = decisionTextOf(decision);
   out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));

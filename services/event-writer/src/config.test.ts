@@ -13,7 +13,12 @@ const required = {
 /** Upper limits of the design: rows and bytes per second and table, and partitions per topic. */
 const DESIGN_LIMITS = { rowsPerS: 160_000, bytesPerS: 160 * 1024 * 1024, partitions: 40 };
 
-const minima = { BLOCK_ROWS_MAX: 1_000, BLOCK_BYTES_MAX: 1024 * 1024, BLOCK_AGE_MAX_MS: 250, SESSION_TIMEOUT_MS: 1_000 };
+const minima = {
+  BLOCK_ROWS_MAX: 1_000,
+  BLOCK_BYTES_MAX: 1024 * 1024,
+  BLOCK_AGE_MAX_MS: 250,
+  SESSION_TIMEOUT_MS: 1_000,
+};
 
 it.each(Object.entries(minima))('the minimum of %s is accepted, and a lower value is refused', (name, min) => {
   expect(parseConfig(configSchema, { ...required, [name]: String(min) })).toMatchObject({ [name]: min });

@@ -42,7 +42,10 @@ const toFilter = (key: Buffer) =>
 it("the event writer stores every consent change with the broker's timestamp, and shows the latest change", async () => {
   const [identity, other] = [randomBytes(16), randomBytes(16)];
   await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
-  await until('two consents are stored', async () => (await stores.readRows('SELECT 1 FROM consents_current')).length === 2);
+  await until(
+    'two consents are stored',
+    async () => (await stores.readRows('SELECT 1 FROM consents_current')).length === 2,
+  );
   const producer = kafka.producer();
   await producer.connect();
   const before = Date.now();

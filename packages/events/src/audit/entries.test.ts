@@ -66,7 +66,14 @@ const project: ProjectRecord = {
     },
   ],
 };
-const keyFields = { hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', name: 'server', createdAt: 500, changedBy: 'ada' };
+const keyFields = {
+  hash: secret('hash'),
+  first4: 'sk_a',
+  last4: 'wxyz',
+  name: 'server',
+  createdAt: 500,
+  changedBy: 'ada',
+};
 const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [] };
 const endedKey: EndedKey = { ...keyFields, keyId: 'key-1', revokedAt: 2_000 };
 const scope = { projectId: 'demo', environmentId: 'demo-production' };

@@ -121,7 +121,10 @@ export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const allRoles = roles.map(({ projectId, role }) => ({ projectId, role }));
   const detail = { name, login, state, isAdministrator, roles: allRoles, ...signIn };
   const toAccountRow = (projectId: string, shown: object) => toRow({ ...described, projectId, detail: shown }, account);
-  return [toAccountRow('', detail), ...roles.map(({ projectId, role }) => toAccountRow(projectId, { name, login, state, role }))];
+  return [
+    toAccountRow('', detail),
+    ...roles.map(({ projectId, role }) => toAccountRow(projectId, { name, login, state, role })),
+  ];
 }
 
 /** Never contains the private key, even in sealed form. */

@@ -62,6 +62,7 @@ function createCopyPlan(fields: readonly AvroField[]): RowPlan | null {
     return index;
   });
   if (!isCopy) return null;
-  const isInColumnOrder = fields.length === fieldOfColumn.length && fieldOfColumn.every((field, column) => field === column);
+  const isInColumnOrder =
+    fields.length === fieldOfColumn.length && fieldOfColumn.every((field, column) => field === column);
   return { isInColumnOrder, fields, fieldOfColumn, kinds: EVENT_FIELDS.map(({ kind }) => kind), rewrite: null };
 }

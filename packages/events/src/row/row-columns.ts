@@ -87,7 +87,10 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
 
 const DAY_MS = 86_400_000;
 /** The time columns by whose month or week the tables are partitioned. */
-const PARTITION_COLUMNS: Partial<Record<EventTable, string>> = { events: 'event_time', message_rejections: 'received_at' };
+const PARTITION_COLUMNS: Partial<Record<EventTable, string>> = {
+  events: 'event_time',
+  message_rejections: 'received_at',
+};
 
 /** Creates a reader for the day of a row, which determines its ClickHouse partition, or 0 without partitions. */
 export function createPartReader(table: EventTable): (row: Buffer) => number {

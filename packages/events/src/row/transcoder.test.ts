@@ -159,8 +159,16 @@ it('the transcoder reads a length that is encoded with more bytes than necessary
 
 it('the transcoder reads a field whose type Avro can convert', () => {
   const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
-  const changedTypes: Record<string, unknown> = { eventName: 'bytes', receivedAt: 'int', screenDensity: ['double', 'null'] };
-  const changed = fields.map((field) => ({ ...field, type: changedTypes[field.name] ?? field.type, default: undefined }));
+  const changedTypes: Record<string, unknown> = {
+    eventName: 'bytes',
+    receivedAt: 'int',
+    screenDensity: ['double', 'null'],
+  };
+  const changed = fields.map((field) => ({
+    ...field,
+    type: changedTypes[field.name] ?? field.type,
+    default: undefined,
+  }));
   const schema = JSON.stringify({ ...rest, fields: changed });
   const otherPlan = createRowPlan(schema);
   const transcoder = new RowTranscoder();
