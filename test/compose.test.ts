@@ -273,7 +273,7 @@ describe('docker-compose.yml and the local stack', () => {
       // Addresses and folders must differ. In the local stack, they are templates.
       if (localValue === undefined || !/^[\d *]+$|^(true|false)$/.test(localValue)) continue;
       const product = String(localValue.split('*').reduce((total, factor) => total * Number(factor), 1));
-      expect(value, setting).toBe(/^[\d *]+$/.test(here) ? product : localValue);
+      expect(value, setting).toBe(/^[\d *]+$/.test(localValue) ? product : localValue);
     }
   });
 

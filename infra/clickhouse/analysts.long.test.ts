@@ -198,6 +198,7 @@ interface Setting {
 }
 
 /** Fails with a known message on a raw id. The message is reversed here, because error messages repeat the query. */
+const PROBE = `throwIf(user_id LIKE ''${RAW}%'', reverse(''nar eborp eht''))`;
 
 function toOtherValue({ type, value }: Setting): string {
   if (type === 'Bool') return value === '1' ? '0' : '1';
