@@ -14,11 +14,9 @@ import { isJsonObject, isUuidText, parseTimestamp, type TimeWindow } from './tex
 /** Contract, "RejectionError". More codes may be added, so the schema accepts any string. */
 export const rejectionErrorSchema = z
   .object({
-    field: z
-      .string()
-      .meta({
-        description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message',
-      }),
+    field: z.string().meta({
+      description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message',
+    }),
     code: z.string().meta({ description: `More codes may be added. Current codes: ${REJECTION_CODES.join(', ')}` }),
     message: z.string().meta({ description: 'Human-readable; the wording may change' }),
   })

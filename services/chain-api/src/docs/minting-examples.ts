@@ -153,7 +153,8 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
       title: 'Reference id already in use',
       request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEW_ASSET] } }),
       answer: envelope(settings, 'CONFLICT_ERROR', {
-        message: 'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
+        message:
+          'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
         details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
       }),
     },
