@@ -92,9 +92,7 @@ test('the stack file is private and contains the pids of the stores', () => {
   for (const pid of Object.values(stack.file.processes)) expect(markOf(pid)).not.toBeNull();
 });
 
-test('killed stores restart with their data and addresses and with new pids', {
-  timeout: START_MS,
-}, async () => {
+test('killed stores restart with their data and addresses and with new pids', { timeout: START_MS }, async () => {
   const before = stack.file;
   const records = await countRecords();
   const names = Object.keys(before.processes);

@@ -146,10 +146,7 @@ export function createAddresses(
   const findClickHouse = (url: string): ClickHouseAccount => toClickHouse({ ...config, CLICKHOUSE_URL: url });
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {
-    redis: () => ({
-      ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)),
-      onFault: onRedis,
-    }),
+    redis: () => ({ ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)), onFault: onRedis }),
     kafka: () => ({
       ...find('KAFKA_BROKERS', config.KAFKA_BROKERS, findKafka, () => {
         const { kafka: brokers } = stack();

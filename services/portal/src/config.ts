@@ -82,11 +82,7 @@ export const configSchema = schema.superRefine((config, context) => {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length === names.length) return;
   for (const name of missing)
-    context.addIssue({
-      code: 'custom',
-      path: [name],
-      message: 'missing, although other OpenID settings are set',
-    });
+    context.addIssue({ code: 'custom', path: [name], message: 'missing, although other OpenID settings are set' });
 });
 
 export type Config = z.infer<typeof configSchema>;

@@ -134,10 +134,7 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
     if (typeof result.id === 'number') return result.id;
     throw new Error(`The schema registry returned no ID for ${subject}.`);
   });
-  return {
-    idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
-    schemaOf: (id) => schemas(String(id)),
-  };
+  return { idOf: (subject, schema) => ids(JSON.stringify([subject, schema])), schemaOf: (id) => schemas(String(id)) };
 }
 
 /** Connects on the first call. */

@@ -71,9 +71,7 @@ const RATE_LIMIT = createRateLimitHeaders(
 );
 
 const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
-const INVALID_OR_KEY = createAnswer(400, 'The request or its key is not valid.', {
-  codes: ['VALIDATION_ERROR'],
-});
+const INVALID_OR_KEY = createAnswer(400, 'The request or its key is not valid.', { codes: ['VALIDATION_ERROR'] });
 const UNAUTHORISED = createAnswer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
 const TOO_MANY = createAnswer(429, 'Too many requests. Retry the same request later.', {
   codes: ['TOO_MANY_REQUESTS_ERROR'],
@@ -177,11 +175,7 @@ function createIngest(context: ExampleContext): Operation {
       createAnswer(
         400,
         'The request is not valid (error envelope), or every message was rejected (MessagesResponse). If the body is not UTF-8 JSON, `details` contains `offset`, `line`, `column` and `found`, and `messageIndex` if the error is inside a message.',
-        {
-          schema: messagesResponseSchema,
-          narrowed: NOTHING_ACCEPTED,
-          codes: ['VALIDATION_ERROR'],
-        },
+        { schema: messagesResponseSchema, narrowed: NOTHING_ACCEPTED, codes: ['VALIDATION_ERROR'] },
       ),
       UNAUTHORISED,
       TOO_MANY,

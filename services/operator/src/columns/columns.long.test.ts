@@ -20,10 +20,7 @@ it('the program adds, lists and drops property columns', async () => {
   const listed = await columns('list');
   expect(listed.code).toBe(0);
   expect(listed.out).toMatch(/^property_main +level\.coins +Int64 +"0" +\d{4}-\d\d-\d\dT\S+Z +done +\d+ bytes/m);
-  expect(await columns('drop', '--name', 'main', '--yes')).toMatchObject({
-    code: 0,
-    out: 'property_main dropped\n',
-  });
+  expect(await columns('drop', '--name', 'main', '--yes')).toMatchObject({ code: 0, out: 'property_main dropped\n' });
   expect(await columns('list')).toMatchObject({ code: 0, out: '', err: 'no property columns\n' });
 });
 

@@ -46,10 +46,7 @@ interface LinkQuery {
 }
 
 async function findLinks({ tables, bounds, subject, members }: LinkQuery): Promise<FoundLinks> {
-  const { rows, more } = await readNewest(tables, subject.environmentId, {
-    filter: { keys: keysOf(members) },
-    bounds,
-  });
+  const { rows, more } = await readNewest(tables, subject.environmentId, { filter: { keys: keysOf(members) }, bounds });
   const { length } = keysOf(members);
   const subjectText = members.isLinked ? `a person with ${length} identities` : 'an unlinked identity';
   const none = members.isLinked ? ': the event writer may be lagging (npm run status)' : '';

@@ -252,11 +252,7 @@ async function countHoles(
 /** Reports rows beyond the end of the log, except rows from a lost log. */
 async function addFuture(
   flow: Flow,
-  found: {
-    reports: PartitionReport[];
-    lastOffsets: ReadonlyMap<number, number>;
-    ends: readonly LogBounds[];
-  },
+  found: { reports: PartitionReport[]; lastOffsets: ReadonlyMap<number, number>; ends: readonly LogBounds[] },
   parts: VerifyFlowOptions,
 ): Promise<PartitionReport[]> {
   const { reports, lastOffsets, ends } = found;
