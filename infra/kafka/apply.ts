@@ -7,7 +7,7 @@ import {
   ConfigResourceTypes,
   IncrementalAlterConfigOperationTypes,
 } from '@platformatic/kafka';
-import { schemaSubjectOf, schemaTextOf, TOPICS, type Topic } from '@playline/contracts';
+import { schemaSubjectOf, readTopicSchema, TOPICS, type Topic } from '@playline/contracts';
 import type { KafkaSecurity } from '@playline/runtime';
 import type { StoreFetch } from '@playline/stores';
 import { deadLetterTopicOf } from '@playline/stream';
@@ -94,7 +94,7 @@ async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]
   const schemas: TopicsApplied['schemas'] = [];
   // In sequence, because some registries fail if the first schemas of two subjects are registered concurrently.
   for (const topic of topics) {
-    const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
+    const [subject, text] = [schemaSubjectOf(topic.name), readTopicSchema(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
   }
   return schemas;

@@ -2,7 +2,7 @@ import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { expect, it } from 'vitest';
-import { parseSubject, parseWantedConsent } from '../../services/gateway/src/audience-routes.ts';
+import { parseSubject, parseConsentUpdate } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
 import { SAMPLE_KINDS, sampleMessage } from '../../services/gateway/src/scan/test/sample-messages.ts';
@@ -133,7 +133,7 @@ it('the message schema and the parser accept the same messages, except for two c
           expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
           const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
           // A schema cannot compare fields or find lone surrogates.
-          for (const message of messages) expect(message).toMatch(/is the same as fromId|holds a lone surrogate/);
+          for (const message of messages) expect(message).toMatch(/is the same as fromId|contains a lone surrogate/);
         }
       }
   expect(Math.min(counts.valid, counts.invalid, counts.rejectedByParser)).toBeGreaterThan(10);
@@ -156,7 +156,7 @@ it('the consent schema accepts exactly the bodies that the gateway accepts', () 
   for (const member of ['anonymousId', 'status', 'source'])
     for (const value of values.filter((one) => !hasLoneSurrogate(one))) {
       const text = JSON.stringify({ ...good, [member]: value });
-      const accepted = isAccepted(() => parseWantedConsent(Buffer.from(text)));
+      const accepted = isAccepted(() => parseConsentUpdate(Buffer.from(text)));
       expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
       counts[accepted ? 'accepted' : 'rejected']++;
     }

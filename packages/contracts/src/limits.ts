@@ -76,5 +76,5 @@ export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 /** Maximum bytes after decompression. The longest id and source need 5 KiB if every character is escaped. */
 export const CONSENT_BYTES_MAX = 16 * 1024;
 
-/** Redis stores times of persons in six bytes, so later times cannot be stored. */
-export const KEPT_TIME_END_MS: number = 2 ** 48;
+/** Redis stores a person's times in six bytes, so later times cannot be stored. */
+export const STORED_TIME_END_MS: number = 2 ** 48;

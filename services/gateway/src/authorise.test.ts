@@ -69,7 +69,7 @@ it('key usage counts a request once, with its accepted and rejected messages', a
   expect(environments).toEqual([{ environmentId: 'demo-test', accepted: 1, rejected: 1 }]);
 });
 
-it('key usage records the trace id and the reason of the last refusal', async () => {
+it('key usage records the trace id of the last refusal and its reason', async () => {
   const { post, usage, producer } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 3 });
   const takeFirst = () => usage.take().keys[0]!;
   const refusalOf = (response: Response, reason: string) => ({
@@ -97,7 +97,7 @@ it('key usage does not count requests with an unknown key or without a key', asy
   expect(usage.take()).toMatchObject({ keys: [], environments: [], lost: 0 });
 });
 
-it('key usage counts consent reads and erasures under their own keys', async () => {
+it('key usage counts consent reads under the publishable key, and erasures under the secret key', async () => {
   const { url, usage, key, secretKey } = await openGateway();
   const headers = { [KEY_HEADER]: key };
   expect((await fetch(`${url}${CONSENT}?anonymousId=a`, { headers })).status).toBe(200);

@@ -31,7 +31,7 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
     const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
     if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
+    return `this host's clock is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
   };
   return {
     /** Records the current time of a broker or of Redis. */
@@ -57,7 +57,7 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
 }
 
 /** Compares with Redis now and every 30 seconds. Resolves after the first comparison, or after one second. */
-export async function openClockComparison(
+export async function startClockComparison(
   clock: Pick<ClockWatch, 'observe'>,
   readClockMs: () => Promise<number>,
 ): Promise<Closable> {

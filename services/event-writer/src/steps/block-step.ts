@@ -160,7 +160,7 @@ export function createBlockReaders<R>(options: { registry: SchemaRegistry; creat
      * @throws UnreadableSchemaError if the id is not in the registry, or no reader can be created for the schema
      */
     readerOf(id: number): R {
-      const found = readers.known(id);
+      const found = readers.get(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
       // If the registry is unreachable, the next attempt requests the schema again.

@@ -40,14 +40,14 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   };
 }
 
-/** Logs and counts when the gateways stop or resume sharing the limits. */
+/** Reports in the log and in a metric when the gateways stop or resume sharing the limits. */
 export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
   const help = '1 while rate limits apply across all processes';
   const gauge = metrics.gauge('playline_gateway_rate_limit_shared', help);
   gauge.set(1);
   return (shared, fault) => {
     gauge.set(shared ? 1 : 0);
-    if (shared) logger.info('rate limits shared again');
-    else logger.warn({ error: fault }, 'rate limits not shared, applied by this process only');
+    if (shared) logger.info('rate limits are shared across gateways again');
+    else logger.warn({ error: fault }, 'rate limits are not shared; each gateway applies them separately');
   };
 }

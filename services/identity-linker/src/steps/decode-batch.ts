@@ -5,7 +5,7 @@ import {
   type IdentityLinkRecord,
   identityLinkCodec,
   isEnvironmentId,
-  KEPT_TIME_END_MS,
+  STORED_TIME_END_MS,
   type ReadValue,
   type SchemaSource,
 } from '@playline/contracts';
@@ -93,7 +93,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
 }
 
 function isTime(timeMs: number): boolean {
-  return Number.isSafeInteger(timeMs) && timeMs < KEPT_TIME_END_MS;
+  return Number.isSafeInteger(timeMs) && timeMs < STORED_TIME_END_MS;
 }
 
 function isKind(kind: string): kind is IdentityKind {

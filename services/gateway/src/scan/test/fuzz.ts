@@ -68,7 +68,7 @@ const REFUSED = { records: [], rejections: [], rejected: [] };
 function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
   if (!read.ok) return { fault: 'not JSON', ...REFUSED };
   const result = validateBatch(read.document, { window, sources: read.sources });
-  if (result.kind === 'fault') return { fault: result.message, ...REFUSED };
+  if (result.kind === 'refused') return { fault: result.message, ...REFUSED };
   const messages = result.accepted.map(({ index, message }) => {
     const { propertiesText, traitsText } = read.sources[index]!;
     const readable = (text: string | undefined) => (text === undefined ? undefined : toReadableJson(text));
