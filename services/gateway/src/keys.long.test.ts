@@ -22,7 +22,7 @@ let gateways: GatewayProcess[];
 beforeAll(async () => {
   stores = await openKeyStores();
   view = await openRedisRecords(kind, { url: stores.redisUrl });
-  gateways = await Promise.all([open(stores.mutedRedisUrl), open(stores.mutedRedisUrl)]);
+  gateways = await Promise.all([open(stores.noPubSubRedisUrl), open(stores.noPubSubRedisUrl)]);
 });
 afterAll(async () => {
   await Promise.all(gateways.map(({ close }) => close()));
@@ -53,7 +53,7 @@ const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
 it('the Redis login of the test gateways allows neither publishing nor subscribing', async () => {
-  const redis = new Redis(stores.mutedRedisUrl);
+  const redis = new Redis(stores.noPubSubRedisUrl);
   onTestFinished(() => redis.disconnect());
   await expect(redis.publish('channel', 'message')).rejects.toThrow('NOPERM');
   await expect(redis.subscribe('channel')).rejects.toThrow('NOPERM');

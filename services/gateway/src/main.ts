@@ -26,7 +26,7 @@ import { configSchema } from './config.ts';
 import { openEnvironmentRates } from './environment-rates.ts';
 import { createSharedLog } from './rate-limits/index.ts';
 import { openRejections } from './rejections.ts';
-import { audienceSchemasOf, openSchemaIds, topicNamesOf } from './schema-ids.ts';
+import { audienceSchemasOf, resolveSchemaIds, topicNamesOf } from './schema-ids.ts';
 import {
   openSyncedConsents,
   openSyncedKeys,
@@ -56,7 +56,7 @@ await runService(logger, async (use) => {
   const limits = { balances, onShared: createSharedLog(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const { sync, keys, ratesOf } = await openViews(use);
-  const schemas = await use('schema ids', () => openSchemaIds(registry, encodedSchemas, logger));
+  const schemas = await use('schema ids', () => resolveSchemaIds(registry, encodedSchemas, logger));
   const rejections = await openRejectionPublisher(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => startClockComparison(clock, audience.people.readClockMs));
@@ -124,7 +124,7 @@ async function openAudience(use: Use, { sync, keys }: { sync: SyncParts; keys: S
   const people = await use('people', () => openRedisPeople({ ...redis, ...options }));
   const consents = await use('consents', () => openSyncedConsents(people.consents, sync));
   const ids = await use('schema ids for consents and erasures', () =>
-    openSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
+    resolveSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
   );
   await use('hold sweep', () => startHoldSweep(people.guards, logger));
   return {

@@ -46,7 +46,7 @@ export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures
 const RETRY_MS = 1000;
 
 /** Fetches the ids, retrying until the registry returns them. `current` returns null until then. */
-export function openSchemaIds<Name extends string>(
+export function resolveSchemaIds<Name extends string>(
   registry: Pick<SchemaRegistry, 'idOf'>,
   schemas: Readonly<Record<Name, WrittenSchema>>,
   logger: Logger,
@@ -61,7 +61,7 @@ export function openSchemaIds<Name extends string>(
         ids = Object.fromEntries(await Promise.all(found)) as Record<Name, number>;
         return;
       } catch (error) {
-        logger.warn({ error }, 'fetching schema ids failed, retrying');
+        logger.warn({ error }, 'fetching schema ids failed; retrying');
       }
       await pause(RETRY_MS, closed.signal);
     }

@@ -8,7 +8,7 @@ import { type GatewayProcess, openProcess } from './test/open-process.ts';
 /** Clients that share an address. A machine cannot run all of them concurrently. */
 const CLIENTS = 1_000;
 const CONCURRENT_CLIENTS = 16;
-const GOOD_POSTS = 40;
+const NEW_KEY_POSTS = 40;
 
 let stores: KeyStores;
 let gateway: GatewayProcess;
@@ -41,7 +41,7 @@ async function postAll(nextKey: () => string, isOver: () => boolean) {
   return counts;
 }
 
-it('the new key is always accepted while 1,000 clients at the same address post with the old key or createWrongKey keys', async () => {
+it('the new key is always accepted while 1,000 clients at the same address post with the old key or unknown keys', async () => {
   const oldKey = await changeKey('create', '--replace');
   await until('the key is accepted', async () => (await statusOf(oldKey)) === 200);
   let posted = 0;
@@ -52,7 +52,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
   );
   const successor = await changeKey('refresh');
   const statuses: number[] = [];
-  while (statuses.length < GOOD_POSTS) statuses.push(await statusOf(successor));
+  while (statuses.length < NEW_KEY_POSTS) statuses.push(await statusOf(successor));
   isOver = true;
   const clientStatuses = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
@@ -61,7 +61,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
   expect(clientStatuses[429]).toBeGreaterThan(CLIENTS / 4);
 });
 
-it('a key is accepted as soon as its command has printed it, even if clients try many wrong keys', async () => {
+it('a new key is accepted as soon as the command has printed it, even if clients try many wrong keys', async () => {
   let isOver = false;
   const flood = postAll(createWrongKey, () => isOver);
   const statuses: number[] = [];

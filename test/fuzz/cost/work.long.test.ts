@@ -4,7 +4,7 @@ import { afterEach, expect, it, vi } from 'vitest';
 import {
   createBatchReader,
   type ReadBatch,
-  toAnswerText,
+  toResponseText,
 } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { firstGenomes, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
@@ -54,7 +54,7 @@ it('the gateway decodes only single strings of a body, each a few times at most,
     // 19 message fields, 12 context fields, rules between fields, repeated ids and sizes: at most one error per field
     // and code.
     expect(errors).toBeLessThanOrEqual(batch.rejected * 40);
-    expect(Buffer.byteLength(toAnswerText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
+    expect(Buffer.byteLength(toResponseText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
     expect(batch.rejections.records.length).toBeLessThanOrEqual(Math.min(100, 10 + body.length / 256));
   }
   // The test is meaningful only if many bodies are batches and some have many errors.

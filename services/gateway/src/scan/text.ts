@@ -32,7 +32,7 @@ export function isVisibleAt(bytes: Uint8Array, at: number): boolean {
 }
 
 /** Returns true only if the last character before `end` is not white space. */
-export function endsVisible(bytes: Uint8Array, end: number): boolean {
+export function isVisibleBefore(bytes: Uint8Array, end: number): boolean {
   let at = end - 1;
   // Skips continuation bytes.
   while ((bytes[at]! & 0xc0) === 0x80) at--;

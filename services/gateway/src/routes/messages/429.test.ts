@@ -80,16 +80,16 @@ it('the rate limit counts rejected messages, and counts a body without messages 
   expect(responses.map(remainingOf)).toEqual([997, 995, 994, 993]);
 });
 
-it('the rate limit charges a body for its decompressed KiB if they exceed its messages, even if the body is invalid', async () => {
+it('the rate limit charges a body for its decompressed KiB if they exceed the number of messages, even if the body is invalid', async () => {
   const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 10_000 });
   const nonsense = `{"messages":[${'{},'.repeat(MIB / 3 - 10)}{}]}`;
   const gzipped = { 'content-encoding': 'gzip' };
-  const cut = gzipSync('['.repeat(MIB)).subarray(0, -12);
+  const truncated = gzipSync('['.repeat(MIB)).subarray(0, -12);
   const bodies: [Buffer | string, Record<string, string>][] = [
     [gzipSync(nonsense), gzipped],
     [gzipSync('['.repeat(MIB)), gzipped],
     [gzipSync('['.repeat(MIB + 1)), gzipped],
-    [cut, gzipped],
+    [truncated, gzipped],
     ['not gzip', gzipped],
     [brotliCompressSync(nonsense).subarray(0, -1), { 'content-encoding': 'br' }],
     ['['.repeat(100 * KIB), {}],
@@ -148,7 +148,7 @@ it('the rate limit counts a message of 940 bytes as one unit, and admits a batch
   const startAt = performance.now();
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];
   expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
-  // The last batch has 1 MiB and leaves a debt, because any batch is admitted while the bucket is not empty.
+  // The last batch is 1 MiB long and leaves a debt, because any batch is admitted while the bucket is not empty.
   const refilled = remainingOf(responses[1]!) - 899;
   expect([remainingOf(responses[0]!), remainingOf(responses[2]!)]).toEqual([999, 0]);
   expect(refilled >= 0 && refilled <= Math.ceil((performance.now() - startAt) / 1000)).toBe(true);
@@ -180,7 +180,7 @@ it('a metric counts refused requests by limit', async () => {
   expect(await metrics()).toContain('playline_gateway_rate_limited_total{limit="messages",service="gateway"} 1');
 });
 
-it('every response to a valid key has RateLimit and RateLimit-Policy: 200, 400, 429 and 500', async () => {
+it('every response to a request with a valid key has RateLimit and RateLimit-Policy headers: 200, 400, 429 and 500', async () => {
   const limits = { RATE_LIMIT_MESSAGES_PER_S: 5, RATE_LIMIT_BURST: 60, BYTES_IN_FLIGHT_MAX: 25 * KIB };
   const { post, producer } = await openGateway(limits);
   const responses = [
@@ -220,7 +220,7 @@ const RATE_LIMIT_FAILED_KEYS_PER_MINUTE = 3;
 const postWithWrongKey = (gateway: TestGateway, headers: Record<string, string> = {}) =>
   gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
 
-it('an address with too many invalid keys gets 429 for further invalid keys, but its valid keys still work', async () => {
+it('an address that sent too many invalid keys receives 429 for further ones, but its valid keys still work', async () => {
   const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
   for (let times = 0; times < 3; times++) expect((await postWithWrongKey(gateway)).status).toBe(401);
   const response = await postWithWrongKey(gateway);
@@ -260,7 +260,7 @@ it('a batch returns 429 with whole seconds in Retry-After while the bytes in fli
   expect((await post(large())).status).toBe(200);
 });
 
-it('a chunked body gets 429 as soon as it exceeds the limit for bytes in flight', async () => {
+it('a request with a chunked body returns 429 as soon as the body exceeds the limit for bytes in flight', async () => {
   const { post, producer, port, key } = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
   producer.mode = 'hold';
   const inFlight = post(large());
@@ -330,7 +330,7 @@ it('the rate limit charges an aborted request for the bytes that arrived', async
   expect(remaining >= 899 && remaining < 950).toBe(true);
 });
 
-it('the rate limit charges a request that exceeds the memory for the bytes that arrived', async () => {
+it('the rate limit charges a request that exceeds the memory limit for the bytes that arrived', async () => {
   const limits = { RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000, BYTES_IN_FLIGHT_MAX: 300 * KIB };
   const { port, key, post, producer } = await openGateway(limits);
   producer.mode = 'hold';

@@ -87,7 +87,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         // A 200 is sent only after the brokers have acknowledged every record.
         if (outgoing.length > 0) await parts.publish(outgoing, reservation);
         parts.metrics.onAccepted(batch.accepted);
-        exchange.answer(batch.accepted > 0 ? 200 : 400, toAnswerText(batch));
+        exchange.answer(batch.accepted > 0 ? 200 : 400, toResponseText(batch));
         const { accepted, rejected } = batch;
         if (accepted > 0) parts.usage.used(key, accepted, rejected);
         else parts.usage.refused(key, { reason: ALL_REJECTED, traceId: exchange.traceId, rejected });
@@ -131,7 +131,7 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { reservation, onBytes, onDecoded, use });
-      // The key may have been revoked while the body arrived. This check is usually served from memory.
+      // The key may have been revoked while the body was arriving. This check is usually served from memory.
       const stillAuthorised = parts.authorise(exchange);
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
@@ -216,7 +216,7 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
 }
 
 /** Formats a MessagesResponse as JSON. A batch may have thousands of errors, so the JSON of each error is cached. */
-export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
+export function toResponseText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';
   for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
   return `{"success":${accepted > 0},"accepted":${accepted},"rejected":${rejected},"rejections":[${rejections}]}`;
@@ -307,12 +307,12 @@ function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRec
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
 const BATCH_ERRORS_MAX = 100;
-/** The base limit for small bodies: a hundred empty messages have only 300 bytes. */
+/** The base limit for small bodies: a hundred empty messages take only 300 bytes. */
 const BASE_ERRORS_MAX = 10;
 const BYTES_PER_ERROR = 256;
 /** Replaces library names that are not in the settings. */
 const OTHER_LIBRARY = 'other';
-/** Other version strings are omitted, because they could contain personal data. */
+/** Versions in any other format are omitted, because they could contain personal data. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
