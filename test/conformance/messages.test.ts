@@ -9,7 +9,7 @@ import {
   expectEnvelope,
   expectRejected,
   message,
-  type Sent,
+  type SentMessage,
   track,
   withContext,
 } from './client.ts';
@@ -34,7 +34,7 @@ const createSized = (bytes: number) => {
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
 };
 
-const ACCEPTED: [string, () => Sent[]][] = [
+const ACCEPTED: [string, () => SentMessage[]][] = [
   [
     'messages with only the fields that their type requires',
     () => ['track', 'page', 'screen', 'identify', 'alias'].map((type) => message(type)),
@@ -115,7 +115,7 @@ it('the gateway accepts a lone surrogate in a name, but not in an id', async () 
   expectRejected(await post('anonymousId'), 'INVALID_FORMAT anonymousId');
 });
 
-it('the gateway uses the last of duplicate keys in an object', async () => {
+it('the gateway uses the last of several duplicate keys in an object', async () => {
   const valid = JSON.stringify(track());
   expectAccepted(await client.post(`{"messages":[${valid.replace('{', '{"type":"nothing",')}]}`));
   const response = await client.post(`{"messages":[${valid.replace(/}$/, ',"type":"nothing"}')}]}`);
@@ -153,7 +153,7 @@ it('a batch of only invalid messages returns 400 with a MessagesResponse', async
   expect(Object.keys(response.body).sort()).toEqual(['accepted', 'rejected', 'rejections', 'success']);
 });
 
-it('all messages with a duplicate id are rejected in one entry, with the id as first written', async () => {
+it('all messages with the same id are rejected in one entry, which contains the id of the first message', async () => {
   const messageId = randomUUID();
   const duplicates = [messageId.toUpperCase(), messageId].map((id) => track({ messageId: id }));
   const response = await client.send(track(), ...duplicates, track({ messageId, surface: 'phone' }));
@@ -169,7 +169,7 @@ it('a messageId from an earlier batch is accepted again', async () => {
   expectAccepted(await client.send(sent, message('page')), 2);
 });
 
-it('a rejection contains the messageId unchanged, with special characters or the maximum length', async () => {
+it('a rejection contains the messageId unchanged, even with special characters or the maximum length', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: '' })] }).length;
   for (const messageId of ['é😀\u0000\n"\\</script>\u2028\u00a0', 'x'.repeat(space)]) {
     const response = await client.send(track({ messageId }));
@@ -178,7 +178,7 @@ it('a rejection contains the messageId unchanged, with special characters or the
   }
 });
 
-it('a rejection contains a messageId that is not a string as JSON, in at most twice the size of the batch', async () => {
+it('a rejection contains a messageId that is not a string as JSON, and is at most twice as large as the batch', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: [''] })] }).length;
   // Each quotation mark is escaped.
   const messageId = Array.from({ length: Math.floor(space / 3) + 1 }, () => '');
@@ -188,7 +188,7 @@ it('a rejection contains a messageId that is not a string as JSON, in at most tw
   expect(Number(response.headers.get('content-length'))).toBeLessThan(2 * BATCH_BYTES + 1024);
 });
 
-async function store(...sent: Sent[]) {
+async function store(...sent: SentMessage[]) {
   expectAccepted(await client.send(...sent), sent.length);
   const records = await messagesOnLog(
     client.topicPrefix,
@@ -236,7 +236,7 @@ it.each([undefined, null, '', '  '])(
   },
 );
 
-it('the valid id owns a message with a blank id and a valid id', async () => {
+it('a message with a blank id and a valid id is owned by the valid id', async () => {
   const [blank] = await store(track({ anonymousId: 'visitor', userId: ' ' }));
   const [absent] = await store(track({ anonymousId: 'visitor' }));
   expect(blank?.key).not.toBeNull();

@@ -41,7 +41,7 @@ const toSearch = (params: RecipeParams) =>
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
-describe('the cookbook with traffic of a simulated game', () => {
+describe('the cookbook with simulated game traffic', () => {
   let database: OwnDatabase;
   beforeAll(async () => {
     database = await openOwnDatabase();

@@ -123,14 +123,14 @@ it('the message schema and the parser accept the same messages, except for two c
   const counts = { valid: 0, invalid: 0, rejectedByParser: 0 };
   for (let kind = 0; kind < SAMPLE_KINDS; kind++)
     for (const location of EDGE_LOCATIONS)
-      for (const odd of EDGE_VALUES) {
-        const message = withEdgeValue(sampleMessage(kind, Date.now()), location, odd);
+      for (const value of EDGE_VALUES) {
+        const message = withEdgeValue(sampleMessage(kind, Date.now()), location, value);
         const allowed = validate(message);
         const parsed = parseMessage(message, window);
         if (allowed === parsed.ok) counts[allowed ? 'valid' : 'invalid']++;
         else {
           counts.rejectedByParser++;
-          expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
+          expect({ location, value, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
           const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
           // A schema cannot compare fields or find lone surrogates.
           for (const message of messages) expect(message).toMatch(/is the same as fromId|contains a lone surrogate/);
@@ -150,12 +150,12 @@ const hasLoneSurrogate = (value: unknown) => typeof value === 'string' && !value
 
 it('the consent schema accepts exactly the bodies that the gateway accepts', () => {
   const validate = components('UpdateTrackingConsentRequest');
-  const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
+  const valid = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
   const values = [...EDGE_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
   const counts = { accepted: 0, rejected: 0 };
   for (const member of ['anonymousId', 'status', 'source'])
     for (const value of values.filter((one) => !hasLoneSurrogate(one))) {
-      const text = JSON.stringify({ ...good, [member]: value });
+      const text = JSON.stringify({ ...valid, [member]: value });
       const accepted = isAccepted(() => parseConsentUpdate(Buffer.from(text)));
       expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
       counts[accepted ? 'accepted' : 'rejected']++;

@@ -21,7 +21,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
   createPath(
     'Which rules must a message follow, and how many may I send in one batch?',
     'packages/contracts/README.md',
-    /\| messages in a batch \| 100, and at least 1 \|/,
+    /\| messages in a batch \| 100 \(minimum 1\) \|/,
   ),
   createPath(
     'Where does a row of `events` get its columns?',

@@ -72,7 +72,7 @@ await runService(logger, async (use) => {
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
-  watchWrites(registry, minting.takesWrites);
+  watchWrites(registry, minting.isWritable);
   const degraded = { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
@@ -114,7 +114,7 @@ async function openMinting(use: Use) {
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
   const readOffsets = async () => (await view.progress()).offsets;
   return {
-    takesWrites: ready,
+    isWritable: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {
       verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),

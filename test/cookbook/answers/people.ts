@@ -41,7 +41,7 @@ export function stickiness(world: World, params: RecipeParams): Row[] {
   });
 }
 
-/** Returns the time of each person's first event, without test events. */
+/** Returns the time of each person's first event, ignoring test events. */
 export function findFirstSeen(world: World): Map<string, number> {
   const first = new Map<string, number>();
   for (const { person, message } of eventsOf(world))

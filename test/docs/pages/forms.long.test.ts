@@ -35,7 +35,7 @@ it('the first page shows the product name and sends an event after the reader en
   expect(idsSent(opened)).toHaveLength(1);
 });
 
-it('a public key is filled into every form, including forms on other pages in the same tab', async () => {
+it('a publishable key is filled into every form, including forms on other pages in the same tab', async () => {
   const { page, gateway } = await visitDocs('/docs');
   await fillKey(formOf(page, INGEST), gateway);
   await page.goto(`${gateway.url}/docs/reference`);

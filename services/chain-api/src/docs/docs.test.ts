@@ -9,7 +9,7 @@ import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
 import { EXAMPLE_CURSOR } from './examples.ts';
-import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_FOREIGN, EXAMPLE_RESET, EXAMPLE_TIME } from './minting-examples.ts';
+import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_UNOWNED, EXAMPLE_RESET, EXAMPLE_TIME } from './minting-examples.ts';
 import { createChainDocs } from './source.ts';
 
 type Json = { [name: string]: Json };
@@ -51,10 +51,10 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
 /** Links the collections of the examples and requests their asset. */
 async function prepareMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
   if (situation === 'rate-limited') return;
-  const foreign = { projectId: 'other', environmentId: 'other-production' };
-  minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_FOREIGN, foreign));
-  const order = { body: { assets: [EXAMPLE_ASSET] } };
-  expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, order)).status).toBe(202);
+  const otherOwner = { projectId: 'other', environmentId: 'other-production' };
+  minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_UNOWNED, otherOwner));
+  const mint = { body: { assets: [EXAMPLE_ASSET] } };
+  expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, mint)).status).toBe(202);
   minting.reader.put(...minting.requests.map(toRequestedState));
   const policy = { kind: 'mint', perSecond: 200 / 60, burst: 2000 } as const;
   if (situation === 'quota-exceeded') await minting.mints.quotas.take('demo', policy, 1999);

@@ -116,7 +116,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
       'Read tokens and replicate the activity history of a chain, mint assets, and set collection metadata. JSON over HTTP.',
     notes: [
       `Reading tokens and activities requires no key. Operations on a collection require the secret key of its environment in the \`${secretHeaderOf(settings)}\` header.`,
-      'With a rate limit key in `x-api-key`, the limit of its plan applies instead of the limit per client address. An invalid key is rejected.',
+      'With a rate limit key in `x-api-key`, the key's limit applies instead of the limit per client address. Requests with an invalid key are rejected.',
       'Retry a request after 429 (wait `Retry-After` seconds), 500 or a connection error. Keep the same reference ids when you retry a mint request: no asset is minted twice. After 409, remove the listed assets and send the rest.',
       'Timestamps are in UTC with microseconds. Block numbers, amounts and token ids are strings of decimal digits.',
     ],
@@ -157,11 +157,11 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
 const ERROR_TEXTS: DocsSource['errors'] = {
   VALIDATION_ERROR: {
     cause:
-      'A parameter or body field is missing, invalid or duplicated; a cursor belongs to another chain or to other filters; the key header is missing; or the environment has no signing key yet. Headers that are too long return this code with status 431.',
+      'A parameter or body field is missing, invalid or duplicated; a cursor belongs to a different chain or different filters; the key header is missing; or the environment has no signing key yet. Requests whose headers are too long return this code with status 431.',
     fix: 'Check `details.errors`, which lists every invalid parameter and field with the expected value. Fix the request before you send it again.',
   },
   UNAUTHORISED_REQUEST: {
-    cause: 'The secret key is malformed, unknown or replaced by a newer key, or you sent a publishable key.',
+    cause: 'The secret key is malformed, unknown or replaced by a newer key, or you sent a publishable key instead.',
     fix: 'Use the current secret key of the environment that the collection is linked to.',
   },
   AUTHENTICATION_ERROR: {

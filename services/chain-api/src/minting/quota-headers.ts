@@ -26,7 +26,7 @@ const NAMES = {
   },
 } as const satisfies Record<QuotaPolicy['kind'], Record<keyof QuotaTexts, string>>;
 
-/** @param isRefused the response is a 429, which already has `Retry-After` */
+/** @param isRefused true if the response is a 429, which already has `Retry-After` */
 export function toQuotaHeaders(kind: QuotaPolicy['kind'], texts: QuotaTexts, isRefused: boolean): HeaderList {
   const names = NAMES[kind];
   const headers = ['limit', 'reset', 'remaining'] as const;

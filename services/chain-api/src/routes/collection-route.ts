@@ -20,7 +20,7 @@ export interface CollectionCall {
   readonly collection: MintCollection;
   readonly record: CollectionRecord;
   readonly params: Readonly<Record<string, string>>;
-  /** Checks key and owner again, because both can change while the body arrives. */
+  /** Checks the key and the collection's owner again, because they can change while the body is arriving. */
   readonly reauthorise: () => Promise<void>;
 }
 

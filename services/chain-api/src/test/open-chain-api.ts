@@ -97,7 +97,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
   const memory = createMemoryChain();
   const watermarks = { ...openMemoryWatermarks(), ...options.watermarks };
-  // A writer has started and not written any rows.
+  // Simulates a writer that has started but has not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const registry = createMetrics('chain-api');
   const metrics = createChainApiMetrics(registry);
