@@ -58,7 +58,7 @@ it('the response for a token has exactly the fields of the contract', async () =
   });
 });
 
-it('optional fields of a token are null when they have no value', async () => {
+it('optional fields of a token are null if they have no value', async () => {
   const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
   const nulls = { root_contract_address: null, symbol: null, decimals: null, image_url: null, name: null };
   const response = await readNewToken({ ...none, rootChainId: null, bridgeUsed: null });

@@ -29,7 +29,7 @@ afterAll(() => client.close());
 
 const createTracks = (count: number) => Array.from({ length: count }, () => track());
 const trackAt = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
-const createSized = (bytes: number) => {
+const createMessageOfSize = (bytes: number) => {
   const empty = track({ properties: { text: '' } });
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
 };
@@ -69,7 +69,7 @@ const ACCEPTED: [string, () => SentMessage[]][] = [
     ],
   ],
   ['timestamps just inside the time window', () => [trackAt(-30 * DAY_MS + MARGIN_MS), trackAt(DAY_MS - MARGIN_MS)]],
-  ['a message of exactly 32 KiB', () => [createSized(32 * 1024)]],
+  ['a message of exactly 32 KiB', () => [createMessageOfSize(32 * 1024)]],
   ['a batch of 100 messages', () => createTracks(100)],
 ];
 
@@ -100,7 +100,7 @@ const REJECTED: [string, () => unknown][] = [
   ['INVALID_FORMAT eventTimestamp', () => track({ eventTimestamp: '2026-02-30T00:00:00Z' })],
   ['INVALID_VALUE eventTimestamp', () => trackAt(-30 * DAY_MS - MARGIN_MS)],
   ['INVALID_VALUE eventTimestamp', () => trackAt(DAY_MS + MARGIN_MS)],
-  ['INVALID_VALUE message', () => createSized(32 * 1024 + 1)],
+  ['INVALID_VALUE message', () => createMessageOfSize(32 * 1024 + 1)],
   ['INVALID_FORMAT message', () => []],
 ];
 
@@ -263,7 +263,7 @@ it('in an alias without fromType, fromId is anonymous if it equals the messageâ€
 });
 
 /** Sends a track message with JSON that `JSON.stringify` does not produce, such as escapes and long numbers. */
-async function storeAs(fields: Record<string, unknown>, texts: Record<string, string>) {
+async function storeRaw(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
   for (const [from, text] of Object.entries(texts)) body = body.replace(from, text);
@@ -274,14 +274,14 @@ async function storeAs(fields: Record<string, unknown>, texts: Record<string, st
 
 it('a lone surrogate in a name or a free-form object is stored as U+FFFD', async () => {
   const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
-  const stored = await storeAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
+  const stored = await storeRaw(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
   expect(stored).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
   expect(stored?.traits).toBe('{"a":"\\ud83c\\udf00"}');
 });
 
 it('integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits', async () => {
   const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
-  const stored = await storeAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
+  const stored = await storeRaw(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
   expect(stored).toMatchObject({
     properties: '{"a":"20000000000000000000"}',
     traits: '{"a":["-1e400",18446744073709551615]}',

@@ -224,7 +224,7 @@ it('a collection metadata refresh returns 200 with the metadata, and later metad
   );
 });
 
-it('a token or stack metadata refresh returns 202 with four strings, which are also headers', async () => {
+it('a token or stack metadata refresh returns 202 with four strings that are also sent as headers', async () => {
   const contract = await system.link();
   const lists = [
     ['/metadata/refresh-metadata', { metadata: [{ metadata_id: METADATA_ID, ...TOKEN }] }],

@@ -57,7 +57,7 @@ describe('the cookbook with simulated game traffic', () => {
     expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
   });
 
-  it('is tested with copies, reused ids, test events, links, and sessions of two people', async () => {
+  it('is tested with copies, reused ids, test events, links, and sessions shared by two people', async () => {
     const where = `WHERE environment_id = '${ENVIRONMENT}'`;
     const counts = `SELECT count() AS copies, uniqExact(message_id) AS ids, countIf(test) AS tests FROM events ${where}`;
     const [{ ids, tests, ...stored } = {}] = await rowsOf(counts);

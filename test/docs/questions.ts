@@ -34,7 +34,7 @@ export const NEWCOMER_PATHS: readonly NewcomerPath[] = [
     /\| Redis lost its keys /,
   ),
   createPath(
-    'Redis is empty. What do I run, and what if that refuses?',
+    'Redis is empty. What do I run, and what if the command refuses to run?',
     'infra/redis/README.md#rebuild services/operator/src/rebuild/README.md',
     /This command restores all data in Redis/,
   ),

@@ -5,7 +5,7 @@ import {
   fromUuidText,
   type GapSide,
   isBeyondGap,
-  type ReadSignedCursor,
+  type SignedCursorResult,
   toUuidText,
 } from '@playline/contracts';
 import { compareUuids } from '@playline/stores';
@@ -55,7 +55,7 @@ export interface CursorPosition {
 
 export type ReadCursor =
   | { readonly ok: true; readonly position: CursorPosition }
-  | Extract<ReadSignedCursor, { readonly ok: false }>;
+  | Extract<SignedCursorResult, { readonly ok: false }>;
 
 export interface Cursors {
   encode(position: CursorPosition, scope: CursorScope): string;

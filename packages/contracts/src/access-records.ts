@@ -32,7 +32,7 @@ export interface LiveKey extends Omit<EndedKey, 'revokedAt'> {
 
 /**
  * Value of `access.keys.v1`, keyed by `id`: an environment's keys of one kind. Times are epoch milliseconds. A refresh
- * is a single record, so there is never more than one live key of a kind.
+ * is a single record, so there is never more than one live key of each kind.
  */
 export interface AccessKeyRecord extends Revision {
   /** `environmentId/kind` */

@@ -36,7 +36,7 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /** Only for an unlink: the identities to split from their person. Both ids are then a placeholder. */
+  /** Only for an unlink: the identities to split from their person. Both ids are then the same placeholder. */
   unlink: { key: Buffer; kind: IdentityKind }[];
 }
 

@@ -80,7 +80,7 @@ it('messages with the same blank id share one entry', () => {
   expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
 });
 
-it('a batch rejects and counts every message with a duplicate id, and lists their errors in one entry', () => {
+it('validateBatch rejects and counts all messages with a duplicate id, and lists all their errors in one entry', () => {
   const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
   const { response } = validate(copies);
   expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });

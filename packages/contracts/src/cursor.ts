@@ -33,7 +33,7 @@ export interface SignedPosition {
   readonly id: Buffer;
 }
 
-export type ReadSignedCursor =
+export type SignedCursorResult =
   | { readonly ok: true; readonly position: SignedPosition }
   | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
 
@@ -41,7 +41,7 @@ export interface SignedCursors<Scope> {
   /** URL-safe. */
   encode(position: SignedPosition, scope: Scope): string;
   /** Never throws. */
-  decode(text: string, scope: Scope): ReadSignedCursor;
+  decode(text: string, scope: Scope): SignedCursorResult;
 }
 
 export interface SignedCursorOptions<Scope> {

@@ -3,7 +3,7 @@ import { isJsonObject } from './texts.ts';
 
 /** The location and cause of a syntax or encoding error: contract, "Unreadable JSON". */
 export type JsonErrorDetails = {
-  /** Offset in the decompressed body, from 0, of the first byte that is not valid there. */
+  /** Offset of the first invalid byte in the decompressed body, from 0. */
   readonly offset: number;
   /** From 1. */
   readonly line: number;
@@ -82,7 +82,7 @@ export function findJsonError(body: Buffer): JsonErrorDetails | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** The furthest read past the end: `false`, or a UTF-8 character. */
+/** No check reads further past the end: `false` and UTF-8 characters are shorter. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;

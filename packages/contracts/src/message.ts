@@ -226,7 +226,7 @@ const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 type FreeForm = Record<string, unknown>;
 const FREE_FORM_DESCRIPTION =
   'Any JSON object with at most 64 levels of nesting. Integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits. Lone surrogates are stored as U+FFFD.';
-/** Passes any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
+/** Returns any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
     .refine(isJsonObject, rule('INVALID_FORMAT', PREDICATES.type('object')))
@@ -347,8 +347,8 @@ function toMessage({ context, ...fields }: MessageShape): Message {
 }
 
 function checkTimeWindow(value: unknown, window: TimeWindow): RejectionError[] {
-  const stamp = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
-  const eventTime = typeof stamp === 'string' ? parseTimestamp(stamp) : Number.NaN;
+  const text = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
+  const eventTime = typeof text === 'string' ? parseTimestamp(text) : Number.NaN;
   if (Number.isNaN(eventTime) || (eventTime >= window.fromMs && eventTime <= window.toMs)) return [];
   const reason = eventTime < window.fromMs ? 'too old' : 'too far in the future';
   return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${reason}` }];

@@ -157,7 +157,7 @@ export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): Schema
   };
 }
 
-export type ReadValue<T> =
+export type RecordResult<T> =
   | { readonly kind: 'record'; readonly record: T }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
@@ -165,7 +165,7 @@ export type ReadValue<T> =
  * Decodes a value in the Confluent wire format. Returns a promise only if the registry must be queried; the promise
  * rejects with the error of the source.
  */
-export type RecordReader<T> = (value: Buffer | null) => ReadValue<T> | Promise<ReadValue<T>>;
+export type RecordReader<T> = (value: Buffer | null) => RecordResult<T> | Promise<RecordResult<T>>;
 
 /** Creates a reader for the values of a topic, written with any version of its schema. */
 export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffer) => T>): RecordReader<T> {
@@ -179,7 +179,7 @@ export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffe
   };
 }
 
-function decodeWith<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): ReadValue<T> {
+function decodeWith<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): RecordResult<T> {
   if (found.kind === 'unreadable') return found;
   try {
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };

@@ -30,7 +30,7 @@ import {
 } from './records.ts';
 import { TOPICS } from './topics.ts';
 
-/** Creates a schema source that returns the results in order. It throws those that are errors. */
+/** Creates a schema source that returns the given results in order, or throws a result that is an error. */
 function createSource(...results: (string | null | Error)[]) {
   const requested: number[] = [];
   const schemaOf = async (id: number) => {

@@ -38,7 +38,7 @@ import { toChains } from './chains.ts';
 import { configSchema } from './config.ts';
 import { createChainDocs } from './docs/source.ts';
 import { createHorizons, createReadiness } from './horizons.ts';
-import { createChainApiMetrics, showHorizons } from './metrics.ts';
+import { createChainApiMetrics, exportHorizons } from './metrics.ts';
 import { createCollections } from './minting/collections.ts';
 import { createIsLogApplied, createMintTopics, mintTopicNames } from './minting/publish.ts';
 
@@ -61,7 +61,7 @@ await runService(logger, async (use) => {
     openRateLimitKeys({ view: await openRedisRecords(RATE_LIMIT_KEYS, redis), prefix: config.ACCESS_KEY_PREFIX }),
   );
   const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
-  showHorizons(registry, chains, horizons.lastKnown);
+  exportHorizons(registry, chains, horizons.lastKnown);
   const minting = await openMinting(use);
   const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls missing from the key usage counts');
   const onLost = (calls: number) => lost.inc(calls);

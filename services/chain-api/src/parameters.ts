@@ -7,7 +7,7 @@ export interface ParameterError {
   readonly message: string;
 }
 
-/** Creates the error for invalid parameters, with all of them in `details.errors`. */
+/** Creates an error that lists all invalid parameters in `details.errors`. */
 export function createParameterError(errors: readonly ParameterError[]): PublicError {
   const [first, ...others] = errors;
   const message = first === undefined || others.length > 0 ? 'Several parameters are invalid.' : first.message;

@@ -78,7 +78,7 @@ class LookupChain {
     this.nodes = nodes;
   }
 
-  /** Reserves a lookup of an unlinked contract. Returns the function that ends it. @throws PublicError if limited */
+  /** Reserves a lookup of an unlinked contract. Returns a release function. @throws PublicError if limited */
   reserve(caller: string, nowMs: number): () => void {
     const isIdle = nowMs - (this.callers.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= IDLE_MS;
     const state = this.refill(caller, nowMs);

@@ -129,7 +129,7 @@ export function parseSubject(target: string) {
   const query = parseQuery(target);
   const [anonymousId, userId] = [singleValueOf(query, 'anonymousId'), singleValueOf(query, 'userId')];
   if ((anonymousId === undefined) === (userId === undefined))
-    throw new PublicError('VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' });
+    throw new PublicError('VALIDATION_ERROR', { message: 'Exactly one of anonymousId and userId is required.' });
   const field = anonymousId === undefined ? 'userId' : 'anonymousId';
   const id = requireText(anonymousId ?? userId, field);
   const kinds: readonly IdentityKind[] = anonymousId === undefined ? USER_KINDS : ['anonymous'];

@@ -23,7 +23,7 @@ it('the clock watch reports no error before the first comparison or for offsets 
   }
 });
 
-it('the clock watch detects without traffic that the wall clock was changed or corrected', () => {
+it('without traffic, the clock watch detects that the wall clock was changed or corrected', () => {
   const { clocks, watch, pass } = openClocks();
   watch.observe(clocks.wall);
   pass(60_000);

@@ -12,7 +12,7 @@ export const CLOCK_OFF_MAX_MS = 3_600_000;
  * an expiry a gateway that cannot reach its stores would never become ready again.
  */
 const COMPARISON_MAX_MS = 600_000;
-/** Needed without traffic, when there are no acknowledgements to compare with. */
+/** Without traffic, there are no acknowledgements to compare with. */
 const COMPARISON_INTERVAL_MS = 30_000;
 /** The maximum time that startup waits for the first comparison. */
 const FIRST_COMPARISON_MAX_MS = 1_000;

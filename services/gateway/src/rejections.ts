@@ -4,7 +4,7 @@ import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream';
 import { bytesOf } from './publish.ts';
-import { resolveSchemaIds, writtenSchemaOf } from './schema-ids.ts';
+import { resolveSchemaIds, encoderSchemaOf } from './schema-ids.ts';
 
 /** The errors of all rejected messages in a batch. */
 export interface BatchRejections {
@@ -161,7 +161,7 @@ export function openRejections(options: {
   logger: Logger;
 }): Closable & { readonly publish: PublishRejections } {
   const { producer, topic, registry, metrics, logger } = options;
-  const schema = resolveSchemaIds(registry, { rejections: writtenSchemaOf(topic, rejectionCodec) }, logger);
+  const schema = resolveSchemaIds(registry, { rejections: encoderSchemaOf(topic, rejectionCodec) }, logger);
   const schemaId = () => schema.current()?.rejections ?? null;
   return {
     publish: createPublishRejections({ producer, topic, schemaId, metrics }),

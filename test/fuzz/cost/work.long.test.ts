@@ -3,7 +3,7 @@ import { createRandom } from '@playline/testkit/random';
 import { afterEach, expect, it, vi } from 'vitest';
 import {
   createBatchReader,
-  type ReadBatch,
+  type BatchData,
   toResponseText,
 } from '../../../services/gateway/src/routes/messages/handler.ts';
 import { firstGenomes, mutateTimes, toBody } from './genome.ts';
@@ -19,7 +19,7 @@ const read = createBatchReader(new Set());
 afterEach(() => vi.restoreAllMocks());
 
 /** Reads a body; null if the whole body is refused. */
-function tryRead(body: Buffer): ReadBatch | null {
+function tryRead(body: Buffer): BatchData | null {
   try {
     return read(body, CONTEXT);
   } catch {

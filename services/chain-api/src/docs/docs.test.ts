@@ -34,7 +34,7 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
   return parsed.record;
 }
 
-async function openIn(situation: string | undefined): Promise<TestChainApi> {
+async function openInSituation(situation: string | undefined): Promise<TestChainApi> {
   const storeDown = { store: { readPage: () => Promise.reject(new Error('unavailable')) } };
   const api = await openChainApi({
     ...(situation === 'store-down' ? storeDown : {}),
@@ -48,7 +48,7 @@ async function openIn(situation: string | undefined): Promise<TestChainApi> {
   return api;
 }
 
-/** Links the collections of the examples and requests their asset. */
+/** Links the collections in the examples and requests minting of the example asset. */
 async function prepareMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
   if (situation === 'rate-limited') return;
   const otherOwner = { projectId: 'other', environmentId: 'other-production' };
@@ -112,7 +112,7 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
 it.each(allExamples(source))(
   'the chain API returns exactly the documented response for the example $name',
   async ({ request, answer, situation }) => {
-    const api = await openIn(situation);
+    const api = await openInSituation(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
     const target = request.target.replace(CURSOR_PLACEHOLDERS.next, cursor);
     const keys = Object.entries(request.headers).map(([name, value]) => {

@@ -8,7 +8,7 @@ import {
   toText,
 } from '@playline/api-docs';
 import { ADDRESS_EXPECTED } from '@playline/contracts';
-import { type DocsSettings, EXAMPLE_CURSOR, firstOf, invalid } from './examples.ts';
+import { type DocsSettings, EXAMPLE_CURSOR, getFirstChain, invalid } from './examples.ts';
 import { SECRET_KEY, secretHeaderOf } from './parts.ts';
 
 export type MintingExamples = Readonly<
@@ -56,7 +56,7 @@ interface Call {
 }
 
 export function createMintingExamples(settings: DocsSettings): MintingExamples {
-  const chain = firstOf(settings);
+  const chain = getFirstChain(settings);
   const header = secretHeaderOf(settings);
   const call = (path: string, { body, contract = EXAMPLE_COLLECTION, key = placeholderOf(SECRET_KEY) }: Call = {}) => ({
     method: body === undefined ? ('GET' as const) : ('POST' as const),

@@ -11,7 +11,7 @@ import { type ChainApiSettings, createChainApiApp } from '../app.ts';
 import { toChains } from '../chains.ts';
 import { createChainDocs } from '../docs/source.ts';
 import { createHorizons } from '../horizons.ts';
-import { createChainApiMetrics, showHorizons } from '../metrics.ts';
+import { createChainApiMetrics, exportHorizons } from '../metrics.ts';
 import type { TokenLookupParts } from '../token-lookup.ts';
 import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './minting-world.ts';
 
@@ -103,7 +103,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
   const metrics = createChainApiMetrics(registry);
   const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
-  showHorizons(registry, chains, horizons.lastKnown);
+  exportHorizons(registry, chains, horizons.lastKnown);
   const logLines: string[] = [];
   const minting = await createMintingWorld();
   const app = createChainApiApp({

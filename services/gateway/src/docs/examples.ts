@@ -370,7 +370,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
       name: 'erase-both',
       title: 'A request with both identifiers',
       request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
-      answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
+      answer: envelope(context, 'VALIDATION_ERROR', { message: 'Exactly one of anonymousId and userId is required.' }),
     },
     {
       name: 'erase-without-key',

@@ -31,7 +31,7 @@ export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
 /** A record for `audience.messages.v1`. */
 export interface EncodedRecord {
-  /** Environment id and identity key of the owner; null without an owner. */
+  /** Environment id and identity key of the owner; null if there is no owner. */
   key: Buffer | null;
   /** The Avro body in the Confluent wire format. */
   value: Buffer;

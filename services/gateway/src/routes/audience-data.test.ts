@@ -58,7 +58,7 @@ it.each([
   );
 });
 
-it('an erasure by anonymousId covers the anonymous identity, and one by userId covers every identity type and the untyped id', async () => {
+it('an erasure by anonymousId covers the anonymous identity, and an erasure by userId covers every identity type and the untyped id', async () => {
   const gateway = await openGateway();
   await erase(gateway, '?anonymousId=someone');
   await erase(gateway, '?userId=some%20one');

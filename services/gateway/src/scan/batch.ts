@@ -200,7 +200,7 @@ function scanElement(state: ScanState, at: number): number {
   return end;
 }
 
-export interface Rejected {
+export interface Rejection {
   /** Index of the message in the batch. */
   readonly message: number;
   readonly errors: readonly MessageError[];
@@ -217,10 +217,10 @@ const NO_REJECTIONS: readonly [] = [];
 
 /**
  * Validates the messages of a scanned batch and detects duplicate ids. Only uncertain messages are examined again
- * (`explain`). Sets `batch.accepted`. The result is that of `validateBatch`.
+ * (`explain`). Sets `batch.accepted`. Returns what `validateBatch` returns.
  */
 export function validateScanned(state: ScanState): {
-  readonly rejected: readonly Rejected[];
+  readonly rejected: readonly Rejection[];
   readonly entries: readonly RejectionEntry[];
 } {
   const { batch, verdicts } = state;
@@ -241,7 +241,7 @@ export function validateScanned(state: ScanState): {
   if (errors.length === 0) return { rejected: NO_REJECTIONS, entries: NO_REJECTIONS };
   const messageIds = new MessageIds(state);
   messageIds.findDuplicates(onDuplicates);
-  const rejected: Rejected[] = [];
+  const rejected: Rejection[] = [];
   const entries = new Map<string, Entry>();
   for (const [message, found] of errors.entries()) {
     if (found === undefined) continue;

@@ -218,7 +218,7 @@ const FINITE_BYTES_MAX = 300;
 
 /**
  * Finds the errors of an uncertain message from the ranges of the scan. Decodes only individual strings. A message
- * without errors is prepared for encoding. The result is that of `validateBatch`.
+ * without errors is prepared for encoding. Returns the errors that `validateBatch` returns.
  */
 export function explain(state: ScanState, message: number): readonly MessageError[] {
   if (state.verdicts[message] === NOT_AN_OBJECT) {

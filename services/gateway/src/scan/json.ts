@@ -5,7 +5,7 @@
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** Cannot be confused with an offset, because no value ends at 0. */
+/** Never a valid offset, because no value ends at 0. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -33,7 +33,7 @@ export const CHAR_U = 0x75;
 export const LOWER_CASE = 0x20;
 
 /**
- * Deeper nesting is read by a loop, so that it cannot overflow the stack. The limit allows the deepest valid free-form
+ * Deeper values are read in a loop, so that they cannot overflow the stack. The limit allows every valid free-form
  * object.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;

@@ -32,7 +32,7 @@ const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
 /** A power of two that is more than twice the maximum number of members. */
 const SLOTS = 16_384;
 /** Smaller objects are compared without the hash table. */
-const FEW_MEMBERS = 16;
+const SMALL_OBJECT_MEMBERS = 16;
 /**
  * The hash is seeded with random numbers, so that clients cannot send colliding keys, which would take a thousand times
  * as long.
@@ -47,7 +47,7 @@ for (const [character, decoded] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\
   SIMPLE[character!] = decoded!;
 
 /**
- * Finds members of a free-form object, at any depth, that a later member with the same key replaces. Memory is allocated
+ * Finds the members of a free-form object, at any depth, that a later duplicate key replaces. Memory is allocated
  * once and keys are compared as bytes, so that thousands of short keys do not cost much more than the scan.
  */
 export class DuplicateKeys {
@@ -143,7 +143,7 @@ export class DuplicateKeys {
   /** Omits the members from `first` that have a later duplicate. */
   #compare(first: number): void {
     const last = this.#members - 1;
-    if (last - first < FEW_MEMBERS) {
+    if (last - first < SMALL_OBJECT_MEMBERS) {
       for (let member = first; member < last; member++)
         for (let later = member + 1; later <= last; later++) if (this.#isSame(member, later)) this.#omit(member);
       return;
@@ -260,8 +260,8 @@ const duplicateKeys = new DuplicateKeys();
 const LOOP_BYTES_MAX = 64;
 
 /**
- * Rewrites free-form objects that ClickHouse would misread or refuse. Lone surrogates become U+FFFD, integers
- * beyond 64 bits and numbers too large for a double become strings, and only the last of duplicate keys is kept. The
+ * Rewrites free-form objects that ClickHouse would misread or refuse. Lone surrogates become U+FFFD, integers beyond
+ * 64 bits and numbers too large for a double become strings, and only the last of several duplicate keys is kept. The
  * rewritten JSON is appended to the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
@@ -379,7 +379,7 @@ class Rewriter {
 const isNumberByte = (byte: number): boolean =>
   isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === CHAR_E;
 
-/** Returns true if ClickHouse can store the number. Compares bytes, because decoding takes ten times as long as the scan. */
+/** Returns true if ClickHouse can store the number. Compares bytes, because decoding takes ten times as long. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   let first = isNegative ? start + 1 : start;

@@ -110,7 +110,7 @@ it.each([
   ['a duplicate field', bodyBefore('"type":"track"')],
   ['a duplicate field with escapes', bodyBefore('"t\\u0079pe":"track"')],
   [
-    'a duplicate context field that ends with null',
+    'a duplicate context field whose last value is null',
     bodyWith({ context: { ...CONTEXT, locale: 'a' } }).replace('"locale":"a"', '"locale":"a","locale":null'),
   ],
   ['null in a required field', bodyWith({ messageId: null })],

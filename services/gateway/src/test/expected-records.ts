@@ -79,8 +79,8 @@ export function identitiesOf(message: Pick<Message, IdFields>) {
 }
 
 /**
- * Encodes parsed messages with the schema's codec. Tests compare the output with the encoder for scanned bodies, byte by
- * byte.
+ * Encodes parsed messages with the schema's codec. Tests compare the output byte by byte with that of the encoder for
+ * scanned bodies.
  */
 export function encodeByCodec(
   messages: readonly SourcedMessage[],

@@ -6,7 +6,7 @@ import {
   identityLinkCodec,
   isEnvironmentId,
   STORED_TIME_END_MS,
-  type ReadValue,
+  type RecordResult,
   type SchemaSource,
 } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
@@ -76,7 +76,7 @@ function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   };
 }
 
-function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
+function toDecoded(read: RecordResult<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 

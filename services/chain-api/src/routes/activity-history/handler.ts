@@ -114,7 +114,7 @@ export interface HistoryQuery extends CursorPosition {
   readonly limit: number;
 }
 
-/** Returns null for a cursor with an invalid signature or other filters. */
+/** Returns null for a cursor with an invalid signature or different filters. */
 export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
 const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };

@@ -37,7 +37,7 @@ it('GET mint-requests returns a mint request as soon as it is accepted', async (
   await expectEnvelope(unknown, 'RESOURCE_NOT_FOUND');
 });
 
-it('GET mint-requests lists each mint request once, in order, even if requests are stored out of mintBody', async () => {
+it('GET mint-requests lists each mint request once, in order, even if requests are stored out of order', async () => {
   const api = await openChainApi({ MINTS_LISTED_AFTER_MS: 1500 });
   const body = { assets: [{ reference_id: 'template', owner_address: `0x${'ab'.repeat(20)}` }] };
   await api.call(MINTS, { body });
@@ -99,7 +99,7 @@ it('POST mint-requests publishes the requests and returns 202 with the quota in 
   expect(`0x${request!.ownerAddress.toString('hex')}`).toBe(OWNER.toLowerCase());
 });
 
-it('POST mint-requests accepts a body with a UTF-8 byte mintBody mark', async () => {
+it('POST mint-requests accepts a body with a UTF-8 byte order mark', async () => {
   const api = await openChainApi();
   expect((await api.call(MINTS, { body: `\ufeff${JSON.stringify(mintBody('marked'))}` })).status).toBe(202);
   expect(api.minting.requests.map(({ referenceId }) => referenceId)).toEqual(['marked']);

@@ -22,7 +22,7 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { Collections } from '../../minting/collections.ts';
-import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { addQuotaHeaders, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import { createParameterError, createParameters, type ParamType, PAGE_SIZE, PAGE_SIZE_TYPE } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
@@ -57,7 +57,7 @@ export function createMint(parts: MintParts): CollectionOperation {
         // `acceptMints` continues after the deadline, because requests that reach the log later must be confirmed.
         return settleWithin(deadlineMs, acceptMints(mint));
       }).catch(async (fault: unknown) => {
-        await showQuota(exchange, { quotas, policy, projectId }, fault);
+        await addQuotaHeaders(exchange, { quotas, policy, projectId }, fault);
         throw fault;
       });
       const texts = toQuotaTexts(policy, status, Date.now());

@@ -26,7 +26,7 @@ it('the records and the response of a batch contain the trace id of the request'
   const long = message({ properties: { level: 'x'.repeat(100) } });
   const response = await gateway.post({ messages: [long, message()] }, { traceparent });
   expect(response.headers.get('x-trace-id')).toBe(traceId);
-  // The shorter record has no header, which would be a third of its size. Its value has the trace id.
+  // The shorter record has no header, which would be a third of its size. The record value has the trace id.
   expect(gateway.producer.sent[0]?.records.map(({ headers }) => headers)).toEqual([{ traceparent }, {}]);
   expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
 });

@@ -62,7 +62,7 @@ it('the rate limit returns 429 before the client sends the body', async () => {
   expect(response).toMatch(/^HTTP\/1\.1 429 /);
 });
 
-it('a client that sends its whole body before it reads receives the 429', async () => {
+it('a client that sends its whole body before it reads the response receives the 429', async () => {
   const { post } = await openGateway(small);
   await post(batch(100));
   for (let times = 0; times < 3; times++) expect((await post(Buffer.alloc(4 * KIB * KIB, ' '))).status).toBe(429);
@@ -138,12 +138,12 @@ it.each(['gzip', 'deflate', 'br', 'zstd'])(
 
 it('the rate limit counts a message of 940 bytes as one unit, and admits a batch of the maximum size', async () => {
   const { post } = await openGateway({ RATE_LIMIT_MESSAGES_PER_S: 1, RATE_LIMIT_BURST: 1000 });
-  const createSized = (bytes: number) => {
+  const createMessageOfSize = (bytes: number) => {
     const small = message({ properties: { text: '' } });
     return { ...small, properties: { text: 'x'.repeat(bytes - JSON.stringify(small).length) } };
   };
   const full = (count: number, bytes: number) => ({
-    messages: Array.from({ length: count }, () => createSized(bytes)),
+    messages: Array.from({ length: count }, () => createMessageOfSize(bytes)),
   });
   const startAt = performance.now();
   const responses = [await post(full(1, 940)), await post(full(100, 940)), await post(full(100, 10_480))];

@@ -35,7 +35,7 @@ import {
   type RecordEnvelope,
 } from '../../record/encode-batch.ts';
 import { type BatchRejections, type PublishRejections, rejectionLogBytesMax } from '../../rejections.ts';
-import { BODY_ERROR, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
+import { BODY_ERROR, createScanner, type Rejection, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
 import { FIELD, type Field, ROW_SHIFT, readText, type ScannedBatch, UUID_BYTES } from '../../scan/ranges.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 
@@ -118,8 +118,8 @@ function createReceive(parts: MessagesRouteParts) {
     allowance.charge(ADMISSION_UNITS);
     let received = 0;
     let bytes = 0;
-    const onBytes = (soFar: number) => {
-      received = bytes = soFar;
+    const onBytes = (total: number) => {
+      received = bytes = total;
     };
     // Bytes that decompress to nothing also cost time.
     const onDecoded = (decoded: number) => {
@@ -188,7 +188,7 @@ const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
 
 /** Returns the message records of a batch and its link facts. */
-function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
+function toOutgoing(batch: BatchData, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
   const topic = context.topics.messages;
   const outgoing: OutgoingRecord[] = batch.records.map(({ key, value }) => {
@@ -206,7 +206,7 @@ function estimateBytes({ declaredBytes, coding }: BodyPlan): number {
   return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_ESTIMATE, BATCH_BYTES_MAX);
 }
 
-function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): void {
+function countBatch(metrics: GatewayMetrics, { rejected, entries }: BatchData): void {
   metrics.onBatch(rejected > 0);
   if (rejected === 0) return;
   const counts = new Map<RejectionCode, number>();
@@ -216,7 +216,7 @@ function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): 
 }
 
 /** Formats a MessagesResponse as JSON. A batch may have thousands of errors, so the JSON of each error is cached. */
-export function toResponseText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
+export function toResponseText({ accepted, rejected, entries }: Pick<BatchData, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';
   for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
   return `{"success":${accepted > 0},"accepted":${accepted},"rejected":${rejected},"rejections":[${rejections}]}`;
@@ -229,7 +229,7 @@ function toEntryText({ messageId, errors }: RejectionEntry): string {
 }
 
 /** The records of a batch, and the data for its response. */
-export interface ReadBatch {
+export interface BatchData {
   readonly records: EncodedRecord[];
   /** Link facts of the accepted identify and alias messages. */
   readonly links: readonly IdentityLinkRecord[];
@@ -248,7 +248,7 @@ interface BatchContext {
 }
 
 /** @throws PublicError VALIDATION_ERROR if the body is not a batch */
-type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
+type BatchReader = (body: Buffer, context: BatchContext) => BatchData;
 
 /**
  * Scans the body once to find all fields of all messages. Only uncertain messages are examined individually.
@@ -323,7 +323,7 @@ interface RejectionContext extends Pick<RecordEnvelope, 'environmentId' | 'recei
 
 /** Omits message content: rejection records have no owner, so an erasure could not find the content. */
 function toBatchRejections(
-  rejected: readonly Rejected[],
+  rejected: readonly Rejection[],
   batch: ScannedBatch,
   { environmentId, receivedAt, traceId, libraries }: RejectionContext,
 ): BatchRejections {

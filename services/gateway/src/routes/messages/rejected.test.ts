@@ -131,7 +131,7 @@ it('rejection records do not contain any message content', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
       const { records, omitted, entries } = readRejections(messages);
-      // An entry has each error once, even if several messages with the same id have the error.
+      // An entry lists each error once, even if several messages with the same id have the error.
       const listed = entries.reduce((sum, { errors }) => sum + errors.length, 0);
       expect(records.length + omitted).toBeGreaterThanOrEqual(listed);
       expect(records.length).toBeLessThanOrEqual(100);

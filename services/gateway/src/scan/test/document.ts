@@ -22,13 +22,13 @@ export interface BodySource extends MessageSource {
   traitsText?: string;
 }
 
-export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
+export type DocumentResult = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
 
 /**
  * Reads a body with JSON.parse and finds the source of its messages. Tests compare the scan with this function.
  * @returns `ok: false` if the body is not UTF-8 JSON
  */
-export function readDocument(sent: Buffer): ReadDocument {
+export function readDocument(sent: Buffer): DocumentResult {
   // Removes one byte order mark, as TextDecoder does.
   const body = sent.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? sent.subarray(3) : sent;
   // Decoding without a check would replace invalid bytes with U+FFFD.
@@ -150,12 +150,12 @@ function elementsOf(body: Buffer, at: number): Range[] {
 }
 
 /** Names to find in an object. */
-interface NameSet<Name extends string> {
+interface Names<Name extends string> {
   names: readonly Name[];
   table: NameTable;
 }
 
-function createNameSet<Name extends string>(...names: Name[]): NameSet<Name> {
+function createNames<Name extends string>(...names: Name[]): Names<Name> {
   return { names, table: new NameTable(names) };
 }
 
@@ -163,7 +163,7 @@ const BODY_FIELDS = createNameSet('messages');
 const MESSAGE_FIELDS = createNameSet('messageId', 'properties', 'traits');
 
 /** Returns the ranges of the listed fields of the object at `at`. As in JSON.parse, the last duplicate key wins. */
-function findFields<Name extends string>(body: Buffer, at: number, fields: NameSet<Name>): Partial<Record<Name, Range>> {
+function findFields<Name extends string>(body: Buffer, at: number, fields: Names<Name>): Partial<Record<Name, Range>> {
   const found: Partial<Record<Name, Range>> = {};
   let i = skipSpace(body, at + 1);
   while (body[i] !== CLOSE_BRACE) {
@@ -179,7 +179,7 @@ function findFields<Name extends string>(body: Buffer, at: number, fields: NameS
 }
 
 /** Returns the listed name that a key represents, with or without escapes. */
-function findName<Name extends string>(body: Buffer, key: Range, fields: NameSet<Name>): Name | undefined {
+function findName<Name extends string>(body: Buffer, key: Range, fields: Names<Name>): Name | undefined {
   if (!body.subarray(key.start, key.end).includes(BACKSLASH)) {
     return fields.names[fields.table.find(body, key.start + 1, key.end - 1)];
   }

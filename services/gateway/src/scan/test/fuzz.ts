@@ -9,7 +9,7 @@ import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
 import { BODY_ERROR, createScanner, validateScanned } from '../batch.ts';
 import type { MessageError } from '../explain.ts';
 import { VALID } from '../ranges.ts';
-import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
+import { type DocumentResult, readDocument, toReadableJson } from './document.ts';
 import { createDamagedBody } from './fuzz-bodies.ts';
 
 /**
@@ -33,7 +33,7 @@ const encodeBatch = createBatchEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
 /** Derives a key from kind and id, so that the bytes show which identity was used. */
-const toLegibleKey: KeyOf = (kind, id) => {
+const toReadableKey: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
   let hash = 7;
@@ -65,7 +65,7 @@ interface Validated {
 
 const REFUSED = { records: [], rejections: [], rejected: [] };
 
-function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
+function validateByContract(read: DocumentResult, window: TimeWindow): Validated {
   if (!read.ok) return { refusal: 'not JSON', ...REFUSED };
   const result = validateBatch(read.document, { window, sources: read.sources });
   if (result.kind === 'refused') return { refusal: result.message, ...REFUSED };
@@ -76,7 +76,7 @@ function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
   });
   return {
     refusal: null,
-    records: encodeByCodec(messages, ENVELOPE, toLegibleKey),
+    records: encodeByCodec(messages, ENVELOPE, toReadableKey),
     rejections: result.response.rejections,
     rejected: result.rejected,
   };
@@ -99,14 +99,14 @@ function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const { rejected, entries } = validateScanned(scanner.state);
   return {
     refusal: null,
-    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toLegibleKey(kind, Buffer.from(id).toString())),
+    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toReadableKey(kind, Buffer.from(id).toString())),
     rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: errorsOf(errors) })),
     rejected: rejected.map(({ message, errors }) => ({ index: message, errors: errorsOf(errors) })),
   };
 }
 
 /** Compares the sources found in the bytes with the parsed document. */
-function findSourceError(read: ReadDocument): string | null {
+function findSourceError(read: DocumentResult): string | null {
   if (!read.ok || typeof read.document !== 'object' || read.document === null) return null;
   const messages: unknown = 'messages' in read.document ? read.document.messages : undefined;
   if (!Array.isArray(messages))
@@ -128,7 +128,7 @@ function findSourceError(read: ReadDocument): string | null {
   return null;
 }
 
-/** The counts for a body with equal results. */
+/** Counts for a body on which the scan and the contract agree. */
 export interface Agreement {
   isJson: boolean;
   messages: number;
