@@ -66,7 +66,7 @@ export interface Cursors {
 /** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
   // The purpose is empty, because cursors were already issued before purposes were introduced.
-  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, nameOf: toName });
+  const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, toScopeValues: toName });
   return {
     encode: ({ gap, direction }, scope) =>
       cursors.encode({ direction, side: gap.side, time: gap.updatedAt, id: fromUuidText(gap.id) }, scope),

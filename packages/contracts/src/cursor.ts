@@ -35,7 +35,7 @@ export interface SignedPosition {
 
 export type SignedCursorResult =
   | { readonly ok: true; readonly position: SignedPosition }
-  | { readonly ok: false; readonly reason: 'malformed' | 'foreign' | 'mismatched' };
+  | { readonly ok: false; readonly reason: 'malformed' | 'invalid-signature' | 'mismatched' };
 
 export interface SignedCursors<Scope> {
   /** URL-safe. */
@@ -51,7 +51,7 @@ export interface SignedCursorOptions<Scope> {
   /** Cursors with a later time are malformed. */
   readonly timeMax: number;
   /** Returns the values that identify the query of a cursor, which is invalid for any other query. */
-  readonly nameOf: (scope: Scope) => readonly unknown[];
+  readonly toScopeValues: (scope: Scope) => readonly unknown[];
 }
 
 const VERSION = 1;
@@ -75,7 +75,7 @@ export function createSignedCursors<Scope extends object>(options: SignedCursorO
   // Creating a key object takes longer than computing a signature.
   const keysById = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
   const signingKey = keysById.get(signingKeyId)!;
-  const hashScope = createHashScope(options.nameOf);
+  const hashScope = createHashScope(options.toScopeValues);
   const sign = (bytes: Buffer, key: KeyObject) =>
     createHmac('sha256', key).update(purpose).update(bytes.subarray(0, OFFSET.mac)).digest().subarray(0, MAC_BYTES);
   return {
@@ -95,7 +95,7 @@ export function createSignedCursors<Scope extends object>(options: SignedCursorO
       if (bytes === null) return { ok: false, reason: 'malformed' };
       const key = keysById.get(bytes[OFFSET.keyId]!);
       if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(OFFSET.mac)))
-        return { ok: false, reason: 'foreign' };
+        return { ok: false, reason: 'invalid-signature' };
       if (!hashScope(scope).equals(bytes.subarray(OFFSET.scope, OFFSET.mac))) return { ok: false, reason: 'mismatched' };
       return { ok: true, position: toPosition(bytes) };
     },
@@ -134,13 +134,13 @@ function toPosition(bytes: Buffer): SignedPosition {
 }
 
 /** Caches the hash, because each page decodes one cursor and encodes two cursors with the same scope. */
-function createHashScope<Scope extends object>(nameOf: (scope: Scope) => readonly unknown[]) {
+function createHashScope<Scope extends object>(toScopeValues: (scope: Scope) => readonly unknown[]) {
   const hashes = new WeakMap<Scope, Buffer>();
   return (scope: Scope): Buffer => {
     const cached = hashes.get(scope);
     if (cached !== undefined) return cached;
     // JSON delimits the values and distinguishes null from a string.
-    const scopeHash = hash('sha256', JSON.stringify(nameOf(scope)), 'buffer').subarray(0, SCOPE_BYTES);
+    const scopeHash = hash('sha256', JSON.stringify(toScopeValues(scope)), 'buffer').subarray(0, SCOPE_BYTES);
     hashes.set(scope, scopeHash);
     return scopeHash;
   };

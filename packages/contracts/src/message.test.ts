@@ -270,8 +270,8 @@ it('parseMessage never throws, regardless of the values of a message, and lists 
       validMessages(NOW_MS),
       fc.constantFrom(...Object.keys(messageSchema.shape)),
       fc.jsonValue(),
-      (value, name, odd) => {
-        const parsed = parseMessage({ ...value, [name]: odd }, WINDOW);
+      (value, name, replacement) => {
+        const parsed = parseMessage({ ...value, [name]: replacement }, WINDOW);
         const fields = parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`);
         expect(new Set(fields).size).toBe(fields.length);
       },

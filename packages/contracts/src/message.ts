@@ -298,7 +298,7 @@ function isSelfAlias({ type, fromId, toId }: Partial<Record<keyof MessageShape, 
   return !isBlank(fromId) && fromId.trim() === toId.trim();
 }
 
-/** Rules that compare fields are checked even if one of the fields is invalid. */
+/** Checks rules that compare fields even if one of the fields is invalid. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
 /** All rules for a message except the time window: contract, "Message" and "Rules of a message". */

@@ -22,7 +22,7 @@ const source = createChainDocs({
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
-/** The result of an example, in the format of an imported line. */
+/** Returns the result of an example in the format of an imported line. */
 function importLineOf(name: string): unknown {
   const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
   const fields = (Array.isArray(result) ? result[0] : result) as object;
@@ -102,7 +102,7 @@ it('the chain API documentation has an example for every status that a caller ca
   expect([...statuses].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
 });
 
-/** The cursor after the last entry of the list at `target`. */
+/** Returns the cursor after the last entry of the list at `target`. */
 async function nextCursorOf(api: TestChainApi, target: string): Promise<string> {
   if (!target.includes('mint-requests')) return (await api.history()).page.next_cursor;
   const list = await api.call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`);

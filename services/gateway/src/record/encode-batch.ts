@@ -313,7 +313,7 @@ class RecordMemory {
     return this.at + bytes <= this.bytes.length;
   }
 
-  /** Does not affect earlier records. */
+  /** Earlier records are not affected. */
   reserve(bytesMax: number): void {
     if (this.hasCapacity(bytesMax)) return;
     this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
