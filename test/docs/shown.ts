@@ -10,12 +10,12 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toPlain = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-export function shownInPage(page: string): ShownExample[] {
+export function examplesInPage(page: string): ShownExample[] {
   const blocks = [...page.matchAll(/<pre [^>]*><code>(.*?)<\/code><\/pre>/gs)].map(([, text = '']) => toPlain(text));
   return inPairs(blocks);
 }
 
-export function shownInText(text: string): ShownExample[] {
+export function examplesInText(text: string): ShownExample[] {
   return inPairs([...text.matchAll(/```(?:sh|http)\n(.*?)\n```/gs)].map(([, block = '']) => block));
 }
 
@@ -28,13 +28,13 @@ export interface Collection extends CollectionItem {
   variable: { key: string; value: string }[];
 }
 
-export function shownInCollection({ item = [], variable }: Collection): ShownExample[] {
+export function examplesInCollection({ item = [], variable }: Collection): ShownExample[] {
   const baseUrl = variable.find(({ key }) => key === 'baseUrl')?.value ?? '';
-  return item.flatMap((one) => shownInItem(one, baseUrl));
+  return item.flatMap((one) => examplesInItem(one, baseUrl));
 }
 
-function shownInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): ShownExample[] {
-  const inner = item.flatMap((one) => shownInItem(one, baseUrl));
+function examplesInItem({ item = [], request, response = [] }: CollectionItem, baseUrl: string): ShownExample[] {
+  const inner = item.flatMap((one) => examplesInItem(one, baseUrl));
   if (request === undefined) return inner;
   const { method, url, header, body } = request;
   const headers = Object.fromEntries(header.map(({ key, value }) => [key, value]));

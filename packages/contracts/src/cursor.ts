@@ -58,8 +58,8 @@ const VERSION = 1;
 const SCOPE_BYTES = 16;
 const MAC_BYTES = 16;
 /** Byte offsets of the fields. */
-const OFFSET = { keyId: 1, flags: 2, time: 3, id: 11, scope: 27, mac: 43 } as const;
-const CURSOR_BYTES = OFFSET.mac + MAC_BYTES;
+const START = { keyId: 1, flags: 2, time: 3, id: 11, scope: 27, mac: 43 } as const;
+const CURSOR_BYTES = START.mac + MAC_BYTES;
 /** Bits of the flags byte. */
 const PREVIOUS = 1;
 const AFTER = 2;
@@ -77,26 +77,26 @@ export function createSignedCursors<Scope extends object>(options: SignedCursorO
   const signingKey = keysById.get(signingKeyId)!;
   const hashScope = createHashScope(options.toScopeValues);
   const sign = (bytes: Buffer, key: KeyObject) =>
-    createHmac('sha256', key).update(purpose).update(bytes.subarray(0, OFFSET.mac)).digest().subarray(0, MAC_BYTES);
+    createHmac('sha256', key).update(purpose).update(bytes.subarray(0, START.mac)).digest().subarray(0, MAC_BYTES);
   return {
     encode: ({ direction, side, time, id }, scope) => {
       const bytes = Buffer.alloc(CURSOR_BYTES);
       bytes[0] = VERSION;
-      bytes[OFFSET.keyId] = signingKeyId;
-      bytes[OFFSET.flags] = (direction === 'previous' ? PREVIOUS : 0) | (side === 'after' ? AFTER : 0);
-      bytes.writeBigUInt64BE(BigInt(time), OFFSET.time);
-      id.copy(bytes, OFFSET.id);
-      hashScope(scope).copy(bytes, OFFSET.scope);
-      sign(bytes, signingKey).copy(bytes, OFFSET.mac);
+      bytes[START.keyId] = signingKeyId;
+      bytes[START.flags] = (direction === 'previous' ? PREVIOUS : 0) | (side === 'after' ? AFTER : 0);
+      bytes.writeBigUInt64BE(BigInt(time), START.time);
+      id.copy(bytes, START.id);
+      hashScope(scope).copy(bytes, START.scope);
+      sign(bytes, signingKey).copy(bytes, START.mac);
       return bytes.toString('base64url');
     },
     decode: (text, scope) => {
       const bytes = toBytes(text, timeMax);
       if (bytes === null) return { ok: false, reason: 'malformed' };
-      const key = keysById.get(bytes[OFFSET.keyId]!);
-      if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(OFFSET.mac)))
+      const key = keysById.get(bytes[START.keyId]!);
+      if (key === undefined || !timingSafeEqual(sign(bytes, key), bytes.subarray(START.mac)))
         return { ok: false, reason: 'invalid-signature' };
-      if (!hashScope(scope).equals(bytes.subarray(OFFSET.scope, OFFSET.mac))) return { ok: false, reason: 'mismatched' };
+      if (!hashScope(scope).equals(bytes.subarray(START.scope, START.mac))) return { ok: false, reason: 'mismatched' };
       return { ok: true, position: toPosition(bytes) };
     },
   };
@@ -120,16 +120,16 @@ function checkKeys(keys: readonly CursorKey[]): CursorKey {
 function toBytes(text: string, timeMax: number): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');
   const isCursor = bytes.length === CURSOR_BYTES && bytes[0] === VERSION && bytes.toString('base64url') === text;
-  return isCursor && bytes.readBigUInt64BE(OFFSET.time) <= BigInt(timeMax) ? bytes : null;
+  return isCursor && bytes.readBigUInt64BE(START.time) <= BigInt(timeMax) ? bytes : null;
 }
 
 function toPosition(bytes: Buffer): SignedPosition {
-  const flags = bytes[OFFSET.flags]!;
+  const flags = bytes[START.flags]!;
   return {
     direction: (flags & PREVIOUS) === 0 ? 'next' : 'previous',
     side: (flags & AFTER) === 0 ? 'before' : 'after',
-    time: Number(bytes.readBigUInt64BE(OFFSET.time)),
-    id: bytes.subarray(OFFSET.id, OFFSET.scope),
+    time: Number(bytes.readBigUInt64BE(START.time)),
+    id: bytes.subarray(START.id, START.scope),
   };
 }
 

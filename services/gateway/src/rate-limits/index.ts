@@ -22,11 +22,11 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
-  const openLimiter = (name: string, perSecond: number, burst: number) =>
+  const createLimiter = (name: string, perSecond: number, burst: number) =>
     createLocalLimiter({ policy: { name, perSecond, burst } });
   const { RATE_LIMIT_FAILED_KEYS_PER_MINUTE: perMinute } = settings;
-  const failedKeys = openLimiter('failed-keys', perMinute / 60, perMinute);
-  const consents = openLimiter('consents', settings.RATE_LIMIT_CONSENTS_PER_S, settings.RATE_LIMIT_CONSENTS_BURST);
+  const failedKeys = createLimiter('failed-keys', perMinute / 60, perMinute);
+  const consents = createLimiter('consents', settings.RATE_LIMIT_CONSENTS_PER_S, settings.RATE_LIMIT_CONSENTS_BURST);
   return {
     messages: createMessageLimit({ settings, ratesOf, limiter, onRefused }),
     failedKeys: createFailedKeyLimit({ limiter: failedKeys, addressOf, onRefused }),

@@ -220,7 +220,7 @@ const RATE_LIMIT_FAILED_KEYS_PER_MINUTE = 3;
 const postWithWrongKey = (gateway: TestGateway, headers: Record<string, string> = {}) =>
   gateway.post(batch(1), { [KEY_HEADER]: 'nonsense', ...headers });
 
-it('an address that sent too many invalid keys receives 429 for further ones, but its valid keys still work', async () => {
+it('an address with too many invalid keys receives 429 for further invalid keys, but its valid keys still work', async () => {
   const gateway = await openGateway({ RATE_LIMIT_FAILED_KEYS_PER_MINUTE });
   for (let times = 0; times < 3; times++) expect((await postWithWrongKey(gateway)).status).toBe(401);
   const response = await postWithWrongKey(gateway);
