@@ -4,7 +4,7 @@ interface Closable {
 
 export type Keep = <C extends Closable>(opened: C) => C;
 
-/** Runs `work`, and then closes everything that was passed to `keep`, last opened first. */
+/** Runs `work`, then closes everything passed to `keep`, in reverse order. */
 export async function withOpened<T>(work: (keep: Keep) => Promise<T>): Promise<T> {
   const opened: Closable[] = [];
   const keep: Keep = (resource) => {
