@@ -115,7 +115,7 @@ const OWNER = `0x${'12'.repeat(20)}`;
 const order = (world: AttackWorld, assets: object[]) =>
   post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
 
-/** Orders mints until the service refuses an order because of `limit`. @returns an empty `refusal` after a timeout */
+/** Orders mints until the service refuses because of `limit`. @returns an empty `refusal` after a timeout */
 async function orderUntilRefused(
   world: AttackWorld,
   { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },

@@ -18,7 +18,7 @@ export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Creates facts that join random pairs of `3 * count` identities. Persons stay small; some pairs are already joined. */
+/** Creates facts that join random pairs of `3 * count` identities. Persons stay small; some pairs are joined already. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));

@@ -28,7 +28,7 @@ describe('a cluster with three brokers', () => {
     expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
   });
 
-  it('applyTopics creates topics with 3 replicas and 2 in-sync replicas, keeps safer settings and reports deviations', async () => {
+  it('applyTopics creates topics with 3 replicas, 2 in sync, keeps safer settings and reports deviations', async () => {
     const { kafka, registry } = (await worldOf({ brokers: BROKERS })).stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
