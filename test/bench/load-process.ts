@@ -43,7 +43,7 @@ function createSchedule({ path, headers, batchSize: size, traffic = 'usual', req
   const requests = Array.from({ length: count }, (_, index) =>
     toRequest(path, headers, createBodyOf(traffic, { n: index * size, size, now })),
   );
-  const requestOf = traffic === 'every id new' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
+  const requestOf = traffic === 'new ids' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
   const startMs = performance.now();
   let sent = 0;
   return () => {

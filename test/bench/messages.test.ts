@@ -16,7 +16,7 @@ it.each(TRAFFICS)(
       const { messages } = JSON.parse(createBodyOf(traffic, { n, size: 20, now: NOW }).toString());
       expect(new Set(messages.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(20);
       const bad = messages.filter(({ type }: { type: string }) => type === 'trak');
-      expect(bad).toHaveLength(traffic === 'one bad a batch' ? 1 : 0);
+      expect(bad).toHaveLength(traffic === 'one invalid per batch' ? 1 : 0);
       for (const message of messages) {
         const missing = MESSAGE_BYTES - Buffer.byteLength(JSON.stringify(message));
         expect(missing).toBeGreaterThanOrEqual(0);
@@ -27,7 +27,7 @@ it.each(TRAFFICS)(
 );
 
 it('createRenewal returns requests with new message ids and anonymous ids on each call', () => {
-  const next = createRenewal([createBodyOf('every id new', { n: 0, size: 20, now: NOW })]);
+  const next = createRenewal([createBodyOf('new ids', { n: 0, size: 20, now: NOW })]);
   const ids = new Set<string>();
   for (let times = 0; times < 3; times += 1)
     for (const { messageId, anonymousId } of JSON.parse(next(0).toString()).messages) {

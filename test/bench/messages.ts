@@ -183,16 +183,16 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
 }
 
 /** Variants of bench traffic. `real fields` replaces the filler with game properties. */
-export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
+export const TRAFFICS = ['usual', 'one invalid per batch', 'new ids', 'real fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
-  if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
+  if (traffic === 'usual' || traffic === 'new ids') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
   // The position of the invalid message differs between batches.
   const bad = messages[(n / size) % size];
-  if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
+  if (traffic === 'one invalid per batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 

@@ -6,7 +6,7 @@ import { measureLive } from '../portal/live.ts';
 import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 
-/** The portal: its pages for a filled environment, live messages, and the cost of viewers. */
+/** Response times of portal pages, delay of live messages, and cost of viewers. */
 export const portal: Figure = {
   name: 'portal',
   optional: true,
