@@ -256,10 +256,10 @@ function toChain(given: Options, chainApi: Addresses['chainApi']) {
   const chains = chainApi()?.chains ?? [];
   const names = chains.map(({ name }) => name);
   const name = typeof given.chain === 'string' ? given.chain : names.length === 1 ? names[0] : undefined;
-  if (name === undefined)
-    throw new UsageError(
-      `--chain: expected a name, ${names.length === 0 ? 'because no local stack is running' : `one of ${names.join(', ')}`}`,
-    );
+  if (name === undefined) {
+    const hint = names.length === 0 ? 'because no local stack is running' : `one of ${names.join(', ')}`;
+    throw new UsageError(`--chain: expected a name, ${hint}`);
+  }
   if (!isChainName(name)) throw new UsageError('--chain: expected a chain name');
   const url = findChainUrl(given.url, name, chainApi);
   // Only the local stack's chain id is known.

@@ -22,13 +22,13 @@ import {
 export interface Expectation {
   accepted: number;
   rejected: number;
-  /** `messageId` in the response -> set of `field CODE`. */
+  /** Sets of `field CODE`, by the rejection's `messageId`. */
   rejections: Map<string, Set<string>>;
 }
 
 export const createExpectation = (): Expectation => ({ accepted: 0, rejected: 0, rejections: new Map() });
 
-/** Adds messages that must be rejected; errors for one id are merged, because the response has one entry per id. */
+/** Adds messages that must be rejected. Errors are merged by id, because the response has one entry per id. */
 export function expectRejection(
   expectation: Expectation,
   rejected: { echo: string; errors: readonly (readonly [string, string])[]; messages: number },
@@ -39,7 +39,7 @@ export function expectRejection(
   expectation.rejected += rejected.messages;
 }
 
-/** The service's response, parsed leniently, because a difference must not end the run. */
+/** Parsed leniently, because a wrong response must not end the run. */
 export interface BatchResponse {
   readonly success: boolean;
   readonly accepted: number;
@@ -94,14 +94,14 @@ export interface Batch {
   readonly body: string;
   readonly messages: number;
   readonly sound: readonly SoundMessage[];
-  /** Sequence numbers of messages that must be rejected and never stored. */
+  /** Sequence numbers of messages that must be rejected and not stored. */
   readonly broken: readonly number[];
   readonly expectation: Expectation;
   readonly encoding: Encoding;
-  /** Send again after the response, like a client that has lost its state. */
+  /** Resend after the response, like a client that has lost its state. */
   readonly resent: boolean;
-  /** Close the connection before the response, then send again. */
-  readonly answerLost: boolean;
+  /** Close the connection before the response, then resend. */
+  readonly responseLost: boolean;
   readonly ways: readonly string[];
 }
 
@@ -117,7 +117,7 @@ const SHARES = {
   loginAgain: 0.08,
   session: 0.1,
   resent: 0.03,
-  answerLost: 0.01,
+  responseLost: 0.01,
 };
 
 export interface TrafficOptions {
@@ -125,7 +125,7 @@ export interface TrafficOptions {
   readonly ledger: Ledger;
   readonly players: number;
   readonly brokenShare: number;
-  /** Batches have 1 to `batchMax` messages, uniformly distributed; by default sizes are those of real clients. */
+  /** For batches with 1 to `batchMax` messages, uniformly distributed. Default: sizes like those of real clients. */
   readonly batchMax?: number;
   readonly fillMax?: number;
 }
@@ -144,7 +144,7 @@ export function createTraffic(options: TrafficOptions): Traffic {
     if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
     const draft = new Draft({ run, ledger, random, device, nowMs, fillMax });
     const size = batchMax === undefined ? pickSize(random) : random.integer(1, batchMax);
-    // Added first, so that a fact always fits.
+    // Added first, because the batch may not have space later.
     if (createFact !== null) draft.addSound(createFact);
     while (draft.size < size) {
       if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
@@ -209,7 +209,7 @@ type DraftOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
 class Draft {
   size = 0;
   readonly #options: DraftOptions;
-  /** Elements with the same id stay together, because the response repeats the id as in the first element. */
+  /** Elements with the same id stay adjacent, because the response contains the first element's form of the id. */
   readonly #groups: string[][] = [];
   readonly #sound: SoundMessage[] = [];
   readonly #broken: number[] = [];
@@ -225,7 +225,7 @@ class Draft {
   #next(): { sequence: number; base: Base } {
     const { run, ledger, random, device } = this.#options;
     const sequence = ledger.take();
-    // Consecutive events in a batch are up to a second apart.
+    // Consecutive events are up to one second apart.
     this.#timeMs -= random.integer(0, 1000);
     return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
   }
@@ -250,9 +250,9 @@ class Draft {
     this.#expectation.accepted++;
   }
 
-  /** Adds an invalid message; nothing if the batch already has this kind, a valid message if it does not fit. */
+  /** Adds an invalid message, unless the batch contains the same breakage or has no space for all elements. */
   addBroken(breakage: Breakage): void {
-    // Two messages of the same kind may have the same id in the response, which would be a duplicate.
+    // Two messages with the same breakage might have the same id in the response.
     if (this.#ways.includes(breakage.name)) return;
     const { sequence, base } = this.#next();
     const { message } = createOfType(breakage.type, base, this.#options.run);
@@ -280,13 +280,13 @@ class Draft {
       expectation: this.#expectation,
       encoding: pickEncoding(random),
       resent: random.chance(SHARES.resent),
-      answerLost: random.chance(SHARES.answerLost),
+      responseLost: random.chance(SHARES.responseLost),
       ways: this.#ways,
     };
   }
 }
 
-/** Creates a valid message to make invalid. Its users are not used elsewhere, because it must not be stored. */
+/** Creates a valid message for a breakage, with users that no other message contains. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));
