@@ -2,7 +2,6 @@ import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { expect, it } from 'vitest';
 import { OFFSET_GROUPS } from '../services/operator/src/commands/offsets.ts';
 
-/** The linker's second consumer group, which reads parked facts. */
 const PARKED = 'identity-linker-parked';
 
 it('the offsets command lists exactly the consumer groups of the services that read topics', () => {

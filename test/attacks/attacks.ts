@@ -155,7 +155,7 @@ const mintFlood: Attack = {
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
       const output = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
       const ended = output.match(/^given up: /gm)?.length;
-      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} assets`;
+      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; ${ended} assets given up`;
     } finally {
       await changeRole('grantRole');
     }
@@ -229,7 +229,7 @@ const linkFlood: Attack = {
     const { peakMb } = memoryOf('eraser');
     if (tookS > 60) throw new Error(`the bystander’s erasure took ${tookS} s`);
     if (peakMb > 400) throw new Error(`the eraser used ${peakMb} MB`);
-    const durations = `the bystander’s erasure took ${tookS} s, the flooded person’s erasure ${secondsSince(startedAt)} s`;
+    const durations = `the bystander’s erasure took ${tookS} s, the flooded person’s ${secondsSince(startedAt)} s`;
     return `${links} links; ${durations}; the eraser’s memory peaked at ${peakMb} MB`;
   },
 };

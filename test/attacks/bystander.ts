@@ -14,7 +14,6 @@ export interface BystanderTargets {
 
 export interface Lap {
   requests: number;
-  /** Counts of failed requests, timeouts and responses with a status of 400 or above. */
   errors: Record<string, number>;
   p50Ms: number;
   p99Ms: number;

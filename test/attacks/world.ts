@@ -39,7 +39,6 @@ export async function openAttackWorld() {
         running.send('lap');
         return (await once(running, 'message'))[0] as Lap;
       },
-      /** Current and peak resident memory of a service's process, in MB. */
       memoryOf: (service: string) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
         const read = (name: string) =>

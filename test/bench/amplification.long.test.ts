@@ -19,7 +19,6 @@ const PARTITIONS = 6;
 const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
 const now = new Date();
 
-/** Total size of the record batches that a producer would send, one per partition. */
 function batchBytesOf(records: readonly OutgoingRecord[]): number {
   const batches = Map.groupBy(records, ({ topic, key }) => {
     return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
@@ -45,7 +44,7 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-it('a batch adds at most 3 times its request size to the log, and a typical batch at most its request size', async () => {
+it('a batch adds at most 3 times its request size to the log, a typical batch at most its request size', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const honest = new Set(createHonestBatches(now).map(({ name }) => name));
   for (const each of cases) {

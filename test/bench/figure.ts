@@ -3,7 +3,6 @@
 import { toTable as formatTable } from '../measure.ts';
 import type { BenchStores } from './stores.ts';
 
-/** The product's value and that of a peer which did the same work in the same run. */
 export interface Row {
   case: string;
   unit: string;
@@ -35,7 +34,6 @@ export interface Bench {
   /** Number of rows in the `queries` table, if not the default. */
   readonly rows?: number;
   readonly environment: Readonly<Record<string, string>>;
-  /** Settings for the product's services, with TLS and logins if the run uses them. */
   readonly serviceEnvironment: Readonly<Record<string, string>>;
 }
 

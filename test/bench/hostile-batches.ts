@@ -9,7 +9,6 @@ export const AMPLIFICATION_MAX = 3;
 export interface BatchCase {
   readonly name: string;
   readonly body: Buffer;
-  /** Additional request headers. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -17,14 +16,12 @@ export interface BatchCase {
 const LONG_HEADER_CHARACTERS = 15_000;
 const TRACE = `${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
-/** Fields of the shortest valid message. */
 const shortest = (now: Date, fields: object) => ({
   messageId: randomUUID(),
   eventTimestamp: `${now.toISOString().slice(0, 19)}Z`,
   ...fields,
 });
 
-/** Small messages with the largest records relative to their size, accepted messages first. */
 export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
   'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
   'shortest track with an owner': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),

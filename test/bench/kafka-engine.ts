@@ -5,7 +5,6 @@ const TABLE = 'events_peer';
 /** Equals the writer's block age. ClickHouse's default is 7.5 s. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/** Columns for messages from the reference gateway, which publishes the client's JSON. */
 const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonymousId String, userId String,
   identityType String, fromId String, fromType String, toId String, toType String, deviceId String, sessionId String,
   surface String, consentLevel String, test Bool, eventName String, properties String, traits String,

@@ -10,7 +10,6 @@ export interface Pair {
   to: string;
 }
 
-/** The maximum number of identities per person (`DEFAULT_LIMITS`). */
 const PERSON_IDS = 1_000;
 
 /** Creates facts that join a new anonymous id and a new typed user id: two decisions and three identities each. */
@@ -18,7 +17,7 @@ export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Creates facts that join random pairs of `3 * count` identities. Persons stay small; some pairs are joined already. */
+/** Creates facts that join random pairs of `3 * count` identities, so that persons stay small. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));

@@ -8,7 +8,6 @@ export function toRequest(path: string, headers: Readonly<Record<string, string>
   return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A connection with one request in flight. */
 export interface LoadClient {
   send(request: Buffer): Promise<number>;
   close(): void;

@@ -22,7 +22,6 @@ export interface Load {
 }
 
 export interface LoadResult {
-  /** Number of messages in batches with status 200, including rejected messages. */
   events: number;
   requests: number;
   refused: Record<string, number>;
@@ -105,7 +104,6 @@ export interface Posting {
 }
 
 export interface Posted {
-  /** Scheduled wall-clock time of the first batch. */
   startMs: number;
   seconds: number;
 }

@@ -11,7 +11,6 @@ export interface LoadFigure extends LoadResult {
 export interface LoadShape extends Pick<Load, 'batchSize' | 'connections' | 'traffic' | 'requestsPerSecond'> {
   warmUpMs?: number;
   windowMs?: number;
-  /** Runs during the window, which ends when the returned promise settles. */
   work?: () => Promise<void>;
 }
 

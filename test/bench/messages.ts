@@ -197,7 +197,6 @@ export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; si
 }
 
 const NEW_DIGITS = 12;
-/** Each match ends where an id's replaceable digits begin. */
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
 /** @returns a function that overwrites digits of all ids in a request's buffer and returns the buffer */

@@ -10,7 +10,6 @@ import { withAdmin } from './kafka-client.ts';
 import { ROOT, waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
-/** Keeps the bench's keys apart from other data in the same Redis. */
 const REDIS_DATABASE = 9;
 export const ACCESS_KEY_PREFIX = 'svcapik';
 

@@ -4,7 +4,6 @@ interface Closable {
 
 export type Keep = <C extends Closable>(opened: C) => C;
 
-/** Runs `work`, then closes everything passed to `keep`, in reverse order. */
 export async function withOpened<T>(work: (keep: Keep) => Promise<T>): Promise<T> {
   const opened: Closable[] = [];
   const keep: Keep = (resource) => {

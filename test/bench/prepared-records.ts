@@ -13,7 +13,6 @@ export interface PreparedRecord {
   value: Buffer;
 }
 
-/** Encodes messages in advance, as the gateway would publish them. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
   const schemaId = await readSchemaId(bench, topic, messageRecordCodec.schema);

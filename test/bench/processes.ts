@@ -9,7 +9,6 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Clock ticks per second in /proc (USER_HZ): 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** Returns the user and system CPU seconds of a process, across all threads. */
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The second field is the program name in parentheses, which may contain spaces. Times are fields 14 and 15.

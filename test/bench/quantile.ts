@@ -6,7 +6,6 @@ export function quantileOf(values: readonly number[], q: number): number {
 
 export const medianOf = (values: readonly number[]): number => quantileOf(values, 0.5);
 
-/** Returns the median of each field. */
 export function mediansOf<K extends string>(values: readonly Readonly<Record<K, number>>[]): Record<K, number> {
   const names = Object.keys(values[0] ?? {}) as K[];
   return Object.fromEntries(names.map((name) => [name, medianOf(values.map((each) => each[name]))])) as Record<

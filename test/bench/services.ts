@@ -58,7 +58,6 @@ export const startGateway = (bench: Bench, settings: Record<string, string> = UN
 
 export const startWriter = (bench: Bench): Promise<Server> => startService(bench, 'event-writer');
 
-/** The chain API's cursor secret, with which the bench creates cursors for any position. */
 export const CURSOR_SECRET: string = 'cd'.repeat(32);
 
 const UNLIMITED_CHAIN = {

@@ -58,7 +58,7 @@ export function createSimulatedTraffic(): SimulatedTraffic {
       cast.accept(batch.household, sound);
       for (const each of [sound.owner, sound.fact?.from, sound.fact?.to]) if (each) add(each);
     }
-    for (const receivedAt of batch.resent || batch.answerLost ? [nowMs, nowMs + AGAIN_MS] : [nowMs]) {
+    for (const receivedAt of batch.resent || batch.responseLost ? [nowMs, nowMs + AGAIN_MS] : [nowMs]) {
       const result = validate(batch, receivedAt, random.hex(32));
       copies.push(...result.copies);
       rejections.push(...result.rejections);

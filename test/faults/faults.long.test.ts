@@ -7,7 +7,6 @@ const START_AND_STOP_MAX_MS = 180_000;
 const TRIAL_MAX_MS = 800_000;
 /** Maximum number of seeds per fault: some faults depend on timing and do not take effect with every seed. */
 const SEEDS_MAX = 3;
-/** Seeds that kill a writer at different steps, with an intent, insert or commit in flight. */
 const SEEDS: Readonly<Record<number, readonly number[]>> = { 3: [2, 3, 5] };
 
 const { trials, close } = openTrials({

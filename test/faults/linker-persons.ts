@@ -43,13 +43,11 @@ export function createPersons(
        FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
     );
   return {
-    /** Links a visitor to a player, and posts one event for each. */
     async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
       const fact = { ...playerOf(name), anonymousId, type: 'identify' };
       await send([eventFor({ anonymousId }), eventFor(playerOf(name)), fact]);
     },
-    /** Links a Steam account to a player, and posts one event for the account. */
     async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);

@@ -23,7 +23,7 @@ type Flags = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined
 
 function toOptions({ fault: wanted, tried: text, awayMinutes, ...flags }: Flags): Options {
   const isChosen = ({ fault, tried }: Fault) => (wanted === undefined || fault === wanted) && tried.includes(text);
-  if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See the table in test/faults/README.md.');
+  if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See test/faults/README.md.');
   const seed = process.env.FAULT_SEED;
   if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED is not a whole number.');
   const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };

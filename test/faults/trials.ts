@@ -33,7 +33,6 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
     return world;
   };
   const stores = options.stores ?? (async () => (await worldOf({})).stack.file);
-  /** Renews the deployment after a failed seed, which may have damaged it. */
   const run = async (scenario: Scenario, seed: number) => {
     const world = await worldOf(scenario);
     let isDamaged = true;

@@ -12,17 +12,13 @@ export interface InsertWatch {
   answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
-/** A ClickHouse proxy for one process, which can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
   readonly url: string;
   watch: InsertWatch;
-  /** ClickHouse settings that the gate adds to inserts, such as a memory limit. */
   insertSettings: Readonly<Record<string, string>>;
-  /** While true, the gate closes all connections. */
   down: boolean;
   /** Number of received inserts without a response. */
   readonly inFlight: number;
-  /** Resolves when every received request has a response or a broken connection. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }

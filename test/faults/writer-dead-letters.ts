@@ -25,7 +25,6 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
   return random.pick([noFrame, truncated, unknown]);
 }
 
-/** Returns the partition and offset of a dead letter's original record. */
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
 // Publishes unreadable and valid records and kills the writer. Committed offsets must never decrease, and each valid

@@ -29,7 +29,6 @@ export function assertSame(differences: readonly Difference[]): void {
     throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
 }
 
-/** Asserts that the operator's `verify` passes and reports no record that was stored twice. */
 export async function assertVerified(rig: WriterRig): Promise<void> {
   const { code, lines } = await rig.operate('verify', '--group', rig.group);
   assert.equal(code, 0, lines.join('\n'));
@@ -129,10 +128,8 @@ export async function loseResponses(rig: WriterRig, seed: number): Promise<Reach
 }
 
 const MIB = 1024 * 1024;
-/** Number of failed inserts to wait for. */
 const FAILURES_MIN = 3;
 
-/** Memory limit of a separate ClickHouse server; less than analysts may use. */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 
 export interface StarvedRig {
@@ -152,7 +149,6 @@ async function assertNoneStopped(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
-/** A lag from which the writer can catch up within two minutes on a busy machine. */
 const LAG_MAX = 4_000;
 
 /** Publishes until the returned function is called, and pauses while the lag exceeds `LAG_MAX`. */
@@ -173,7 +169,6 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
 const neverMerge = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-/** Stops and restarts ClickHouse under load, as a deployment does. */
 export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
@@ -239,7 +234,6 @@ export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<R
   return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
 }
 
-/** Mounts a small file system, which needs root. */
 export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });

@@ -8,7 +8,6 @@ import { createKillRun, freezeWriter, planKill } from './writer-kill.ts';
 import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
 
-/** A writer fault, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
   /** The guarantee, as a test title. If present, `npm run test:all` tries the fault. */
@@ -17,13 +16,11 @@ interface WriterFault {
   readonly partitions: number;
   /** Each seed needs empty topics, because it counts all records. */
   readonly needsEmptyTopics?: boolean;
-  /** Options for a separate ClickHouse server, if the fault stops, overloads or fills one. */
   readonly engine?: OwnEngineOptions;
   /** @returns a function that runs one seed and returns the effects. It throws if a guarantee is broken */
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** Common fields of faults that need a separate ClickHouse server. */
 const onOwnEngine = (
   run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
   engine: OwnEngineOptions = {},
@@ -36,7 +33,6 @@ const onOwnEngine = (
 
 export interface WriterFaultOptions {
   readonly seeds: number;
-  /** How long ClickHouse is unavailable. */
   readonly awayMs: number;
   /** Uses a writer without intents. Seeds that kill the writer between an insert and its commit should fail. */
   readonly withoutIntents: boolean;

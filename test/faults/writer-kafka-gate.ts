@@ -12,12 +12,9 @@ export interface CommitWatch {
   answered?(): Promise<void> | void;
 }
 
-/** A broker proxy for one process, which can delay offset and transaction commits. */
 export interface KafkaGate {
-  /** The gate's addresses, which the process uses as brokers. */
   readonly brokers: string[];
   watch: CommitWatch;
-  /** Resolves when the process has exited and no commit awaits a response. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }

@@ -20,7 +20,6 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** A frozen process does not respond, so requests need a timeout. */
 const REQUEST_MAX_MS = 2_000;
 
-/** Starts a process that connects to Kafka and ClickHouse through its own gates. */
 export async function startGatedProcess(options: GatedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),

@@ -8,7 +8,6 @@ import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
 export type WriterRig = Awaited<ReturnType<typeof openWriterRig>>;
 
-/** A partition whose raw rows differ from its published records. */
 export interface Difference {
   readonly partition: number;
   readonly published: number;
@@ -29,7 +28,6 @@ export interface WriterRigOptions {
   readonly sessionTimeoutMs: number;
 }
 
-/** Opens separate topics and tables in real stores, for writers that connect through gates. */
 export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
   const own = await openOwnStores({ stores, partitions: options.partitions });
@@ -53,7 +51,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const toRecord = (message: MessageRecord, key: Buffer | null = null): OutgoingRecord => {
     return { topic: messages, key, value: frameRecord(schemaId, messageRecordCodec.encode(message)) };
   };
-  /** Returns the number of uncommitted records on the message topic. */
   const lag = () => log.lag(messages, group);
   return {
     stores,
@@ -66,7 +63,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     messages,
     environment,
     lag,
-    /** Publishes `count` messages, distributed over all partitions. */
     async publishMessages(environmentId: string, count: number, changes: Partial<MessageRecord> = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);

@@ -3,7 +3,6 @@ import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 
-/** A body to post, with its messages if it is a batch. */
 export interface FuzzBody {
   text: string;
   /** Null if the body is not a complete batch. */
@@ -16,7 +15,6 @@ const FIELDS = [
   ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
   ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
 ];
-/** Values that JSON parsers often mishandle. */
 const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
 const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...ODD));
@@ -27,7 +25,6 @@ function withField(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A valid message with one to three changed fields. */
 const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
   fc.tuple(validMessages(nowMs), fc.array(change, { minLength: 1, maxLength: 3 })).map(([message, changes]) => {
     const copy = structuredClone(message);
@@ -54,7 +51,6 @@ function toBody(batch: readonly unknown[]): FuzzBody {
   return { text: JSON.stringify({ messages }), messages };
 }
 
-/** Generates valid, nearly valid, invalid and truncated batches, and arbitrary JSON. */
 export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
   const sizes = { minLength: 1, maxLength: 100, size: '+1' } as const;
   const valid = validMessages(nowMs);

@@ -12,11 +12,9 @@ export interface FuzzOptions {
   brokers: readonly string[];
   /** Seed of the first 20 bodies. Each further 20 bodies use the next seed. */
   seed: number;
-  /** A number of seeds, for reproducible runs, or a duration. */
   bound: { seeds: number } | { seconds: number };
 }
 
-/** Gateway settings with limits too high to reach. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
@@ -61,7 +59,6 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   }
   const logCounts = await countLogged(gateway.topicPrefix, brokers);
   return {
-    /** The first seed (inclusive) and the last seed (exclusive). */
     seeds: [seed, next],
     requests,
     accepted: accepted.size,
@@ -80,7 +77,6 @@ async function post(gateway: Client & ConformanceGateway, body: string): Promise
   return { status: response.status, text: await response.text() };
 }
 
-/** Counts the logged records per message id. */
 async function countLogged(topicPrefix: string, brokers: readonly string[]): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const topic = topicPrefix + TOPICS.messages.name;

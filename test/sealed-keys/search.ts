@@ -16,9 +16,7 @@ const WRITE_MEMORY = new URL('write-memory.ts', import.meta.url).pathname;
 
 export interface MadeKey {
   readonly record: SignableKeyRecord;
-  /** The private key. */
   readonly key: Buffer;
-  /** Folder with the memory dump of the process that requested the key. */
   readonly memory: string;
 }
 
@@ -44,13 +42,11 @@ export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string
   return { record, key: await openAsSigner(record.sealed, signerKeys), memory, close };
 }
 
-/** Opens a sealed key as the signer does, with the private key from the stack's secrets. */
 async function openAsSigner(sealed: string, signerKeys: string): Promise<Buffer> {
   const [jwk] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString());
   return Buffer.from((await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }))).plaintext);
 }
 
-/** Returns all representations in which a program may have stored a private key. */
 export function needlesOf(bytes: Buffer): Needle[] {
   const hex = bytes.toString('hex');
   const forms: [string, Buffer][] = [

@@ -27,19 +27,15 @@ import { createMinterRole, simulateMints, toReport as toMintReport } from './min
 import { printReport } from './report.ts';
 
 export interface SimulateContext {
-  /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Folder whose `.playline/stack.json` contains addresses and keys. */
   readonly folder: string;
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  /** True if the environment configures ClickHouse, which overrides the stack file. */
   readonly hasOwnClickHouse: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly createCallNode: (node: { url: string }) => CallNode;
-  /** Aborted when the user interrupts the command; sent traffic is still compared. */
   readonly stop: AbortSignal;
 }
 
@@ -79,7 +75,7 @@ function createOptions() {
       'messages or lines per second (default 500), or assets per second (default 10); 0 is unlimited',
       numberFrom(0, game.rate),
     )
-    .option('--broken <fraction>', 'fraction of invalid items, 0 to 0.9; default 0.03, for assets 0.15', numberFrom(0, 0.9))
+    .option('--broken <fraction>', 'fraction of invalid items, 0 to 0.9; default 0.03, assets 0.15', numberFrom(0, 0.9))
     .option('--seed <number>', 'seed of the traffic, to repeat an earlier run', wholeNumberFrom(0, SEED_MAX))
     .option(
       '--settle-seconds <number>',

@@ -7,7 +7,6 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Closes the connection after this time. */
   readonly cutAfterMs: number;
 }
 
@@ -164,7 +163,6 @@ export function createLanes(tasksMax: number) {
       });
       tails.set(lane, tail.then(release));
     },
-    /** Resolves when all tasks have ended; rejects with the first error. */
     drained: async (): Promise<void> => {
       await Promise.all(tails.values());
       if (firstError !== null) throw firstError;

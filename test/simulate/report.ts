@@ -1,7 +1,6 @@
 import { EXIT, type ExitCode, type Terminal } from '../../services/operator/src/command.ts';
 import type { Run } from './run.ts';
 
-/** Counts differences by kind, with descriptions of the first few. */
 export interface Differences<K extends string> {
   add(kind: K, text: string): void;
   readonly total: number;
@@ -49,7 +48,6 @@ export function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-/** A histogram of durations from request to acknowledgement. */
 export interface Latency {
   add(ms: number): void;
   /** @returns the upper bound of the bucket that contains the quantile; 0 if the histogram is empty */
@@ -106,7 +104,6 @@ function describeFact(value: unknown): string {
   return members.join(', ') || 'none';
 }
 
-/** Formats a report for a terminal: one fact per line, the differences, and the result. */
 export function toLines({ run, chain, facts, clean, differences }: RunReport): string[] {
   const head = { run: run.tag, seed: run.seed, ...(chain === undefined ? {} : { chain }) };
   const lines = Object.entries({ ...head, ...facts }).map(

@@ -14,7 +14,6 @@ export interface RunOptions {
   readonly brokenShare: number;
   /** The comparison starts after a store has not changed for this long. */
   readonly settleIdleMaxMs: number;
-  /** Stops sending; sent traffic is still compared. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }

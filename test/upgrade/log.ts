@@ -15,7 +15,6 @@ export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filt
 const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
   readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
-/** Returns the topic and reason of every dead letter. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
   const reasons: string[] = [];
   for (const topic of Object.values<Topic>(TOPICS).filter(({ schema }) => schema !== null))

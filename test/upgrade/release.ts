@@ -17,10 +17,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Folders that belong to a release. The rest of the repository is tests and documents. */
 const PARTS = ['packages', 'services', 'infra'];
 
-/** The field added to every schema in the next release, and the value that its services write. */
 export const ADDED = { name: 'addedLater', value: 'later' } as const;
 
-/** A source tree whose services can be started. */
 export interface Release {
   readonly name: 'this' | 'next';
   readonly folder: string;
@@ -69,7 +67,6 @@ export function createNextRelease(): Release & { remove(): void } {
   return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Resolves the Playline packages to the copy and all other packages to this checkout. */
 function linkModules(folder: string): void {
   const modules = join(folder, 'node_modules');
   mkdirSync(join(modules, '@playline'), { recursive: true });

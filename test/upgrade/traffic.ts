@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
 export interface Round {
-  /** Makes the ids of the round unique. */
   readonly tag: string;
   readonly messageIds: readonly string[];
 }
 
-/** A gateway and its keys. */
 export interface Caller {
   readonly url: string;
   readonly publishable: string;

@@ -14,7 +14,6 @@ const START_MS = 50_000;
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
 
-/** A ready service of one release. */
 export interface RunningService {
   readonly release: Release['name'];
   /** Public URL; only a gateway has one. */
@@ -22,7 +21,6 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/** Services of any release, with separate topics, schemas, tables and a Redis database. */
 export interface UpgradeWorld {
   readonly prefix: string;
   readonly project: string;

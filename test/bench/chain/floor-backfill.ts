@@ -3,7 +3,6 @@ import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '', PARSE } = process.env;
 const [from = 0, to = 0, rangeBlocks = 0] = [process.env.FROM, process.env.TO, process.env.RANGE_BLOCKS].map(Number);
-/** The batch size of the indexer's node client. */
 const BATCH_MAX = 50;
 const toHex = (number: number) => `0x${number.toString(16)}`;
 

@@ -134,7 +134,6 @@ const LAG_POLL_MS = 1_000;
 const HISTORY_POLL_MS = 20;
 const SEEN_MAX_MS = 60_000;
 
-/** Returns the name of the chain whose blocks become final at a constant rate. */
 export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
 
 // Measures the time from a block's finality until the history contains its activities, at one block per second.

@@ -48,7 +48,6 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   return `[${logs.join(',')}]`;
 }
 
-/** The result of all contract calls: a name as 32 bytes, as some early contracts return it. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
 function resultOf({ method, params }: RpcCall): string {

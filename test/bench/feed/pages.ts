@@ -163,7 +163,6 @@ interface PlainPage {
 
 export type PlainPages = Awaited<ReturnType<typeof measurePlainPages>>;
 
-/** Reads pages with tuple comparison and with OFFSET, ignoring later versions and duplicate rows. */
 export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase) {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
@@ -211,7 +210,6 @@ interface PageCpuOptions {
   readonly pathOf?: (updatedAt: number) => string;
 }
 
-/** Reads unfiltered pages from the whole feed with concurrent readers. */
 export async function measurePageCpu(
   server: Pick<Server, 'port' | 'pid'>,
   feed: Feed,
@@ -247,7 +245,6 @@ function pathAt(updatedAt: number): string {
   return toPath({ name: 'everything', filters: NO_FILTERS }, PAGE_SIZE, position);
 }
 
-/** Measures a bare `node:http` server that responds with the bytes of one page. */
 export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const page = await fetch(`http://127.0.0.1:${port}${pathAt(timeAt(feed, 0.5))}`);

@@ -13,7 +13,6 @@ const MESSAGES = 120_000;
 const WARM_UP_MESSAGES = 240_000;
 const BATCH_SIZE = 20;
 
-/** CPU seconds from a posted message to a queryable row, across all services and ClickHouse. */
 export const endToEnd: Figure = {
   name: 'end-to-end',
   async measure(bench) {

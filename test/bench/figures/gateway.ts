@@ -28,7 +28,6 @@ type Peer = (typeof PEERS)[number];
 type Servers = Record<Peer | 'bare', Server>;
 type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
-/** Events per CPU-second, with full validation and acknowledgement by all in-sync replicas. */
 export const gateway: Figure = {
   name: 'gateway',
   measure: (bench) =>
@@ -119,7 +118,6 @@ function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[
   return [toPeer('reference', [size.bar]), toPeer('plain', size.batchSize === 1 ? [atLeast('ratio', 3.5)] : [])];
 }
 
-/** Compares another traffic with the usual traffic and with both references. */
 function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
   const { gateway, reference, plain } = medians[traffic];
   const row = { ...namesOf(size, traffic), value: rateOf(gateway) };

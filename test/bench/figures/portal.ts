@@ -6,7 +6,6 @@ import { measureLive } from '../portal/live.ts';
 import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 
-/** Response times of portal pages, delay of live messages, and cost of viewers. */
 export const portal: Figure = {
   name: 'portal',
   optional: true,

@@ -75,7 +75,6 @@ interface Part {
   readonly mib: number;
 }
 
-/** CPU and memory of the idle local stack across all processes, in two windows of one minute. */
 export const idle: Figure = {
   name: 'idle',
   optional: true,

@@ -11,7 +11,6 @@ import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '
 
 const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
-/** The load with targets, at which the peer is measured too. */
 const PEER_LOAD = 1_000;
 const WARM_UP_S = 2;
 const WINDOW_S = 12;
@@ -115,7 +114,6 @@ async function readDelays(
   return delays;
 }
 
-/** Counts parts that inserts created. */
 async function countParts(engine: Engine, { table, fromMs, toMs }: TimeRange): Promise<number> {
   await engine.query('SYSTEM FLUSH LOGS');
   const time = 'toUnixTimestamp64Milli(toDateTime64(event_time_microseconds, 3))';

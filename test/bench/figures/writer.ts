@@ -24,7 +24,6 @@ interface Spent {
   seconds: number;
 }
 
-/** Rows per CPU-second in the writer, and CPU seconds in ClickHouse, from Kafka to visible rows. */
 export const writer: Figure = {
   name: 'writer',
   async measure(bench) {

@@ -60,7 +60,6 @@ const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
 const US_PER_MS = 1_000;
 const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
-/** One version in this many is updated by a later version. */
 const VERSIONS_PER_UPDATE = 20;
 const CHAIN_SETTINGS = 'SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
@@ -80,7 +79,6 @@ export const CONTRACTS = {
 
 export const ERASURE_ID = '00000000-0000-4000-8000-000000000007';
 
-/** Fills a chain history with the environment's contracts, mints and erasures. */
 export async function fillChain(engine: Engine, bench: Bench, projectId: string): Promise<void> {
   const activities = scaled(bench, ACTIVITIES, 100_000);
   const shape = shapeOf(activities);

@@ -14,7 +14,6 @@ import type { Scene } from './scene.ts';
 
 interface Viewer {
   readonly events: number;
-  /** Called with each new event and its receive time. */
   onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
   close(): void;
 }
@@ -100,7 +99,6 @@ async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewe
 }
 
 const PARTS = ['gateway', 'broker', 'writer', 'reader'] as const;
-/** CPU seconds per million messages, by process. */
 type Cost = Record<(typeof PARTS)[number], number>;
 
 const sumOf = ({ gateway, broker, writer }: Cost) => gateway + broker + writer;
@@ -131,7 +129,6 @@ const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
     return measureCost(bench, scene, { readerPid: floor.pid });
   });
 
-/** Measures the delay of live messages, and the CPU and memory cost of viewers. */
 export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const { pid } = scene.portal;
   await measureCost(bench, scene, { readerPid: null, total: WARM_UP_MESSAGES });

@@ -7,14 +7,12 @@ import { waitFor } from '../processes.ts';
 import { groupOf, startGateway, startService, startWriter } from '../services.ts';
 import { CHAIN, CONTRACTS } from './fill.ts';
 
-/** The portal, signed-in users, and the services that process messages. */
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 
 const PASSWORD = randomBytes(16).toString('hex');
 const VIEWING_ACCOUNTS = 7;
 const LINK_WAIT_MAX_MS = 10_000;
 
-/** Creates a project with the bench's environment (`<project>-<name>`) and links the contracts. */
 async function createProject(bench: Bench): Promise<{ projectId: string; environment: string }> {
   const dash = bench.environmentId.lastIndexOf('-');
   const [projectId, environment] = [bench.environmentId.slice(0, dash), bench.environmentId.slice(dash + 1)];

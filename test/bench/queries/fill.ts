@@ -5,7 +5,6 @@ import type { Range } from '../figure.ts';
 const REGULARS_FRACTION = 0.3;
 const ROWS_PER_PERSON = 100;
 const BLOCK_ROWS = 20;
-/** Maximum distance in rows between a message and its copy. */
 const RESENT_AFTER_MAX = 1_000;
 const SESSIONS_PER_LOGIN = 10;
 /** Greater than the topic's partition numbers, so that offsets do not collide with a writer's rows. */
@@ -70,7 +69,6 @@ const PROPERTIES = `concat('{"level":', toString(${numberOf('base', 14)} % 100),
   '","map":"', ${oneOf('base', 16, ['forest', 'desert', 'harbour', 'castle', 'ruins'])}, '","score":', toString(${numberOf('base', 17)} % 100000),
   ',"seconds":', toString(${numberOf('base', 18)} % 1000), '}')`;
 
-/** Selects rows in order of time, with the columns that all tables share. */
 export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }: Range): string {
   const regulars = Math.round(people * REGULARS_FRACTION);
   const blocks = Math.ceil(rows / BLOCK_ROWS);
@@ -231,7 +229,6 @@ async function insertOverrides(
   await fillPeerOverrides(engine, rows);
 }
 
-/** Waits for merges and reloads the dictionary of persons. */
 export async function settle(engine: Engine, database: string): Promise<void> {
   await waitForMerges(engine, database, 3_600_000);
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');

@@ -62,7 +62,6 @@ function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
     day: span(dayMs, dayMs + DAY_MS),
     week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
     month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
-    /** From the first Monday, for queries by week. */
     weeks: span(monday, endMs),
   };
 }
@@ -94,7 +93,6 @@ async function findPerson(engine: Engine, game: Game) {
   return { person, identity, userId, ids: rest.slice(0, 4), messageId };
 }
 
-/** A query for each source, as an analyst who knows the tables would write it. */
 export interface AnalystQuery {
   readonly name: string;
   readonly isOfDay?: true;
@@ -118,7 +116,6 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   peer: write(peer),
 });
 
-/** The most frequent analyst queries. */
 export function basicQueries(scene: Scene): AnalystQuery[] {
   const { day, month } = scene.spans;
   return [
@@ -201,7 +198,6 @@ function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'ra
   };
 }
 
-/** Queries that a game team runs each week. */
 export function cookbookQueries(scene: Scene): AnalystQuery[] {
   return [
     retention(scene),
@@ -226,7 +222,6 @@ const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
   day: 'toDate(event_time)',
 });
 
-/** Writes a query over whole days, on event rows or on the view of active days. */
 function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
   return {
     raw: write(activeOf(scene.raw, span)),
@@ -236,7 +231,6 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
   };
 }
 
-/** Counts how many of each week's new people returned in each later week. */
 const retention = (scene: Scene): AnalystQuery => ({
   name: 'retention over 8 weeks',
   agrees: true,
@@ -250,7 +244,6 @@ const retention = (scene: Scene): AnalystQuery => ({
   ),
 });
 
-/** Divides the average number of daily active people by the number of monthly active people. */
 const stickiness = (scene: Scene): AnalystQuery => ({
   name: 'stickiness over 30 days',
   agrees: true,
@@ -294,7 +287,6 @@ function firstTouch(scene: Scene): AnalystQuery {
   };
 }
 
-/** Lists the most frequent sequences of a session's first three pages. */
 function topPaths(scene: Scene): AnalystQuery {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path

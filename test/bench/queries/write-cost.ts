@@ -87,7 +87,6 @@ async function readSpent(engine: Engine, fromUs: string, isPlain: boolean): Prom
   return { inserts, merges };
 }
 
-/** Empties `events` and all tables that its views fill. */
 async function emptyTables(engine: Engine): Promise<void> {
   const filled = await engine.queryRows(
     `SELECT DISTINCT extract(create_table_query, ' TO [^ ]*?\\\\.?\`?([a-z_]+)\`? ') FROM system.tables

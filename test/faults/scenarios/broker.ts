@@ -66,7 +66,6 @@ function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   };
 }
 
-/** Maximum duration of an outage after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
 
 async function expectRecovery(gateway: ServiceProcess): Promise<void> {

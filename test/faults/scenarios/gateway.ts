@@ -15,7 +15,6 @@ import type { WireMode } from '../world/wire.ts';
 
 const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
-/** Returns the number of batches that a gateway has read since it started. */
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
 /** Sends batches that the broker cannot acknowledge, and waits until all of them are in flight. */
@@ -164,10 +163,8 @@ async function proveRedisUnavailable(_trial: Trial, gateway: ServiceProcess): Pr
   await waitFor('the gateway applies local limits', isLocal);
 }
 
-/** Each function waits for an effect that only an unavailable store can cause. */
 const PROOFS = { registry: proveRegistryUnavailable, redis: proveRedisUnavailable };
 
-/** Makes stores unavailable to a running gateway and asserts that clients see no errors. */
 async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof PROOFS)[]): Promise<Reached> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');

@@ -31,7 +31,6 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
   }
 }
 
-/** Moves leadership to other running brokers. */
 async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
   // In quick succession, so that some elections happen with requests in flight.
@@ -148,8 +147,8 @@ async function createTopic({ world, seed, random }: Trial) {
   return { topic, leader, heir, straggler };
 }
 
-// The leader appends a record and waits for a stopped follower, until the producer gives up. Another replica that has the
-// record becomes the leader. The producer must not mistake the record for the next one.
+// The leader appends a record and waits for a stopped follower until the producer gives up. Another replica with the
+// record becomes the leader. The producer must not mistake the record for its next record.
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
   const brokers = openBrokers(trial.world.stack.file.kafka);

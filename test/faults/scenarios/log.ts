@@ -14,7 +14,6 @@ import type { World } from '../world/world.ts';
 
 /** Enough offsets that several batches remain and several are lost. */
 const OFFSETS_MIN = 10;
-/** The first segment, which is truncated in the middle. */
 const SEGMENT = '00000000000000000000.log';
 
 // Truncates log files, as after a power loss before writes reached the disk, and kills the broker, which the stack

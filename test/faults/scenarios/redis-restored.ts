@@ -22,7 +22,6 @@ type Access = { readonly gateway: ServiceProcess; readonly secret: string };
 
 const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
-/** Replaces the files of a stopped Redis and kills the process, which the stack restarts. */
 async function restore(world: World, replaceFiles: () => void): Promise<void> {
   const pid = await world.storePid('redis');
   process.kill(pid, 'SIGSTOP');
@@ -117,7 +116,6 @@ function restoreCopy({ world, random }: Trial) {
   };
 }
 
-/** Loses the end of the append-only file, as after a power loss. */
 function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFileSizes>) {
   return {
     remember: () => {},

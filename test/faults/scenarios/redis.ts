@@ -268,7 +268,7 @@ export const refusedConsentArrivesLate: Scenario = {
     const change = (status: string) => ({ anonymousId, status, source: 'faults' });
     const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
-    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'the status of a consent request without a broker');
+    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'status of a consent without a broker');
     // While stopped, the gateway cannot publish the pending consent before the later change.
     slow!.signal('SIGSTOP');
     await world.wires.kafka.set('open');

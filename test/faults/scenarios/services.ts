@@ -46,7 +46,6 @@ export const partitionsMove: Scenario = {
   },
 };
 
-/** Returns the number of inserts that the trial's writers have retried. */
 async function countRetries({ services }: Trial): Promise<number> {
   const writers = services.filter(({ service }) => service === 'event-writer');
   const texts = await Promise.all(writers.map(metricsOf));

@@ -19,7 +19,6 @@ export type Brokers = ReturnType<typeof openBrokers>;
 /** A running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
-/** The broker id of the controller, which handles all changes. */
 const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
@@ -39,7 +38,6 @@ function toConnect(addresses: readonly string[]) {
   return { connect, close: async () => void (await Promise.allSettled(clients.map((client) => client.close()))) };
 }
 
-/** If a partition has no leader, the client throws an error that contains the response. */
 async function fetchMetadata(connection: Connection, topic: string): Promise<Metadata> {
   try {
     return await metadataV12.api.async(connection, [topic], false, false);
@@ -107,7 +105,6 @@ export function openBrokers(addresses: readonly string[]) {
       const topics = [{ name: topic, partitions }];
       await alterPartitionReassignmentsV1.api.async(await connect(CONTROLLER), REQUEST_TIMEOUT_MS, true, topics);
     },
-    /** Elects each partition's preferred leader. */
     async elect(topic: string, partitions: readonly number[]) {
       const code = await electPreferred(await connect(CONTROLLER), topic, partitions);
       if (code !== 0) throw new Error(`leaders were not elected: error ${code}`);

@@ -108,7 +108,6 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
 /** Byte offset of the sequence number in a message id. */
 const SEQUENCE_OFFSET = 12;
 
-/** Asserts that every message on the log is exactly one row in the exact view. */
 async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends; rowsBySequence: Uint8Array }) {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const { decode } = messageRecordCodec;

@@ -18,7 +18,6 @@ export interface OperateResult {
   readonly stderr: string;
 }
 
-/** Runs an operator command, with direct connections to the stores. */
 export function operate(
   world: World,
   args: readonly string[],

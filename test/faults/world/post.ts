@@ -7,7 +7,6 @@ export interface Attempt {
   readonly endedAt: number;
   /** HTTP status; 0 if no complete response arrived. */
   readonly status: number;
-  /** The response body; the error message if no response arrived. */
   readonly text: string;
   readonly connection: string | undefined;
 }

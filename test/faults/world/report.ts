@@ -68,7 +68,6 @@ export interface FaultTrial {
 
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
-/** An acknowledged message is missing, or a message is stored twice. */
 export class BrokenGuarantee extends Error {
   override readonly name = 'BrokenGuarantee';
   readonly counts: { lost: number; doubled: number };

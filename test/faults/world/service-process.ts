@@ -22,7 +22,6 @@ export interface ServiceStart {
 /** Longer than a service's drain timeout of 25 s. */
 const CLOSE_MAX_MS = 28_000;
 const READY_MAX_MS = 90_000;
-/** Child processes to kill when this process exits. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');

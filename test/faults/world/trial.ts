@@ -12,7 +12,6 @@ import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
 import type { ServiceCounts, World } from './world.ts';
 
-/** All requests of a trial's clients, and the outcomes of their messages. */
 export type Ledger = ReturnType<typeof createLedger>;
 
 function createLedger(seed: number) {
@@ -38,7 +37,7 @@ function createLedger(seed: number) {
       attempts.push(attempt);
       if (attempt.status < 200 || attempt.status >= 300) return;
       const { accepted } = JSON.parse(attempt.text) as { accepted?: number };
-      if (accepted !== ids.length) throw new Error(`${ids.length} valid messages were sent, but the response is ${attempt.text}`);
+      if (accepted !== ids.length) throw new Error(`response to ${ids.length} valid messages: ${attempt.text}`);
       for (const id of ids) outcomes.set(sequenceOfId(id), 'accepted');
     },
   };
@@ -48,7 +47,6 @@ interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to, some of which may be down. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
   clients?: number;
   batchMax?: number;
@@ -109,7 +107,7 @@ class Traffic {
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
-        if (attempt.status !== 200) throw new Error(`a valid batch failed with status ${attempt.status}: ${attempt.text}`);
+        if (attempt.status !== 200) throw new Error(`status ${attempt.status} for a valid batch: ${attempt.text}`);
         this.#acknowledged += 1;
         return;
       }
@@ -129,7 +127,6 @@ class Traffic {
     this.#gateways = gateways;
   }
 
-  /** Stops immediately, even with batches in flight, after a trial has failed. */
   abort(): void {
     this.#stopping = true;
     this.#aborted = true;
@@ -228,7 +225,6 @@ async function openTrial(
       await child.whenReady();
       return child;
     },
-    /** Starts traffic with a new seed, derived from the trial's seed. */
     openTraffic: (gateways: readonly ServiceProcess[], options: Partial<TrafficOptions> = {}) => {
       const trafficSeed = seed + SEED_STEP * opened.traffics.length;
       const traffic = new Traffic({ seed: trafficSeed, ledger, key, gateways, ...options });

@@ -6,7 +6,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { waitFor } from './wait.ts';
 import { openWire } from './wire.ts';
 
-/** Opens a server that records requests, and a client that connects through a wire. */
 async function openRecordingServer() {
   const done: string[] = [];
   const server = createServer((incoming, response) => {
@@ -46,7 +45,7 @@ it('an open wire forwards all bytes and reports a matching request', async () =>
   expect(done).toEqual(['/one', '/two%20parts']);
 });
 
-it('loseAnswer drops the response to a matching request that the server has handled, and no other responses', async () => {
+it('loseAnswer drops the response to a matching request that the server has handled, and no other', async () => {
   const { wire, done, get } = await openRecordingServer();
   const lost = wire.loseAnswer(/\/lost/);
   expect(await get('/kept')).toBe('ab');

@@ -10,7 +10,6 @@ import type { PortPool } from './world.ts';
  */
 export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-responses';
 
-/** One direction of a connection. */
 interface Pipe {
   held: boolean;
   full: boolean;
@@ -20,10 +19,8 @@ interface Pipe {
 interface Pair {
   near: Socket;
   far: Socket;
-  /** Towards the store. */
   up: Pipe;
   down: Pipe;
-  /** While a response is dropped: the bytes dropped so far. */
   lost?: string;
   onLost(): void;
 }
@@ -44,7 +41,6 @@ function textOf(chunk: Buffer): string {
   }
 }
 
-/** True if an HTTP/1.1 response is complete. */
 function isCompleteResponse(text: string): boolean {
   const split = text.indexOf('\r\n\r\n');
   if (split < 0) return false;
@@ -70,7 +66,6 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
   pipe.from.on('end', () => to.end());
 }
 
-/** A TCP proxy between the services and a store, on loopback. */
 class Wire {
   readonly port: number;
   readonly #targetPort: () => number;

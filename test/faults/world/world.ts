@@ -16,7 +16,6 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from './ser
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wire.ts';
 
-/** Reserved ports, which no other process uses even while nothing listens on them. */
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
@@ -76,7 +75,6 @@ const groupOf = (service: ServiceName, deployment: Deployment): string => `${dep
 /** Topics, tables and environments with keys, shared by all seeds until a seed fails. */
 type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
-/** One partition per group member and per broker. */
 const PARTITIONS = 3;
 
 type MakeTables = (engine: Engine) => Promise<unknown>;
@@ -140,14 +138,12 @@ interface Parts {
   readonly makeTables: MakeTables | undefined;
 }
 
-/** Separate stores with wires, and service processes. */
 export class World {
   readonly stack: Stack;
   readonly wires: Wires;
   readonly folder: string;
   /** Reads the log directly, not through the wire. */
   readonly log;
-  /** The current deployment; `renew` replaces it. */
   deployment: Deployment;
   readonly #parts: Parts;
   readonly #processes = new Set<ServiceProcess>();
@@ -163,7 +159,6 @@ export class World {
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
   }
 
-  /** Starts a service process, which stops with the world at the latest. */
   async start(service: ServiceName, settings: Record<string, string> = {}): Promise<ServiceProcess> {
     const name = `${service}-${++this.#started}`;
     const environment = { ...environmentOf(service, this), ...settings };
@@ -213,7 +208,6 @@ export class World {
     this.#services = [];
   }
 
-  /** Stops all service processes and replaces the deployment. */
   async renew(): Promise<void> {
     await this.#closeProcesses();
     await this.deployment.close();

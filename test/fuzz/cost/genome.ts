@@ -6,16 +6,12 @@ import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 /** Describes a body. Each field takes one of a few values, so that changing a field is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
-  /** Approximate bytes after decompression. */
   bytes: number;
-  /** Elements of `messages`. */
   count: number;
   /** Fields of every element, as JSON text. `@` becomes a different number in each element. */
   members: string[];
-  /** Index of the filler for the remaining bytes. */
   filler: number;
   location: (typeof LOCATIONS)[number];
-  /** The key of the filler, as JSON text. */
   key: string;
 }
 
@@ -54,7 +50,6 @@ const FILLERS: readonly Filler[] = [
   ['', '\n\t', '', '{}'],
 ];
 
-/** Fields that a mutation can add. */
 const MEMBERS: readonly string[] = [
   '"type":1',
   '"type":"track"',
@@ -80,7 +75,6 @@ const MEMBERS: readonly string[] = [
   ...Object.keys(FIELD).map((name) => `"${name}":1`),
   ...Object.keys(FIELD).map((name) => `"${name}":"\\ud800"`),
 ];
-/** All fields with a wrong type, for the longest list of errors. */
 const ALL_WRONG = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
 const CONTEXT_WRONG = `"context":{${Object.keys(FIELD)
   .slice(FIELD.library)
@@ -91,7 +85,6 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-/** Returns bodies that are known to be expensive. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
@@ -153,7 +146,6 @@ function mutate(genome: Genome, random: Random): Genome {
   }
 }
 
-/** Builds a filler of about `bytes` bytes. */
 function grow([before, unit, mirror, after]: Filler, bytes: number): string {
   const times = Math.max(0, Math.floor((bytes - before.length - after.length) / Buffer.byteLength(unit + mirror)));
   const inner = unit.includes('@')
@@ -163,7 +155,6 @@ function grow([before, unit, mirror, after]: Filler, bytes: number): string {
   return mirror === '' ? before + inner + after : before + inner + after + mirror.repeat(times);
 }
 
-/** Repeats a text, separated by commas, up to about `bytes` bytes. */
 const repeat = (text: string, bytes: number) =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
 
@@ -176,7 +167,6 @@ function fillMember({ filler, key, location }: Genome, bytes: number): string | 
   return null;
 }
 
-/** Builds an element of `messages` and fills in its placeholders. */
 function elementOf(members: readonly string[], n: number, nowText: string): string {
   const text = `{${members.join()}}`;
   return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);

@@ -8,10 +8,8 @@ import { openCostGateway } from './gateway.ts';
 import { CODINGS, firstGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
 
-/** A body may cost at most this many times as much as a typical valid body of the same size. */
 export const RATIO_MAX = 3;
 
-/** How many of the most expensive bodies are mutated further. */
 const PARENTS = 12;
 /** How many bodies are measured again at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;

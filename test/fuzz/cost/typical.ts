@@ -3,10 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { createMessage, fillWithFields } from '../../bench/messages.ts';
 
 const MESSAGES_MAX = 100;
-/** Size of a benchmark message, including the comma after it. */
 const USUAL_BYTES = 941;
 
-/** An entry of the `path` property, which makes messages larger. */
 const stepOf = (n: number) => ({
   at: 1_000 + n * 16,
   x: 102.25 + n,

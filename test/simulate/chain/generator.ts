@@ -33,7 +33,6 @@ interface Metadata {
   log_index: string | null;
 }
 
-/** An import line, with addresses in lower case. */
 export interface GeneratedActivity {
   id: string;
   chain: string;
@@ -63,11 +62,9 @@ const KINDS: readonly Contract['kind'][] = [
 /** Zipf's law: the second contract has half as many activities as the first, and the tenth a thirteenth. */
 const ZIPF_EXPONENT = 1.1;
 
-/** Creates a run's contracts, the most active first. */
 function createContracts(random: Random, addressOf: () => string) {
   const all = KINDS.map((kind): Contract => ({ kind, address: addressOf() }));
   const weightOf = all.map((_, rank) => 1 / (rank + 1) ** ZIPF_EXPONENT);
-  /** Draws a contract, weighted by activity. */
   const draw = (kinds: readonly Contract['kind'][]): Contract => {
     const ranks = all.flatMap(({ kind }, rank) => (kinds.includes(kind) ? [rank] : []));
     let remaining = random.next() * ranks.reduce((sum, rank) => sum + weightOf[rank]!, 0);
@@ -156,7 +153,6 @@ function createHoldings(random: Random) {
       const lots = lotsOf(contract);
       return lots.length === 0 ? null : random.pick(lots);
     },
-    /** Returns up to `max` of a holder's lots in a contract. */
     ofHolder: (contract: Contract, holder: string, max: number): Lot[] =>
       lotsOf(contract)
         .slice(-SEARCHED_MAX)
@@ -166,7 +162,6 @@ function createHoldings(random: Random) {
 }
 
 const NATIVE_SHARE = 0.6;
-/** Royalties of a sale, as percentages of the price. */
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
 /** @returns a function that generates a price with royalties, in the native coin or a token */
@@ -208,7 +203,6 @@ interface World {
 const NFTS = ['ERC721', 'ERC1155'] as const;
 const ALL = ['ERC20', ...NFTS] as const;
 
-/** Typical frequencies on a game chain. */
 const SHARES: readonly (readonly [ActivityType, number])[] = [
   ['mint', 0.26],
   ['transfer', 0.3],
@@ -327,7 +321,6 @@ function correct(activity: GeneratedActivity, world: World): GeneratedActivity {
   return { ...activity, blockchain_metadata: { ...position, log_index: log } };
 }
 
-/** Raises a mint's amount; the holder receives the additional tokens. */
 function raiseAmount(activity: GeneratedActivity, { random, contracts, holdings }: World): GeneratedActivity | null {
   const { type, details } = activity;
   const { asset, to, amount } = details;
@@ -339,7 +332,6 @@ function raiseAmount(activity: GeneratedActivity, { random, contracts, holdings 
   return { ...activity, details: { ...details, amount: String(BigInt(amount) + more) } };
 }
 
-/** An activity with its sequence number, which is part of the id. */
 export interface SequencedActivity {
   readonly sequence: number;
   readonly activity: GeneratedActivity;
@@ -376,7 +368,6 @@ export function createGenerator(run: Run, chain: string) {
       const id = toMessageId(run, sequence);
       return { sequence, activity: { id, chain, type, indexed_at: '', blockchain_metadata, details } };
     },
-    /** Sets `indexed_at` to about `nowMs`, strictly increasing. */
     index: ({ sequence, activity }: SequencedActivity, nowMs: number): SequencedActivity => {
       lastUs = Math.max(lastUs + 1, nowMs * 1_000 + random.integer(0, 999));
       return { sequence, activity: { ...activity, indexed_at: toTimestamp(lastUs) } };

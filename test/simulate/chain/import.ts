@@ -11,7 +11,6 @@ import type { Contract } from './generator.ts';
 import type { ChainDifferences, Ledger } from './replica.ts';
 import type { TrafficLine } from './traffic.ts';
 
-/** Converts strings to lines, as the import reads them from a file. */
 function toLines(texts: readonly string[]): { bytes: number; read: () => AsyncGenerator<Line> } {
   const file = Buffer.from(texts.map((text) => `${text}\n`).join(''));
   const chunks = async function* () {

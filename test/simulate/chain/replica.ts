@@ -50,7 +50,6 @@ export function checkServed(ledger: Ledger, differences: ChainDifferences): void
 export function createLedger() {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
-  /** Changes an entry and updates the number of pending entries. */
   const change = (sequence: number, apply: (entry: Entry) => unknown) => {
     const entry = entries.get(sequence);
     if (entry === undefined) throw new RangeError('unknown sequence number');
@@ -68,7 +67,6 @@ export function createLedger() {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    /** Records that a version may be in the log twice. */
     repeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
     acknowledge: (sequence: number, version: number, atMs: number): void => {
       acknowledged++;
@@ -89,7 +87,6 @@ export function createLedger() {
     get acknowledged() {
       return acknowledged;
     },
-    /** The number of versions with an unknown result. */
     get unknown() {
       return published - acknowledged;
     },
@@ -107,8 +104,8 @@ function sequenceOf(run: Run, id: string): number | null {
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-// Returns a function that checks whether positions are ascending, or descending in a backward read. The function returns
-// false for a position that is out of order.
+// Returns a function that checks whether positions are ascending, or descending in a backward read, and returns false
+// for a position that is out of order.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -137,7 +134,6 @@ interface ReplicaOptions {
 
 type Replica = ReturnType<typeof createReplica>;
 
-/** Creates a replica that compares each served activity with the model. */
 export function createReplica({ run, chain, ledger, differences, onServed }: ReplicaOptions) {
   const checkOrder = createOrderCheck('forwards', { differences });
   let strangers = 0;
@@ -243,7 +239,6 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
   }
 }
 
-/** Compares a read with the last versions that the replica has received. */
 function createWalkCheck(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,

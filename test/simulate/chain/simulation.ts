@@ -31,7 +31,6 @@ export interface ChainSimulationOptions extends RunOptions {
 
 export type ChainSimulationResult = Awaited<ReturnType<typeof simulateChain>>;
 
-/** Lines per import: at most as many as an import compares in one query, and fewer at a low rate. */
 const PORTION_LINES_MAX = 500;
 const PORTION_LINES_MIN = 20;
 const PAGE_SIZE = 200;

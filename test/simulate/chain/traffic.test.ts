@@ -24,7 +24,6 @@ const parse = createParseActivity({ chain: CHAIN, traceId: 'ab'.repeat(16) });
 const seeds = fc.integer({ min: 0, max: 2 ** 31 - 1 });
 const validActivitiesOf = (lines: readonly TrafficLine[]) =>
   lines.flatMap(({ activity }) => (activity === null ? [] : [activity]));
-/** Returns the last version of each activity, in block order. */
 const finalOf = (lines: readonly TrafficLine[]) =>
   [...new Map(lines.flatMap((line) => (line.activity === null ? [] : [[line.sequence, line.activity] as const])))]
     .toSorted(([a], [b]) => a - b)
@@ -44,7 +43,7 @@ function movesOf({ type, details }: GeneratedActivity) {
   }));
 }
 
-it('createTraffic generates a consistent history: senders hold what they send, and a unique asset has one holder', () => {
+it('createTraffic generates a consistent history: senders hold what they send, unique assets have one holder', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       const held = new Map<string, bigint>();

@@ -85,7 +85,6 @@ const FORBIDDEN_SHARE = 0.1;
 const LATE_SHARE = 0.02;
 const UPPER_CASE_SHARE = 0.2;
 const LATE_LINES_MAX = 1_500;
-/** Number of activities that can still get a later version. */
 const REMEMBERED_MAX = 2_000;
 
 // Generates a chain's history as import lines, determined by the seed except for ids, addresses and times.

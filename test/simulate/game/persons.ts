@@ -6,7 +6,6 @@ export interface Identity {
   readonly id: string;
 }
 
-/** The content of an identify or alias: both identities belong to one person. */
 export interface LinkFact {
   readonly link: 'identify' | 'alias';
   readonly from: Identity;
@@ -28,7 +27,6 @@ export function identityKeyOf({ kind, id }: Identity): string {
   return `${kind} ${id.trim()}`;
 }
 
-/** True for placeholder ids from client bugs, which create no links and own no events. */
 export const isBlocked = isPlaceholder;
 
 export function ownerOf(user: Identity | null, anonymousId: string): Identity | null {
@@ -124,7 +122,6 @@ export function createCast() {
       }
       if (fact !== null) model.apply(fact);
     },
-    /** Marks a household with an unacknowledged batch: its persons are unknown. */
     doubt: (household: number): void => void doubtful.add(household),
     isDoubtful,
     get doubtfulHouseholds() {

@@ -122,7 +122,6 @@ function pickPage(random: Random): Context {
   };
 }
 
-/** How a client identifies its user in messages other than identify. */
 type UserStyle = 'none' | 'typed' | 'untyped';
 
 export interface Device {
@@ -136,7 +135,6 @@ export interface Device {
   user: Identity | null;
 }
 
-/** A step in a household's story, which creates at most one link fact. */
 export type Scene =
   | { readonly act: 'login'; readonly device: number; readonly user: number }
   | { readonly act: 'identify'; readonly device: number; readonly user: Identity }

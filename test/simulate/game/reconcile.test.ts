@@ -10,7 +10,6 @@ const [ada, ben]: Identity[] = [
 ];
 const ownerOf = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
 
-/** Creates a store whose exact view contains rows with these sequence numbers and owners. */
 const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): EventReader => ({
   counts: async () => ({ raw: rows.length + 1, distinct: new Set(rows).size }),
   eachSequence: async (each) => {

@@ -34,7 +34,6 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** An invalid request and the expected error. */
 export interface Probe {
   readonly name: string;
   readonly status: number;

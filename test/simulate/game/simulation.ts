@@ -226,7 +226,6 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
   };
 }
 
-/** Splits a byte stream into 16-byte rows. */
 async function* readRows(response: Response): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of response.body ?? []) {

@@ -286,7 +286,6 @@ class Draft {
   }
 }
 
-/** Creates a valid message for a breakage, with users that no other message contains. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));

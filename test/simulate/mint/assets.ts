@@ -12,7 +12,6 @@ export type Expected =
 export interface RequestedAsset {
   readonly referenceId: string;
   readonly collection: CollectionKind;
-  /** The address as sent: in upper or lower case. */
   readonly owner: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
@@ -122,7 +121,6 @@ export function createAssetFactory(run: Run, random: Random, contracts: DemoCont
         expected: { kind: 'failure', message: takenMessage(tokenId) },
       });
     },
-    /** Creates a mintable asset with a failed asset's reference id. */
     corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({
       ...mintable(collection),
       referenceId,

@@ -20,7 +20,6 @@ export interface MintAttemptRow {
 export interface StoredMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly contract: string;
-  /** A token id, a stack's UUID, or '' for a collection. */
   readonly subject: string;
   readonly metadata: string;
 }

@@ -33,7 +33,6 @@ export interface ListWalk {
   readonly pageSize: number;
   readonly from: string | null;
   readonly isBackwards?: boolean;
-  /** Failed requests may be repeated during the walk, and are then listed again. */
   readonly mayRepeat?: boolean;
 }
 

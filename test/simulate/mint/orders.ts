@@ -52,7 +52,6 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
 
 interface ConflictingOrder {
   readonly name: string;
-  /** Assets in one collection. */
   readonly assets: readonly RequestedAsset[];
   /** Reference ids that the response must list, in order. */
   readonly taken: readonly string[];

@@ -11,7 +11,6 @@ import type { MinterRole } from './simulation.ts';
 export interface ApiCall {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** Sent as JSON; strings are sent unchanged. */
   readonly body?: unknown;
   /** Headers to add or replace; null removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
@@ -33,7 +32,6 @@ type MintApi = ReturnType<typeof openMintApi>;
 const TOTAL_MAX_MS = 330_000;
 const REFUSED = 'status 429';
 
-/** `refused` counts 429 responses. */
 export const createTally = () => ({
   calls: 0,
   refused: 0,
@@ -149,7 +147,6 @@ export interface MintSimulationOptions extends RunOptions {
   readonly contracts: DemoContracts;
   readonly role: MinterRole;
   readonly clickhouse: ClickHouseAccount;
-  /** The header name for secret keys. */
   readonly keyHeader: string;
   readonly secretKey: string;
   readonly publishableKey: string;
@@ -165,12 +162,10 @@ export const createCounts = () => ({
   lists: 0,
   listed: 0,
   refreshes: 0,
-  /** Collections, tokens and stacks with refreshed metadata. */
   refreshed: 0,
   /** Assets requested without MINTER_ROLE, and those that the minter reported as waiting for the role. */
   withoutRole: 0,
   waitedForRole: 0,
-  /** Failed reference ids that were requested again. */
   again: 0,
 });
 

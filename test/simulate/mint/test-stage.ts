@@ -22,7 +22,6 @@ export const CONTRACTS = {
 };
 const NO_RESPONSE: ApiResponse = { status: null, headers: {}, json: null, text: 'no response', isDoubtful: false };
 
-/** An in-memory run, for which a test sets the responses to calls, the rows and the holdings. */
 export interface TestStage extends MintStage {
   readonly called: ApiCall[];
   /** Responses to the next calls. If empty, calls get no response. */
