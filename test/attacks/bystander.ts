@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { quantileOf } from '../bench/quantile.ts';
 
-// A client that does not attack. In a separate process, it repeatedly posts an event, reads a page of history and opens
-// the sign-in page. For each message from its parent, it reports the requests completed since the last report.
+// A client that does not attack: posts events, reads history and opens the sign-in page in a separate process.
 export interface BystanderTargets {
   gateway: string;
   chainApi: string;

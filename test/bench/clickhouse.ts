@@ -102,8 +102,7 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-// Measures ClickHouse's CPU seconds, minus the cost of an idle server whose row count is polled. Otherwise the polling
-// would be charged to the slower peer.
+// Measures ClickHouse's CPU seconds, minus the cost of an idle server whose row count is polled.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);
   const idleStartMs = performance.now();

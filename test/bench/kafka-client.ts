@@ -2,8 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { patchKafkaTimer } from '../../infra/kafka/timer.ts';
 import type { Bench } from './figure.ts';
 
-// Creates a kafkajs client for figures and floors. Without the patch, an idle client sets a timer with a negative delay
-// every millisecond. These wake-ups, which the services avoid, would be charged to the floor.
+// Creates a kafkajs client without its negative timer delays, whose cost the services avoid too.
 export function createKafka(clientId: string, brokers: readonly string[], level: logLevel = logLevel.NOTHING): Kafka {
   patchKafkaTimer();
   return new Kafka({ clientId, brokers: [...brokers], logLevel: level });

@@ -30,8 +30,7 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   context.browserLanguage AS browser_language, properties, traits,
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
-// The writer's peer: ClickHouse consumes JSON messages as its guide describes, with a Kafka table, a materialized view
-// and a table like `events`.
+// The writer's peer: ClickHouse consumes JSON messages, set up as its guide describes.
 export async function openKafkaEngine(bench: Bench, topic: string) {
   const engine = createEngine(bench);
   const settings = Object.entries({

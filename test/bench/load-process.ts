@@ -16,8 +16,7 @@ export interface Load {
   warmUpMs: number;
   /** Maximum length of the window. A message from the parent ends it earlier. */
   windowMs: number;
-  // Open loop: requests are scheduled at this rate, and latency counts from the scheduled time. If absent, each
-  // connection sends its next request as soon as it receives a response.
+  // If present, requests are scheduled at this rate, and latency counts from the scheduled time.
   requestsPerSecond?: number;
 }
 
@@ -98,8 +97,7 @@ export interface Posting {
   headers: Record<string, string>;
   messages: number;
   batchSize: number;
-  // Open loop: batches are scheduled at this rate, and event times are the scheduled times. If absent, each connection
-  // posts its next batch as soon as it receives a response.
+  // If present, batches are scheduled at this rate, and event times are the scheduled times.
   messagesPerSecond?: number;
 }
 

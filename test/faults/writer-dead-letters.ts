@@ -27,8 +27,7 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
 
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-// Publishes unreadable and valid records and kills the writer. Committed offsets must never decrease, and each valid
-// record must be stored once.
+// Kills a writer among unreadable and valid records. Each valid record must be stored once.
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
@@ -125,8 +124,7 @@ function watchCommits({ reader, group, messages }: WriterRig) {
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
-// Turns every message into a dead letter with a registry that has no schemas. Then replays them with a command that is
-// killed repeatedly at the end of a transaction. Each message must be stored once.
+// Turns messages into dead letters, and replays them with a command that is killed repeatedly.
 export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;

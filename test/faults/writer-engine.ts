@@ -238,7 +238,7 @@ export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
-    throw new Error('could not mount a small file system for the full disk test; run the test as root', { cause: error });
+    throw new Error('could not mount a small file system; run the full disk test as root', { cause: error });
   }
   return () => void execFileSync('umount', ['--lazy', folder]);
 }

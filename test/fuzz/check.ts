@@ -43,7 +43,7 @@ export function createCheck(openapi: object): CheckResponse {
 const withProblems = (...problems: string[]): CheckedResponse => ({ problems, accepted: [], rejected: [] });
 
 function checkBatch({ messages, text }: FuzzBody, status: number, response: MessagesResponse): CheckedResponse {
-  if (messages === null) return status === 200 ? withProblems('a body that is not a batch was accepted') : withProblems();
+  if (messages === null) return status === 200 ? withProblems('an invalid batch was accepted') : withProblems();
   if (response.accepted === undefined)
     return Buffer.byteLength(text) > BATCH_BYTES_MAX ? withProblems() : withProblems('the whole batch was rejected');
   const named = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));

@@ -40,8 +40,7 @@ export interface SimulateContext {
 }
 
 const MINUTE_MS = 60_000;
-// Prevents a mistyped number from starting a run that takes a week. A project's quota is 2,000 mints, refilled by 200
-// per minute.
+// Prevents a mistyped number from starting a run that takes a week.
 const BOUNDS = {
   game: { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 },
   chain: { activities: 200_000, rate: 100_000 },

@@ -73,8 +73,7 @@ export interface DeliveryOptions {
   onRetry?(reason: string): void;
 }
 
-// Follows the contract's rules for client libraries: resends the same bytes after a 5xx, a 429, a timeout or a network
-// error. Every other response is final.
+// Follows the contract's rules for client libraries: resends the same bytes until a response is final.
 export function createDelivery(
   options: DeliveryOptions,
 ): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {

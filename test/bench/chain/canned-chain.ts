@@ -75,8 +75,7 @@ function logOf(number: number): CannedLog {
 
 const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NO_ADDRESS}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
-// Creates the block with a number, deterministically. Its parent is the previous block, its bloom filter matches its
-// logs, and each log yields one activity.
+// Creates a block with a valid parent and a bloom filter that matches its logs. Each log yields one activity.
 export function createCannedBlock(number: number, logsPerBlock: number) {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
   const bloom = Buffer.alloc(BLOOM_BYTES);

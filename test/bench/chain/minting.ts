@@ -172,8 +172,7 @@ interface Target {
   readonly path: string;
 }
 
-// Measures how many assets the chain API accepts per CPU-second. An accepted asset is validated and claimed, its record
-// is published with acks=all, and its state can be read by id.
+// Measures how many assets the chain API validates, claims and publishes with acks=all per CPU-second.
 export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row[]> =>
   withOpened(async (keep) => {
     const floor = keep(await startFloor(bench, servers));

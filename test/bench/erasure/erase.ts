@@ -172,8 +172,7 @@ const analystQuery = (environmentId: string) =>
 
 const POLL_MS = 1_000;
 
-// Makes ClickHouse delete replaced files sooner; by default it retains them for 8 to 13 minutes. A table applies the
-// settings only after its next cleanup, so call this early.
+// Makes ClickHouse delete replaced files soon. A table applies this after its next cleanup, so call this early.
 export const shortenCleanups = (engine: Engine): Promise<void> =>
   changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
 

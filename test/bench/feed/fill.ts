@@ -29,8 +29,7 @@ const ROWS_PER_UPDATE = 19;
 const NEAR_ROWS = 2_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Contracts by number: one with 10 % of all activities, 100 with 0.5 % each, many with about 100 rows, and one with two
-// rows.
+// Contracts by number: one with 10 % of all activities, 100 with 0.5 % each, small contracts, one with two rows.
 const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_PER_SMALL = 100;
@@ -42,8 +41,7 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-// Inserts a year of activities directly and raises the watermarks. The last parts are not merged until `resumeMerges`,
-// because a live feed always ends in small parts.
+// Inserts a year of activities. The last parts are not merged until `resumeMerges`, as at the end of a live feed.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -167,8 +165,7 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-// Selects rows in order of time. `base` is the number of the activity's first version, from which all fields that do not
-// change are computed.
+// Selects rows in order of time. Fields that do not change are computed from `base`, the first version's number.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');

@@ -252,8 +252,7 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-// Measures a bare proxy to ClickHouse, which reads the same number of rows per page from the same positions and
-// therefore waits for ClickHouse as often as the chain API.
+// Measures a bare proxy to ClickHouse, which reads as many rows per page from the same positions.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

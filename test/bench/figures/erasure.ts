@@ -25,8 +25,7 @@ const SINGLE_REQUESTS = 5;
 const REQUESTS = 1_000;
 const BATCH_WINDOW_MS = 2_000;
 
-// Erases people while messages arrive and an analyst runs queries: first a few people one by one, then 1,000 people
-// concurrently. Each person has three identities and 100 rows.
+// Erases a few people one by one, then 1,000 concurrently, while messages arrive and an analyst runs queries.
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,
@@ -76,7 +75,7 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
   ];
 }
 
-// Each measurement starts a new eraser: after five minutes an eraser rewrites files, which is measured separately.
+// Each measurement starts a new eraser, because an eraser that runs for five minutes also rewrites files.
 const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
   withOpened(async (keep) => {
     const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };

@@ -155,7 +155,7 @@ function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly
       value: msOf(pages, 0.99),
       peerValue: plain.tuple.ms,
       bars: [atMost('value', 25, 10)],
-      notes: `p50 ${msOf(pages, 0.5).toFixed(1)} , ${pages.length} pages, ${full} with rows; with OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${costOf('cpuMs', 0.5).toFixed(1)} ms`,
+      notes: `p50 ${msOf(pages, 0.5).toFixed(1)}, ${pages.length} pages, ${full} with rows; with OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${costOf('cpuMs', 0.5).toFixed(1)} ms`,
     }),
     toRow({
       ...names,

@@ -28,8 +28,7 @@ const ROWS = 20_000_000;
 const FIRST_FRACTION = 1 / 5;
 const OLD_DAY = Math.floor((DAYS * FIRST_FRACTION) / 2);
 
-// Time, rows, bytes and memory of analyst queries on the views, compared with raw rows and with another product's schema
-// in the same ClickHouse.
+// Compares analyst queries on the views with raw rows and with another product's schema in the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,
@@ -49,8 +48,7 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
   return [...basicQueries(scene), ...cookbookQueries(scene)];
 }
 
-// Fills a fifth of the history, queries a day, fills the rest and queries the same day again. Some people are joined
-// immediately before each query.
+// Queries the same day before and after most of the history is added.
 async function fillInTwoSteps(
   engine: Engine,
   database: string,

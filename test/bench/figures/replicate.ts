@@ -100,8 +100,7 @@ function startCopy({ environment }: Bench, { url, file }: KilledCopy): Measured 
 const KILLS = 3;
 const YEAR_S = 365 * 86_400;
 
-// Copies a year of history into a file with `operator replicate`, which is killed and restarted at random times, and
-// compares every activity in the file with the table.
+// Copies a year of history with `operator replicate`, killed at random times, and compares every activity.
 export const replicate: Figure = {
   name: 'replicate',
   optional: true,

@@ -36,8 +36,7 @@ async function run(program: string, args: string[], folder: string): Promise<voi
   await promisify(execFile)(program, args, { cwd: folder, env });
 }
 
-// Time from clone to first stored event, without downloads. `up` returns after it has read an event from ClickHouse. The
-// second start needs no installation.
+// Time from clone to first stored event, without downloads. The second start needs no installation.
 export const start: Figure = {
   name: 'start',
   optional: true,

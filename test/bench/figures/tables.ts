@@ -76,8 +76,7 @@ const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
 const CHUNK_ROWS = 2_000_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Rows read by the query for a block's stored offsets, which a writer runs after each failed attempt. The peer is the
-// same query without the row keys.
+// Rows read by the query for a block's stored offsets. The peer is the same query without the row keys.
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
   optional: true,

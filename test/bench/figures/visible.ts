@@ -95,8 +95,7 @@ interface TimeRange {
   toMs: number;
 }
 
-// Returns the delays, in milliseconds, of all messages scheduled within the range. `event_time` is a message's scheduled
-// time.
+// Returns the delays, in milliseconds, of all messages scheduled within the range.
 async function readDelays(
   engine: Engine,
   seenAtMs: (partition: number, offset: number) => number,

@@ -1,4 +1,4 @@
-// Floor for the linker: reads `EVENTS` records with kafkajs, sends one pipelined HSET per record and commits each batch.
+// Floor for the linker: reads `EVENTS` records, sends one pipelined HSET per record and commits each batch.
 import { Redis } from 'ioredis';
 import { openFloorConsumer } from './consumer.ts';
 import { startMeter } from './meter.ts';

@@ -64,7 +64,7 @@ const VERSIONS_PER_UPDATE = 20;
 const CHAIN_SETTINGS = 'SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
 export const CHAIN = 'bench-chain';
-// Contracts by number: two with 10 % of all activities each, 100 with 0.5 % each, and the rest with about 100 rows each.
+// Contracts by number: two with 10 % of all activities each, 100 with 0.5 % each, and small contracts.
 const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_PER_SMALL = 100;

@@ -27,8 +27,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   ];
 }
 
-// Activity pages for all contracts, for a contract with 10 % of all activities, and for a contract whose 10 % were
-// indexed within ten minutes.
+// Activity pages for all contracts, a contract with 10 % of all activities, and a contract that was backfilled.
 function activityPathsOf(base: string): string[] {
   const of = (contract: string) => `collection=${encodeURIComponent(`${CHAIN}:${contract}`)}`;
   const [big, backfilled] = [of(CONTRACTS.big), of(CONTRACTS.backfilled)];

@@ -1,5 +1,4 @@
-// The reference: an endpoint with all rules of the contract, written as the guides of express, zod and kafkajs recommend.
-// It is faster than a complete gateway, because it has no rate limit and no key store.
+// The reference: an endpoint with all rules of the contract, as the guides of express, zod and kafkajs recommend.
 import { hash, randomBytes } from 'node:crypto';
 import { EVENT_AGE_MAX_MS, EVENT_AHEAD_MAX_MS, type Message } from '@playline/contracts';
 import { validateBatch } from '@playline/contracts/test';

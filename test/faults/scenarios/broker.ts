@@ -13,13 +13,13 @@ const POLL_EVERY_MS = 100;
 
 /** Measures the machine's scheduling delay: the maximum for a request to an idle endpoint and a timer. */
 function watchDelay({ adminUrl }: ServiceProcess) {
-  let isStopped = false;
+  let hasEnded = false;
   const errors: unknown[] = [];
   let delayMaxMs = 0;
   let roundBeganAt = performance.now();
   const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
   const watch = async () => {
-    while (!isStopped) {
+    while (!hasEnded) {
       roundBeganAt = performance.now();
       // A new connection each time: the server may close an idle connection while this process is suspended.
       const response = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
@@ -32,7 +32,7 @@ function watchDelay({ adminUrl }: ServiceProcess) {
   return {
     delayMaxMs: () => Math.max(delayMaxMs, lateMs()),
     end: () => {
-      isStopped = true;
+      hasEnded = true;
       if (errors.length > 0) throw new Error(`the gateway did not respond to /livez (${errors})`);
     },
   };

@@ -16,8 +16,7 @@ import type { World } from '../world/world.ts';
 const OFFSETS_MIN = 10;
 const SEGMENT = '00000000000000000000.log';
 
-// Truncates log files, as after a power loss before writes reached the disk, and kills the broker, which the stack
-// restarts.
+// Truncates log files, as after a power loss, and kills the broker, which the stack restarts.
 async function truncateLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);

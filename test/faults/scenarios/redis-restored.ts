@@ -54,8 +54,7 @@ function watchFileSizes(world: World) {
   };
 }
 
-// Creates a person to erase, with links, events and a consent. The messages are not in the ledger, because the erasure
-// deletes them.
+// Creates a person to erase. The messages are not in the ledger, because the erasure deletes them.
 async function createPersonToErase({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) => {

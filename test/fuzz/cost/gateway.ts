@@ -19,8 +19,7 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-// Opens a gateway with a stubbed producer: the cost of the broker client would only make valid batches more expensive
-// than invalid batches.
+// Opens a gateway with a stubbed producer: a broker client would only make valid batches more expensive.
 export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {

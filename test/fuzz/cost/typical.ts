@@ -13,8 +13,7 @@ const stepOf = (n: number) => ({
   hit: n % 3 === 0,
 });
 
-// Creates a valid batch of about `bytes` bytes from up to 100 messages of the usual size. Larger batches have larger
-// messages, and a batch smaller than one usual message has a small message.
+// Creates a valid batch of about `bytes` bytes from up to 100 messages of the usual size, or fewer or larger ones.
 export function typicalBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
   const perMessage = Math.floor(bytes / count);

@@ -218,8 +218,7 @@ const LONG_ID_SHARE = 0.02;
 const BUNDLE_SHARE = 0.15;
 const BUNDLE_MAX = 3;
 
-// Returns a function that generates the next action and moves its assets between holders. Holders send only assets that
-// they hold; deposits add new assets, and withdrawals remove assets.
+// Returns a function that generates the next action. Holders send only assets that they hold.
 function createActions({ random, contracts, holdings, newAddress }: World): () => Action {
   const people = Array.from({ length: HOLDERS }, newAddress);
   // A few people perform most actions.

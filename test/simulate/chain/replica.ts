@@ -104,8 +104,7 @@ function sequenceOf(run: Run, id: string): number | null {
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-// Returns a function that checks whether positions are ascending, or descending in a backward read, and returns false
-// for a position that is out of order.
+// Returns a function that reports positions out of order and returns false for them.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
