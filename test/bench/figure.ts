@@ -31,7 +31,6 @@ export interface Bench {
   readonly secretKey: string;
   /** Fraction of rows and requests to use in figures that fill a table; 1 for a real measurement. */
   readonly scale: number;
-  /** Number of rows in the `queries` table, if not the default. */
   readonly rows?: number;
   readonly environment: Readonly<Record<string, string>>;
   readonly serviceEnvironment: Readonly<Record<string, string>>;

@@ -190,7 +190,6 @@ export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; si
   if (traffic === 'usual' || traffic === 'new ids') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  // The position of the invalid message differs between batches.
   const bad = messages[(n / size) % size];
   if (traffic === 'one invalid per batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));

@@ -140,7 +140,6 @@ export function runChild<R>(file: string, { args = [], onBegin, onResult, ...opt
   });
 }
 
-/** Poll interval; polling should cost little CPU. */
 export const POLL_MS = 200;
 
 /** Waits for a condition. @throws Error with the last output of `measured` on a timeout or if the process exits */

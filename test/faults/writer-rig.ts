@@ -79,7 +79,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     async caughtUp() {
       await until('the writers have caught up', async () => (await lag()) === 0, CAUGHT_UP_MAX_MS);
     },
-    /** @returns an empty list if every record is exactly one row */
     differences: () => differencesOf({ reader, messages, query }),
     totals: async () => ({
       records: (await reader.bounds(messages)).reduce((sum, { end }) => sum + end, 0),

@@ -6,7 +6,6 @@ import { ADDED, createNextRelease, type Release, THIS_RELEASE } from './release.
 import { type Caller, postRound, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-// The tests start a dozen processes in sequence.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let world: UpgradeWorld;

@@ -96,7 +96,6 @@ export const feed: Figure = {
       console.error(`filled with ${filled.rows} versions`);
       const server = keep(await startChainApi(bench, FEED_CHAINS));
       const cases = casesOf(filled);
-      // Warm-up of compiled code and of ClickHouse's caches.
       for (const each of cases) await readPages(server, filled, each);
       const idle = new Map<string, IdlePages>();
       for (const each of cases) {

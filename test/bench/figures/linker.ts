@@ -78,7 +78,6 @@ export const linker: Figure = {
       const linked = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
       const measure = (pairs: readonly Pair[], linksEach = 1) => measureLinks(bench, linked, { pairs, linksEach });
       const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
-      // Warm-up of compiled code and connections.
       await measure(pairStrangers('warm', LINKS));
       const strangers = await measure(pairStrangers('s', LINKS), LINKS_PER_STRANGER);
       const random = await measure(pairRandom('r', LINKS));

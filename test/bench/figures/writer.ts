@@ -15,7 +15,6 @@ import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../pro
 import { peerTopicOf, startWriter } from '../services.ts';
 
 const ROWS = 300_000;
-/** Warm-up of compiled code and connections. */
 const WARM_UP_ROWS = 20_000;
 
 interface Spent {

@@ -73,7 +73,6 @@ async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]>
   const ms: number[] = [];
   for (let event = 0; event < FIRST_EVENTS; event++) ms.push(await measureFirstEvent(bench, scene, viewer));
   viewer.close();
-  // Later measurements start from this number of rows.
   const rows = before + FIRST_EVENTS;
   await waitForRows(createEngine(bench), { table: 'events', rows, measured: scene.writer });
   return ms;

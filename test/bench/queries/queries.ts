@@ -130,7 +130,7 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       agrees: true,
       ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
     },
-    { name: 'one event in one day, by a property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
+    { name: 'one event in one day, by property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
     {
       name: 'active people per day, 30 days',
       ...ofAll(

@@ -198,7 +198,6 @@ export const memoryBounded: Scenario = {
     assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
     return {
       ...reached,
-      // Without refusals, the limit was not reached.
       'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
       'bytes in flight MiB': toMib(peak.held),
       'memory growth MiB': toMib(grown),

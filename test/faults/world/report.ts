@@ -110,7 +110,6 @@ export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEn
   } catch (error) {
     addFailure(row, seed, error);
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    // A trial's error message already contains the fault and the seed.
     if (error instanceof Error && error.message.startsWith('fault ')) return error.message;
     return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
   }

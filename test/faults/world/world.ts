@@ -102,7 +102,6 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
       const owner = { ...project, environmentId, kind };
       return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
-    /** Closes connections without deleting data. */
     disconnect: () => keys.close(),
     close: async () => {
       await keys.close();

@@ -96,7 +96,6 @@ async function importWithRetries(
         onProgress: () => {},
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
-        // Never aborted: all sent lines are checked.
         stop: new AbortController().signal,
       });
       return { result, refusals, bytes };

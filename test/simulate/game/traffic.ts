@@ -225,7 +225,6 @@ class Draft {
   #next(): { sequence: number; base: Base } {
     const { run, ledger, random, device } = this.#options;
     const sequence = ledger.take();
-    // Consecutive events are up to one second apart.
     this.#timeMs -= random.integer(0, 1000);
     return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
   }
