@@ -86,7 +86,7 @@ const bench = command('bench', 'measure the services and their peers or floors i
   .argument('[figures...]', 'figures to measure; default: all non-optional figures')
   .option('--tls', 'use TLS and logins between services and stores (but not for floors and peers)', false)
   .option(
-    '--scale <share>',
+    '--scale <fraction>',
     'fraction of rows and requests to use in erasure, feed, replicate, queries, portal and chain',
     numberFrom(0.001, 1),
     1,
