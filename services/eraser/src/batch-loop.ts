@@ -213,7 +213,7 @@ function createAlarm() {
 }
 
 interface RequestQueueParts
-  extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'aside' | 'logger'> {
+  extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'setAside' | 'logger'> {
   /** Number of batches started by all queues of the process; the number grows while the stores work. */
   readonly begun: { batches: number };
 }

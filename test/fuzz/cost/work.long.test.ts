@@ -49,7 +49,7 @@ it('the gateway parses only single strings of a body, a few times each, and limi
     expect(texts.reduce((sum, { length }) => sum + length, 0)).toBeLessThanOrEqual(3 * body.length);
     if (batch === null) continue;
     checked++;
-    const errors = batch.entries.reduce((sum, { faults }) => sum + faults.length, 0);
+    const errors = batch.entries.reduce((sum, { errors }) => sum + errors.length, 0);
     errorsMax = Math.max(errorsMax, errors);
     // At most one error per field and code, for 19 message fields, 12 context fields, rules between fields, repeated
     // ids and sizes.

@@ -30,7 +30,7 @@ const POSITION = {
 };
 
 const DAMAGES: readonly Damage[] = [
-  () => ({ text: '{"half":', refusal: ['is no JSON'] }),
+  () => ({ text: '{"half":', refusal: ['is not valid JSON'] }),
   () => ({ text: '[]', refusal: ['message'] }),
   (activity) => damaged(activity, { id: activity.id.slice(1) }, 'id'),
   (activity) => damaged(activity, { id: undefined }, 'id'),

@@ -142,7 +142,7 @@ function listFailing(createAsset: CreateAsset, newTokenId: () => string, contrac
     () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS, tokenId: newTokenId() }),
     () => failingAsset('erc721', invalid721, { owner: ZERO_ADDRESS }),
     () =>
-      failingAsset('erc721', 'A token of an ERC-721 collection has an amount of 1.', {
+      failingAsset('erc721', 'A token in an ERC-721 collection must have an amount of 1.', {
         tokenId: newTokenId(),
         amount: '2',
       }),
@@ -150,7 +150,7 @@ function listFailing(createAsset: CreateAsset, newTokenId: () => string, contrac
       const tokenId = String(THRESHOLD + BigInt(newTokenId()));
       return failingAsset('erc721', `TokenIdNotBelowThreshold(${tokenId}, ${THRESHOLD})`, { tokenId });
     },
-    () => failingAsset('erc1155', 'A token of an ERC-1155 collection needs a token_id.'),
+    () => failingAsset('erc1155', 'A token in an ERC-1155 collection requires a token_id.'),
     () => failingAsset('erc1155', `ERC1155InvalidReceiver(${ZERO_ADDRESS})`, toReceiver(ZERO_ADDRESS)),
     // The owner is a contract that does not accept tokens.
     () => failingAsset('erc1155', `ERC1155InvalidReceiver(${contracts.erc20})`, toReceiver(contracts.erc20)),
