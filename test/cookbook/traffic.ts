@@ -45,7 +45,7 @@ export interface SimulatedTraffic {
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
   const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
-  const traffic = createTraffic({ run, players: PLAYERS, brokenShare: BROKEN_RATE, ledger });
+  const traffic = createTraffic({ run, players: PLAYERS, brokenFraction: BROKEN_RATE, ledger });
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
   const identities = new Map<string, Identity>();

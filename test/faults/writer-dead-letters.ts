@@ -12,7 +12,7 @@ import type { WriterRig } from './writer-rig.ts';
 
 const RUNS = 20;
 const RUN_RECORDS = 10;
-const POISON_SHARE = 0.2;
+const POISON_FRACTION = 0.2;
 const FRAME_BYTES = 5;
 
 /** Creates bytes that cannot be decoded: no frame, a truncated record, or a frame with an unknown schema. */
@@ -70,7 +70,7 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
   return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
     const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
     const record = rig.toRecord(messageRecordOf('rig'), key);
-    if (!random.chance(POISON_SHARE)) return record;
+    if (!random.chance(POISON_FRACTION)) return record;
     const value = toPoison(rig, random);
     poison.add(hexOf(value));
     return { ...record, value };

@@ -154,7 +154,7 @@ function refuseForeignOptions(options: Options, kind: keyof typeof FLAGS_OF): vo
 function toCommonOptions(options: Options, defaults: { rateMax: number; rate: number; broken: number }) {
   const { seed = randomInt(SEED_MAX), rate = defaults.rate, broken = defaults.broken, settleSeconds } = options;
   if (rate > defaults.rateMax) throw new UsageError(`--rate: expected a number from 0 to ${defaults.rateMax}`);
-  return { seed, rate, brokenShare: broken, settleIdleMaxMs: 1000 * settleSeconds };
+  return { seed, rate, brokenFraction: broken, settleIdleMaxMs: 1000 * settleSeconds };
 }
 
 async function runGame(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {

@@ -11,7 +11,7 @@ export interface RunOptions {
   readonly seed: number;
   /** Messages, lines or assets per second; 0 for no limit. */
   readonly rate: number;
-  readonly brokenShare: number;
+  readonly brokenFraction: number;
   /** The comparison starts after a store has not changed for this long. */
   readonly settleIdleMaxMs: number;
   readonly stop: AbortSignal;

@@ -90,7 +90,7 @@ class Traffic {
     const { batchMax = 12, restMaxMs = 60, fillMax = 0, ledger } = this.#options;
     const random = createRandom(seed);
     const run = { ...ledger.run, seed };
-    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenShare: 0, batchMax, fillMax };
+    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenFraction: 0, batchMax, fillMax };
     const traffic = createTraffic(game);
     while (!this.#stopping) {
       await this.#deliver(traffic.next(Date.now()), random);

@@ -161,14 +161,14 @@ function createHoldings(random: Random) {
   };
 }
 
-const NATIVE_SHARE = 0.6;
+const NATIVE_FRACTION = 0.6;
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
 /** @returns a function that generates a price with royalties, in the native coin or a token */
 function createPayments(random: Random, contracts: Contracts, drawPerson: () => string): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;
-    const token: Payment['token'] = random.chance(NATIVE_SHARE)
+    const token: Payment['token'] = random.chance(NATIVE_FRACTION)
       ? { contract_type: 'NATIVE', symbol: 'ETH' }
       : { contract_type: 'ERC20', contract_address: contracts.draw(['ERC20']).address };
     const amounts = random.pick<readonly number[]>(ROYALTIES).map((percent) => (price * BigInt(percent)) / 100n);
@@ -203,7 +203,7 @@ interface World {
 const NFTS = ['ERC721', 'ERC1155'] as const;
 const ALL = ['ERC20', ...NFTS] as const;
 
-const SHARES: readonly (readonly [ActivityType, number])[] = [
+const FRACTIONS: readonly (readonly [ActivityType, number])[] = [
   ['mint', 0.26],
   ['transfer', 0.3],
   ['sale', 0.2],
@@ -214,8 +214,8 @@ const SHARES: readonly (readonly [ActivityType, number])[] = [
 const HOLDERS = 400;
 const STACKS = 12;
 /** Fraction of ERC-721 tokens whose id has the maximum length. */
-const LONG_ID_SHARE = 0.02;
-const BUNDLE_SHARE = 0.15;
+const LONG_ID_FRACTION = 0.02;
+const BUNDLE_FRACTION = 0.15;
 const BUNDLE_MAX = 3;
 
 // Returns a function that generates the next action. Holders send only assets that they hold.
@@ -248,7 +248,7 @@ function createActions({ random, contracts, holdings, newAddress }: World): () =
     const contract = contracts.draw(NFTS);
     const first = holdings.draw(contract);
     if (first === null) return receive('mint');
-    const bundle = random.chance(BUNDLE_SHARE) ? holdings.ofHolder(contract, first.holder, BUNDLE_MAX) : [];
+    const bundle = random.chance(BUNDLE_FRACTION) ? holdings.ofHolder(contract, first.holder, BUNDLE_MAX) : [];
     const lots = (bundle.length > 0 ? bundle : [first]).map(partOf);
     const to = drawPerson();
     for (const lot of lots) {
@@ -276,14 +276,14 @@ function createGenerateLot(random: Random, drawPerson: () => string): (contract:
       return { contract, tokenId: String(random.integer(1, STACKS)), holder, amount: BigInt(random.integer(1, 500)) };
     const number = (numbers.get(contract) ?? 0) + 1;
     numbers.set(contract, number);
-    const tokenId = random.chance(LONG_ID_SHARE) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
+    const tokenId = random.chance(LONG_ID_FRACTION) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
     return { contract, tokenId: String((tokenId % 2n ** 255n) + BigInt(number)), holder, amount: 1n };
   };
 }
 
 function drawType(drawn: number): ActivityType {
   let remaining = drawn;
-  for (const [type, share] of SHARES) {
+  for (const [type, share] of FRACTIONS) {
     remaining -= share;
     if (remaining < 0) return type;
   }
@@ -339,7 +339,7 @@ export interface SequencedActivity {
 export type Generator = ReturnType<typeof createGenerator>;
 
 /** Fraction of deposits and withdrawals through an exchange, which have no position in a block. */
-const OFF_CHAIN_SHARE = 0.3;
+const OFF_CHAIN_FRACTION = 0.3;
 const ADDRESS_DIGITS = 40;
 
 /**
@@ -361,7 +361,7 @@ export function createGenerator(run: Run, chain: string) {
     generate: (): SequencedActivity => {
       const { type, details } = nextAction();
       const position = world.blocks.next();
-      const isOffChain = (type === 'deposit' || type === 'withdrawal') && random.chance(OFF_CHAIN_SHARE);
+      const isOffChain = (type === 'deposit' || type === 'withdrawal') && random.chance(OFF_CHAIN_FRACTION);
       const sequence = taken++;
       const blockchain_metadata = isOffChain ? null : position;
       const id = toMessageId(run, sequence);

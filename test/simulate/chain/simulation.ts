@@ -37,7 +37,7 @@ const PAGE_SIZE = 200;
 const NEVER = new AbortController().signal;
 
 function createState(options: ChainSimulationOptions) {
-  const { seed, chain, activitiesMax, brokenShare } = options;
+  const { seed, chain, activitiesMax, brokenFraction } = options;
   const run = createRun(seed, Date.now());
   return {
     options,
@@ -47,7 +47,7 @@ function createState(options: ChainSimulationOptions) {
     differences: createDifferences<ChainDifferenceKind>(),
     latency: createLatency(),
     calls: { made: 0, waited: 0 },
-    traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenShare }),
+    traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenFraction }),
   };
 }
 type State = ReturnType<typeof createState>;

@@ -12,7 +12,7 @@ const CHAIN = 'test-chain';
 const NOON_MS = Date.UTC(2026, 10, 21, 12);
 
 function generateGroups(seed: number, activities = 600): TrafficLine[][] {
-  const options = { run: createRun(seed, NOON_MS), chain: CHAIN, activitiesMax: activities, brokenShare: 0.1 };
+  const options = { run: createRun(seed, NOON_MS), chain: CHAIN, activitiesMax: activities, brokenFraction: 0.1 };
   const traffic = createTraffic(options);
   const groups: TrafficLine[][] = [];
   for (let group = traffic.next(NOON_MS); group !== null; group = traffic.next(NOON_MS + groups.length))

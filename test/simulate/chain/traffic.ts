@@ -74,21 +74,21 @@ export interface TrafficOptions {
   readonly chain: string;
   /** Number of activities, not counting later versions and broken lines. */
   readonly activitiesMax: number;
-  readonly brokenShare: number;
+  readonly brokenFraction: number;
 }
 
-const CORRECTED_SHARE = 0.08;
+const CORRECTED_FRACTION = 0.08;
 /** Fraction of activities with a later version in the same import, which publishes only the later version. */
-const CORRECTED_TOGETHER_SHARE = 0.01;
-const FORBIDDEN_SHARE = 0.1;
+const CORRECTED_TOGETHER_FRACTION = 0.01;
+const FORBIDDEN_FRACTION = 0.1;
 /** Fractions of activities that are indexed late, and of lines with addresses in upper case. */
-const LATE_SHARE = 0.02;
-const UPPER_CASE_SHARE = 0.2;
+const LATE_FRACTION = 0.02;
+const UPPER_CASE_FRACTION = 0.2;
 const LATE_LINES_MAX = 1_500;
 const REMEMBERED_MAX = 2_000;
 
 // Generates a chain's history as import lines, determined by the seed except for ids, addresses and times.
-export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions) {
+export function createTraffic({ run, chain, activitiesMax, brokenFraction }: TrafficOptions) {
   const generator = createGenerator(run, chain);
   const { random, contracts } = generator;
   const memory = createMemory(generator);
@@ -96,10 +96,10 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   const drawDamage = createDeck(random, DAMAGES);
   const toLine = ({ sequence, activity }: SequencedActivity): TrafficLine => {
     const text = JSON.stringify(activity);
-    return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
+    return { text: random.chance(UPPER_CASE_FRACTION) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
   };
   const sendBroken = (): TrafficLine[] => {
-    if (random.chance(FORBIDDEN_SHARE)) {
+    if (random.chance(FORBIDDEN_FRACTION)) {
       const line = toLine(memory.correct(memory.draw()));
       return [line, toForbidden(line)];
     }
@@ -112,15 +112,15 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
     const indexed = generator.index(next, nowMs);
     const index = memory.add(indexed);
     const line = toLine(indexed);
-    return random.chance(CORRECTED_TOGETHER_SHARE) ? [line, toLine(memory.correct(index))] : [line];
+    return random.chance(CORRECTED_TOGETHER_FRACTION) ? [line, toLine(memory.correct(index))] : [line];
   };
   return {
     contracts,
     next: (nowMs: number) => {
       if (flow.isOver) return null;
       if (memory.isEmpty) return sendNew(nowMs);
-      if (random.chance(brokenShare)) return sendBroken();
-      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.draw()))] : sendNew(nowMs);
+      if (random.chance(brokenFraction)) return sendBroken();
+      return random.chance(CORRECTED_FRACTION) ? [toLine(memory.correct(memory.draw()))] : sendNew(nowMs);
     },
   };
 }
@@ -138,7 +138,7 @@ function createFlow({ generate, random }: Generator, activitiesMax: number) {
       if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.generated;
       count++;
       const generated = generate();
-      if (!random.chance(LATE_SHARE)) return generated;
+      if (!random.chance(LATE_FRACTION)) return generated;
       late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), generated });
       late.sort((a, b) => a.dueAt - b.dueAt);
       return null;

@@ -93,7 +93,7 @@ async function sendTraffic(state: State, options: SimulationOptions): Promise<Se
   const client = openHttpClient(options.gateway);
   const senderOptions = { ...state, client, keyHeader, publishableKey, totalMaxMs };
   const sendBatch = createSendBatch(senderOptions);
-  const traffic = createTraffic({ ...state, players: options.players, brokenShare: options.brokenShare });
+  const traffic = createTraffic({ ...state, players: options.players, brokenFraction: options.brokenFraction });
   const lanes = createLanes(options.rate === 0 ? OPEN_BATCHES_MAX.asFastAsPossible : OPEN_BATCHES_MAX.openLoop);
   // Probes share one lane, whose number follows the household lanes.
   const sendProbe = createSendProbe(senderOptions);

@@ -63,12 +63,12 @@ it('parseBatchResponse returns null for anything but a batch response', () => {
 const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 
-function take(seed: number, messages: number, { players = 60, brokenShare = 0.05, batchMax = 0 } = {}) {
+function take(seed: number, messages: number, { players = 60, brokenFraction = 0.05, batchMax = 0 } = {}) {
   const run = { seed, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
   const traffic = createTraffic({
     run,
     players,
-    brokenShare,
+    brokenFraction,
     ledger: createLedger(),
     ...(batchMax > 0 && { batchMax }),
   });
@@ -79,7 +79,7 @@ function take(seed: number, messages: number, { players = 60, brokenShare = 0.05
 
 it('the expectation of every breakage and oddity matches the contract', () => {
   const seen = new Set<string>();
-  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenShare: 0.3 }).batches) {
+  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenFraction: 0.3 }).batches) {
     const document = JSON.parse(body);
     const sources = document.messages.map((element: { messageId?: unknown } | null) => ({
       bytes: Buffer.byteLength(JSON.stringify(element)),
@@ -121,7 +121,7 @@ it('createTraffic creates batches of 1 to 100 messages with about 900 bytes each
 
 it('createTraffic respects batchMax and fillMax', () => {
   const run = { seed: 6, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
-  const options = { run, players: 40, brokenShare: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
+  const options = { run, players: 40, brokenFraction: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
   const traffic = createTraffic(options);
   const batches = Array.from({ length: 300 }, () => traffic.next(NOW_MS));
   const sizes = batches.map(({ messages }) => messages);

@@ -110,7 +110,7 @@ export interface Traffic {
   next(nowMs: number): Batch;
 }
 
-const SHARES = {
+const FRACTIONS = {
   oddity: 0.05,
   reordered: 0.15,
   scene: 0.5,
@@ -124,14 +124,14 @@ export interface TrafficOptions {
   readonly run: Run;
   readonly ledger: Ledger;
   readonly players: number;
-  readonly brokenShare: number;
+  readonly brokenFraction: number;
   /** For batches with 1 to `batchMax` messages, uniformly distributed. Default: sizes like those of real clients. */
   readonly batchMax?: number;
   readonly fillMax?: number;
 }
 
 export function createTraffic(options: TrafficOptions): Traffic {
-  const { run, ledger, brokenShare, batchMax } = options;
+  const { run, ledger, brokenFraction, batchMax } = options;
   const fillMax = options.fillMax ?? 0;
   const random = createRandom(run.seed);
   const households = createHouseholds(options.players, run, random);
@@ -141,14 +141,14 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const next = (nowMs: number): Batch => {
     const household = random.pick(households);
     const { device, createFact } = play(household, run, random);
-    if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
+    if (random.chance(FRACTIONS.session)) device.sessionId = random.hex(32);
     const draft = new Draft({ run, ledger, random, device, nowMs, fillMax });
     const size = batchMax === undefined ? pickSize(random) : random.integer(1, batchMax);
     // Added first, because the batch may not have space later.
     if (createFact !== null) draft.addSound(createFact);
     while (draft.size < size) {
-      if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
-      else draft.addSound(createPlay, random.chance(SHARES.oddity) ? drawOddity() : null);
+      if (random.chance(brokenFraction)) draft.addBroken(drawBreakage());
+      else draft.addSound(createPlay, random.chance(FRACTIONS.oddity) ? drawOddity() : null);
     }
     return draft.finish(household.index);
   };
@@ -177,11 +177,11 @@ interface Step {
 }
 
 function play(household: Household, run: Run, random: Random): Step {
-  const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
+  const scene = household.story.length > 0 && random.chance(FRACTIONS.scene) ? household.story.shift()! : null;
   if (scene !== null) return playScene(household, scene, () => toAnonymousId(run, random));
   const device = random.pick(household.devices);
   const { user } = device;
-  const isAgain = user !== null && random.chance(SHARES.loginAgain);
+  const isAgain = user !== null && random.chance(FRACTIONS.loginAgain);
   return { device, createFact: isAgain ? (base) => createIdentify(base, user) : null };
 }
 
@@ -269,7 +269,7 @@ class Draft {
 
   finish(household: number): Batch {
     const { random } = this.#options;
-    const groups = random.chance(SHARES.reordered) ? random.shuffle(this.#groups) : this.#groups.reverse();
+    const groups = random.chance(FRACTIONS.reordered) ? random.shuffle(this.#groups) : this.#groups.reverse();
     return {
       household,
       body: `{"messages":[${groups.flat().join(',')}]}`,
@@ -278,8 +278,8 @@ class Draft {
       broken: this.#broken,
       expectation: this.#expectation,
       encoding: pickEncoding(random),
-      resent: random.chance(SHARES.resent),
-      responseLost: random.chance(SHARES.responseLost),
+      resent: random.chance(FRACTIONS.resent),
+      responseLost: random.chance(FRACTIONS.responseLost),
       ways: this.#ways,
     };
   }

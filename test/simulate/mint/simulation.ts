@@ -83,10 +83,10 @@ async function awaitReceipt(call: CallNode, hash: unknown): Promise<void> {
 }
 
 /** Fractions of assets that are requested without the role, and after the first assets have a result. */
-const SHARES = { withoutRole: 0.1, afterwards: 0.15 };
+const FRACTIONS = { withoutRole: 0.1, afterwards: 0.15 };
 const ROUND_ASSETS = 20;
 const ORDER_ASSETS_MAX = 12;
-const RIVALS_SHARE = 0.3;
+const RIVALS_FRACTION = 0.3;
 const PROBES_PER_ROUND = 3;
 const WAIT_POLL_MS = 500;
 
@@ -95,8 +95,8 @@ async function playMints(stage: MintStage) {
   const { assetsMax, log } = options;
   const game = await openGame(stage);
   const { from, refreshes } = game;
-  const withoutRole = Math.max(1, Math.round(assetsMax * SHARES.withoutRole));
-  const first = assetsMax - withoutRole - Math.round(assetsMax * SHARES.afterwards);
+  const withoutRole = Math.max(1, Math.round(assetsMax * FRACTIONS.withoutRole));
+  const first = assetsMax - withoutRole - Math.round(assetsMax * FRACTIONS.afterwards);
   await playRounds(game, Math.ceil(first / 2));
   if (!isOver(stage)) await playWithoutRole(game, withoutRole);
   await playRounds(game, first + withoutRole);
@@ -167,8 +167,8 @@ async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<v
 }
 
 function drawAssets({ assets, random, options }: MintStage, count: number): readonly RequestedAsset[] {
-  const drawn: RequestedAsset[] = count > 2 && random.chance(RIVALS_SHARE) ? [...assets.rivals()] : [];
-  while (drawn.length < count) drawn.push(random.chance(options.brokenShare) ? assets.failing() : assets.mintable());
+  const drawn: RequestedAsset[] = count > 2 && random.chance(RIVALS_FRACTION) ? [...assets.rivals()] : [];
+  while (drawn.length < count) drawn.push(random.chance(options.brokenFraction) ? assets.failing() : assets.mintable());
   return random.shuffle(drawn);
 }
 
