@@ -114,7 +114,7 @@ describe('the registry of stores', () => {
   });
 
   it('every Redis key family on the Redis page is registered', () => {
-    const tables = read('infra/redis/README.md').split('## Settings')[0]!;
+    const tables = read('infra/redis/README.md').split('## Required settings')[0]!;
     const families = tables
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
