@@ -12,10 +12,10 @@ export const newKey = () => randomBytes(16);
 export const newBatch = () => randomBytes(16);
 export const newEnvironment = () => `test-${randomUUID()}`;
 
-/** Fields that a test sets; `name` identifies the row. */
+/** Fields to set; `name` identifies the row. */
 type Fields = { name: string } & Record<string, unknown>;
 
-/** Rows of one environment with defaults. */
+/** Creates rows of one environment with default values. */
 export function createRowsOf(environment_id: string) {
   return {
     event: ({ name, ...fields }: Fields): MemoryRow => ({
@@ -63,7 +63,7 @@ export function createRowsOf(environment_id: string) {
   };
 }
 
-/** Sweeps until nothing is found, as merges may move rows. @returns what the first sweep found */
+/** Sweeps until no row survives, because merges may move rows. @returns the rows that the first sweep found */
 export async function sweepAll(rows: ErasureRows, batch: Buffer): Promise<FoundRows[]> {
   const found = await rows.sweep(batch);
   while ((await rows.findSurvivors(batch)).length > 0) await rows.sweep(batch);

@@ -10,11 +10,11 @@ import {
   stateOf,
 } from '../../records.ts';
 
-/** Number of optional times in a receipt. */
-const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
+/** Number of completed steps in a receipt. */
+const completenessOf = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
 
-/** The newest first. */
+/** Newest first. */
 function compareErasures({ request: one }: Erasure, { request: other }: Erasure): number {
   return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
 }
@@ -33,7 +33,7 @@ function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax 
     .slice(0, erasuresMax);
 }
 
-/** Records in this process, for tests. */
+/** Opens in-memory records for tests. */
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
@@ -59,11 +59,11 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
       for (const receipt of put) {
         const id = receipt.erasureId.toString('hex');
         const known = receipts.get(id);
-        if (known === undefined || knownIn(known) <= knownIn(receipt)) receipts.set(id, receipt);
+        if (known === undefined || completenessOf(known) <= completenessOf(receipt)) receipts.set(id, receipt);
       }
     },
     readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
-    readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
+    readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => completenessOf(receipt) < 2)),
     readFinished: async () => new Set(receipts.keys()),
     ready: async () => true,
     close: async () => {},
