@@ -177,10 +177,7 @@ class EraserMoves {
     let { choices } = this.#state;
     for (const offset of has('restore later consents') ? consents : [])
       choices = putConsent(this.#rules, { ...this.#state, choices }, offset);
-    return {
-      choices,
-      topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
-    };
+    return { choices, topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics };
   }
 
   /** Deletes decisions and other rows in two steps, because an eraser may end between them. */

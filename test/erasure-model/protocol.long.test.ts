@@ -57,7 +57,7 @@ function programWith(step: Step, after: Step): Step[] {
 
 describe('the erasure protocol', () => {
   it.each(Object.entries(WORLDS))(
-    'every interleaving erases exactly the person's data up to the cut-off: %s',
+    "every interleaving erases exactly the person's data up to the cut-off: %s",
     (_, world) => {
       const { faults, states, ends } = search(new Protocol({ world }));
       expect(Object.fromEntries(faults)).toEqual({});

@@ -20,10 +20,7 @@ export function findTableGaps(real: readonly RealColumn[], registered: readonly 
   const tables = [...new Set(real.map(({ table }) => table))];
   const unregistered = tables.filter((name) => !registered.some((store) => store.name === name));
   return [
-    ...unregistered.map(
-      (name) =>
-        `table ${name} is not registered: add it to ${FILES}/tables.ts with its clearing`,
-    ),
+    ...unregistered.map((name) => `table ${name} is not registered: add it to ${FILES}/tables.ts with its clearing`),
     ...registered.flatMap((store) =>
       gapsOf(
         store,
@@ -82,9 +79,7 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
       (column) =>
         `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
     ),
-    ...untimed.map(
-      (column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`,
-    ),
+    ...untimed.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
   ];
 }
 
@@ -98,10 +93,7 @@ export function findNameGaps(
   return [
     ...real
       .filter((name) => !names.includes(name))
-      .map(
-        (name) =>
-          `${kind.what} ${name} is not registered: add it to ${FILES}/${kind.file} with its clearing`,
-      ),
+      .map((name) => `${kind.what} ${name} is not registered: add it to ${FILES}/${kind.file} with its clearing`),
     ...names
       .filter((name) => !real.includes(name))
       .map((name) => `${kind.what} ${name} is registered but does not exist: remove it from ${FILES}/${kind.file}`),

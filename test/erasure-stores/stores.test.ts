@@ -50,11 +50,7 @@ describe('the registry of stores', () => {
       /^column events\.who is not registered/,
     ],
     ['a list of hashes', column('events', 'whom', { type: 'Array(FixedString(16))' }), /^column events\.whom is not/],
-    [
-      'a column in a table that is not swept',
-      column('message_rejections', 'note'),
-      /^column message_rejections\.note/,
-    ],
+    ['a column in a table that is not swept', column('message_rejections', 'note'), /^column message_rejections\.note/],
   ])('findTableGaps reports an unregistered column: %s', (_what, added, sentence) => {
     const gaps = withColumn(added);
     expect(gaps).toEqual([expect.stringMatching(sentence)]);

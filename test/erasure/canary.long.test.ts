@@ -165,7 +165,7 @@ it('after an erasure, no metrics and logs contain the person', async () => {
   expect(findInLogs(rig, needles)).toEqual([]);
 });
 
-it("operator commands find no data of an erased person", async () => {
+it('operator commands find no data of an erased person', async () => {
   const environment = ['--project', 'erasure', '--environment', 'production'];
   const subject = [...environment, '--kind', 'passport', '--id', erasedOne!.userId];
   const queried = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
@@ -208,7 +208,7 @@ it('after the removal from disk, no ClickHouse file contains the person', async 
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('Redis's rewritten append-only file contains only fences of the person', async () => {
+it("Redis's rewritten append-only file contains only fences of the person", async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();

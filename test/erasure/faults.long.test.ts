@@ -22,19 +22,13 @@ it.each<[string, (rig: ErasureRig) => Promise<void>]>([
     'an erasure waits for a stopped linker and writer, and covers records that they had not processed yet',
     eraserWaitsForPausedServices,
   ],
+  ['an erasure covers links before the cut-off and keeps later links', linksAroundTheRequest],
   [
-    'an erasure covers links before the cut-off and keeps later links',
-    linksAroundTheRequest,
-  ],
-  [
-    'an erasure completes even if ClickHouse is unavailable at several steps and the receipt's response is lost',
+    "an erasure completes even if ClickHouse is unavailable at several steps and the receipt's response is lost",
     loseClickHouse,
   ],
   ['an erasure completes even if its eraser is killed at each step', killErasers],
   ['a paused eraser that resumes after another eraser has finished does no harm', pauseAnEraser],
-  [
-    'an erased person stays erased when Redis loses all data, the log is reread or an old batch arrives',
-    loseAndReread,
-  ],
+  ['an erased person stays erased when Redis loses all data, the log is reread or an old batch arrives', loseAndReread],
   ['a scrub finds, counts and deletes rows that a paused writer inserts after an erasure', insertLate],
 ])('%s', (_, run) => run(rig), TEST_MAX_MS);

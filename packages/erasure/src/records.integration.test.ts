@@ -107,7 +107,7 @@ describe.each([
     expect(kept).toEqual(expect.arrayContaining([found[0], begun, done]));
   });
 
-  it('an identity's latest cut-off applies regardless of the order of fences', async () => {
+  it("an identity's latest cut-off applies regardless of the order of fences", async () => {
     const environmentId = `test-${randomUUID()}`;
     const [one, other] = [newId(), newId()];
     const fence = (key: Buffer, cutoffMs: number) => ({ environmentId, key, cutoffMs, erasureId: newId() });

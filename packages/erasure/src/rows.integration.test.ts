@@ -61,7 +61,7 @@ describe.each([
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
 
-  itSweeps('a sweep deletes a person's rows, and only these, from every table', async () => {
+  itSweeps("a sweep deletes a person's rows, and only these, from every table", async () => {
     const environmentId = newEnvironment();
     const { event, link, override, consent } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -133,7 +133,7 @@ describe.each([
     );
   });
 
-  itSweeps('a sweep blanks an erased id in other people's rows up to the cut-off', async () => {
+  itSweeps("a sweep blanks an erased id in other people's rows up to the cut-off", async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [device, user] = [newKey(), newKey()];
@@ -160,7 +160,7 @@ describe.each([
     });
   });
 
-  itSweeps('a carried id is blanked up to its own cut-off even if the owner's cut-off is earlier', async () => {
+  itSweeps("a carried id is blanked up to its own cut-off even if the owner's cut-off is earlier", async () => {
     const environmentId = newEnvironment();
     const [device, user] = [newKey(), newKey()];
     const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };

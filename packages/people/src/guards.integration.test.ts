@@ -67,7 +67,7 @@ describe.each([
     expect(await holds.listHolds('listed')).toHaveLength(1);
   });
 
-  it('an identity's cut-off is the latest cut-off among its holds, after any sequence of operations', async () => {
+  it("an identity's cut-off is the latest cut-off among its holds, after any sequence of operations", async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const environmentId = `test-${randomUUID()}`;
@@ -119,7 +119,7 @@ describe('ErasureGuards', () => {
     }
   });
 
-  it("heldFrom ignores an erased identity whose key is still the person key", async () => {
+  it('heldFrom ignores an erased identity whose key is still the person key', async () => {
     for (const people of [(await testPeople.open()).people, openMemoryPeople()]) {
       const [root, member] = [newKey(), newKey()];
       const hold = createHold({ keys: [root], lapsesAtMs: null });

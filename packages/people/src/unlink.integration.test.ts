@@ -44,7 +44,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('an unlink splits a person in two, and each side has a member's key as person key', async () => {
+  it("an unlink splits a person in two, and each side has a member's key as person key", async () => {
     for (const from of ['steam:1', 'epic:2', 'custom:3', 'google:4'] as const) await alias(from, 'email:5');
     const root = await rootOf('email:5');
     const decision = await decide({ link: 'unlink', to: 'steam:1', and: ['epic:2'], receivedAt: NOW });

@@ -30,7 +30,7 @@ describe('erasure rows in ClickHouse', () => {
   const unfinished = () =>
     harness.query('SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done');
 
-  it('a blanked row keeps its version and is still found by its owner's key', async () => {
+  it("a blanked row keeps its version and is still found by its owner's key", async () => {
     const environmentId = newEnvironment();
     const device = newKey();
     const row = { name: 'shared', identity_key: newKey(), anonymous_key: device, anonymous_id: 'd', kafka_offset: 77 };
@@ -218,7 +218,7 @@ describe('erasure rows in ClickHouse', () => {
     }
   });
 
-  it('a sweep during inserts and merges deletes only the person's rows', async () => {
+  it("a sweep during inserts and merges deletes only the person's rows", async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -311,7 +311,7 @@ describe('derived rows in ClickHouse', () => {
     }
   };
 
-  it('a sweep rederives a person's rows from later events and keeps other people's rows', async () => {
+  it("a sweep rederives a person's rows from later events and keeps other people's rows", async () => {
     const [environmentId, otherEnvironment] = [newEnvironment(), newEnvironment()];
     const [key, other] = [newKey(), newKey()];
     await playBothSides(environmentId, key);

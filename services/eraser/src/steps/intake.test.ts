@@ -57,7 +57,7 @@ function openBench() {
 }
 
 describe('the intake', () => {
-  it('the intake holds a request's identities, stores the request and wakes the eraser', async () => {
+  it("the intake holds a request's identities, stores the request and wakes the eraser", async () => {
     const { people, records, intake, countWakes } = openBench();
     const request = createRequest();
     await intake(frame(request));

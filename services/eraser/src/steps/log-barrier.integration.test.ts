@@ -159,7 +159,7 @@ describe('LogBarrier', () => {
     expect(waiting).toEqual(expect.arrayContaining(expected));
   });
 
-  it('allStored returns the log's end offsets, including dead-letter topics', async () => {
+  it("allStored returns the log's end offsets, including dead-letter topics", async () => {
     for (const topic of [messages, consents]) await publish(topic.name, 2);
     await publish(`${messages.name}.dead`, 1);
     const stored = startWait(barrier.allStored(signal));

@@ -7,7 +7,7 @@ import type { ErasedPerson } from './persons.ts';
 const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
-it('an erasure completes even if another erasure's later cut-off permits later links', async () => {
+it("an erasure completes even if another erasure's later cut-off permits later links", async () => {
   const { people, records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -46,7 +46,7 @@ it('an eraser that was paused while reading decisions does not start an erasure 
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
-it('an eraser that was paused after reading decisions does not overwrite another eraser's closure', async () => {
+it("an eraser that was paused after reading decisions does not overwrite another eraser's closure", async () => {
   const { records, log, runLinker, parts, people, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   await requestErasure(subject, T);
