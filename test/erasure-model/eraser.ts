@@ -38,7 +38,6 @@ export function erase(rules: Rules, state: State): Move[] {
   return moves;
 }
 
-/** Moves of one eraser in one state. */
 class EraserMoves {
   readonly #rules: Rules;
   readonly #state: State;
@@ -218,7 +217,6 @@ class EraserMoves {
     return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
   }
 
-  /** Changes all erasures in the batch. */
   #note(change: Partial<Erasure>): Partial<State> {
     const { batch } = this.#eraser;
     const { erasures } = this.#state;

@@ -20,7 +20,6 @@ export interface RequestedErasure {
 /** Persons with two or more ids. Ids and persons are sorted. */
 export type Graph = readonly (readonly Id[])[];
 
-/** Cut-off per id. */
 export type Cutoffs = Readonly<Partial<Record<Id, number>>>;
 
 export const idsOf = (cutoffs: Cutoffs): Id[] => Object.keys(cutoffs).sort() as Id[];
@@ -36,7 +35,6 @@ export function componentOf(graph: Graph, id: Id): readonly Id[] {
   return graph.find((ids) => ids.includes(id)) ?? [id];
 }
 
-/** Joins the ids into one person. */
 export function joinAll(graph: Graph, ids: readonly Id[]): Graph {
   const joined = [...new Set(ids.flatMap((id) => componentOf(graph, id)))].sort();
   const others = graph.filter((each) => !each.some((id) => joined.includes(id)));
@@ -52,7 +50,6 @@ export function withoutIds(graph: Graph, erased: readonly Id[]): Graph {
 export class Log {
   readonly sent: readonly Sent[];
   readonly requests: readonly RequestedErasure[];
-  /** Offsets covered by each erasure. */
   readonly #erased: readonly ReadonlySet<number>[];
 
   constructor({ sent, requests }: { sent: readonly Sent[]; requests: readonly RequestedErasure[] }) {
@@ -83,7 +80,6 @@ export class Log {
     return this.sent[offset]?.kind === 'consent';
   }
 
-  /** Persons formed by these links. */
   graphOf(links: readonly number[]): Graph {
     return links.reduce((graph, offset) => joinAll(graph, this.idsOf(offset)), [] as Graph);
   }

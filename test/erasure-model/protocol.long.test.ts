@@ -49,7 +49,6 @@ const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
   'scrub while the fence exists': ['a zombie writer inserts late', ROWS_REMAIN],
 };
 
-/** Moves a step after a later step. */
 function programWith(step: Step, after: Step): Step[] {
   const remaining = PROGRAM.filter((each) => each !== step);
   return remaining.flatMap((each) => (each === after ? [each, step] : [each]));

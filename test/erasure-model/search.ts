@@ -13,9 +13,7 @@ export interface System<S> {
 }
 
 export interface Searched {
-  /** Number of reachable states. */
   readonly states: number;
-  /** Number of reachable final states. */
   readonly ends: number;
   /** All faults, each with a shortest sequence of steps that causes it. */
   readonly faults: ReadonlyMap<string, readonly string[]>;

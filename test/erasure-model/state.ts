@@ -33,7 +33,6 @@ export interface Variant {
 /** Records are offsets in `World.sent`. Erasures are indexes in `World.requests`. */
 export interface State {
   readonly sent: number;
-  /** Uncommitted records per topic. */
   readonly topics: Topics;
   /**
    * For each topic, whether the writer keeps the first record, because no fence covers it, and has inserted the row.
@@ -64,14 +63,12 @@ export type Topics = Readonly<Record<Topic, readonly number[]>>;
 
 /** Stored state of an erasure, shared by all erasers. */
 export interface Erasure {
-  /** Whether the request is on the topic. */
   readonly requested: boolean;
   readonly held: readonly Id[] | null;
   readonly closure: Cutoffs | null;
   readonly hasReceipt: boolean;
 }
 
-/** In-memory state of an eraser. */
 export interface Eraser {
   /** Index of the next step in the program; -1 if the eraser has ended permanently. */
   readonly at: number;
@@ -118,7 +115,6 @@ export interface Rules {
   readonly mayHappen: (state: State, mishap: Mishap) => boolean;
 }
 
-/** Copies a list with one element changed. */
 export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
   list.map((each, offset) => (offset === at ? { ...each, ...change } : each));
 

@@ -1,6 +1,5 @@
 import type { ErasureStore, TableStore } from '@playline/erasure';
 
-/** A column in ClickHouse. */
 export interface RealColumn {
   readonly table: string;
   readonly name: string;

@@ -19,7 +19,6 @@ export async function expectErased(
   return receipt;
 }
 
-/** Asserts that the identities have no rows up to the cut-off. */
 export async function expectNoRows(rig: ErasureRig, keys: readonly Buffer[], cutoffMs: number): Promise<void> {
   expect(await survivorsOf(rig, keys, cutoffMs)).toEqual([]);
 }
@@ -30,7 +29,6 @@ export async function expectNoDataInRedis(rig: ErasureRig, keys: readonly Buffer
   expect(findForbidden(await findInRedis(rig.redis, needles))).toEqual([]);
 }
 
-/** Finds the identities' rows up to the cut-off. */
 export async function survivorsOf({ rows }: ErasureRig, keys: readonly Buffer[], cutoffMs: number) {
   const batch = newSearchId(Date.now());
   await rows.putTargets(

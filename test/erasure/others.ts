@@ -8,17 +8,13 @@ const PEOPLE = 10;
 /** Leaves most of the CPU time for the erasure. */
 const PAUSE_MS = 100;
 
-/** Other people's traffic during the test. */
 export interface Others {
-  /** Number of accepted messages. */
   sent(): number;
   /** Waits until all accepted messages are stored. @returns ids of missing messages */
   missing(): Promise<string[]>;
-  /** Stops the traffic and resolves after the last response. */
   close(): Promise<void>;
 }
 
-/** Sends batches sequentially until closed. */
 export function openOthers(rig: ErasureRig): Others {
   const people = Array.from({ length: PEOPLE }, () => createPerson(rig));
   const sent: string[] = [];

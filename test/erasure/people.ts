@@ -17,7 +17,6 @@ export interface Person {
   readonly steamKey: Buffer;
 }
 
-/** Creates a person without any stored data. */
 export function createPerson({ keyer }: Pick<ErasureRig, 'keyer'>): Person {
   const token = `t${randomBytes(12).toString('hex')}`;
   const [anonymousId, userId, steamId] = [`visitor-${token}`, `player-${token}`, `account-${token}`];
@@ -36,10 +35,8 @@ const messageOf = (type: string, fields: object): Message => smallMessage(type, 
 export const track = (fields: object): Message => messageOf('track', fields);
 export const asVisitor = ({ anonymousId }: Person) => ({ anonymousId });
 export const asPlayer = ({ userId }: Person) => ({ userId, identityType: 'passport' });
-/** Links the visitor with the player. */
 export const identify = (person: Person, fields: object = {}): Message =>
   messageOf('identify', { ...asVisitor(person), ...asPlayer(person), ...fields });
-/** Links the Steam account with the player. */
 export const alias = (person: Person, fields: object = {}): Message =>
   messageOf('alias', { fromId: person.steamId, fromType: 'steam', toId: person.userId, toType: 'passport', ...fields });
 

@@ -139,7 +139,6 @@ async function send(request: Request, messages: readonly object[]): Promise<void
     throw new Error(`${response.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
-/** @returns the erasure id */
 async function erase(request: Request, subject: Readonly<Record<string, string>>): Promise<Buffer> {
   const response = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
   const id = response.headers.get('x-erasure-id');
@@ -147,7 +146,6 @@ async function erase(request: Request, subject: Readonly<Record<string, string>>
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
 
-/** Waits for an erasure's receipt. */
 export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
   return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
 }

@@ -76,7 +76,6 @@ export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): 
   return findInFiles(dataOf(rig, 'kafka'), needles, { locationOf });
 }
 
-/** Expires all records in every topic, including active segments. */
 export async function expireTopics(rig: ErasureRig): Promise<void> {
   const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -115,6 +114,5 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
 export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(dataOf(rig, 'redis'), needles, { locationOf: () => 'Redis files' });
 
-/** Searches the logs of all processes, including the stores. */
 export const findInLogs = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(join(rig.world.folder, 'logs'), needles);

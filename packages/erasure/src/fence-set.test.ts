@@ -38,7 +38,6 @@ class Store {
   }
 }
 
-/** Rejects when the signal is aborted. */
 const rejectOnAbort = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 

@@ -32,7 +32,6 @@ describe.each([
   });
   afterAll(() => close());
 
-  /** Reads an environment's fences with the latest cut-off per identity. */
   const fencesOf = async (environmentId: string, knownParts?: ReadonlySet<string>) => {
     const latest = new Map<string, StoredFence>();
     for await (const fence of records.readFences({ ...(knownParts && { knownParts }) })) {
@@ -165,7 +164,6 @@ describe.each([
     expect(await records.readReceipt(first.erasureId)).toEqual(first);
     const physical = { ...first, physicallyErasedAt: AT + 30_003 };
     await records.putReceipts([physical]);
-    // A paused process may write an outdated copy.
     await records.putReceipts([first]);
     expect(await records.readReceipt(first.erasureId)).toEqual(physical);
   });
@@ -179,7 +177,6 @@ describe.each([
     expect(finished.has(waiting.erasureId.toString('hex'))).toBe(false);
     expect(await records.readRequests([newId(), done.erasureId])).toEqual([done]);
     expect(await records.readRequests([])).toEqual([]);
-    // More ids than fit in one query.
     const many = Array.from({ length: 1_200 }, newId);
     expect(await records.readRequests([...many, waiting.erasureId])).toEqual([waiting]);
   });
@@ -250,7 +247,6 @@ describe('erasure records in ClickHouse', () => {
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
     wire.mode = 'hangs';
-    // More queries than connections.
     for (let time = 0; time < 6; time++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
       await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });

@@ -41,7 +41,6 @@ const story: fc.Arbitrary<Story> = fc.record({
   targets: fc.array(target, { minLength: 1, maxLength: 4 }),
 });
 
-/** Converts a story to rows and targets in new environments. */
 function toCase({ events, targets }: Story) {
   const environments = [newEnvironment(), newEnvironment()] as const;
   // The zero key, then the people in this story.

@@ -12,7 +12,6 @@ describe.each([
   ['clickhouse', openClickHouseHarness],
 ])('erasure rows in %s', (_name, open: () => Promise<RowsHarness>) => {
   let harness: RowsHarness;
-  /** The batch for all `itSweeps` tests. */
   const batch = newBatch();
   const arranging: (() => Promise<readonly ErasureTarget[]>)[] = [];
   let found: FoundRows[];
@@ -55,7 +54,6 @@ describe.each([
   const add = async (table: string, ...rows: MemoryRow[]) => {
     for (const row of rows) await harness.add(table, row);
   };
-  /** Names of an environment's rows in a table. */
   const namesIn = async (table: string, environmentId: string) => {
     const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
@@ -262,7 +260,6 @@ describe.each([
       message_id: randomUUID(),
     };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...later, link_generation: 1 }));
-    // The same fact, republished.
     const again = { ...later, outcome: 'unchanged', link_generation: 1, link_offset: 9 };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...again }));
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));

@@ -8,7 +8,6 @@ import { openRedisPeople } from './redis/index.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-/** Two connections to one store. */
 interface Harness {
   readonly stores: readonly [People, People];
   loseEpoch(): Promise<void>;

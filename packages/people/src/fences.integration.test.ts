@@ -86,7 +86,6 @@ describe.each([
     expect(await membersOf(returned!)).toEqual([returned!, later!].map((key) => key.toString('hex')).sort());
     const stored = await people.consents.readStored(environmentId, [erased!, friend!, returned!]);
     expect(stored.map(({ identityKey }) => identityKey)).toEqual([friend, returned]);
-    // Data up to the cut-off stays refused.
     await link(erased!, friend!, T);
     expect(await membersOf(erased!)).toEqual([]);
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');

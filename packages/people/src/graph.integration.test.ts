@@ -25,7 +25,6 @@ describe.each([
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const rootOf = async (name: Name) =>
     (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
-  /** Replaces the graph with an empty one. */
   const replace = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
     people = await open({ ...DEFAULT_LIMITS, ...limits });
     ({ graph } = people);

@@ -38,7 +38,6 @@ function createHold(fields: Partial<ErasureHold> = {}): ErasureHold {
   return { ...defaults, cutoffMs: T, lapsesAtMs: LAPSES_AT, ...fields };
 }
 
-/** Random operations on a few erasures of a few people in one environment. */
 const step = fc.record({
   erasure: fc.nat({ max: 3 }),
   operation: fc.constantFrom('put', 'extend', 'confirm', 'release', 'lapse'),

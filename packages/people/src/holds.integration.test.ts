@@ -10,7 +10,6 @@ const T = Date.UTC(2026, 0, 1);
 const testPeople = openTestPeople();
 afterAll(testPeople.close);
 
-/** An identify fact: a visitor becomes a user. */
 function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Buffer]): GraphFact {
   const kinds = { aKind: 'anonymous', bKind: 'untyped' } as const;
   const step = { link: 'identify', ...kinds, aKey, bKey, blocked: false, otherKeys: [] } as const;

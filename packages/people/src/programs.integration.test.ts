@@ -45,7 +45,6 @@ interface ProcessedFact {
 /** State before a command, to which a data loss reverts. */
 interface RestorePoint {
   restore(): Promise<void>;
-  /** Number of facts at this point. */
   readonly facts: number;
   readonly erasures: number;
 }
@@ -99,7 +98,6 @@ class Run {
     this.#points.push({ restore, facts: this.#processed.length, erasures: this.#erasures.length });
   }
 
-  /** All Redis keys that a program can write. */
   #redisKeys(): Buffer[] {
     const { environmentId } = this.scenario;
     const nameOf = (family: string) => `${this.#store.namespace}${family}:{${environmentId}}`;
@@ -137,7 +135,6 @@ class Run {
     return { link, from, to, receivedAt, eventTime: receivedAt - before };
   }
 
-  /** Appends facts to the log and applies them in one call. */
   async #append(list: FactOptions[]): Promise<void> {
     const expected = list.map((options) => this.naive.decide(options));
     const facts = list.map((options) => this.scenario.position(options));
@@ -162,7 +159,6 @@ class Run {
     return inStore!;
   }
 
-  /** Decisions encoded for the log and decoded again. */
   #toLog(fact: GraphFact, applied: Applied): IdentityDecisionRecord[] {
     if (applied.kind !== 'decided') return [];
     return this.scenario
@@ -296,13 +292,11 @@ class Run {
     for (const people of this.#bothStores) await this.#putHolds(people, NAMES);
   }
 
-  /** A fact with its logged decisions. */
   #toLogged({ fact, records }: ProcessedFact, isBeforeDecided: boolean): LoggedFact {
     if (records.length > 0) return { ...fact, logged: records.map(fromDecisionRecord) };
     return isBeforeDecided ? { ...fact, logged: 'parked' } : fact;
   }
 
-  /** Updates a parked fact after another attempt. */
   #updateParked(before: ProcessedFact, applied: Applied): void {
     before.isParked = applied.kind === 'parked';
     if (before.isParked) return;
@@ -330,7 +324,6 @@ class Run {
     };
   }
 
-  /** Compares all persons, members and unlink sides between both stores and the model. */
   async compare(): Promise<void> {
     const { environmentId } = this.scenario;
     const hex = (name: Name) => this.#key(name).toString('hex');

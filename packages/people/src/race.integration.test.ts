@@ -21,7 +21,6 @@ afterAll(testPeople.close);
 
 const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => `${kind}:${id}` as Name);
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
-/** Block sizes of one linker. */
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
 /** Applies all facts of a partition in blocks, like a linker that owns the partition. */

@@ -55,7 +55,6 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
   loop.lead();
 }
 
-/** Stores a request and its hold. */
 async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, requestedAt: T - 2_000 }) {
   const name = { erasureId: randomBytes(16), environmentId: 'env' };
   const request: ErasureRequest = { ...name, ...times, subjectKeys: [key], memberKeys: [], traceId: '' };

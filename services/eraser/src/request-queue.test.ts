@@ -22,7 +22,6 @@ const diskFull = () => new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind:
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Opens a queue with healthy stores. Each attempt takes a second. */
 function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
   const deferred = new Set<string>();

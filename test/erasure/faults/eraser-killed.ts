@@ -15,7 +15,6 @@ const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 
 
 /** Proxies each eraser's connection to ClickHouse, so that the test detects which eraser sends a statement. */
 interface Watch {
-  /** Starts the next eraser. */
   start(): Promise<void>;
   // Resolves with the first eraser, including erasers started later, that sends a matching statement to ClickHouse. An
   // eraser may send statements before it is ready.

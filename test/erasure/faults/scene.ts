@@ -19,7 +19,6 @@ import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
 export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
-  /** The bystander's rows per table at the start of the test. */
   readonly kept: Readonly<Record<string, string[]>>;
   /** Waits for the erasure, then asserts that no data of the person remains and that the bystander has all rows. */
   ends(erasureId: Buffer): Promise<void>;
@@ -67,7 +66,6 @@ async function consent(rig: ErasureRig, anonymousId: string): Promise<void> {
   expect((await rig.request('tracking-consent', { method: 'PUT', body })).status).toBe(204);
 }
 
-/** Whether Redis contains all three ids as one person. */
 export async function isLinked({ people }: ErasureRig, person: Person): Promise<boolean> {
   const members = await people.graph.membersOf(ENVIRONMENT_ID, person.anonymousKey);
   return [person.userKey, person.steamKey].every((key) => members.some((member) => member.key.equals(key)));
@@ -96,7 +94,6 @@ export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): P
 export const fenced = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
   until('the fences are stored', async () => (await fencedForSeconds(rig, keys)) !== null);
 
-/** Waits until a group has committed all records of a topic. */
 export async function caughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {
   const topic = rig.topic(name);
   await until(`${group} has read all of ${name}`, async () => {

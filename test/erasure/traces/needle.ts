@@ -6,7 +6,6 @@ export interface Needle {
   readonly bytes: Buffer;
 }
 
-/** An occurrence of a needle. */
 export interface Trace {
   /** `table events`, `redis i:{env}:<bucket>`, or a file. */
   readonly location: string;
@@ -16,7 +15,6 @@ export interface Trace {
   readonly count: number;
 }
 
-/** Creates a needle for a string that a client sent. */
 export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
 
 /** Creates needles for all representations of a key: raw bytes and hexadecimal strings. */
@@ -29,7 +27,6 @@ export function keyNeedles(name: string, key: Buffer): Needle[] {
   ];
 }
 
-/** Counts all occurrences of the needles. */
 export function findInBytes(location: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
   return needles.flatMap(({ name, kind, bytes: wanted }) => {
     let count = 0;
@@ -38,6 +35,5 @@ export function findInBytes(location: string, bytes: Buffer, needles: readonly N
   });
 }
 
-/** Distinct locations, sorted. */
 export const locationsIn = (traces: readonly Trace[]): string[] =>
   [...new Set(traces.map(({ location }) => location))].sort();

@@ -126,7 +126,6 @@ describe('erasure rows in ClickHouse', () => {
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
-    // This mutation fails and blocks all later mutations.
     const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
@@ -146,7 +145,6 @@ describe('erasure rows in ClickHouse', () => {
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
     const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
-    // Merge threads run the mutations.
     await harness.query('SYSTEM STOP MERGES events');
     try {
       await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
@@ -251,7 +249,6 @@ describe('erasure rows in ClickHouse', () => {
 });
 
 describe('derived rows in ClickHouse', () => {
-  /** Reads an environment's derived rows from both tables. */
   const derivedOf = async (environmentId: string) => {
     const of = `WHERE environment_id = '${environmentId}'`;
     const days = await harness.query(
@@ -345,7 +342,6 @@ describe('derived rows in ClickHouse', () => {
     await harness.query(`DELETE FROM events WHERE environment_id = '${environmentId}' AND event_time < '2026-06-15'`);
     expect(await harness.rows.findSurvivors(batch)).toEqual([
       { table: 'identity_days', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
-      // The stored row and the rederived row.
       { table: 'identities', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
     ]);
     await harness.rows.sweep(batch);

@@ -4,7 +4,6 @@ import { openErasureRows } from '../clickhouse/index.ts';
 import type { ErasureRows } from '../rows.ts';
 import { type MemoryRow, openMemoryErasureRows } from './memory/rows.ts';
 
-/** Rows under test, with direct access to the tables. */
 export interface RowsHarness {
   readonly rows: ErasureRows;
   add(table: string, row: MemoryRow): Promise<void>;
@@ -30,11 +29,9 @@ export async function openMemoryHarness(): Promise<RowsHarness> {
 
 export interface ClickHouseHarness extends RowsHarness {
   readonly target: ClickHouseTarget;
-  /** @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
 }
 
-/** Opens a separate database with all tables. */
 export async function openClickHouseHarness(options: { mutationDeadlineMs?: number } = {}): Promise<ClickHouseHarness> {
   const { target, query, close } = await openOwnDatabase();
   const rows = openErasureRows({ ...target, ...options });

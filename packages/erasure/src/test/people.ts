@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import type { MemoryRow } from './memory/rows.ts';
 
-/** The cut-off. */
 export const T = Date.UTC(2026, 5, 15);
 export const BEFORE = T - 1;
 export const AFTER = T + 1;
@@ -15,7 +14,6 @@ export const newEnvironment = () => `test-${randomUUID()}`;
 /** Fields to set; `name` identifies the row. */
 type Fields = { name: string } & Record<string, unknown>;
 
-/** Creates rows of one environment with default values. */
 export function createRowsOf(environment_id: string) {
   return {
     event: ({ name, ...fields }: Fields): MemoryRow => ({

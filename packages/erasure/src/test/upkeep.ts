@@ -9,7 +9,6 @@ import { T } from './people.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Rows and records of one store. */
 export interface UpkeepHarness {
   readonly harness: RowsHarness;
   readonly records: ErasureRecords;
@@ -32,7 +31,6 @@ export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness:
   return { harness, records, close };
 }
 
-/** A store without links and consents. */
 export const EMPTY_PEOPLE: FenceEnforcer = { enforce: async () => ({ links: 0, consents: 0 }) };
 
 export interface ErasedPerson {
@@ -55,7 +53,6 @@ export async function beginErasure(records: ErasureRecords, person: ErasedPerson
   return erasureId;
 }
 
-/** Creates a receipt without physicallyErasedAt and logExpiredAt. */
 export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
   const whole: ErasureReceipt = {
     erasureId,

@@ -66,7 +66,6 @@ describe('noteExpiredLogs', () => {
       }
       const { note, queried } = await createCase(ends, topics);
       expect((await note(DUE)) !== null).toBe(!isLeft.includes(true));
-      // One query per topic.
       expect(queried.length).toBe(new Set(queried).size);
     });
     await fc.assert(property);
@@ -81,7 +80,6 @@ describe('noteExpiredLogs', () => {
     expect(await records.readReceipt(id)).toEqual(before);
     expect(await noteExpiredLogs({ ...options, log })).toEqual({ noted: 1, waiting: 0 });
     expect(await records.readReceipt(id)).toEqual({ ...before, logExpiredAt: DUE });
-    // A recorded expiry is not overwritten.
     expect(await note(DUE + 5)).toBe(DUE);
   });
 });

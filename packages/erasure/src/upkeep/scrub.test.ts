@@ -207,7 +207,6 @@ describe('removeFromDisk', () => {
     return batch;
   };
   const physicalOf = async (id: Buffer) => (await upkeep.records.readReceipt(id))!.physicallyErasedAt;
-  /** Creates a person with swept rows and a receipt. */
   const erase = async (over: Partial<ErasedPerson> = {}) => {
     const person = { environmentId: newEnvironment(), keys: [newKey(), newKey()], ...over };
     const { environmentId, keys } = person;

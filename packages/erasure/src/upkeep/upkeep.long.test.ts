@@ -55,7 +55,6 @@ it('a scrub that is aborted during a mutation keeps its targets until they are s
   const left = () => harness.read('events', environmentId, ['trace_id']);
   const { rows } = harness;
   const stop = new AbortController();
-  // Merge threads run the mutations.
   await harness.query('SYSTEM STOP MERGES events');
   try {
     const rejection = expect(

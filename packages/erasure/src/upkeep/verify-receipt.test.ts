@@ -50,7 +50,6 @@ describe('verifyReceipt', () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
-    // Another person's row and a row later than the cut-off.
     const { event } = createRowsOf(environmentId);
     await upkeep.harness.add('events', event({ name: 'other', identity_key: newKey() }));
     await upkeep.harness.add(
@@ -142,7 +141,6 @@ describe('verifyReceipt', () => {
     const id = await putErased(upkeep.records, { environmentId, keys });
     const later = await beginErasure(upkeep.records, { environmentId, keys, cutoffMs: AFTER + 5_000 });
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[1] }));
-    // Only the second erasure covers this row.
     const between = { identity_key: keys[1], event_time: AFTER, received_at: AFTER };
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
     const verified = await verify(id, { records: withMergedFences(keys, id) });

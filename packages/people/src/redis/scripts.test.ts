@@ -2,7 +2,6 @@ import { type Chunk, type Identifier, type LocalStatement, type Node, parse } fr
 import { describe, expect, it } from 'vitest';
 import { SCRIPT_TEXTS } from './scripts.ts';
 
-/** Redis globals that the scripts use. */
 const PROVIDED_GLOBALS = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
 /** Parses a script. `uses` counts the occurrences of each name. */
 function readScript(text: string): { uses: Map<string, number>; locals: Set<string>; globals: string[] } {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import type { FactOptions, Name } from './scenario.ts';
 
-/** Few names, so that facts often have names in common. */
 export const NAMES: readonly Name[] = [
   ...['anonymous:a', 'anonymous:b', 'anonymous:c', 'steam:x', 'steam:y', 'epic:x', 'passport:p', 'passport:q'],
   ...['untyped:x', 'untyped:y', 'custom:k', 'untyped:null'],
@@ -32,7 +31,6 @@ const linkRequest: fc.Arbitrary<LinkRequest> = fc
   .map(({ lateness: { late, before }, ...rest }) => ({ ...rest, late, before }))
   .filter(({ from, to, link }) => link === 'unlink' || from !== to);
 
-/** A step of a program. */
 export type Command =
   | { kind: 'facts'; requests: LinkRequest[] }
   /** Repeats the last call, as if the response was lost. */

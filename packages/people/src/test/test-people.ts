@@ -6,7 +6,6 @@ import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
 
 /** Redis people stores in a namespace per test file. */
 export interface TestPeople {
-  /** For direct changes to Redis. */
   readonly redis: Redis;
   /** Opens a store, by default in a new namespace. */
   open(options?: Omit<RedisPeopleOptions, 'url'>): Promise<{ people: People; namespace: string }>;

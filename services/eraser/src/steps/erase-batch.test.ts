@@ -297,7 +297,6 @@ it('a batch erases exactly its closures up to the cut-off, wherever the eraser c
 
 const WRITES = ['forget', 'apply', 'fence', 'putHold', 'extendHold', 'trim'];
 
-/** Reports each call of the named methods. */
 function watchCalls<S extends object>(object: S, names: readonly string[], onCall: (name: string) => void): S {
   return new Proxy(object, {
     get(target, name) {
@@ -311,7 +310,6 @@ function watchCalls<S extends object>(object: S, names: readonly string[], onCal
   });
 }
 
-/** Erases the first person with the cut-off `T`. */
 async function eraseFirst({ keys, people, records }: World, parts: BatchParts): Promise<void> {
   const { signal } = new AbortController();
   const names = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [keys[0]!], memberKeys: [] };

@@ -99,7 +99,6 @@ describe('LogBarrier', () => {
     for (const topic of [links, messages, consents, decisions])
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
-  /** Tracks whether a wait has ended. */
   const startWait = <T>(wait: Promise<T>) => {
     const state = { isOver: false, wait };
     wait.then(

@@ -55,7 +55,6 @@ async function runProgram(program: readonly Command[]) {
   };
   for (const step of program) {
     const at = tick();
-    // Every person has an event at each time.
     for (const [name, key] of keys.entries()) rows.add('events', { ...toEvent(key, at), name });
     if (step.do === 'link' && step.a !== step.b) {
       links.push({ ...step, at });
@@ -81,7 +80,6 @@ async function runProgram(program: readonly Command[]) {
   return { ...world, keys, links, requested, erased };
 }
 
-/** Returns everyone who is linked with a person. */
 function reach(from: number, links: readonly { a: number; b: number }[]): Set<number> {
   const reached = new Set([from]);
   for (let size = 0; size < reached.size; ) {

@@ -10,11 +10,9 @@ import {
   stateOf,
 } from '../../records.ts';
 
-/** Number of completed steps in a receipt. */
 const completenessOf = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
 
-/** Newest first. */
 function compareErasures({ request: one }: Erasure, { request: other }: Erasure): number {
   return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
 }
@@ -33,7 +31,6 @@ function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax 
     .slice(0, erasuresMax);
 }
 
-/** Opens in-memory records for tests. */
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();

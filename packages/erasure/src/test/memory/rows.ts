@@ -6,7 +6,6 @@ import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 /** A row of a swept table. Keys are buffers, times epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
 
-/** In-memory rows for tests. */
 export interface MemoryErasureRows extends ErasureRows {
   add(table: string, row: MemoryRow): void;
   rowsOf(table: string): readonly MemoryRow[];
@@ -48,7 +47,6 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
   return [...found.values()];
 }
 
-/** Finds rows that are counted several times, once per matching column. */
 function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): SharedRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
   const falls = createFalls(clearing, cutoffs);
@@ -83,9 +81,7 @@ interface Store {
   readonly tables: Map<string, MemoryRow[]>;
   /** Deleted rows, which remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
-  /** Cut-offs by batch and identity. */
   readonly batches: Map<string, Map<string, number>>;
-  /** Rows found by each batch's last sweep. */
   readonly noted: Map<string, NotedRows>;
   readonly faults: Error[];
 }
@@ -143,7 +139,6 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
   };
 }
 
-/** Finds the first offset of each message. */
 function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const falls = createFalls(clearing, cutoffs);

@@ -18,16 +18,12 @@ export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation
 export interface EnvironmentState {
   roots: Map<string, string>;
   members: Map<string, Map<string, MemberState>>;
-  /** Cut-off by key. */
   fences: Map<string, number>;
-  /** Unlink sides by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** Suspects by key. */
   suspects: Map<string, LoggedSuspect>;
   /** Facts decided before a rebuild. */
   decided: Set<string>;
   lastDecided: FactOrder | null;
-  /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;
   outbox: Map<string, Applied>;
@@ -37,7 +33,6 @@ export interface EnvironmentState {
 export interface Model {
   readonly limits: GraphLimits;
   readonly environments: Map<string, EnvironmentState>;
-  /** Last applied offset by partition. */
   readonly progress: Map<string, number>;
   readonly notes: Map<string, GraphNote>;
   epoch: string | null;
@@ -95,7 +90,6 @@ export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphF
   return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
-/** Sets a cut-off, unless a later cut-off is set. */
 export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
   const hex = key.toString('hex');
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
@@ -107,7 +101,6 @@ export function dropSuspect({ suspects }: EnvironmentState, key: string, through
   if (known?.state === 'held' && known.since <= throughMs) suspects.delete(key);
 }
 
-/** Removes an identity from its component and returns its state. */
 export function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
   const root = state.roots.get(key);
   const members = root === undefined ? undefined : state.members.get(root);

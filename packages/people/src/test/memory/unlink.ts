@@ -10,7 +10,6 @@ type Side = ReadonlyMap<string, MemberState>;
 type GenerationFact = GraphFact & { generation: number };
 export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
-/** Adds a side unless it is already stored. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
