@@ -12,7 +12,7 @@ import { scrub, takeOver, write } from './writer.ts';
  * erasers that run a program (`program.ts`). A world (`worlds.ts`) defines the log and what goes wrong. With T as the
  * cut-off, every world must satisfy two properties:
  * - After the receipt, no data up to T remains of the person, which consists of all ids linked with the subject up to
- * T,   except rows that a paused writer inserts later. At the end, these rows are deleted as well.
+ * T, except rows that a paused writer inserts later. At the end, these rows are deleted as well.
  * - All data later than T, and all data of strangers, exists at the end.
  *
  * Simplifications: all actors know new fences immediately. There is one environment and one partition per topic. The

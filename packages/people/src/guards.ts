@@ -40,7 +40,7 @@ export interface ErasureGuards {
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Replaces an existing hold. Never creates a hold, because after a pause of the eraser no one would release it.
+   * Replaces an existing hold. Never creates a hold, because a paused eraser could create one that is never released.
    * @returns false if there is no hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;
@@ -50,8 +50,8 @@ export interface ErasureGuards {
   /** Releases expired holds, whose requests never reached the topic, and returns their number. */
   dropLapsedHolds(nowMs: number): Promise<number>;
   /**
-   * For each identity, the latest cut-off (epoch milliseconds) among its person's holds, or null. Identities of one
-   * person always have the same result.
+   * For each identity, the time (epoch milliseconds) after which its person's links wait: the earliest cut-off among
+   * the held members, or null. Identities of one person always have the same result.
    * @throws MissingEpochFault
    */
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;

@@ -335,8 +335,8 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
     async verify(persons: readonly ErasedPerson[]): Promise<Counts> {
       for (const person of persons) {
         const areLinked = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
-        if (areLinked.includes(true)) throw new Error('the graph contains an erased identity again');
-        if ((await findConsents(consents, person)).length > 0) throw new Error('Redis contains an erased consent again');
+        if (areLinked.includes(true)) throw new Error('the graph contains an erased identity');
+        if ((await findConsents(consents, person)).length > 0) throw new Error('Redis contains an erased consent');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
     },

@@ -212,7 +212,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     async putTargets(batchId, targets: readonly ErasureTarget[]) {
       const cutoffs = batches.get(batchId.toString('hex')) ?? new Map<string, number>();
       for (const { environmentId, key, cutoffMs } of targets) {
-        if (key.every((byte) => byte === 0)) throw new RangeError('an identity key is not zero');
+        if (key.every((byte) => byte === 0)) throw new RangeError('an identity key must not be zero');
         const name = nameOf(environmentId, key);
         cutoffs.set(name, Math.max(cutoffMs, cutoffs.get(name) ?? cutoffMs));
       }

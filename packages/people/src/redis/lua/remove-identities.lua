@@ -8,7 +8,7 @@ local function drop_suspect(name, key, through)
 end
 
 -- Removes identities from their components. The remaining members keep their root, even if the root itself is removed.
--- The fence of such a root tells the graph's script to check for it (components.lua). `should_remove(key, linked_at)`
+-- The graph script detects such a root by its fence (components.lua). `should_remove(key, linked_at)`
 -- selects the members to remove. An identity that is missing from its component is always removed. Completes all reads
 -- before the first write, so that a failed script can be retried. Returns the number of removed identities.
 local function remove_identities(namespace, environment, keys, should_remove)
