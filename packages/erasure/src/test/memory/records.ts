@@ -42,7 +42,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     ...createRequests(receipts, progress.readProgress),
     async putFences(put) {
       const part = String(parts++);
-      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('an identity key must not be zero');
+      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('the key must not be zero');
       for (const fence of put) {
         const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
         if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)
