@@ -5,14 +5,14 @@ import { findSmallFiles } from './house/sources.ts';
 import { parseSources } from './house/syntax.ts';
 import { readTree, type Tree } from './house/tree.ts';
 
-/** Lower it when there are fewer; it never rises. */
+/** Lower this limit when there are fewer files. Never raise it. */
 const SMALL_FILES_MAX = 16;
 
-const breachesOf = (tree: Tree, files = parseSources(tree)) => {
+const findBreaches = (tree: Tree, files = parseSources(tree)) => {
   return [...checkImports(files, tree), ...checkComposition(files), ...checkTexts(tree)];
 };
 
-const SOUND = {
+const VALID = {
   'packages/contracts/package.json': '{}',
   'packages/people/package.json': '{"exports":{".":"./src/index.ts","./redis":"./src/redis/index.ts"}}',
   'packages/people/src/index.ts': "import '@playline/contracts';",
@@ -28,54 +28,54 @@ const SOUND = {
   'test/journeys/erase.test.ts': "import '@playline/people/redis';",
 };
 
-/** A breach in one file of the sound tree. Forbidden texts are put together here, so that this file does not contain them. */
-const PLANTED: [because: string, path: keyof typeof SOUND | 'package-lock.json', text: string][] = [
-  ['a service names an adapter outside of main.ts', 'services/gateway/src/app.ts', "import '@playline/people/redis';"],
-  ['running code imports a test', 'services/gateway/src/app.ts', "import './app.test.ts';"],
+/** Breaches in one file of the valid tree. Forbidden texts are concatenated, so that this file contains none. */
+const PLANTED: [breach: string, path: keyof typeof VALID | 'package-lock.json', text: string][] = [
+  ['a service imports an adapter outside main.ts', 'services/gateway/src/app.ts', "import '@playline/people/redis';"],
+  ['product code imports a test', 'services/gateway/src/app.ts', "import './app.test.ts';"],
   ['an import is computed', 'services/gateway/src/app.ts', 'void import(globalThis.name);'],
-  ['a main imports infra', 'services/gateway/src/main.ts', "import '@playline/infra/kafka';"],
+  ['a main.ts imports infra', 'services/gateway/src/main.ts', "import '@playline/infra/kafka';"],
   ['a package imports a service', 'packages/people/src/index.ts', "import '@playline/gateway';"],
   ['a subject package imports stream', 'packages/people/src/index.ts', "import '@playline/stream';"],
   ['a subject package imports its adapter', 'packages/people/src/index.ts', "import './redis/index.ts';"],
   ['stream imports contracts', 'packages/stream/src/index.ts', "export * from '@playline/contracts';"],
   ['stream imports a value of the runtime', 'packages/stream/src/index.ts', "import { a } from '@playline/runtime';"],
   ['infra imports a subject package', 'infra/local/index.ts', "import '@playline/people';"],
-  ['an import leaves its package by path', 'services/gateway/src/app.test.ts', "import '../../eraser/src/app.ts';"],
+  ['a relative import leaves its package', 'services/gateway/src/app.test.ts', "import '../../eraser/src/app.ts';"],
   [
-    'a main passes an adapter on',
+    'a main.ts passes on an adapter',
     'services/gateway/src/main.ts',
     "import { openX } from '@playline/people/redis';\nrun({ openX });",
   ],
-  ['text leaves work behind', 'infra/local/index.ts', `// TO${'DO'}: later`],
-  ['text names a folder of one machine', 'infra/local/index.ts', `// /ro${'ot'}/play`],
-  ['the lock file names a registry', 'package-lock.json', '"resolved": "https://mirror.example/x.tgz"'],
+  ['a file contains an unfinished task', 'infra/local/index.ts', `// TO${'DO'}: later`],
+  ['a file contains a machine-specific path', 'infra/local/index.ts', `// /ro${'ot'}/play`],
+  ['the lock file contains a registry URL', 'package-lock.json', '"resolved": "https://mirror.example/x.tgz"'],
 ];
 
 describe('the repository', () => {
   const tree = readTree(fileURLToPath(new URL('..', import.meta.url)));
   const files = parseSources(tree);
 
-  it('breaks no rule about imports, mains and texts', () => {
-    expect(breachesOf(tree, files)).toEqual([]);
+  it('follows the rules for imports, main.ts files and texts', () => {
+    expect(findBreaches(tree, files)).toEqual([]);
   });
 
-  it(`has at most ${SMALL_FILES_MAX} files under 40 lines that one file imports and no comment explains`, () => {
+  it(`has at most ${SMALL_FILES_MAX} files under 40 lines with one importer and no explanatory comment`, () => {
     expect(findSmallFiles(files, tree).length).toBeLessThanOrEqual(SMALL_FILES_MAX);
   });
 });
 
-describe('the rules', () => {
+describe('the architecture rules', () => {
   it('accept a tree without breaches', () => {
-    expect(breachesOf(new Map(Object.entries(SOUND)))).toEqual([]);
+    expect(findBreaches(new Map(Object.entries(VALID)))).toEqual([]);
   });
 
   it.each(PLANTED)('report that %s', (_, path, text) => {
-    expect(breachesOf(new Map(Object.entries({ ...SOUND, [path]: text })))).toEqual([expect.stringContaining(path)]);
+    expect(findBreaches(new Map(Object.entries({ ...VALID, [path]: text })))).toEqual([expect.stringContaining(path)]);
   });
 
-  it('find small files that one file imports, unless a comment explains them', () => {
+  it('find small files with one importer, unless a comment explains them', () => {
     const tree = new Map(
-      Object.entries({ ...SOUND, 'packages/people/src/index.ts': "import './b.ts';\nimport './c.ts';" }),
+      Object.entries({ ...VALID, 'packages/people/src/index.ts': "import './b.ts';\nimport './c.ts';" }),
     );
     tree
       .set('packages/people/src/b.ts', 'export const b = 1;')

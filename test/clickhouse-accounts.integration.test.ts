@@ -4,21 +4,21 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
-import { argumentsOf as argumentsOfPortal, callOf } from '../infra/clickhouse/test/portal-rows.ts';
+import { toCall, toArguments as toPortalArguments } from '../infra/clickhouse/test/portal-rows.ts';
 import {
-  argumentsOf,
   DEMO,
   fillTwoEnvironments,
+  isFromOther,
   OTHER,
-  ofOther,
   RAW,
+  toArguments,
 } from '../infra/clickhouse/test/two-environments.ts';
 import { freePorts } from '../infra/local/ports.ts';
 import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
 import { createPortalShares } from '../services/portal/src/frame/shares.ts';
 
 const START_MS = 120_000;
-/** Views for accounts without raw ids, and further ones for accounts with raw ids. A new view must be added here. */
+/** Views for accounts without raw ids. New views must be added here or to RAW_VIEWS. */
 const VIEWS = [
   ...['analysis_consents', 'analysis_consents_current', 'analysis_events', 'analysis_rejections', 'analysis_tests'],
   ...['event_catalogue', 'person_days', 'persons', 'sessions'],
@@ -31,7 +31,6 @@ const RAW_VIEWS = [
   'persons_raw',
   'property_catalogue',
 ];
-/** Accounts with their granted environments and their views. */
 const ACCOUNTS = [
   { account: 'analyst_1', granted: DEMO, views: VIEWS },
   { account: 'analyst_2', granted: null, views: VIEWS },
@@ -39,9 +38,8 @@ const ACCOUNTS = [
   { account: 'analyst', granted: '*', views: [...VIEWS, ...RAW_VIEWS] },
 ] as const;
 
-/** Runs for minutes, in blocks of half a second. */
 const SLOW = 'SELECT count() FROM numbers(90000000) WHERE sleep(0.5) = 0';
-const STOPPED = /QUERY_WAS_CANCELLED/;
+const KILLED = /QUERY_WAS_CANCELLED/;
 const LIMITED = {
   analyst_1: [
     'max_execution_time',
@@ -61,10 +59,10 @@ const CASES = Object.entries(LIMITED).flatMap(([account, names]) => names.map((n
 let engine: AnalystsEngine;
 let nativePort = 0;
 const names = async (sql: string) => (await engine.runAsOperator(sql)).split('\n').filter((name) => name !== '');
-const portalViews = argumentsOfPortal('demo');
+const portalViews = toPortalArguments('demo');
 const read = (account: string, view: string, environment: typeof DEMO | typeof OTHER = DEMO) => {
-  const ofPortal = portalViews[view];
-  const source = ofPortal === undefined ? view + argumentsOf(view, environment) : callOf(view, ofPortal);
+  const portalArguments = portalViews[view];
+  const source = portalArguments === undefined ? view + toArguments(view, environment) : toCall(view, portalArguments);
   return engine.query(account, `SELECT * FROM ${source} FORMAT JSONEachRow`);
 };
 
@@ -77,7 +75,7 @@ beforeAll(async () => {
 afterAll(() => engine?.close(), START_MS);
 
 describe('row policies', () => {
-  it('exist on every table that has an environment', async () => {
+  it('exist on every table with an environment_id', async () => {
     const tables = await names(
       `SELECT table FROM system.columns WHERE database = 'playline' AND name = 'environment_id' AND table IN
        (SELECT name FROM system.tables WHERE database = 'playline' AND engine LIKE '%MergeTree') ORDER BY table`,
@@ -89,33 +87,35 @@ describe('row policies', () => {
     expect(guarded).toEqual(tables);
   });
 
-  it('identify an account by its login, because over the native protocol a client can claim any current user', async () => {
+  it('identify an account by its login, because a native-protocol client can claim any current user', async () => {
     const policies = await engine.runAsOperator(
       "SELECT select_filter FROM system.row_policies UNION ALL SELECT as_select FROM system.tables WHERE name = 'readable_environments'",
     );
     expect(policies).toContain('authenticatedUser()');
     // Excludes the condition for an empty login, which no client can claim.
-    const others = policies.replaceAll(/\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g, '');
-    expect(others).not.toMatch(/current_?user|\buser\(|initial/i);
+    const remaining = policies.replaceAll(
+      /\(authenticatedUser\(\) = \\'\\'\) AND \(currentUser\(\) = \\'views\\'\)/g,
+      '',
+    );
+    expect(remaining).not.toMatch(/current_?user|\buser\(|initial/i);
   });
 
-  it('do not filter the dictionary of persons, also when a query of an account without grants loads it', async () => {
+  it('do not filter the dictionary of persons, even if a query of an account without grants loads it', async () => {
     for (const verb of ['DETACH', 'ATTACH']) await engine.runAsOperator(`${verb} DICTIONARY identity_persons`);
     expect((await engine.query('analyst_2', 'SELECT count() FROM persons')).text).toBe('0\n');
-    // One row for each environment, and one with the load time.
     expect(
       await engine.runAsOperator("SELECT element_count FROM system.dictionaries WHERE name = 'identity_persons'"),
     ).toBe('3\n');
   });
 
-  it('leave services and the operator every row', async () => {
+  it('allow services and the operator to read every row', async () => {
     for (const account of ['operator', 'writer'])
       expect((await engine.query(account, 'SELECT count() FROM events_identified')).text).toBe('4\n');
   });
 });
 
 describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) => {
-  it('can read these views, and no other view, table or dictionary', async () => {
+  it('can read its views and no other view, table or dictionary', async () => {
     const all = await names("SELECT name FROM system.tables WHERE database = 'playline' ORDER BY name");
     expect(all).toEqual(expect.arrayContaining([...views, 'identity_persons', 'events', 'settled_persons']));
     const readable: string[] = [];
@@ -128,23 +128,23 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
     expect((await engine.query(account, 'SHOW TABLES')).text.trim().split('\n').sort()).toEqual([...views].sort());
   });
 
-  it.each(views)('reads from %s the granted environments only', async (view) => {
+  it.each(views)('can read only rows of granted environments from %s', async (view) => {
     const own = (await read(account, view)).text;
     const other = (await read(account, view, OTHER)).text;
     if (granted === null) expect([own, other]).toEqual(['', '']);
     else expect(own).not.toBe('');
-    if (granted === '*') expect(ofOther(other)).toBe(true);
-    else expect([ofOther(own), ofOther(other)]).toEqual([false, false]);
+    if (granted === '*') expect(isFromOther(other)).toBe(true);
+    else expect([isFromOther(own), isFromOther(other)]).toEqual([false, false]);
   });
 });
 
 describe('an account without raw ids', () => {
-  it.each(VIEWS)('gets no raw id from %s in any field', async (view) => {
+  it.each(VIEWS)('receives no raw id in any field of %s', async (view) => {
     const { ok, text } = await read('analyst_1', view);
     expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
   });
 
-  it('is compared with views that have these ids', async () => {
+  it('is compared with views that contain raw ids', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
@@ -152,22 +152,22 @@ describe('an account without raw ids', () => {
 describe('a grant to an account', () => {
   it('takes effect at the next query, even an identical one', async () => {
     const sql = 'SELECT count() FROM analysis_events';
-    const counted = async () => (await engine.query('analyst_3', sql)).text;
-    expect(await counted()).toBe('0\n');
+    const countEvents = async () => (await engine.query('analyst_3', sql)).text;
+    expect(await countEvents()).toBe('0\n');
     await engine.grant('analyst_3', DEMO);
-    expect(await counted()).toBe('1\n');
+    expect(await countEvents()).toBe('1\n');
     await engine.grant('analyst_3', OTHER);
-    expect(await counted()).toBe('2\n');
+    expect(await countEvents()).toBe('2\n');
     await engine.grant('analyst_3', DEMO, false);
     expect((await engine.query('analyst_3', 'SELECT DISTINCT environment_id FROM analysis_events')).text).toBe(
       `${OTHER}\n`,
     );
     await engine.grant('analyst_3', OTHER, false);
-    expect(await counted()).toBe('0\n');
+    expect(await countEvents()).toBe('0\n');
     await engine.grant('analyst_3', '*');
-    expect(await counted()).toBe('2\n');
+    expect(await countEvents()).toBe('2\n');
     await engine.grant('analyst_3', '*', false);
-    expect(await counted()).toBe('0\n');
+    expect(await countEvents()).toBe('0\n');
   });
 });
 
@@ -176,48 +176,50 @@ describe('with the check of running queries', () => {
   const metrics = createMetrics('event-writer');
   const logged: string[] = [];
   beforeAll(() => {
-    const to = { write: (line: string) => logged.push(line) };
-    const logger = createLogger({ service: 'event-writer', level: 'warn' }, to);
+    const destination = { write: (line: string) => logged.push(line) };
+    const logger = createLogger({ service: 'event-writer', level: 'warn' }, destination);
     limits = openQueryLimits({ account: engine.accountOf('writer'), logger, metrics });
   });
   afterAll(() => limits?.close());
 
   describe.concurrent('a limit of a ClickHouse account', () => {
-    it.each(CASES)('holds for $account when a query sets $name to DEFAULT', { timeout: 30_000 }, async (lifted) => {
-      const { text } = await engine.query(lifted.account, `${SLOW} SETTINGS ${lifted.name} = DEFAULT`);
-      expect(text).toMatch(STOPPED);
-    });
+    it.each(CASES)(
+      'is enforced for $account if a query sets $name to DEFAULT',
+      { timeout: 30_000 },
+      async ({ account, name }) => {
+        const { text } = await engine.query(account, `${SLOW} SETTINGS ${name} = DEFAULT`);
+        expect(text).toMatch(KILLED);
+      },
+    );
 
-    it('holds when a session sets it to DEFAULT before the query', { timeout: 30_000 }, async () => {
+    it('is enforced if a session sets it to DEFAULT before the query', { timeout: 30_000 }, async () => {
       const session = { search: '&session_id=lifted' };
       await engine.query('analyst_2', 'SET max_execution_time = DEFAULT, max_memory_usage = DEFAULT', session);
-      expect((await engine.query('analyst_2', SLOW, session)).text).toMatch(STOPPED);
+      expect((await engine.query('analyst_2', SLOW, session)).text).toMatch(KILLED);
     });
 
-    it('holds for a query whose id is not valid UTF-8', { timeout: 30_000 }, async () => {
+    it('is enforced for a query id that is not valid UTF-8', { timeout: 30_000 }, async () => {
       const id = { search: '&query_id=%FF%27%5C' };
-      expect((await engine.query('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(
-        STOPPED,
-      );
+      expect((await engine.query('analyst_7', `${SLOW} SETTINGS max_memory_usage = DEFAULT`, id)).text).toMatch(KILLED);
     });
 
-    it('holds for a client of the native protocol', { timeout: 30_000 }, async () => {
+    it('is enforced for native-protocol clients', { timeout: 30_000 }, async () => {
       const queryAsNative = (sql: string) => queryNatively({ ...engine.accountOf('analyst_6'), port: nativePort, sql });
       expect(await queryAsNative(`${SLOW} SETTINGS max_execution_time = DEFAULT`)).toMatch(/Query was cancelled/);
       const rows = 'SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT';
-      // Rows of one query may be in two intervals of the quota.
-      const answers = [await queryAsNative(rows), await queryAsNative(rows), await queryAsNative(rows)];
-      expect(answers.some((answer) => /Quota for user|Query was cancelled/.test(answer))).toBe(true);
+      // The rows of one query may be in two quota intervals.
+      const responses = [await queryAsNative(rows), await queryAsNative(rows), await queryAsNative(rows)];
+      expect(responses.some((response) => /Quota for user|Query was cancelled/.test(response))).toBe(true);
     });
 
-    it('cannot be set to DEFAULT by a parameter of the address', async () => {
+    it('cannot be set to DEFAULT by a URL parameter', async () => {
       for (const { account, name } of CASES) {
         const { ok } = await engine.query(account, 'SELECT 1', { search: `&${name}=DEFAULT` });
         expect([account, name, ok]).toEqual([account, name, false]);
       }
     });
 
-    it('of result rows holds for every query, however short', async () => {
+    it('on result rows is enforced even for short queries', async () => {
       const rows = 'SELECT number FROM numbers(1500000) SETTINGS max_result_rows = DEFAULT FORMAT Null';
       expect((await engine.query('analyst_3', rows)).text).toContain('QUOTA_EXCEEDED');
       const read = 'SELECT max(number) FROM numbers(3000000000) SETTINGS max_rows_to_read = DEFAULT';
@@ -226,17 +228,17 @@ describe('with the check of running queries', () => {
       );
     });
 
-    it('of result rows counts all queries of an account, with any quota key', async () => {
+    it('on result rows counts all queries of an account, regardless of the quota key', async () => {
       const queryWith = (key: number) =>
         engine.query('analyst_3', 'SELECT number FROM numbers(600000) FORMAT Null', {
           headers: { 'x-clickhouse-quota': `key-${key}` },
         });
-      // Two of them may be in different intervals.
-      const answers = [await queryWith(1), await queryWith(2), await queryWith(3)];
-      expect(answers.filter(({ text }) => text.includes('QUOTA_EXCEEDED')).length).toBeGreaterThan(0);
+      // Two of the queries may be in different quota intervals.
+      const responses = [await queryWith(1), await queryWith(2), await queryWith(3)];
+      expect(responses.filter(({ text }) => text.includes('QUOTA_EXCEEDED')).length).toBeGreaterThan(0);
     });
 
-    it('of rows read by the portal counts each project, and administrators, separately', async () => {
+    it('on rows read by the portal is counted separately per project and for administrators', async () => {
       const shares = createPortalShares();
       const query = shares.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
       const read = (project: string, account: object | null = null) =>
@@ -251,22 +253,22 @@ describe('with the check of running queries', () => {
       expect([await read('other'), await read('greedy', { isAdministrator: true })]).toEqual([rows, rows]);
     });
 
-    it('of memory holds for all accounts together, and ends the query that lifted its limit', async () => {
+    it('on memory is enforced across all accounts, and kills the query that removed its limit', async () => {
       const greedy = 'SELECT uniqExact(number) FROM numbers(4000000000) SETTINGS max_memory_usage = DEFAULT';
-      const answer = engine.query('analyst_4', greedy);
-      await until('it runs', async () => {
+      const response = engine.query('analyst_4', greedy);
+      await until('the query runs', async () => {
         const running = await engine.runAsOperator("SELECT count() FROM system.processes WHERE user = 'analyst_4'");
-        return running.trim() === '1' || Promise.race([answer.then(() => true), false]);
+        return running.trim() === '1' || Promise.race([response.then(() => true), false]);
       });
       expect((await engine.query('writer', 'SELECT length(groupArray(number)) FROM numbers(1000000)')).text).toBe(
         '1000000\n',
       );
-      expect((await answer).text).toMatch(/QUERY_WAS_CANCELLED|MEMORY_LIMIT_EXCEEDED/);
+      expect((await response).text).toMatch(/QUERY_WAS_CANCELLED|MEMORY_LIMIT_EXCEEDED/);
     });
   });
 
   describe('the check of running queries', () => {
-    it('logs the account and the setting, and never the text of the query', async () => {
+    it('logs the account and the setting but not the query', async () => {
       expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
       expect(logged.join('')).not.toContain('numbers(');
       expect(await metrics.text()).toMatch(
@@ -274,13 +276,13 @@ describe('with the check of running queries', () => {
       );
     });
 
-    it('stops no query that keeps or lowers its limits', async () => {
-      const kept =
+    it('does not kill queries that keep or lower their limits', async () => {
+      const limited =
         'SELECT count() FROM numbers(6) WHERE sleepEachRow(0.4) = 0 SETTINGS max_execution_time = 30, max_block_size = 1';
-      expect(await engine.query('analyst_5', kept)).toEqual({ ok: true, text: '6\n' });
-      const operated =
+      expect(await engine.query('analyst_5', limited)).toEqual({ ok: true, text: '6\n' });
+      const unlimited =
         'SELECT count() FROM numbers(3) WHERE sleepEachRow(0.4) = 0 SETTINGS max_memory_usage = DEFAULT, max_block_size = 1';
-      expect((await engine.runAsOperator(operated)).trim()).toBe('3');
+      expect((await engine.runAsOperator(unlimited)).trim()).toBe('3');
     });
   });
 });

@@ -1,4 +1,4 @@
-// Tests how docker-compose.yml configures a chain: the example lines in its comment are parsed by the services' own
+// Tests the chain configuration in docker-compose.yml by parsing the example lines in its comment with the services'
 // schemas.
 import { readFileSync } from 'node:fs';
 import { parseConfig } from '@playline/runtime';
@@ -14,12 +14,11 @@ interface Container {
 
 const text = readFileSync(new URL('../docker-compose.yml', import.meta.url), 'utf8');
 const compose: { services: Record<string, Container> } = parse(text, { merge: true, maxAliasCount: -1 });
-/** The lines of .env in the comment of docker-compose.yml. */
+/** The example lines for .env in the comment of docker-compose.yml. */
 const example = new Map(
   [...text.matchAll(/^# {3}(CHAIN_[A-Z]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]),
 );
 
-/** Settings of a service when .env has these lines and the secrets. */
 async function readSettings(service: string): Promise<Record<string, unknown>> {
   const fill = (value: string) =>
     value
@@ -33,8 +32,8 @@ async function readSettings(service: string): Promise<Record<string, unknown>> {
   return parseConfig(configSchema, { ...Object.fromEntries(settings), SIGNER_KEYS: makeSignerKeys() });
 }
 
-describe('a chain of docker-compose.yml', () => {
-  it('is configured by the example lines of .env: indexer, minter and chain-api use the same nodes, and chain-api serves it', async () => {
+describe('a chain in docker-compose.yml', () => {
+  it('is configured with the same nodes in indexer, minter and chain-api by the example lines for .env', async () => {
     expect([...example.keys()]).toEqual(['CHAIN_NODES', 'CHAIN_NAME', 'CHAIN_ID']);
     const [{ name, id }] = JSON.parse(example.get('CHAIN_NODES') ?? '[]');
     for (const service of ['chain-indexer', 'minter', 'chain-api'])
@@ -42,7 +41,7 @@ describe('a chain of docker-compose.yml', () => {
     expect((await readSettings('chain-api')).CHAINS).toEqual([{ name, id }]);
   });
 
-  it('may run on this machine for the services that use its node, and no other service gets the address of a node', () => {
+  it('may run on the host, which only the services with access to the node can reach', () => {
     const settings = Object.entries(compose.services).filter(
       ([, { environment = {} }]) => 'CHAIN_NODES' in environment,
     );

@@ -23,7 +23,6 @@ const healthcheckSchema = z.strictObject({
   start_period: z.string(),
 });
 const conditionSchema = z.strictObject({ condition: z.enum(['service_healthy', 'service_completed_successfully']) });
-/** The used part of the Compose specification. */
 const serviceSchema = z.strictObject({
   image: z.string(),
   build: z.strictObject({ context: z.string(), dockerfile: z.string() }).optional(),
@@ -54,8 +53,7 @@ const fileSchema = z.looseObject({
 
 const compose = fileSchema.parse(parse(read('docker-compose.yml'), { merge: true, maxAliasCount: -1 }));
 const containers = Object.entries(compose.services);
-const staying = containers.filter(([, container]) => container.restart === 'unless-stopped');
-/** Containers that run a file of this repository. */
+const longRunning = containers.filter(([, container]) => container.restart === 'unless-stopped');
 const processes = containers.flatMap(([name, container]) => {
   const [program, ...args] = container.command ?? [];
   const file = args.find((arg) => !arg.startsWith('--')) ?? '';
@@ -65,50 +63,49 @@ const processes = containers.flatMap(([name, container]) => {
 const configured = processes.filter(({ file }) => file.startsWith('services/'));
 const services = configured.filter(({ file }) => !file.startsWith('services/operator/'));
 
-/** Runs `infra/docker/secrets.mjs` in a new checkout. */
 function createSecretsScript() {
   const folder = mkdtempSync(join(tmpdir(), 'secrets-'));
   const script = join(folder, 'infra', 'docker', 'secrets.mjs');
   cpSync(new URL('../infra/docker/secrets.mjs', import.meta.url), script, { recursive: true });
-  const make = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
-  const written = () => readFileSync(join(folder, '.env'), 'utf8');
-  return { folder, make, written };
+  const run = () => execFileSync(process.execPath, [script], { encoding: 'utf8' });
+  const readEnv = () => readFileSync(join(folder, '.env'), 'utf8');
+  return { folder, run, readEnv };
 }
 
-const entryOf = (name: string): ServiceEntry | undefined => SERVICES.find((service) => service.name === name);
+const findService = (name: string): ServiceEntry | undefined => SERVICES.find((service) => service.name === name);
 
 describe('docker-compose.yml', () => {
-  it('uses only names of the Compose specification', () => {
+  it('uses only keys of the Compose specification', () => {
     const unknown = Object.keys(compose).filter(
       (key) => !['name', 'services', 'volumes'].includes(key) && !key.startsWith('x-'),
     );
     expect(unknown).toEqual([]);
   });
 
-  it.each(containers)('pins the image of %s', (_, { image }) => {
+  it.each(containers)('pins the image version of %s', (_, { image }) => {
     expect(image).toMatch(/^[a-z0-9/-]+:\d+(\.\d+)+[A-Za-z0-9.-]*$/);
   });
 
-  it.each(containers)('makes %s reachable only from this machine', (_, { ports }) => {
+  it.each(containers)('exposes %s only on the loopback interface', (_, { ports }) => {
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z_]+:-\d+\}:\d+$/);
   });
 
-  it.each(staying)('has a health check for %s, and gives it time to start', (_, { healthcheck }) => {
+  it.each(longRunning)('has a health check with a start period for %s', (_, { healthcheck }) => {
     expect(healthcheck).toMatchObject({ start_period: expect.stringMatching(/^\d+s$/) });
   });
 
-  it('waits for another container only in a state that it can reach', () => {
+  it('waits only for container states that can occur', () => {
     for (const [name, { depends_on }] of containers) {
       for (const [other, { condition }] of Object.entries(depends_on)) {
         const target = compose.services[other];
-        const can =
+        const isReachable =
           condition === 'service_healthy' ? target?.healthcheck !== undefined : target?.restart === 'on-failure:5';
-        expect(can, `${name} waits for ${other}: ${condition}`).toBe(true);
+        expect(isReachable, `${name} waits for ${other}: ${condition}`).toBe(true);
       }
     }
   });
 
-  it('contains no secret, and its errors name the command that creates a missing one', () => {
+  it('contains no secrets, and reports the command that creates a missing secret', () => {
     for (const [name, { environment }] of containers) {
       for (const [variable, value] of Object.entries(environment)) {
         if (!/PASSWORD|PEPPER|CURSOR_KEYS|SIGNER|REDIS_URL/.test(variable)) continue;
@@ -117,71 +114,68 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  it('needs no secret that infra/docker/secrets.mjs does not create', () => {
+  it('requires only secrets that infra/docker/secrets.mjs creates', () => {
     const required = [...read('docker-compose.yml').matchAll(/\$\{([A-Z_]+):\?/g)].map((match) => match[1]);
-    const made = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
-    expect([...new Set(required)].sort()).toEqual([...made, 'SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'].sort());
+    const created = [...read('infra/docker/secrets.mjs').matchAll(/^ {2}'([A-Z_]+)',$/gm)].map((match) => match[1]);
+    expect([...new Set(required)].sort()).toEqual([...created, 'SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'].sort());
   });
 
-  it('gives the signer’s private key to the minter only, and the public key to services that seal keys', () => {
+  it('passes the signer’s private key only to the minter, and derives a missing public key', () => {
     const signers = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
     expect(signers).toEqual(['minter']);
     const signing: readonly ServiceEntry[] = SERVICES;
     expect(signing.filter(({ signs }) => signs === true).map(({ name }) => name)).toEqual(['minter']);
     expect(read('infra/local/services.ts')).not.toContain('signerKeys');
-    const { make, written, folder } = createSecretsScript();
-    make();
-    const settingOf = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(written())?.[1] ?? '';
-    const [signerKeys, publicKey] = [settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')];
+    const { run, readEnv, folder } = createSecretsScript();
+    run();
+    const readSetting = (name: string) => new RegExp(`^${name}=(.+)$`, 'm').exec(readEnv())?.[1] ?? '';
+    const [signerKeys, publicKey] = [readSetting('SIGNER_KEYS'), readSetting('SIGNER_PUBLIC_KEY')];
     expect(signerPublicKeyOf({ signerKeys })).toBe(publicKey);
     expect(parseSignerKeys(signerKeys)[0]?.publicKey).toEqual(parseSignerPublicKey(publicKey));
-    // A lost public half is computed from the private one.
-    writeFileSync(join(folder, '.env'), written().replace(/^SIGNER_PUBLIC_KEY=.*\n/m, ''));
-    make();
-    expect([settingOf('SIGNER_KEYS'), settingOf('SIGNER_PUBLIC_KEY')]).toEqual([signerKeys, publicKey]);
+    // A missing public key is derived from the private key.
+    writeFileSync(join(folder, '.env'), readEnv().replace(/^SIGNER_PUBLIC_KEY=.*\n/m, ''));
+    run();
+    expect([readSetting('SIGNER_KEYS'), readSetting('SIGNER_PUBLIC_KEY')]).toEqual([signerKeys, publicKey]);
     rmSync(folder, { recursive: true });
   });
 
-  it('has secrets that are created once, and added to an older .env that lacks them', () => {
-    const { make, written, folder } = createSecretsScript();
-    make();
-    const whole = written();
+  it('has secrets that are created once, and that are added to an older .env', () => {
+    const { run, readEnv, folder } = createSecretsScript();
+    run();
+    const complete = readEnv();
     expect(statSync(join(folder, '.env')).mode & 0o777).toBe(0o600);
-    expect(make()).toContain('stays as it is');
-    expect(written()).toBe(whole);
-    // The last line has no line break, as some editors leave it.
-    const older = whole.replace(/^CURSOR_SECRET=.*\n/m, '').trimEnd();
+    expect(run()).toContain('already contains all secrets');
+    expect(readEnv()).toBe(complete);
+    // The last line has no line break, because some editors omit it.
+    const older = complete.replace(/^CURSOR_SECRET=.*\n/m, '').trimEnd();
     writeFileSync(join(folder, '.env'), older);
-    expect(make()).toContain('CURSOR_SECRET written');
-    expect(written()).toMatch(new RegExp(`^${older}\\nCURSOR_SECRET=[0-9a-f]{64}\\n$`));
+    expect(run()).toContain('CURSOR_SECRET written');
+    expect(readEnv()).toMatch(new RegExp(`^${older}\\nCURSOR_SECRET=[0-9a-f]{64}\\n$`));
     rmSync(folder, { recursive: true });
   });
 
-  it('declares the volumes that it mounts, and mounts existing files', () => {
+  it('declares all mounted volumes and mounts only existing files', () => {
     for (const volume of containers.flatMap(([, { volumes }]) => volumes)) {
       const [source = ''] = volume.split(':');
       expect(source.startsWith('./') ? exists(source.slice(2)) : source in compose.volumes, volume).toBe(true);
     }
   });
 
-  it.each(processes)(
-    'runs an existing file in $name, from the one image, without privileges',
-    ({ file, container }) => {
-      expect(exists(file), file).toBe(true);
-      expect(container).toMatchObject({
-        build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
-        init: true,
-        read_only: true,
-        cap_drop: ['ALL'],
-      });
-    },
-  );
+  it.each(processes)('runs an existing file of the common image in $name without privileges', ({ file, container }) => {
+    expect(exists(file), file).toBe(true);
+    expect(container).toMatchObject({
+      build: { context: '.', dockerfile: 'infra/docker/Dockerfile' },
+      init: true,
+      read_only: true,
+      cap_drop: ['ALL'],
+    });
+  });
 });
 
-describe('the image of the services', () => {
+describe('the service image', () => {
   const dockerfile = read('infra/docker/Dockerfile');
 
-  it('is built on a pinned Node, and runs as a user without privileges', () => {
+  it('is based on a pinned Node version and runs as an unprivileged user', () => {
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map((match) => match[1]);
     for (const base of bases) expect(base).toMatch(/^node:24\.\d+\.\d+-bookworm-slim$/);
     expect([...dockerfile.matchAll(/^USER (\S+)$/gm)].at(-1)?.[1]).toBe('node');
@@ -196,40 +190,38 @@ describe('the image of the services', () => {
 });
 
 describe('docker-compose.yml', () => {
-  it('runs every service, as the local stack does', () => {
-    const there = readdirSync(new URL('../services/', import.meta.url)).filter((name) => name !== 'operator');
-    for (const list of [services, SERVICES]) expect(list.map(({ name }) => name).sort()).toEqual(there.sort());
+  it('runs the same services as the local stack', () => {
+    const folders = readdirSync(new URL('../services/', import.meta.url)).filter((name) => name !== 'operator');
+    for (const list of [services, SERVICES]) expect(list.map(({ name }) => name).sort()).toEqual(folders.sort());
   });
 
-  it.each(configured)('sets exactly the settings that $name has', async ({ name, file, container }) => {
+  it.each(configured)('sets only settings that $name has, with valid values', async ({ name, file, container }) => {
     const schema = await readSettings(file.split('/')[1] ?? '');
-    const settings = { ...schema.shape, ...entryOf(name)?.environment };
+    const settings = { ...schema.shape, ...findService(name)?.environment };
     const unknown = Object.keys(container.environment).filter((variable) => !(variable in settings));
-    expect(unknown, 'settings that the service does not know').toEqual([]);
-    expect(() => parseConfig(schema, filled(container.environment))).not.toThrow();
+    expect(unknown, 'unknown settings').toEqual([]);
+    expect(() => parseConfig(schema, fillIn(container.environment))).not.toThrow();
   });
 
-  it('sets the number of proxies for every service that counts by client address', async () => {
-    const given: string[] = [];
+  it('sets the number of proxies for every service that uses client addresses', async () => {
+    const names: string[] = [];
     for (const { name, file, container } of services) {
       const { shape } = await readSettings(file.split('/')[1] ?? '');
       if (!('TRUSTED_PROXIES' in shape)) continue;
-      given.push(name);
+      names.push(name);
       expect(container.environment.TRUSTED_PROXIES, name).toMatch(/^\$\{TRUSTED_PROXIES:-0\}$/);
     }
-    expect(given.sort()).toEqual(['chain-api', 'gateway', 'portal']);
+    expect(names.sort()).toEqual(['chain-api', 'gateway', 'portal']);
   });
 });
 
-/** The zod schema of a service's settings. */
 async function readSettings(service: string): Promise<z.ZodObject> {
   const { configSchema } = await import(`../services/${service}/src/config.ts`);
   if (!(configSchema instanceof z.ZodObject)) throw new Error(`services/${service}/src/config.ts: export configSchema`);
   return configSchema;
 }
 
-/** Values with their defaults and with secrets. */
-function filled(environment: Record<string, string>): Record<string, string> {
+function fillIn(environment: Record<string, string>): Record<string, string> {
   const signerKey = signerPublicKeyOf({ signerKeys: makeSignerKeys() });
   const fill = (value: string) =>
     value
@@ -240,8 +232,8 @@ function filled(environment: Record<string, string>): Record<string, string> {
 }
 
 describe('docker-compose.yml and the local stack', () => {
-  it.each(services)('start $name with the same options of Node and of its allocator', (service) => {
-    const { nodeOptions = [], environment = {} } = entryOf(service.name) ?? {};
+  it.each(services)('start $name with the same Node and allocator options', (service) => {
+    const { nodeOptions = [], environment = {} } = findService(service.name) ?? {};
     expect(service.nodeOptions).toEqual(nodeOptions);
     expect(service.container.environment).toMatchObject(environment);
   });
@@ -252,40 +244,40 @@ describe('docker-compose.yml and the local stack', () => {
     expect(processes.map(({ file }) => file)).toEqual(expect.arrayContaining(local));
   });
 
-  it.each(configured)('give $name the same settings', async ({ file, container }) => {
+  it.each(configured)('pass the same settings to $name', async ({ file, container }) => {
     const { shape } = await readSettings(file.split('/')[1] ?? '');
     const local = [...read('infra/local/stack.ts').matchAll(/^ +([A-Z]+_[A-Z_]+): /gm)].map((match) => match[1] ?? '');
     expect(local.length).toBeGreaterThan(4);
     expect(Object.keys(container.environment)).toEqual(expect.arrayContaining(local.filter((name) => name in shape)));
   });
 
-  it('store rows in the same database, with the same accounts', () => {
+  it('use the same database and accounts', () => {
     const [, database] = /DATABASE = '(\w+)'/.exec(read('infra/local/clickhouse.ts')) ?? [];
     for (const { name, container } of services) {
       if (!('CLICKHOUSE_USER' in container.environment)) continue;
-      const account = { CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: entryOf(name)?.account ?? 'writer' };
+      const account = { CLICKHOUSE_DATABASE: database, CLICKHOUSE_USER: findService(name)?.account ?? 'writer' };
       expect(container.environment, name).toMatchObject(account);
     }
     expect(compose.services['chain-api']?.environment).toMatchObject({ CLICKHOUSE_USER: 'reader' });
     expect(compose.services.tables?.environment).toMatchObject({ CLICKHOUSE_DATABASE: database });
   });
 
-  it('configure Kafka alike', () => {
+  it('configure Kafka identically', () => {
     const local = new Map(
       [...read('infra/local/kafka.ts').matchAll(/^ {4}'([a-z.]+)': (.+),$/gm)].map((match) => [match[1], match[2]]),
     );
     expect(local.size).toBeGreaterThan(10);
     for (const [variable, value] of Object.entries(compose.services.kafka?.environment ?? {})) {
       const setting = variable.replace('KAFKA_', '').toLowerCase().replaceAll('_', '.');
-      const here = local.get(setting);
-      // Addresses and folders must differ. In the file they are templates.
-      if (here === undefined || !/^[\d *]+$|^(true|false)$/.test(here)) continue;
-      const product = String(here.split('*').reduce((total, factor) => total * Number(factor), 1));
-      expect(value, setting).toBe(/^[\d *]+$/.test(here) ? product : here);
+      const localValue = local.get(setting);
+      // Addresses and folders must differ. In the local stack, they are templates.
+      if (localValue === undefined || !/^[\d *]+$|^(true|false)$/.test(localValue)) continue;
+      const product = String(localValue.split('*').reduce((total, factor) => total * Number(factor), 1));
+      expect(value, setting).toBe(/^[\d *]+$/.test(localValue) ? product : localValue);
     }
   });
 
-  it('use the same versions of Kafka and of ClickHouse', () => {
+  it('use the same versions of Kafka and ClickHouse', () => {
     const [, kafka] = /<kafka\.version>([\d.]+)</.exec(read('infra/local/jars/pom.xml')) ?? [];
     const [, clickhouse] = /"@chdb\/lib-linux-x64-gnu": "(\d+\.\d+)/.exec(read('infra/package.json')) ?? [];
     expect(compose.services.kafka?.image).toBe(`apache/kafka:${kafka}`);

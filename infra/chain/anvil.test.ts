@@ -11,8 +11,7 @@ function createFolder(): string {
   return folder;
 }
 
-/** Value of one of anvil's flags. */
-function flagOf(statePath: string, name: string): string | undefined {
+function readFlag(statePath: string, name: string): string | undefined {
   const flags = anvilArguments({ port: 1, statePath, epochBlocks: 2, autoMine: false });
   return flags.includes(name) ? flags[flags.indexOf(name) + 1] : undefined;
 }
@@ -22,7 +21,7 @@ it('the installed anvil program has the version from the lock file', () => {
   expect(spawnSync(anvilProgram(), ['--version'], { encoding: 'utf8' }).stdout).toContain(version);
 });
 
-it('a missing anvil program is reported with how to install it, and how to start without a chain', () => {
+it('anvilProgram reports a missing anvil program with fixes', () => {
   const folder = createFolder();
   cpSync(import.meta.dirname, folder, { recursive: true });
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -32,19 +31,19 @@ it('a missing anvil program is reported with how to install it, and how to start
   expect(stderr).toMatch(/@foundry-rs\/anvil-\S+ is not installed: .+ Remove node_modules .+--no-chain/);
 });
 
-it('a chain resumes from its state with the time of its first block, and a new chain starts now', () => {
+it('a saved chain resumes with the time of its first block, and a new chain starts at the current time', () => {
   const statePath = join(createFolder(), 'state.json');
   const now = () => Math.floor(Date.now() / 1000);
   const before = now();
-  const startedAt = Number(flagOf(statePath, '--timestamp'));
+  const startedAt = Number(readFlag(statePath, '--timestamp'));
   expect(startedAt).toBeGreaterThanOrEqual(before);
   expect(startedAt).toBeLessThanOrEqual(now());
-  expect(flagOf(statePath, '--load-state')).toBeUndefined();
+  expect(readFlag(statePath, '--load-state')).toBeUndefined();
   const blocks = [{ header: { number: '0x1', timestamp: '0x20' } }, { header: { number: '0x0', timestamp: '0x10' } }];
   writeFileSync(statePath, JSON.stringify({ blocks }));
-  expect(flagOf(statePath, '--timestamp')).toBe('16');
-  expect(flagOf(statePath, '--load-state')).toBe(statePath);
-  // The node itself reports a broken file.
+  expect(readFlag(statePath, '--timestamp')).toBe('16');
+  expect(readFlag(statePath, '--load-state')).toBe(statePath);
+  // The node itself reports a corrupt file.
   writeFileSync(statePath, '{"half');
-  expect(flagOf(statePath, '--load-state')).toBe(statePath);
+  expect(readFlag(statePath, '--load-state')).toBe(statePath);
 });

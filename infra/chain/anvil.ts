@@ -1,4 +1,4 @@
-// The chain node's program, and its arguments.
+// The program and arguments of the chain node.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -11,9 +11,7 @@ const FIX = 'Remove node_modules and start again, or start without a chain (--no
 /** npm packages use amd64 where Node uses x64. */
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/**
- * Run directly, because the package's command adds a Node process. @throws Error with a fix when it is not installed
- */
+/** Returns the binary itself, because the package's command adds a Node process. @throws Error if it is missing */
 export function anvilProgram(): string {
   const name = `@foundry-rs/anvil-${process.platform}-${ARCHITECTURES[process.arch] ?? process.arch}`;
   try {
@@ -22,12 +20,14 @@ export function anvilProgram(): string {
     const program = join(wrapper.resolve(`${name}/package.json`), '..', 'bin', 'anvil');
     if (existsSync(program)) return program;
   } catch {}
-  throw new Error(`${name} is not installed: npm left the chain's program out, or has none for this machine. ${FIX}`);
+  throw new Error(
+    `${name} is not installed: either npm skipped the optional package, or anvil has no build for this machine. ${FIX}`,
+  );
 }
 
 const VERSION_MAX_MS = 20_000;
 
-/** @param program default: npm's. @returns null when it runs; otherwise two messages without a full stop */
+/** Tests whether anvil runs. @param program default: npm's @returns null if it runs, else a problem and a fix */
 export function findAnvilProblem(program?: string): { readonly what: string; readonly fix: string } | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {
@@ -36,20 +36,20 @@ export function findAnvilProblem(program?: string): { readonly what: string; rea
     });
     if (status === 0) return null;
     const reason =
-      error === undefined ? `it ended with ${status}` : ((error as NodeJS.ErrnoException).code ?? 'no start');
+      error === undefined ? `exit code ${status}` : ((error as NodeJS.ErrnoException).code ?? 'cannot start');
     return { what: `its program does not run on this machine (${reason})`, fix: FIX };
-  } catch (fault) {
-    return { what: (fault as Error).message.split('. ')[0]!, fix: FIX };
+  } catch (error) {
+    return { what: (error as Error).message.split('. ')[0]!, fix: FIX };
   }
 }
 
 export interface AnvilOptions {
   readonly port: number;
-  /** State to start from; without the file, a new chain starts. */
+  /** State file to load. If it does not exist, a new chain is started. */
   readonly statePath: string;
   /** `safe` is this many blocks before the latest block, `finalized` twice as many. */
   readonly epochBlocks: number;
-  /** If true, creates a block for every transaction; if false, only on request. */
+  /** True to create a block per transaction, false to create blocks only on request. */
   readonly autoMine: boolean;
 }
 
@@ -62,8 +62,8 @@ interface SavedState {
   readonly blocks?: readonly { readonly header: { readonly number: string; readonly timestamp: string } }[];
 }
 
-/** In seconds. A node always creates its own first block, which must have the time of the first block in the state. */
-function firstBlockAt(statePath: string): number {
+/** Returns the time of the first block in seconds. The node recreates that block, which must match the state. */
+function readGenesisTime(statePath: string): number {
   try {
     const { blocks } = JSON.parse(readFileSync(statePath, 'utf8')) as SavedState;
     const first = blocks?.find(({ header }) => Number(header.number) === 0);
@@ -72,23 +72,23 @@ function firstBlockAt(statePath: string): number {
   return toSeconds(Date.now());
 }
 
-/** Reads the state file. */
+/** Returns the command line arguments of anvil. Reads the state file. */
 export function anvilArguments({ port, statePath, epochBlocks, autoMine }: AnvilOptions): string[] {
   const flags: Record<string, string> = {
     host: '127.0.0.1',
     port: String(port),
     'chain-id': String(CHAIN_ID),
-    timestamp: String(firstBlockAt(statePath)),
+    timestamp: String(readGenesisTime(statePath)),
     'slots-in-an-epoch': String(epochBlocks),
     'prune-history': String(STATES_KEPT),
     ...(existsSync(statePath) ? { 'load-state': statePath } : {}),
   };
   const valued = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
-  // The node signs for every caller, so browser pages must not reach it. Without --quiet it prints the keys of its accounts.
+  // The node signs for every caller, so browser pages must not reach it. Without --quiet, the node prints private keys.
   return [...valued, '--no-cors', '--quiet', ...(autoMine ? [] : ['--no-mining'])];
 }
 
-/** Sets a node's clock to now: a node with a given start time otherwise continues from that time. */
+/** Sets a node's clock to the current time. A node with a configured start time otherwise continues from that time. */
 export async function setClock(rpc: string): Promise<void> {
   await callRpc(rpc, 'evm_setTime', [toSeconds(Date.now())]);
 }

@@ -11,55 +11,54 @@ const BLOCK_MS = 50;
 let chain: TestChain;
 afterEach(() => chain?.close());
 
-const headOf = () => chain.client.getBlockNumber();
+const readHead = () => chain.client.getBlockNumber();
 
-async function pay() {
+async function sendPayment() {
   const [from, to] = chain.accounts;
   return chain.client.sendTransaction({ account: from!, to: to!, value: 1n });
 }
 
-/** Waits for the duration of a number of blocks. */
-async function letPass(blocks: number) {
+async function waitBlocks(blocks: number) {
   const endAt = performance.now() + blocks * BLOCK_MS;
   await until('the time has passed', () => performance.now() > endAt);
 }
 
-/** The latest block, once everything is final and no block was created for some time. */
-async function headAtRest(): Promise<bigint> {
+/** Waits until all transactions are final and no blocks are created. @returns the latest block number */
+async function waitForIdleHead(): Promise<bigint> {
   for (;;) {
-    const head = await headOf();
+    const head = await readHead();
     const numbers = Array.from({ length: DEPTH }, (_, back) => head - BigInt(back)).filter((number) => number > 0n);
     const blocks = await Promise.all(numbers.map((blockNumber) => chain.client.getBlock({ blockNumber })));
     const { pending } = await chain.client.getTxpoolStatus();
-    await letPass(10);
+    await waitBlocks(10);
     const isOpen = pending > 0 || blocks.some(({ transactions }) => transactions.length > 0);
-    if (!isOpen && head === (await headOf())) return head;
+    if (!isOpen && head === (await readHead())) return head;
   }
 }
 
 describe('the block maker', () => {
-  it('creates blocks until a transaction is final, and no blocks before or after', async () => {
+  it('creates blocks only until a transaction is final', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
-    await letPass(10);
-    expect(await headOf()).toBe(0n);
-    const hash = await pay();
+    await waitBlocks(10);
+    expect(await readHead()).toBe(0n);
+    const hash = await sendPayment();
     const { blockNumber } = await chain.client.waitForTransactionReceipt({ hash });
     const isFinal = async () => (await chain.client.getBlock({ blockTag: 'finalized' })).number >= blockNumber;
     await until('the transaction is final', isFinal);
-    expect(await headAtRest()).toBe(blockNumber + BigInt(DEPTH));
+    expect(await waitForIdleHead()).toBe(blockNumber + BigInt(DEPTH));
   });
 
-  it('creates no blocks for a transaction that cannot be included, and continues with the next transaction', async () => {
+  it('creates no blocks for a transaction that cannot be included', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     const [from, to] = chain.accounts;
-    // The nonce leaves a gap that is never filled.
+    // The nonce leaves a gap, so the transaction cannot be included.
     await chain.client.sendTransaction({ account: from!, to: to!, nonce: 7 });
-    expect(await headAtRest()).toBe(0n);
-    await chain.client.waitForTransactionReceipt({ hash: await pay() });
-    expect(await headAtRest()).toBe(BigInt(1 + DEPTH));
+    expect(await waitForIdleHead()).toBe(0n);
+    await chain.client.waitForTransactionReceipt({ hash: await sendPayment() });
+    expect(await waitForIdleHead()).toBe(BigInt(1 + DEPTH));
   });
 
-  it('creates no block while the chain cannot be saved, and resumes when it can', async () => {
+  it('creates no blocks while the chain cannot be saved, and resumes afterwards', async () => {
     chain = await openTestChain();
     let [isFull, saved] = [false, -1];
     const save = async () => {
@@ -67,54 +66,54 @@ describe('the block maker', () => {
       saved = await chain.save();
       return saved;
     };
-    const faults: string[] = [];
-    const onFault = (fault: unknown) => void faults.push((fault as Error).message);
+    const errors: string[] = [];
+    const onFault = (error: unknown) => void errors.push((error as Error).message);
     const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save, onFault });
     try {
-      await chain.client.waitForTransactionReceipt({ hash: await pay() });
-      const before = await headAtRest();
+      await chain.client.waitForTransactionReceipt({ hash: await sendPayment() });
+      const before = await waitForIdleHead();
       await until('the last block is saved', () => saved === Number(before));
       isFull = true;
-      await pay();
-      await until('the fault is reported', () =>
-        faults.includes('no block is created while the chain cannot be saved'),
+      await sendPayment();
+      await until('the error is reported', () =>
+        errors.includes('no block is created while the chain cannot be saved'),
       );
-      await letPass(10);
-      expect(await headOf()).toBeLessThan(before + BigInt(DEPTH));
-      expect(faults).toContain('no space');
+      await waitBlocks(10);
+      expect(await readHead()).toBeLessThan(before + BigInt(DEPTH));
+      expect(errors).toContain('no space');
       isFull = false;
-      await until('the transaction is final', async () => (await headOf()) >= before + 1n + BigInt(DEPTH));
+      await until('the transaction is final', async () => (await readHead()) >= before + 1n + BigInt(DEPTH));
     } finally {
       await maker.close();
     }
   });
 
-  it('saves the last block, even when saving takes longer than creating a block', async () => {
+  it('saves the last block even if saving takes longer than creating a block', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
       const number = await chain.save();
-      // The save of these blocks lasts until the next block. After the fourth block, that is the last block.
-      if (number === 2 || number === 4) await until('the next block', async () => (await headOf()) > number);
+      // Saving the second and fourth block lasts until the next block, which after the fourth block is the last one.
+      if (number === 2 || number === 4) await until('the next block', async () => (await readHead()) > number);
       saved = number;
       return number;
     };
     const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save });
     try {
-      await chain.client.waitForTransactionReceipt({ hash: await pay() });
-      const head = await headAtRest();
+      await chain.client.waitForTransactionReceipt({ hash: await sendPayment() });
+      const head = await waitForIdleHead();
       await until('the last block is saved', () => saved === Number(head), 5_000);
     } finally {
       await maker.close();
     }
   });
 
-  it('loses no final block when the node is killed, and resumes', async () => {
+  it('loses no final blocks when the node is killed', async () => {
     chain = await openTestChain({ mining: 'needed', blockMs: BLOCK_MS });
     for (let round = 0; round < 3; round++) {
-      const start = await headOf();
-      await pay();
-      await until('some blocks were created', async () => (await headOf()) > start + BigInt(round));
+      const start = await readHead();
+      await sendPayment();
+      await until('some blocks were created', async () => (await readHead()) > start + BigInt(round));
       const [final, genesis] = await Promise.all([
         chain.client.getBlock({ blockTag: 'finalized' }),
         chain.client.getBlock({ blockNumber: 0n }),
@@ -124,11 +123,11 @@ describe('the block maker', () => {
       expect((await chain.client.getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
       expect((await chain.client.getBlock({ blockNumber: final.number! })).hash).toBe(final.hash);
     }
-    await chain.client.waitForTransactionReceipt({ hash: await pay() });
-    await headAtRest();
+    await chain.client.waitForTransactionReceipt({ hash: await sendPayment() });
+    await waitForIdleHead();
   });
 
-  it('makes final blocks readable when the node restarts, with only the blocks needed for that', async () => {
+  it('makes final blocks readable after a restart of the node by creating only the necessary blocks', async () => {
     chain = await openTestChain();
     let saved = -1;
     const save = async () => {
@@ -138,7 +137,7 @@ describe('the block maker', () => {
     const maker = openBlockMaker({ rpc: chain.rpc, depth: DEPTH, blockMs: BLOCK_MS, save });
     try {
       const contracts = await chain.deployDemo(chain.accounts[1]);
-      const head = await headAtRest();
+      const head = await waitForIdleHead();
       await until('the last block is saved', () => saved === Number(head));
       await chain.kill();
       await chain.restart();
@@ -150,7 +149,7 @@ describe('the block maker', () => {
         );
       });
       expect(await chain.deployDemo(chain.accounts[1])).toEqual(contracts);
-      expect(await headAtRest()).toBe(head + BigInt(DEPTH));
+      expect(await waitForIdleHead()).toBe(head + BigInt(DEPTH));
     } finally {
       await maker.close();
     }
@@ -158,23 +157,23 @@ describe('the block maker', () => {
 });
 
 describe('the test chain', () => {
-  it('creates blocks on request, and can remove the latest blocks with their transactions', async () => {
+  it('creates blocks on request and can replace the latest blocks', async () => {
     chain = await openTestChain();
     await chain.mine(3);
-    const hash = await pay();
-    expect(await headOf()).toBe(3n);
+    const hash = await sendPayment();
+    expect(await readHead()).toBe(3n);
     await chain.mine();
     const { blockHash } = await chain.client.getTransactionReceipt({ hash });
     await chain.mine(1);
     await chain.reorg(2);
-    expect(await headOf()).toBe(5n);
+    expect(await readHead()).toBe(5n);
     const replaced = await chain.client.getBlock({ blockNumber: 4n });
     expect(replaced.hash).not.toBe(blockHash);
     expect(replaced.parentHash).not.toBe(zeroHash);
     await expect(chain.client.getTransactionReceipt({ hash })).rejects.toThrow();
   });
 
-  it('keeps only saved blocks after a kill', async () => {
+  it('retains only saved blocks after a kill', async () => {
     chain = await openTestChain();
     const [, to] = chain.accounts;
     await chain.send({ to: to!, value: parseEther('1') });
@@ -182,8 +181,8 @@ describe('the test chain', () => {
     await chain.save();
     await chain.send({ to: to!, value: parseEther('1') });
     await chain.kill();
-    await expect(headOf()).rejects.toThrow();
+    await expect(readHead()).rejects.toThrow();
     await chain.restart();
-    expect([await headOf(), await chain.client.getBalance({ address: to! })]).toEqual([1n, balance]);
+    expect([await readHead(), await chain.client.getBalance({ address: to! })]).toEqual([1n, balance]);
   });
 });

@@ -1,4 +1,4 @@
-// Creates blocks only while transactions are waiting or not final.
+// Creates blocks only while transactions are pending or not final.
 import { setTimeout as delay } from 'node:timers/promises';
 import { setClock } from './anvil.ts';
 import { callRpc, callRpcs } from './rpc.ts';
@@ -6,24 +6,24 @@ import { callRpc, callRpcs } from './rpc.ts';
 export interface BlockMakerOptions {
   /** A node that creates no blocks itself. */
   readonly rpc: string;
-  /** A block is final after this many later blocks. */
+  /** Number of later blocks after which a block is final. */
   readonly depth: number;
   readonly blockMs: number;
-  /** Saves the chain; calls do not overlap. @returns the last saved block */
+  /** Saves the chain. Calls do not overlap. @returns the last saved block number */
   readonly save: () => Promise<number>;
-  /** Called with each error; the work is retried. */
-  readonly onFault?: (fault: unknown) => void;
+  /** Called with each error, after which the operation is retried. */
+  readonly onFault?: (error: unknown) => void;
 }
 
 export interface BlockMaker {
-  /** Stops creating blocks, and saves the chain. */
+  /** Stops creating blocks and saves the chain. */
   close(): Promise<void>;
 }
 
 interface ChainState {
   readonly number: number;
   readonly hash: string;
-  readonly waiting: number;
+  readonly pending: number;
   /** True while a transaction is not final. */
   readonly isOpen: boolean;
 }
@@ -48,12 +48,10 @@ async function readState({ rpc, depth }: BlockMakerOptions): Promise<ChainState>
     numbers.map((each) => ['eth_getBlockByNumber', `0x${each.toString(16)}`, false] as const),
   );
   const isOpen = [head, ...before].some((block) => block !== null && block.transactions.length > 0);
-  return { number, hash: head.hash, waiting: Number(pool.pending), isOpen };
+  return { number, hash: head.hash, pending: Number(pool.pending), isOpen };
 }
 
-/**
- * A node with a saved state refuses queries about final blocks until there are as many new blocks as finality needs.
- */
+/** Mines blocks so that final blocks can be queried, which a node with a loaded state refuses at first. */
 async function makeFinalReadable({ rpc, depth }: BlockMakerOptions): Promise<void> {
   await setClock(rpc);
   const address = `0x${'0'.repeat(40)}`;
@@ -70,12 +68,12 @@ class OpenBlockMaker implements BlockMaker {
   private running: Promise<void> | null = null;
   private isWoken = false;
   private isClosed = false;
-  /** False after each connection, because the node may have restarted. */
+  /** False after each reconnection, because the node may have restarted. */
   private isPrepared = false;
   private createdAt = Number.NEGATIVE_INFINITY;
   private savedHash = '';
   private saving: Promise<void> | null = null;
-  /** -1 before the first save. */
+  /** Number of the last saved block; -1 before the first save. */
   private savedNumber = -1;
   private number = 0;
 
@@ -109,24 +107,24 @@ class OpenBlockMaker implements BlockMaker {
         this.isPrepared = true;
         const state = await readState(this.options);
         this.number = state.number;
-        // The node does not count transactions that cannot be included.
-        if (state.waiting > 0 || state.isOpen) await this.make();
-        else await this.saveOf(state.hash);
+        // `pending` does not include transactions that cannot be included in a block.
+        if (state.pending > 0 || state.isOpen) await this.createBlock();
+        else await this.saveIdle(state.hash);
       }
-    } catch (fault) {
-      await this.backOff(fault);
+    } catch (error) {
+      await this.backOff(error);
     }
   }
 
-  /** Retries later when the node returned an error; otherwise waits until it is connected. */
-  private async backOff(fault: unknown): Promise<void> {
+  /** Retries after a delay if the node is connected; otherwise, the next connection triggers the retry. */
+  private async backOff(error: unknown): Promise<void> {
     if (this.isClosed) return;
-    this.options.onFault?.(fault);
+    this.options.onFault?.(error);
     await delay(RETRY_MS, undefined, { ref: false });
     this.isWoken = this.events.isOpen();
   }
 
-  private async make(): Promise<void> {
+  private async createBlock(): Promise<void> {
     const { rpc, blockMs } = this.options;
     await delay(Math.max(0, this.createdAt + blockMs - performance.now()));
     if (this.isClosed) return;
@@ -138,9 +136,9 @@ class OpenBlockMaker implements BlockMaker {
     if (this.saving === null) this.startSaving();
   }
 
-  /** A killed node loses unsaved blocks, so there must be fewer than finality needs. */
+  /** Limits the number of unsaved blocks, which a killed node loses, to fewer than finality requires. */
   private async ensureSaved(): Promise<void> {
-    // The first block is final from the beginning.
+    // The first block is immediately final.
     const isFull = () => this.savedNumber < 0 || this.number + 1 - this.savedNumber >= this.options.depth;
     if (isFull()) await (this.saving ?? this.startSaving());
     if (isFull()) throw new Error('no block is created while the chain cannot be saved');
@@ -152,15 +150,15 @@ class OpenBlockMaker implements BlockMaker {
       .then((number) => {
         this.savedNumber = number;
       })
-      .catch((fault) => this.options.onFault?.(fault))
+      .catch((error) => this.options.onFault?.(error))
       .finally(() => {
         this.saving = null;
       });
     return this.saving;
   }
 
-  /** Saves an idle chain: a save during the last blocks may lack some blocks. */
-  private async saveOf(hash: string): Promise<void> {
+  /** Saves an idle chain again, because an earlier save may lack the last blocks. */
+  private async saveIdle(hash: string): Promise<void> {
     await this.saving;
     if (hash === this.savedHash) return;
     [this.savedHash, this.savedNumber] = [hash, await this.options.save()];
@@ -171,23 +169,22 @@ class OpenBlockMaker implements BlockMaker {
     this.events.close();
     await this.running;
     await this.saving;
-    // Saves changes without a block too. A stopped node has nothing to save.
+    // Also saves changes outside blocks. Fails if the node was stopped.
     await this.options.save().catch(() => {});
   }
 }
 
-/** The node may start later, or stop and restart. */
+/** Opens a block maker. The node may start later, and may stop and restart. */
 export const openBlockMaker = (options: BlockMakerOptions): BlockMaker => new OpenBlockMaker(options);
 
-/** Pushed events of a node, so that an idle chain costs nothing. */
+/** A subscription to the events of a node, so that an idle chain is not polled. */
 interface ChainEvents {
-  isOpen(): boolean;
   isOpen(): boolean;
   close(): void;
 }
 
 interface ChainListener {
-  /** The node is connected. Events before the connection are lost. */
+  /** Called when the node is connected. Earlier events are lost. */
   onOpen(): void;
   onBlock(): void;
   onTransaction(): void;

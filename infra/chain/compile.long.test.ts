@@ -1,10 +1,10 @@
 import { type Abi, parseAbi, toEventSignature, toFunctionSignature } from 'viem';
 import { expect, it } from 'vitest';
-import { compileAll, findDifferent } from './compile.ts';
+import { compileAll, findDifferences } from './compile.ts';
 import { type ContractName, readContract, SIGNATURES } from './contracts.ts';
 
-/** The parts of each item that affect the encoding of a call or a log. */
-function toTexts(abi: Abi): string[] {
+/** Formats the properties of each item that affect the encoding of a call or a log. */
+function toSignatures(abi: Abi): string[] {
   return abi.map((item) => {
     if (item.type === 'constructor') return `constructor(${item.inputs.map(({ type }) => type).join()})`;
     if (item.type === 'event')
@@ -16,11 +16,13 @@ function toTexts(abi: Abi): string[] {
   });
 }
 
-it('the committed compiled contracts equal the output of their sources, byte for byte', () => {
-  expect(findDifferent(compileAll())).toEqual([]);
+it('the committed compiled contracts are byte-identical to the compiler output', () => {
+  expect(findDifferences(compileAll())).toEqual([]);
 });
 
-it.each(Object.keys(SIGNATURES) as ContractName[])('the signatures of %s equal its compiled ABI', (name) => {
-  const compiled = toTexts(readContract(name).abi as Abi);
-  expect(compiled).toEqual(expect.arrayContaining(toTexts(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)));
+it.each(Object.keys(SIGNATURES) as ContractName[])('the signatures of %s match its compiled ABI', (name) => {
+  const compiled = toSignatures(readContract(name).abi as Abi);
+  expect(compiled).toEqual(
+    expect.arrayContaining(toSignatures(parseAbi(SIGNATURES[name] as readonly string[]) as Abi)),
+  );
 });

@@ -1,5 +1,5 @@
-// `npm run contracts`: compiles the contracts into `compiled`; `--check` only reports differences. Same sources and
-// locked packages yield the same bytes on every machine.
+// Implements `npm run contracts`: compiles the contracts into `compiled`, or with `--check` only reports differences.
+// The same sources and locked packages result in the same bytes on every machine.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, join } from 'node:path';
@@ -11,7 +11,7 @@ const CONTRACTS = join(import.meta.dirname, 'contracts');
 const COMPILED = join(import.meta.dirname, 'compiled');
 const require = createRequire(import.meta.url);
 
-/** The part of `solc` that is used here. The package has no types. */
+/** The used subset of the `solc` API. The package has no types. */
 interface Compiler {
   version(): string;
   compile(input: string, callbacks: { import(path: string): { contents: string } | { error: string } }): string;
@@ -32,7 +32,7 @@ interface CompilerOutput {
   readonly contracts?: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>;
 }
 
-/** Keeps names and comments out of the bytecode, so that they do not change addresses. */
+/** Excludes metadata from the bytecode, so that names and comments do not change addresses. */
 const SETTINGS = {
   evmVersion: 'cancun',
   optimizer: { enabled: true, runs: 200 },
@@ -55,16 +55,16 @@ function readLibrary(path: string): { contents: string } | { error: string } {
   }
 }
 
-/** @throws Error with the compiler's messages, including warnings except those about libraries */
+/** @throws Error with the compiler's errors and warnings, except warnings about libraries */
 function compile(): Map<string, Compiled> {
   const solc = require('solc') as Compiler;
   const sources = readSources();
   const input = { language: 'Solidity', sources, settings: SETTINGS };
   const output = JSON.parse(solc.compile(JSON.stringify(input), { import: readLibrary })) as CompilerOutput;
-  const faults = (output.errors ?? [])
+  const messages = (output.errors ?? [])
     .filter(({ severity, sourceLocation }) => severity === 'error' || sourceLocation?.file.startsWith('@') !== true)
     .map(({ formattedMessage }) => formattedMessage);
-  if (faults.length > 0) throw new Error(faults.join('\n'));
+  if (messages.length > 0) throw new Error(messages.join('\n'));
   const compiled = new Map<string, Compiled>();
   // An abstract contract has no bytecode.
   for (const path of Object.keys(sources))
@@ -74,12 +74,14 @@ function compile(): Map<string, Compiled> {
   return compiled;
 }
 
-/** CREATE2 addresses, which depend only on bytecode and arguments. */
-function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, { address: Hex; arguments: Hex }> {
-  const deployments = Object.entries(DEMO_ARGUMENTS).map(([name, texts]) => {
+/** Computes the CREATE2 addresses, which depend only on bytecode and arguments. */
+function toDemoDeployments(
+  compiled: ReadonlyMap<string, Compiled>,
+): Record<DemoContract, { address: Hex; arguments: Hex }> {
+  const deployments = Object.entries(DEMO_ARGUMENTS).map(([name, values]) => {
     const { abi, bytecode } = compiled.get(`demo-${name}`)!;
     const inputs = abi.find((item) => item.type === 'constructor')!.inputs;
-    const encoded = encodeAbiParameters(inputs, [ADMIN, ...texts]);
+    const encoded = encodeAbiParameters(inputs, [ADMIN, ...values]);
     const from = { opcode: 'CREATE2', from: CREATE2_DEPLOYER, salt: DEMO_SALT } as const;
     const address = getContractAddress({ ...from, bytecode: concatHex([bytecode, encoded]) });
     return [name, { address: address.toLowerCase(), arguments: encoded }];
@@ -87,21 +89,21 @@ function toDemo(compiled: ReadonlyMap<string, Compiled>): Record<DemoContract, {
   return Object.fromEntries(deployments);
 }
 
-/** One ABI item per line, for readable diffs. */
+/** Formats a compiled contract with one ABI item per line, for readable diffs. */
 function toText({ contract, abi, bytecode }: Compiled): string {
   const items = abi.map((item) => `    ${JSON.stringify(item)}`).join(',\n');
   return `{\n  "contract": "${contract}",\n  "abi": [\n${items}\n  ],\n  "bytecode": "${bytecode}"\n}\n`;
 }
 
-/** Contents of all files in `compiled`. */
+/** Compiles all contracts. @returns the contents of the files in `compiled` by name */
 export function compileAll(): Map<string, string> {
   const compiled = compile();
-  const files = [...compiled].map(([name, one]) => [`${name}.json`, toText(one)] as const);
-  return new Map([...files, ['demo.json', `${JSON.stringify(toDemo(compiled), null, 2)}\n`]]);
+  const files = [...compiled].map(([name, contract]) => [`${name}.json`, toText(contract)] as const);
+  return new Map([...files, ['demo.json', `${JSON.stringify(toDemoDeployments(compiled), null, 2)}\n`]]);
 }
 
-/** Names of files in `compiled` that differ from `files`. */
-export function findDifferent(files: ReadonlyMap<string, string>): string[] {
+/** Returns the names of files in `compiled` that differ from `files`. */
+export function findDifferences(files: ReadonlyMap<string, string>): string[] {
   const present = new Set(readdirSync(COMPILED));
   const unexpected = [...present].filter((name) => !files.has(name));
   const changed = [...files].filter(
@@ -113,13 +115,13 @@ export function findDifferent(files: ReadonlyMap<string, string>): string[] {
 function main(): number {
   const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
   const files = compileAll();
-  const different = findDifferent(files);
+  const differences = findDifferences(files);
   if (values.check) {
-    console.log(different.length === 0 ? 'the compiled contracts match their sources' : different.join('\n'));
-    return different.length === 0 ? 0 : 1;
+    console.log(differences.length === 0 ? 'the compiled contracts match their sources' : differences.join('\n'));
+    return differences.length === 0 ? 0 : 1;
   }
   for (const [name, text] of files) writeFileSync(join(COMPILED, name), text);
-  console.log(different.length === 0 ? 'unchanged' : `written: ${different.join(', ')}`);
+  console.log(differences.length === 0 ? 'unchanged' : `updated: ${differences.join(', ')}`);
   return 0;
 }
 

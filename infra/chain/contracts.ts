@@ -1,9 +1,9 @@
-// The compiled contracts, and their ABIs for type-checked calls.
+// The compiled contracts and their ABIs for type-checked calls.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from './demo.ts';
 
-/** Contracts named `demo-` are on the local chain; tests deploy the other contracts. */
+/** Names of contracts. The `demo-` contracts are deployed on the local chain; tests deploy all others. */
 export type ContractName =
   | 'demo-erc721'
   | 'demo-erc1155'
@@ -15,16 +15,16 @@ export type ContractName =
 
 export interface CompiledContract {
   readonly contract: string;
-  /** Code uses the types of `SIGNATURES` instead. */
+  /** The compiled ABI. Code uses the types of `SIGNATURES` instead. */
   readonly abi: readonly object[];
   /** Bytecode without constructor arguments. */
   readonly bytecode: `0x${string}`;
 }
 
 export interface DemoDeployment {
-  /** In lower case. */
+  /** Contract address in lower case. */
   readonly address: `0x${string}`;
-  /** The constructor's arguments, to be appended to the bytecode. */
+  /** Encoded constructor arguments, which are appended to the bytecode. */
   readonly arguments: `0x${string}`;
 }
 
@@ -36,7 +36,7 @@ export const readContract = (name: ContractName): CompiledContract => readCompil
 export const readDemoDeployments = (): Readonly<Record<DemoContract, DemoDeployment>> =>
   readCompiled('demo.json') as Record<DemoContract, DemoDeployment>;
 
-/** For `parseAbi` of viem. A test compares the signatures with the compiled contracts. */
+/** Signatures for viem's `parseAbi`. A test compares them with the compiled contracts. */
 const ROLES = [
   'function MINTER_ROLE() view returns (bytes32)',
   'function SIGNER_ROLE() view returns (bytes32)',

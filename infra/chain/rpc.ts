@@ -1,9 +1,9 @@
 // JSON-RPC over HTTP.
 
-/** A state of some megabytes takes a second on a busy machine. */
+/** On a busy machine, dumping a state of a few megabytes takes a second. */
 const TIMEOUT_MS = 20_000;
 
-/** @throws Error with the method and the node's message */
+/** Sends one request. @throws Error with the method and the node's message */
 export async function callRpc<T>(rpc: string, method: string, params: readonly unknown[] = []): Promise<T> {
   const [result] = await callRpcs<[T]>(rpc, [[method, ...params]]);
   return result;
@@ -21,7 +21,7 @@ export async function callRpcs<T extends unknown[]>(
     body: JSON.stringify(calls),
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  if (!response.ok) throw new Error(`the chain responds with status ${response.status}`);
+  if (!response.ok) throw new Error(`the chain node responded with status ${response.status}`);
   const results = (await response.json()) as { id: number; result?: unknown; error?: { message: string } }[];
   return calls.map(({ id, method }) => {
     const result = results.find((each) => each.id === id);

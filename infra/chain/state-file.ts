@@ -1,4 +1,4 @@
-// Saves the chain node's state.
+// Saves the state of the chain node.
 import { rename, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -6,29 +6,29 @@ import { callRpc } from './rpc.ts';
 
 const inflate = promisify(gunzip);
 
-/** The node writes the latest block first. */
+/** Matches the latest block, which the node writes first. */
 const LATEST = /^\{"block":\{"number":"(0x[0-9a-f]+)"/;
 const LATEST_BYTES = 100;
 
 const hashOf = (block: { hash: string } | null) => block?.hash ?? null;
 
 /**
- * Replaces the file atomically; the node's own `--state` leaves a truncated file when the node is killed. Waiting
- * transactions are not saved. @returns the latest saved block @throws Error when the node does not respond or was
- * replaced, or the file cannot be written
+ * Saves the state and replaces the file atomically. The node's `--state` option leaves a truncated file when the node
+ * is killed. Pending transactions are not saved.
+ * @returns the latest saved block number
+ * @throws Error if the node does not respond or was replaced, or if the file cannot be written
  */
 export async function saveState({ rpc, path }: { rpc: string; path: string }): Promise<number> {
   const before = hashOf(await callRpc(rpc, 'eth_getBlockByNumber', ['latest', false]));
   const packed = await callRpc<string>(rpc, 'anvil_dumpState');
   const text = await inflate(Buffer.from(packed.slice(2), 'hex'));
   const latest = LATEST.exec(text.toString('utf8', 0, LATEST_BYTES))?.[1];
-  if (latest === undefined)
-    throw new Error('the state of the chain has an unknown format: its latest block is missing');
+  if (latest === undefined) throw new Error('the chain state has an unknown format: the latest block is missing');
   const draft = `${path}.${process.pid}.new`;
   await writeFile(draft, text, { mode: 0o600 });
-  // A node that was killed during the save has restarted from the old file and lacks this block.
+  // A node that was killed during the save has restarted from the old file without this block.
   if (hashOf(await callRpc(rpc, 'eth_getBlockByHash', [before, false])) !== before)
-    throw new Error('the chain restarted while it was saved');
+    throw new Error('the chain restarted during the save');
   await rename(draft, path);
   return Number(latest);
 }

@@ -19,7 +19,7 @@ const TWO = ONE.replace('one', 'two');
 
 let target: DatabaseTarget;
 let folder: string;
-/** Of a database that one uninterrupted start has created, and the files that it applied. */
+/** The catalogue of a database created by one uninterrupted start, and the applied files. */
 let fresh: Record<string, string>;
 let applied: string[];
 beforeAll(async () => {
@@ -34,7 +34,6 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Folders with these files, by `schema/…` and `migrations/…`. */
 function foldersWith(files: Record<string, string>): SqlFolders {
   const path = mkdtempSync(join(folder, 'release-'));
   for (const kind of ['schema', 'migrations'])
@@ -52,28 +51,28 @@ const tables = async () =>
     )
   ).split('\n');
 
-/** A ClickHouse whose connections break after so many requests. */
-async function openCut(requests: number) {
-  let left = requests;
+/** Opens a proxy to ClickHouse whose connections break after the given number of requests. */
+async function openFailingProxy(requests: number) {
+  let remaining = requests;
   const server = createServer(async (request, response) => {
-    left -= 1;
-    if (left < 0) return request.socket.destroy();
+    remaining -= 1;
+    if (remaining < 0) return request.socket.destroy();
     const { host, connection, 'transfer-encoding': chunked, ...headers } = request.headers;
     const body = await buffer(request);
-    const answer = await fetch(`${target.url}${request.url}`, {
+    const upstream = await fetch(`${target.url}${request.url}`, {
       method: 'POST',
       headers: headers as Record<string, string>,
       body,
     });
-    response.writeHead(answer.status);
-    return response.end(Buffer.from(await answer.arrayBuffer()));
+    response.writeHead(upstream.status);
+    return response.end(Buffer.from(await upstream.arrayBuffer()));
   });
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() };
 }
 
-describe('a first start', () => {
-  it('creates every table and view', () => {
+describe('a first start of the schema', () => {
+  it('creates all tables and views', () => {
     expect(applied).toEqual(
       readdirSync(OWN.schema)
         .sort()
@@ -84,22 +83,24 @@ describe('a first start', () => {
     );
   });
 
-  it('that is interrupted is completed by the next one, and the one after that does nothing', async () => {
-    const cut = await openCut(70);
-    await expect(applySql({ ...target, url: cut.url }).finally(cut.close)).rejects.toThrow(/socket hang up|ECONNRESET/);
+  it('is completed by the next start after an interruption, and a third start changes nothing', async () => {
+    const proxy = await openFailingProxy(70);
+    await expect(applySql({ ...target, url: proxy.url }).finally(proxy.close)).rejects.toThrow(
+      /socket hang up|ECONNRESET/,
+    );
     expect((await tables()).length).toBeGreaterThanOrEqual(40);
     await applySql(target);
     expect(await applySql(target)).toEqual([]);
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('by two processes at the same time gives the same database', async () => {
+  it('creates the same database when two processes run it concurrently', async () => {
     await Promise.all([applySql(target), applySql(target)]);
     expect(await applySql(target)).toEqual([]);
     expect(await readCatalogue(target)).toEqual(fresh);
   });
 
-  it('is refused in a database with other tables, or with an unfinished start of another schema', async () => {
+  it('is refused in a database with other tables or with an unfinished first start of another schema', async () => {
     await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database}`);
     await runStatement(target, 'CREATE TABLE other (a UInt8) ENGINE = Memory');
     await expect(applySql(target)).rejects.toThrow(/has other tables.*DROP DATABASE/);
@@ -109,7 +110,7 @@ describe('a first start', () => {
     expect(await tables()).toEqual(['one']);
   });
 
-  it('records its migrations as applied, and fills in the placeholders', async () => {
+  it('records existing migrations as applied and replaces the placeholders', async () => {
     const schema = `${ONE.replace('MergeTree', '{{engine ReplacingMergeTree(a)}}')};
       -- A comment; with a semicolon
       CREATE VIEW IF NOT EXISTS of_one AS SELECT a FROM {{all}}.one COMMENT 'b''b';
@@ -123,8 +124,8 @@ describe('a first start', () => {
   });
 });
 
-describe('a start with an existing database', () => {
-  it('applies the missing migrations once and in order, also after an interruption', async () => {
+describe('a start of the schema with an existing database', () => {
+  it('applies missing migrations once and in order, even after an interruption', async () => {
     await apply({ 'schema/01-one.sql': ONE });
     const release = {
       'schema/01-one.sql': `${ONE};\n${TWO};\n`,
@@ -135,11 +136,10 @@ describe('a start with an existing database', () => {
     const later = { ...release, 'migrations/0002-none.sql': "ALTER TABLE two COMMENT COLUMN a 'b';\n" };
     expect(await apply(later)).toEqual(['migrations/0001-two.sql', 'migrations/0002-none.sql']);
     expect(await apply(later)).toEqual([]);
-    // An older release leaves a database with newer migrations alone.
     expect(await apply({ 'schema/01-one.sql': ONE })).toEqual([]);
   });
 
-  it('refuses an edited schema file without a migration, but not an edited comment or file name', async () => {
+  it('refuses an edited schema file without a migration, but accepts an edited comment or file name', async () => {
     await apply({ 'schema/01-one.sql': ONE });
     expect(await apply({ 'schema/02-first.sql': `-- Why.\n${ONE};\n` })).toEqual([]);
     const edited = { 'schema/01-one.sql': `${ONE}, b` };
@@ -150,7 +150,7 @@ describe('a start with an existing database', () => {
     expect(await apply({ ...edited, 'migrations/0001-b.sql': 'SELECT 1;\n' })).toEqual([]);
   });
 
-  it('refuses an edited migration before it applies any other', async () => {
+  it('refuses an edited migration before it applies another migration', async () => {
     await apply({ 'schema/01-one.sql': ONE, 'migrations/0001-one.sql': 'SELECT 1;\n' });
     const release = {
       'schema/01-one.sql': ONE,
@@ -161,23 +161,24 @@ describe('a start with an existing database', () => {
     expect(await tables()).toEqual(['one']);
   });
 
-  it('ends a statement of a migration that a client left running in this database, and none of another', async () => {
-    // Four seconds; a block may sleep three at most.
+  it('kills an abandoned statement of a migration in its database, but not in another database', async () => {
+    // Sleeps four seconds, in blocks of one row, because a block may sleep at most three seconds.
     const statement = 'SELECT count() FROM numbers(4) WHERE sleepEachRow(1) = 0 SETTINGS max_block_size = 1';
     await apply({ 'schema/01-one.sql': ONE });
-    const endOf = (query: Promise<unknown>) => query.then(() => 'done', String);
-    const ends = [target, { ...target, database: 'default' }].map((each) => endOf(runStatement(each, statement)));
+    const outcomeOf = (query: Promise<unknown>) => query.then(() => 'done', String);
+    const outcomes = [target, { ...target, database: 'default' }].map((each) =>
+      outcomeOf(runStatement(each, statement)),
+    );
     const running = `SELECT count() FROM system.processes WHERE query = '${statement}'`;
-    await until('both run', async () => (await runStatement(target, running)) === '2');
+    await until('both statements run', async () => (await runStatement(target, running)) === '2');
     await apply({ 'schema/01-one.sql': ONE, 'migrations/0001-slow.sql': `${statement};\n` });
-    expect(await Promise.all(ends)).toEqual([expect.stringContaining('cancelled'), 'done']);
+    expect(await Promise.all(outcomes)).toEqual([expect.stringContaining('cancelled'), 'done']);
   });
 });
 
 describe('the first release with all migrations', () => {
-  /** The base of the migrations, once there is a release: `0000-….sql` is its whole schema. */
+  /** The first migration after a release: `0000-….sql` contains the complete schema of the first release. */
   const base = readdirSync(OWN.migrations).find((name) => name.startsWith('0000-'));
-  /** A migration without effect: a release with a migration may change the schema. */
   const none = { 'migrations/9999-none.sql': 'SELECT 1;\n' };
 
   const findDifferences = (one: Record<string, string>, other: Record<string, string>): string[] =>
@@ -191,8 +192,7 @@ describe('the first release with all migrations', () => {
       ),
     );
 
-  // Without a base, the first release is the present schema.
-  it.runIf(base !== undefined)('gives the same database as the present schema', async () => {
+  it.runIf(base !== undefined)('creates the same database as the current schema', async () => {
     const files = own();
     const released = Object.entries(files).filter(([name]) => name.startsWith(`migrations/${base}`));
     await apply({ 'schema/00-first.sql': released[0]![1], ...Object.fromEntries(released) });
@@ -210,16 +210,15 @@ describe('the first release with all migrations', () => {
     ['filter', '0.01', '0.02', 'one'],
     ['setting', 'index_granularity = 512', 'index_granularity = 256', 'one'],
     ['comment', "'One'", "'Two'", 'one'],
-    ['text of a view', 'SELECT a', 'SELECT a + 1 AS a', 'of_one'],
+    ['view definition', 'SELECT a', 'SELECT a + 1 AS a', 'of_one'],
     ['object', 'CREATE TABLE', `${TWO};\nCREATE TABLE`, 'two'],
-  ])('is reported to differ when a migration lacks a change of the schema: %s', async (_what, from, to, name) => {
+  ])('differs from the schema when a migration omits a change: %s', async (_what, from, to, name) => {
     await apply({ 'schema/01-one.sql': released });
-    const [present] = await readFresh(foldersWith({ 'schema/01-one.sql': released.replace(from, to) }));
-    expect(findDifferences(await readCatalogue(target), present)).toEqual([name]);
+    const [current] = await readFresh(foldersWith({ 'schema/01-one.sql': released.replace(from, to) }));
+    expect(findDifferences(await readCatalogue(target), current)).toEqual([name]);
   });
 });
 
-/** The catalogue of a new database with these files, and the names of those that were applied. */
 async function readFresh(folders: SqlFolders): Promise<[Record<string, string>, string[]]> {
   const stores = testStores().clickhouse;
   const database = toDatabaseName();

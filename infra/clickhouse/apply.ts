@@ -1,31 +1,31 @@
-// Creates the schema of a database, and applies its migrations.
+// Creates the schema of a database and applies migrations.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { quoteText, type TlsOptions } from '@playline/stores';
 import { type ClickHouseClient, openClickHouseClient } from '@playline/stores/clickhouse';
 
-/** An account that may create tables, and its database. */
+/** A database and an account that may create tables in it. */
 export interface SqlTarget {
   url: string;
   user: string;
   password: string;
   database: string;
-  /** For `https://`. */
+  /** Options for `https://` URLs. */
   tls?: TlsOptions;
   folders?: SqlFolders;
 }
 
-/** A statement of a file ends with a semicolon at the end of a line. */
+/** Folders of SQL files. A statement ends with a semicolon at the end of a line. */
 export interface SqlFolders {
-  /** For a new database: `NN-name.sql`. */
+  /** Files for a new database, named `NN-name.sql`. */
   readonly schema: URL;
-  /** For an existing database: `NNNN-name.sql`. */
+  /** Files for an existing database, named `NNNN-name.sql`. */
   readonly migrations: URL;
 }
 
 interface SqlFile {
   readonly name: string;
-  /** Without comments. */
+  /** Statements without comments. */
   readonly statements: readonly string[];
   readonly checksum: string;
 }
@@ -35,7 +35,7 @@ type Applied = ReadonlyMap<string, string>;
 interface Release {
   readonly schema: readonly SqlFile[];
   readonly migrations: readonly SqlFile[];
-  /** Checksums by name, as the database has them. */
+  /** Checksums of applied files by name, as recorded in the database. */
   readonly applied: Applied;
 }
 
@@ -43,29 +43,29 @@ const OWN_FOLDERS: SqlFolders = {
   schema: new URL('./schema/', import.meta.url),
   migrations: new URL('./migrations/', import.meta.url),
 };
-/** Filling a table from years of history takes long: ten million activities took four minutes on two cores. */
+/** A migration may backfill a table from years of history. Ten million activities took four minutes on two cores. */
 const STATEMENT_MAX_S = 24 * 3_600;
-/** Each progress message is a header, and Node accepts 16 KiB of headers. */
+/** ClickHouse sends progress in HTTP headers, and Node accepts 16 KiB of headers. */
 const PROGRESS_MS = 240_000;
 const SCHEMA_NAME = /^\d\d-[a-z0-9-]+\.sql$/;
 const MIGRATION_NAME = /^\d{4}-[a-z0-9-]+\.sql$/;
 const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
-/** Recorded before the first statement, with the checksum of the whole schema. */
+/** Recorded before the first statement, with the checksum of the complete schema. */
 const FIRST_START = 'schema';
 
 const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
 (
-    name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema: a first start has begun',
-    checksum String COMMENT 'SHA-256 of its statements, hexadecimal',
-    applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When it was applied'
+    name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema if a first start has begun',
+    checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'Time when the file was applied'
 )
 ENGINE = ${fillIn('{{engine ReplacingMergeTree(applied_at)}}', '')}
 ORDER BY name
-COMMENT 'SQL files that this database has'`;
+COMMENT 'SQL files applied to this database'`;
 
 /**
- * Creates the schema in a new database, or applies missing migrations. Repeatable, also concurrently: every statement can
- * run twice, and files are recorded after they ran.
+ * Creates the schema in a new database, or applies missing migrations. Repeated and concurrent calls are safe, because
+ * every statement can run twice, and files are recorded after they ran.
  * @returns names of the files that were applied
  * @throws Error before any statement runs, when an applied file was edited or the database has other tables
  */
@@ -94,7 +94,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   }
 }
 
-/** The last migration is recorded together with the new schema. */
+/** Applies missing migrations. The last migration is recorded together with the new schema. */
 async function migrate(client: ClickHouseClient, database: string, release: Release): Promise<string[]> {
   assertUnedited(database, release);
   const { schema, migrations, applied } = release;
@@ -122,7 +122,7 @@ function assertCreatable(
   );
 }
 
-/** @throws Error naming edited files */
+/** @throws Error that names the edited files */
 function assertUnedited(database: string, { schema, migrations, applied }: Release): void {
   const edited = migrations.filter(({ name, checksum }) => applied.has(name) && applied.get(name) !== checksum);
   if (edited.length > 0)
@@ -132,7 +132,7 @@ function assertUnedited(database: string, { schema, migrations, applied }: Relea
   const known = new Set(migrations.map(({ name }) => name));
   const isOfNewerRelease = [...applied.keys()].some((name) => name.startsWith('migrations/') && !known.has(name));
   if (isOfNewerRelease || migrations.some(({ name }) => !applied.has(name))) return;
-  // By checksum, because a file may be renamed.
+  // Files are compared by checksum, because a file may be renamed.
   const checksums = new Set(applied.values());
   const changed = schema.filter(({ checksum }) => !checksums.has(checksum));
   if (changed.length > 0)
@@ -144,7 +144,7 @@ function assertUnedited(database: string, { schema, migrations, applied }: Relea
 
 const toNames = (files: readonly SqlFile[]) => files.map(({ name }) => name).join(', ');
 
-// Proxies may close idle connections.
+// Progress keeps the connection active, because proxies may close idle connections.
 const PROGRESS = { send_progress_in_http_headers: 1, http_headers_progress_interval_ms: String(PROGRESS_MS) } as const;
 
 const openClient = (target: SqlTarget, database: string): ClickHouseClient =>
@@ -175,7 +175,7 @@ function readFiles(kind: string, folder: URL, pattern: RegExp): SqlFile[] {
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 const checksumOf = (files: readonly SqlFile[]) => sha256(files.map(({ checksum }) => checksum).join());
 
-/** `{{engine X}}` is X, which a cluster replaces by a replicated engine; `{{all}}` is the database with the rows of all shards. */
+/** Replaces `{{engine X}}` with X (clusters use a replicated engine) and `{{all}}` with the database of all shards. */
 function fillIn(statement: string, database: string): string {
   return statement.replaceAll(/\{\{engine (.+?)\}\}/g, '$1').replaceAll('{{all}}', database);
 }
@@ -187,7 +187,7 @@ async function run(client: ClickHouseClient, database: string, statement: string
   await client.command({ query: fillIn(filled, database) });
 }
 
-/** A view does not inherit comments. @returns clauses of ALTER TABLE with the comments of columns of the same name */
+/** @returns ALTER TABLE clauses that copy column comments by name, because a view does not inherit comments */
 async function readComments(client: ClickHouseClient, view: string, source: string): Promise<string> {
   const result = await client.query({
     query: `SELECT name, comment FROM system.columns
@@ -224,7 +224,7 @@ async function record(client: ClickHouseClient, files: readonly Pick<SqlFile, 'n
   });
 }
 
-/** Ends an earlier attempt of the statement, which ClickHouse continues after its client has disconnected. */
+/** Kills an earlier attempt of the statement, which ClickHouse continues after the client has disconnected. */
 async function endPreviousAttempt(client: ClickHouseClient, statement: string): Promise<void> {
   const query = `SELECT query_id FROM system.processes
     WHERE query = {statement: String} AND current_database = currentDatabase()`;

@@ -13,8 +13,8 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => database.close());
 
-describe('the tokens of inserts that a table remembers', () => {
-  it('are counted for all partitions of the table together, and an insert takes one for each partition it has rows of', async () => {
+describe('the deduplication window of a table', () => {
+  it('counts tokens across all partitions, and an insert uses one token per partition', async () => {
     const { query } = database;
     await query(`CREATE TABLE remembered (at Date, value UInt32) ENGINE = MergeTree PARTITION BY toStartOfMonth(at) ORDER BY at
       SETTINGS non_replicated_deduplication_window = 4`);
@@ -26,13 +26,13 @@ describe('the tokens of inserts that a table remembers', () => {
     await insert('b', months('02', '03', '04'));
     await insert('a', months('01'));
     expect(await count()).toBe(4);
-    // The fifth token replaces the first, although it is of another partition.
+    // The fifth token evicts the first token, although the partitions differ.
     await insert('c', months('05'));
     await insert('a', months('01'));
     expect(await count()).toBe(6);
   });
 
-  it('suffice for ten minutes of blocks, whatever partitions the rows of each block are in', async () => {
+  it('covers ten minutes of blocks, regardless of the partitions in each block', async () => {
     const rows = await database.query(`SELECT name, partition_key,
         extract(create_table_query, 'non_replicated_deduplication_window = ([0-9]+)')
       FROM system.tables WHERE database = currentDatabase() AND create_table_query LIKE '%deduplication_window = %'
@@ -42,18 +42,18 @@ describe('the tokens of inserts that a table remembers', () => {
       .split('\n')
       .map((row) => row.split('\t'));
     expect(tables.map(([name]) => name)).toEqual(expect.arrayContaining(['events', 'identity_links', 'consent_log']));
-    // Rows of identity_overrides are in the partition of the time at which they are inserted.
-    const isOne = (name: string, partitionKey: string) => partitionKey === '' || name === 'identity_overrides';
+    const hasOnePartition = (name: string, partitionKey: string) =>
+      partitionKey === '' || name === 'identity_overrides';
     const tooFew = tables.filter(([name, partitionKey, window]) => {
-      const partitions = isOne(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_A_BLOCK_MAX;
+      const partitions = hasOnePartition(name!, partitionKey!) ? 1 : TABLE_PARTITIONS_A_BLOCK_MAX;
       return Number(window) < BLOCKS_PER_S_MAX * TOKEN_NEEDED_S * partitions;
     });
     expect(tooFew).toEqual([]);
   });
 
-  it('cover every block: its event times are in three months at most, whenever it is written', () => {
-    const spanMs = EVENT_AGE_MAX_MS + EVENT_AHEAD_MAX_MS + TOPICS.messages.retentionMs;
-    expect(spanMs).toBeLessThan(59 * DAY_MS);
+  it('covers every block, because event times in a block are in at most three calendar months', () => {
+    const rangeMs = EVENT_AGE_MAX_MS + EVENT_AHEAD_MAX_MS + TOPICS.messages.retentionMs;
+    expect(rangeMs).toBeLessThan(59 * DAY_MS);
     const property = fc.property(
       fc.date({ min: new Date('2020-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }),
       (from) => {

@@ -1,4 +1,4 @@
-// Creates or updates the database of the environment's settings.
+// Creates or updates the database configured by environment variables.
 import { clickhouseSettings, parseConfig, toClickHouse } from '@playline/runtime';
 import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ try {
   console.log(`database ${database}: ${applied.length === 0 ? 'up to date' : `applied ${applied.join(', ')}`}`);
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
-  const { message: sentence, isRefusal } = explainConnection('ClickHouse', error);
-  if (isRefusal) console.error(sentence);
+  const { message: explanation, isRefusal } = explainConnection('ClickHouse', error);
+  if (isRefusal) console.error(explanation);
   process.exitCode = 1;
 }

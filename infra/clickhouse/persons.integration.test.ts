@@ -9,19 +9,19 @@ const database = `playline_test_${randomBytes(6).toString('hex')}`;
 
 async function run(sql: string): Promise<string> {
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password, 'x-clickhouse-database': database };
-  const answer = await fetch(url, { method: 'POST', headers, body: sql });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(text);
+  const response = await fetch(url, { method: 'POST', headers, body: sql });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
   return text.trim();
 }
-const rowsOf = async (sql: string) =>
+const readRows = async (sql: string) =>
   (await run(`${sql} FORMAT JSONCompactEachRow`))
     .split('\n')
     .filter(Boolean)
     .map((line) => JSON.parse(line) as unknown[]);
 
 const KEYS = Array.from({ length: 5 }, () => randomBytes(16).toString('hex'));
-const keyOf = (hex: string) => `toFixedString(unhex('${hex}'), 16)`;
+const toKeyLiteral = (hex: string) => `toFixedString(unhex('${hex}'), 16)`;
 
 interface Override {
   readonly who: number;
@@ -31,23 +31,22 @@ interface Override {
 
 const put = (environment: string, { who, person, version }: Override, storedAt = 'now64(3)') =>
   run(`INSERT INTO identity_overrides (environment_id, identity_key, person_key, version, stored_at)
-    SELECT '${environment}', ${keyOf(KEYS[who]!)}, ${keyOf(KEYS[person]!)}, ${version}, ${storedAt}`);
-/** A time so old that the loaded dictionary has it. */
+    SELECT '${environment}', ${toKeyLiteral(KEYS[who]!)}, ${toKeyLiteral(KEYS[person]!)}, ${version}, ${storedAt}`);
+/** Stores an override with a time that is old enough for the dictionary. */
 const settle = (environment: string, override: Override) => put(environment, override, 'now64(3) - INTERVAL 1 HOUR');
 const reload = () => run('SYSTEM RELOAD DICTIONARY identity_persons');
 
-/** Inserts one event of each identity, and reads its person from the views of events, days and persons. */
-const play = (environment: string) =>
+const insertEvents = (environment: string) =>
   run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ${KEYS.map((key) => `('${environment}', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${key}'))`).join(', ')}`);
-async function personsOf(environment: string) {
-  const of = `WHERE environment_id = '${environment}'`;
-  const events = await rowsOf(
-    `SELECT lower(hex(identity_key)), lower(hex(person_key)) FROM events_identified ${of} ORDER BY ALL`,
+async function readPersons(environment: string) {
+  const filter = `WHERE environment_id = '${environment}'`;
+  const events = await readRows(
+    `SELECT lower(hex(identity_key)), lower(hex(person_key)) FROM events_identified ${filter} ORDER BY ALL`,
   );
-  const analysis = await rowsOf(`SELECT identity_id, person_id FROM analysis_events ${of} ORDER BY ALL`);
-  const days = await rowsOf(`SELECT DISTINCT person_id FROM person_days ${of} ORDER BY ALL`);
-  const persons = await rowsOf(`SELECT person_id, identities, members FROM persons ${of} ORDER BY ALL`);
+  const analysis = await readRows(`SELECT identity_id, person_id FROM analysis_events ${filter} ORDER BY ALL`);
+  const days = await readRows(`SELECT DISTINCT person_id FROM person_days ${filter} ORDER BY ALL`);
+  const persons = await readRows(`SELECT person_id, identities, members FROM persons ${filter} ORDER BY ALL`);
   return { events, analysis, days, persons };
 }
 function expected(overrides: readonly Override[]) {
@@ -69,8 +68,7 @@ function expected(overrides: readonly Override[]) {
 beforeAll(() => createTables({ url, user, password, database }));
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
-it('every view shows the person of the latest decision, old or new, in any order of storage', async () => {
-  // Each decision has its own version.
+it('every view shows the person of the latest decision, regardless of its age and storage order', async () => {
   const decisions = fc.uniqueArray(
     fc.record({ who: fc.nat(4), person: fc.nat(4), version: fc.integer({ min: 0, max: 20 }), isSettled: fc.boolean() }),
     { selector: ({ version }) => version, maxLength: 8 },
@@ -81,11 +79,11 @@ it('every view shows the person of the latest decision, old or new, in any order
       const environment = `test-${run++}`;
       // Removes the decisions of the previous run, which uses the same identities.
       await clear();
-      await play(environment);
+      await insertEvents(environment);
       for (const decision of list) if (decision.isSettled) await settle(environment, decision);
       await reload();
       for (const decision of list) if (!decision.isSettled) await put(environment, decision);
-      expect(await personsOf(environment)).toEqual(expected(list));
+      expect(await readPersons(environment)).toEqual(expected(list));
     }),
     { numRuns: runsOf({ quick: 4, all: 12 }) },
   );
@@ -93,43 +91,43 @@ it('every view shows the person of the latest decision, old or new, in any order
 
 const clear = () => run('TRUNCATE TABLE identity_overrides');
 
-it('an event without an owner has no person, and an unlinked identity is its own person', async () => {
+it('an event without an owner has no person, and an identity without links is its own person', async () => {
   await clear();
   await reload();
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key) VALUES
     ('ownerless', 'track', 'e', '2026-10-01 10:00:00', '2026-10-01 10:00:00', '${randomUUID()}', unhex('${'0'.repeat(32)}'))`);
-  expect(await rowsOf("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'ownerless'")).toEqual(
-    [[null, null]],
-  );
-  await play('alone');
-  expect(await personsOf('alone')).toEqual(expected([]));
+  expect(
+    await readRows("SELECT person_id, identity_id FROM analysis_events WHERE environment_id = 'ownerless'"),
+  ).toEqual([[null, null]]);
+  await insertEvents('unlinked');
+  expect(await readPersons('unlinked')).toEqual(expected([]));
 });
 
-it('a timeline has every event of a person once, from all identities, and no event of others', async () => {
+it('person_timeline returns each event of a person once, from all identities, and no event of another person', async () => {
   await clear();
   await reload();
-  await play('line');
-  await play('line');
+  await insertEvents('line');
+  await insertEvents('line');
   const copy = `INSERT INTO events SELECT * REPLACE(received_at + 5 AS received_at) FROM events WHERE environment_id = 'line'`;
   await run(copy);
   await put('line', { who: 1, person: 0, version: 0 });
-  const of = (person: string) =>
-    rowsOf(
+  const readTimeline = (person: string) =>
+    readRows(
       `SELECT lower(hex(identity_key)), toString(received_at) FROM person_timeline(environment = 'line', person = '${person}') ORDER BY ALL`,
     );
   const first = '2026-10-01 10:00:00.000';
-  expect(await of(KEYS[0]!)).toEqual([KEYS[0], KEYS[0], KEYS[1], KEYS[1]].sort().map((key) => [key, first]));
-  expect(await of(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
+  expect(await readTimeline(KEYS[0]!)).toEqual([KEYS[0], KEYS[0], KEYS[1], KEYS[1]].sort().map((key) => [key, first]));
+  expect(await readTimeline(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
 });
 
-it('times of the analysts’ views can be used in funnels and time differences without conversion', async () => {
-  await play('times');
+it('funnels and time differences accept the times of analyst views without conversion', async () => {
+  await insertEvents('times');
   const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))
     FROM analysis_events WHERE environment_id = 'times'`;
-  expect(await rowsOf(sql)).toEqual([[1, '0']]);
+  expect(await readRows(sql)).toEqual([[1, '0']]);
 });
 
-it('a filter on a column in which copies differ uses the copy that is shown, whichever columns are selected', async () => {
+it('a filter on a column in which copies differ applies to the copy received first', async () => {
   await run('SYSTEM STOP MERGES events');
   const id = randomUUID();
   const copy = (receivedAt: string, properties: string) =>
@@ -142,7 +140,7 @@ it('a filter on a column in which copies differ uses the copy that is shown, whi
   for (const view of ['events_exact', 'events_identified', 'analysis_events_raw']) {
     for (const where of filters) {
       const found = (properties: string) =>
-        rowsOf(`SELECT properties FROM ${view} WHERE ${where} AND position(properties, '${properties}') > 0`);
+        readRows(`SELECT properties FROM ${view} WHERE ${where} AND position(properties, '${properties}') > 0`);
       expect(await found('second'), `${view}: ${where}`).toEqual([]);
       expect(await found('first'), `${view}: ${where}`).toEqual([['{"first":true}']]);
     }
@@ -150,16 +148,16 @@ it('a filter on a column in which copies differ uses the copy that is shown, whi
   await run('SYSTEM START MERGES events');
 });
 
-it('sessions and last seen use the time of receipt for an event of the future', async () => {
+it('sessions and last_seen_at use the receipt time for an event in the future', async () => {
   const event = (hours: number, session: string) =>
     `('ahead', 'track', 'e', toDateTime64('2026-10-01 10:00:00', 3, 'UTC') + INTERVAL ${hours} HOUR, '2026-10-01 10:00:30', '${randomUUID()}', unhex('${KEYS[0]}'), '${session}')`;
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key, session_id) VALUES
     ${[event(0, 'mixed'), event(20, 'mixed'), event(23, 'only ahead')].join(', ')}`);
-  const seen = await rowsOf(
+  const seen = await readRows(
     "SELECT toString(first_seen_at), toString(last_seen_at) FROM persons WHERE environment_id = 'ahead'",
   );
   expect(seen).toEqual([['2026-10-01 10:00:00.000', '2026-10-01 10:01:30.000']]);
-  const sessions = await rowsOf(
+  const sessions = await readRows(
     `SELECT session_id, toString(started_at), toString(ended_at), seconds FROM sessions(environment = 'ahead', since = '2026-10-01 00:00:00', until = '2026-10-02 00:00:00') ORDER BY session_id`,
   );
   const end = '2026-10-01 10:01:30.000';
@@ -169,12 +167,12 @@ it('sessions and last seen use the time of receipt for an event of the future', 
   ]);
 });
 
-it('an identify without traits keeps those of the last one that has some, and an empty object replaces them', async () => {
+it('an identify message without traits keeps the latest traits, and an empty object replaces them', async () => {
   const traits = async (environment: string, texts: readonly string[]) => {
     for (const [index, text] of texts.entries())
       await run(`INSERT INTO events (environment_id, type, event_time, received_at, message_id, identity_key, traits) VALUES
         ('${environment}', 'identify', '2026-10-01 10:00:0${index}', '2026-10-01 11:00:00', '${randomUUID()}', unhex('${KEYS[0]}'), '${text}')`);
-    return rowsOf(`SELECT traits FROM persons_raw WHERE environment_id = '${environment}'`);
+    return readRows(`SELECT traits FROM persons_raw WHERE environment_id = '${environment}'`);
   };
   expect(await traits('none', ['{"plan":"pro"}', ''])).toEqual([['{"plan":"pro"}']]);
   expect(await traits('given', ['{"plan":"pro"}', '{"level":3}', ''])).toEqual([['{"level":3}']]);

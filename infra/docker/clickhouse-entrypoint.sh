@@ -1,5 +1,5 @@
 #!/bin/sh
-# users.xml needs hashes of passwords, and services need the passwords. Both come from the same variables.
+# Hashes the passwords for users.xml, because services read the passwords from the same variables.
 set -eu
 hash() { printf %s "$1" | sha256sum | cut -d' ' -f1; }
 CLICKHOUSE_OPERATOR_SHA256=$(hash "$CLICKHOUSE_OPERATOR_PASSWORD")
@@ -7,14 +7,14 @@ CLICKHOUSE_WRITER_SHA256=$(hash "$CLICKHOUSE_WRITER_PASSWORD")
 CLICKHOUSE_READER_SHA256=$(hash "$CLICKHOUSE_READER_PASSWORD")
 CLICKHOUSE_PORTAL_SHA256=$(hash "$CLICKHOUSE_PORTAL_PASSWORD")
 CLICKHOUSE_ANALYST_SHA256=$(hash "$CLICKHOUSE_ANALYST_PASSWORD")
-# The server also needs this password itself, because its dictionaries log in with it.
+# The server also needs the password of `views`, because dictionaries log in with it.
 CLICKHOUSE_VIEWS_SHA256=$(hash "$CLICKHOUSE_VIEWS_PASSWORD")
 export CLICKHOUSE_OPERATOR_SHA256 CLICKHOUSE_WRITER_SHA256 CLICKHOUSE_READER_SHA256 CLICKHOUSE_ANALYST_SHA256
 export CLICKHOUSE_VIEWS_SHA256 CLICKHOUSE_PORTAL_SHA256
 unset CLICKHOUSE_OPERATOR_PASSWORD CLICKHOUSE_WRITER_PASSWORD CLICKHOUSE_READER_PASSWORD CLICKHOUSE_ANALYST_PASSWORD
 unset CLICKHOUSE_PORTAL_PASSWORD
-# Here `analysts create` creates accounts for analysts by SQL. users.xml also has some for servers that cannot do that.
-# Unless their passwords are set, they get random ones.
+# On this server, `analysts create` creates accounts with SQL. users.xml also defines accounts for servers without CREATE USER.
+# These accounts get random passwords, unless their passwords are set.
 for account in ANALYST_1 ANALYST_2 ANALYST_3 ANALYST_4 ANALYST_5 ANALYST_6 ANALYST_7 ANALYST_8 \
   ANALYST_RAW_1 ANALYST_RAW_2 ANALYST_RAW_3 ANALYST_RAW_4; do
   eval "password=\${CLICKHOUSE_${account}_PASSWORD:-}"

@@ -1,6 +1,6 @@
-// Writes .env with secrets for docker-compose.yml: all of them, or those that an older .env lacks. It never replaces
-// one, because every stored identity key depends on the pepper. Plain JavaScript and built-ins only, so that any Node
-// from 18 runs it.
+// Writes the secrets for docker-compose.yml to .env, or adds the secrets that an older .env lacks. It never replaces a
+// secret, because every stored identity key depends on the pepper. Plain JavaScript with built-in modules only, so that
+// it runs on Node 18 and later.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -17,19 +17,19 @@ const NAMES = [
   'CURSOR_SECRET',
   'PORTAL_SECRET',
 ];
-/** The pepper and the cursor secret need 32 bytes. Hexadecimal needs no escaping in addresses. */
+/** The pepper and the cursor secret require 32 bytes. Hexadecimal strings need no escaping in URLs. */
 const SECRET_BYTES = 32;
-/** The signer's key pair. Others than the minter get only the public half, which seals keys. */
+/** The signer's key pair. All services except the minter receive only the public key, which encrypts private keys. */
 const [SIGNER_KEYS, SIGNER_PUBLIC_KEY] = ['SIGNER_KEYS', 'SIGNER_PUBLIC_KEY'];
-/** base64url has no characters that are special in a settings file. */
+/** Encodes a value as base64url, which has no special characters in a settings file. */
 const toSetting = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 const path = fileURLToPath(new URL('../../.env', import.meta.url));
-const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+const existing = existsSync(path) ? readFileSync(path, 'utf8') : '';
 const missing = [...NAMES, SIGNER_KEYS, SIGNER_PUBLIC_KEY].filter((name) => settingOf(name) === undefined);
 
 function settingOf(name) {
-  return new RegExp(`^${name}=(.*)$`, 'm').exec(before)?.[1];
+  return new RegExp(`^${name}=(.*)$`, 'm').exec(existing)?.[1];
 }
 
 function makeSignerKeys() {
@@ -37,7 +37,7 @@ function makeSignerKeys() {
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }
 
-/** The public half of the newest key. */
+/** Returns the public key of the newest key pair. */
 function toPublicKey(signerKeys) {
   const [{ kty, crv, x, y }] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString('utf8'));
   return toSetting({ kty, crv, x, y });
@@ -50,11 +50,11 @@ function makeValues() {
 }
 
 if (missing.length === 0) {
-  console.log('.env has every secret already and stays as it is');
+  console.log('.env already contains all secrets');
 } else {
   const lines = makeValues().map(([name, value]) => `${name}=${value}\n`);
-  const gap = before === '' || before.endsWith('\n') ? '' : '\n';
-  // 0600: only the owner may read it.
+  const gap = existing === '' || existing.endsWith('\n') ? '' : '\n';
+  // Mode 0600, so that only the owner can read the file.
   appendFileSync(path, gap + lines.join(''), { mode: 0o600 });
-  console.log(`${missing.join(', ')} written to .env; keep it with your backups`);
+  console.log(`${missing.join(', ')} written to .env. Keep .env with your backups`);
 }

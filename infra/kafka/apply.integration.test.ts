@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { Admin as HandAdmin } from '@platformatic/kafka';
+import { Admin as OperatorAdmin } from '@platformatic/kafka';
 import { identityDecisionCodec, TOPICS, type Topic } from '@playline/contracts';
 import { createRegistryAdmin } from '@playline/stream/kafka';
 import { testStores, until } from '@playline/testkit';
@@ -39,13 +39,13 @@ describe('applyTopics', () => {
       resources[0]!.configEntries.map(({ configName, configValue }) => [configName, configValue]),
     );
   };
-  const setByHand = async (name: string, settings: Record<string, string>) => {
-    const byHand = new HandAdmin({ clientId: 'test', bootstrapBrokers: stores.kafka });
+  const setAsOperator = async (name: string, settings: Record<string, string>) => {
+    const operator = new OperatorAdmin({ clientId: 'test', bootstrapBrokers: stores.kafka });
     const configs = Object.entries(settings).map(([key, value]) => ({ name: key, configOperation: 0, value }) as const);
-    await byHand.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
-    await byHand.close();
-    // The controller knows the settings before the broker reports them.
-    await until('the broker knows the settings', async () => {
+    await operator.incrementalAlterConfigs({ resources: [{ resourceType: 2, resourceName: name, configs }] });
+    await operator.close();
+    // The controller applies the settings before the broker reports them.
+    await until('the broker reports the settings', async () => {
       const actual = await readSettings(name);
       return Object.entries(settings).every(([key, value]) => actual[key] === value);
     });
@@ -53,7 +53,7 @@ describe('applyTopics', () => {
   const countPartitions = async (name: string) =>
     (await admin.fetchTopicMetadata({ topics: [name] })).topics[0]!.partitions.length;
 
-  it('creates every topic with its settings and registers every schema, and changes nothing when repeated', async () => {
+  it('creates all topics and registers all schemas, and changes nothing when repeated', async () => {
     const first = await applyTopics(target);
     expect(first.created.sort()).toEqual([...names].sort());
     expect(first.schemas.map(({ subject }) => subject)).toEqual(
@@ -71,7 +71,7 @@ describe('applyTopics', () => {
     expect(second.notices).toContain('topics have one replica: losing its disk loses acknowledged records');
   });
 
-  it('corrects a topic that another deployment has just created with different settings, and refuses a registry that lacks the schema of a topic with records', async () => {
+  it('corrects a concurrently created topic, and refuses a registry that lacks the schema of a topic with records', async () => {
     const ownTarget = { ...target, prefix: `test-${randomBytes(4).toString('hex')}.` };
     const name = ownTarget.prefix + TOPICS.consents.name;
     const subject = `${name}-value`;
@@ -86,13 +86,13 @@ describe('applyTopics', () => {
       await until('the topic setting is corrected', async () => (await readSettings(name))['retention.ms'] !== '1000');
 
       await registry.remove(subject);
-      // Without records the registry is accepted, so that an interrupted first start can be repeated.
+      // Without records, the registry is accepted, so that an interrupted first start can be repeated.
       await applyTopics(ownTarget);
       await producer.connect();
       await producer.send({ topic: name, messages: [{ value: 'a record' }] });
       await registry.remove(subject);
       await expect(applyTopics(ownTarget)).rejects.toThrow(
-        `schema registry: ${subject} does not exist, but the topic ${name} holds records`,
+        `schema registry: ${subject} does not exist, but the topic ${name} contains records`,
       );
       expect(await registry.hasSubject(subject)).toBe(false);
     } finally {
@@ -101,7 +101,7 @@ describe('applyTopics', () => {
     }
   });
 
-  it('adds partitions, even if another deployment has just added some, and never removes any', async () => {
+  it('adds partitions, even if another deployment adds partitions concurrently, and never removes partitions', async () => {
     const concurrentPartitions = { topicPartitions: [{ topic: prefix + TOPICS.consents.name, count: 3 }] };
     const beforeChange = () => admin.createPartitions(concurrentPartitions);
     expect((await applyTopics({ ...target, partitions: 3, beforeChange })).changed.sort()).toEqual([...names].sort());
@@ -122,7 +122,6 @@ describe('applyTopics', () => {
     const { fields, ...record } = JSON.parse(identityDecisionCodec.schema) as { fields: Field[] };
     const toText = (changed: Field[]) => JSON.stringify({ ...record, fields: changed });
     const added = { name: 'added', type: 'long', default: 0 };
-    /** Registers versions under a new subject. */
     const registerAll = async (versions: Field[][]) => {
       const subject = `${prefix}change-${randomBytes(4).toString('hex')}-value`;
       try {
@@ -135,7 +134,7 @@ describe('applyTopics', () => {
       }
     };
 
-    it('is registered when releases before and after it can read each other’s records', async () => {
+    it('is registered if the previous and the next release can read each other’s records', async () => {
       expect(await registerAll([fields, [added, ...fields], fields, [...fields, added]])).toBe('registered');
       expect(await registerAll([[added, ...fields], fields])).toBe('registered');
     });
@@ -148,28 +147,28 @@ describe('applyTopics', () => {
         'a removed field added again with a different type',
         [[added, ...fields], fields, [{ ...added, type: 'string', default: '' }, ...fields]],
       ],
-    ])('is refused with what is allowed: %s', async (_change, versions) => {
+    ])('is refused with a list of allowed changes: %s', async (_change, versions) => {
       expect(await registerAll(versions)).toMatch(
         /^schema registry: <subject>: this schema cannot be rolled out.* Add only fields with a default/,
       );
     });
   });
 
-  it('corrects the settings of the project and keeps the settings of an operator', async () => {
+  it("corrects the settings it manages and keeps an operator's settings", async () => {
     const name = prefix + TOPICS.messages.name;
-    await setByHand(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
+    await setAsOperator(name, { 'retention.ms': '1000', 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     const { changed, notices } = await applyTopics(target);
     expect(changed).toEqual([name]);
     const corrected = String(72 * 3_600_000);
     await until('the retention is corrected', async () => (await readSettings(name))['retention.ms'] === corrected);
     expect(await readSettings(name)).toMatchObject({ 'file.delete.delay.ms': '120000', 'min.insync.replicas': '3' });
     expect(notices).toContain(`${name}: min.insync.replicas is 3 with 1 replicas: the topic accepts no records`);
-    await setByHand(name, { 'min.insync.replicas': '1' });
+    await setAsOperator(name, { 'min.insync.replicas': '1' });
   });
 
-  it('refuses more replicas than there are brokers', async () => {
+  it('refuses a replication factor above the number of brokers', async () => {
     await expect(applyTopics({ ...target, replicationFactor: 3 })).rejects.toThrow(
-      '3 replicas need as many brokers, and the cluster has 1',
+      '3 replicas require 3 brokers, but the cluster has 1',
     );
   });
 });

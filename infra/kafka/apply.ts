@@ -1,4 +1,4 @@
-// Creates topics and schemas, and corrects their settings.
+// Creates topics, registers schemas, and corrects topic settings.
 import { isIP } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -16,7 +16,7 @@ import type { Admin, ITopicMetadata, KafkaConfig } from 'kafkajs';
 import kafkajs from 'kafkajs';
 import { patchKafkaTimer } from './timer.ts';
 
-/** The topics of the contract, and their dead-letter topics. */
+/** Returns the topics of the contract and their dead-letter topics. */
 export function allTopics(): Topic[] {
   return Object.values(TOPICS).flatMap((topic: Topic) => [
     topic,
@@ -27,18 +27,18 @@ export function allTopics(): Topic[] {
 export interface TopicsTarget {
   brokers: readonly string[];
   security?: KafkaSecurity;
-  /** Confluent-compatible address, without a trailing slash. */
+  /** URL of the Confluent-compatible API, without a trailing slash. */
   registry: string;
   fetch?: StoreFetch;
-  /** Prefix of every topic and subject; '' outside of tests. */
+  /** Prefix of all topics and subjects. */
   prefix: string;
   /** Overrides the partition count of every topic. Partitions are never removed. */
   partitions?: number;
-  /** For new topics. Default: three, or the number of brokers if smaller. */
+  /** Replication factor of new topics. Default: three, or the number of brokers if lower. */
   replicationFactor?: number;
-  /** Default: two, or one with a single replica. An existing topic keeps a higher value. */
+  /** Default: two, or one for a single replica. Existing topics keep a higher value. */
   minInsyncReplicas?: number;
-  /** For tests: awaited before the first change. */
+  /** A hook for tests that is awaited before the first change. */
   beforeChange?: () => Promise<unknown>;
 }
 
@@ -47,7 +47,7 @@ export interface TopicsApplied {
   /** Topics with changed settings or partitions. */
   changed: string[];
   schemas: { subject: string; id: number }[];
-  /** A sentence for each weakness of the cluster or of a topic. */
+  /** Warnings about the replication of the cluster and its topics. */
   notices: string[];
 }
 
@@ -55,8 +55,8 @@ export interface TopicsApplied {
 const INTERNAL_TOPICS = ['__consumer_offsets', '__transaction_state'];
 
 /**
- * Creates missing topics, registers missing schemas, adds partitions, and corrects settings that this project owns.
- * Repeatable. Replicas of existing topics are not changed, and differences are reported.
+ * Creates missing topics, registers missing schemas, adds partitions, and corrects the settings in `toSettings`. Can be
+ * repeated. The replicas of existing topics are not changed, but differences are reported.
  * @throws Error from a broker or the registry, or for an impossible replication factor
  */
 export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> {
@@ -74,7 +74,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
     await target.beforeChange?.();
     const creation = await createTopics(admin, missing, replication);
     const cluster: Cluster = { ...before, topics: new Map([...before.topics, ...creation.topics]) };
-    // If some of these topics existed, all are compared: the client does not report which.
+    // If some of these topics existed, all topics are compared, because the client does not report which ones existed.
     const compared = creation.areNew ? topics.filter(({ name }) => before.topics.has(name)) : topics;
     const added = await addPartitions(admin, compared, cluster);
     const altered = await alterSettings({ admin, brokers, security, cluster, replication }, compared);
@@ -92,7 +92,7 @@ export async function applyTopics(target: TopicsTarget): Promise<TopicsApplied> 
 
 async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]): Promise<TopicsApplied['schemas']> {
   const schemas: TopicsApplied['schemas'] = [];
-  // In sequence: some registries fail if two subjects get their first schema at the same time.
+  // In sequence, because some registries fail if the first schemas of two subjects are registered concurrently.
   for (const topic of topics) {
     const [subject, text] = [schemaSubjectOf(topic.name), schemaTextOf(topic)];
     if (text !== null) schemas.push({ subject, id: await registry.register(subject, text) });
@@ -100,7 +100,7 @@ async function registerSchemas(registry: RegistryAdmin, topics: readonly Topic[]
   return schemas;
 }
 
-/** Leaves topics unchanged that another deployment has just created. @returns whether all topics are new */
+/** Creates topics, except topics that another deployment has just created. @returns true in `areNew` if all are new */
 async function createTopics(
   admin: Admin,
   topics: readonly Topic[],
@@ -108,7 +108,7 @@ async function createTopics(
 ): Promise<{ topics: Cluster['topics']; areNew: boolean }> {
   if (topics.length === 0) return { topics: new Map(), areNew: true };
   const areNew = await admin.createTopics({
-    // The client's own wait fails at the first broker that does not know the topic.
+    // kafkajs itself would fail at the first broker that does not know the topic.
     waitForLeaders: false,
     topics: topics.map((topic) => ({
       topic: topic.name,
@@ -121,7 +121,7 @@ async function createTopics(
   return { topics: toExistingTopics(await awaitLeaders(admin, names)), areNew };
 }
 
-/** @returns the topics that had too few partitions */
+/** Adds missing partitions. @returns the names of changed topics */
 async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cluster): Promise<string[]> {
   const short = topics.filter(({ name, partitions }) => (cluster.topics.get(name)?.partitions ?? 0) < partitions);
   if (short.length === 0) return [];
@@ -129,17 +129,17 @@ async function addPartitions(admin: Admin, topics: readonly Topic[], cluster: Cl
     await admin.createPartitions({
       topicPartitions: short.map(({ name, partitions }) => ({ topic: name, count: partitions })),
     });
-  } catch (fault) {
-    // Another deployment has added the partitions. `awaitLeaders` fails for topics that still lack some.
-    if ((fault as { type?: string }).type !== 'INVALID_PARTITIONS') throw fault;
+  } catch (error) {
+    // Another deployment has added the partitions. `awaitLeaders` fails if partitions are still missing.
+    if ((error as { type?: string }).type !== 'INVALID_PARTITIONS') throw error;
   }
   await awaitLeaders(admin, short);
   return short.map(({ name }) => name);
 }
 
 /**
- * Refuses a registry that lacks the schema of a topic with records: the registry is empty or the wrong one, and would
- * assign ids that records already contain.
+ * Refuses a registry that lacks the schema of a topic with records. Such a registry was emptied or is the wrong one,
+ * and would assign ids that records already contain.
  */
 async function assertSchemasKnown(
   admin: Admin,
@@ -151,25 +151,25 @@ async function assertSchemasKnown(
     const partitions = await retryTemporary(() => admin.fetchTopicOffsets(name));
     if (partitions.every(({ low, high }) => low === high)) continue;
     throw new Error(
-      `schema registry: ${name}-value does not exist, but the topic ${name} holds records with ids of its schemas. ` +
-        'Check SCHEMA_REGISTRY_URL. If the registry was emptied, restore it from its backup before services start, ' +
-        'because those records cannot be read without it. To discard the records, delete the topic.',
+      `schema registry: ${name}-value does not exist, but the topic ${name} contains records with ids of its schemas. ` +
+        'Check SCHEMA_REGISTRY_URL. If the registry was emptied, restore it from a backup before services start, ' +
+        'because the records cannot be read without their schemas. To discard the records, delete the topic.',
     );
   }
 }
 
-/** Twice the batch limit of 1 MiB. A record has one message of at most 32 KiB; a dead letter also has headers. */
+/** Twice the batch limit of 1 MiB. A record contains one message of at most 32 KiB; a dead letter also has headers. */
 const MESSAGE_BYTES_MAX = 2 * 1024 * 1024;
 const MIN_INSYNC = 'min.insync.replicas';
 
-/** The topic settings that this project owns. All others belong to the operator. */
+/** Returns the topic settings that Playline manages. The operator manages all other settings. */
 export function toSettings(topic: Topic, minInsyncReplicas: number): Map<string, string> {
   return new Map([
     ['cleanup.policy', topic.cleanup],
     ...(topic.compactionLagMs === undefined ? [] : [['min.compaction.lag.ms', String(topic.compactionLagMs)] as const]),
     ['retention.ms', String(topic.retentionMs)],
     ['segment.ms', String(topic.segmentMs)],
-    // With producer timestamps, a wrong clock could make brokers refuse or delete records immediately.
+    // With producer timestamps, a wrong clock could cause brokers to refuse records or delete them immediately.
     ['message.timestamp.type', 'LogAppendTime'],
     ['max.message.bytes', String(MESSAGE_BYTES_MAX)],
     [MIN_INSYNC, String(minInsyncReplicas)],
@@ -182,7 +182,7 @@ interface Target extends Connection {
   readonly replication: Replication;
 }
 
-/** Corrects the settings that this project owns. @returns the changed topics, and the replication of all */
+/** Corrects the settings in `toSettings`. @returns the changed topics, and the replication of all topics */
 async function alterSettings(
   { admin, cluster, replication, ...connection }: Target,
   topics: readonly Topic[],
@@ -203,14 +203,14 @@ async function alterSettings(
   return { changed: wrong.map(({ name }) => name), topics: existing };
 }
 
-/** Effective settings, including those of the cluster. */
+/** Reads the effective settings, including cluster defaults. */
 async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map<string, Map<string, string>>> {
   if (topics.length === 0) return new Map();
   const query = {
     includeSynonyms: false,
     resources: topics.map(({ name }) => ({ type: ConfigResourceTypes.TOPIC, name })),
   };
-  // The request goes to any broker, which may not know a new topic yet.
+  // The receiving broker may not know a new topic yet.
   const { resources } = await retryTemporary(() => admin.describeConfigs(query));
   return new Map(
     resources.map(({ resourceName, configEntries }) => [
@@ -220,7 +220,7 @@ async function readSettings(admin: Admin, topics: readonly Topic[]): Promise<Map
   );
 }
 
-/** Uses a second client, because the request of kafkajs would reset all other settings. */
+/** Changes settings incrementally with a second client, because kafkajs would reset all other settings. */
 async function setIncrementally(connection: Connection, topics: { name: string; settings: [string, string][] }[]) {
   const admin = new AlteringAdmin(toAlteringClient(connection));
   const configOperation = IncrementalAlterConfigOperationTypes.SET;
@@ -237,19 +237,19 @@ async function setIncrementally(connection: Connection, topics: { name: string; 
 }
 
 interface Cluster {
-  /** Includes brokers that are down but have a replica of one of the topics. */
+  /** Number of brokers, including unavailable brokers with a replica of a topic. */
   readonly brokers: number;
   readonly topics: ReadonlyMap<string, { name: string; partitions: number; replicationFactor: number }>;
 }
 
 /**
- * Reads the topics that exist. A restarting broker counts: creating a topic with a replica on that broker should fail,
+ * Reads the existing topics. A restarting broker counts: creating a topic with a replica on that broker should fail
  * rather than create fewer replicas.
  */
 async function readCluster(admin: Admin, names: readonly string[]): Promise<Cluster> {
   const { brokers } = await admin.describeCluster();
   const existing = (await admin.listTopics()).filter((name) => names.includes(name));
-  // Without names the client would request all topics.
+  // For an empty list, the client would request all topics.
   const topics = existing.length === 0 ? [] : await retryTemporary(() => readMetadata(admin, existing));
   const ids = new Set(brokers.map(({ nodeId }) => nodeId));
   for (const { partitions } of topics) for (const { replicas } of partitions) for (const id of replicas) ids.add(id);
@@ -258,7 +258,7 @@ async function readCluster(admin: Admin, names: readonly string[]): Promise<Clus
 
 function toExistingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] {
   const entries = topics.map(({ name, partitions }) => {
-    // A topic guarantees only as much as its weakest partition.
+    // The partition with the fewest replicas determines the guarantee of a topic.
     const replicationFactor = partitions
       .map(({ replicas }) => replicas.length)
       .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
@@ -269,29 +269,31 @@ function toExistingTopics(topics: readonly ITopicMetadata[]): Cluster['topics'] 
 
 interface Replication {
   replicationFactor: number;
-  /** With fewer in-sync replicas, records are refused. */
+  /** Records are refused if fewer replicas are in sync. */
   minInsyncReplicas: number;
 }
 
-/** One broker may fail while another broker restarts. */
+/** Allows one broker to fail while another broker restarts. */
 const REPLICATION_FACTOR = 3;
-/** With two brokers, writes stop while one is down: clients send refused events again, but a lost disk loses stored records. */
+/** With two brokers, records are refused while one is down: clients resend events, but a lost disk loses records. */
 const MIN_INSYNC_REPLICAS = 2;
 
-/** @param wish settings of the operator. @throws Error for an impossible setting */
-export function chooseReplication(brokers: number, wish: Partial<Replication>): Replication {
-  const replicationFactor = wish.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
-  const minInsyncReplicas = wish.minInsyncReplicas ?? Math.min(MIN_INSYNC_REPLICAS, replicationFactor);
+/** @param requested settings of the operator @throws Error for an impossible setting */
+export function chooseReplication(brokers: number, requested: Partial<Replication>): Replication {
+  const replicationFactor = requested.replicationFactor ?? Math.min(REPLICATION_FACTOR, brokers);
+  const minInsyncReplicas = requested.minInsyncReplicas ?? Math.min(MIN_INSYNC_REPLICAS, replicationFactor);
   if (replicationFactor > brokers)
-    throw new Error(`${replicationFactor} replicas need as many brokers, and the cluster has ${brokers}`);
+    throw new Error(
+      `${replicationFactor} replicas require ${replicationFactor} brokers, but the cluster has ${brokers}. Lower TOPIC_REPLICATION_FACTOR`,
+    );
   if (minInsyncReplicas > replicationFactor)
     throw new Error(
-      `${minInsyncReplicas} in-sync replicas of ${replicationFactor} are impossible: no record could be stored`,
+      `${minInsyncReplicas} in-sync replicas of ${replicationFactor} are impossible, because no record could be stored. Lower TOPIC_MIN_INSYNC_REPLICAS`,
     );
   return { replicationFactor, minInsyncReplicas };
 }
 
-/** A warning if replication is weaker than three replicas with two in sync, otherwise null. */
+/** @returns a warning if replication is weaker than three replicas with two in sync, otherwise null */
 export function toWarning({ replicationFactor, minInsyncReplicas }: Replication): string | null {
   if (replicationFactor === 1) return 'topics have one replica: losing its disk loses acknowledged records';
   if (minInsyncReplicas === 1)
@@ -305,45 +307,45 @@ interface ExistingTopic extends Replication {
   readonly name: string;
 }
 
-/** Never lowers the setting, which an operator may have raised; never exceeds the replicas, which would refuse all records. */
-export const raiseInsync = (topic: Replication, wanted: Replication): number =>
-  Math.max(topic.minInsyncReplicas, Math.min(wanted.minInsyncReplicas, topic.replicationFactor));
+/** Raises the setting to at most the number of replicas, but never lowers a value that an operator has raised. */
+export const raiseInsync = (topic: Replication, desired: Replication): number =>
+  Math.max(topic.minInsyncReplicas, Math.min(desired.minInsyncReplicas, topic.replicationFactor));
 
-/** How existing topics differ from the wanted replication; topics with the same difference share a sentence. */
-export function toNotices(topics: readonly ExistingTopic[], wanted: Replication): string[] {
+/** Describes how existing topics differ from the desired replication, with one sentence per difference. */
+export function toNotices(topics: readonly ExistingTopic[], desired: Replication): string[] {
   const names = new Map<string, string[]>();
   for (const topic of topics)
-    for (const text of toDifferences(topic, wanted)) names.set(text, [...(names.get(text) ?? []), topic.name]);
+    for (const text of toDifferences(topic, desired)) names.set(text, [...(names.get(text) ?? []), topic.name]);
   return [...names].map(([text, topicNames]) => `${topicNames.join(', ')}: ${text}`);
 }
 
-function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, wanted: Replication): string[] {
+function toDifferences({ replicationFactor, minInsyncReplicas }: Replication, desired: Replication): string[] {
   const texts: string[] = [];
-  if (replicationFactor < wanted.replicationFactor)
+  if (replicationFactor < desired.replicationFactor)
     texts.push(
-      `${replicationFactor} of ${wanted.replicationFactor} replicas; add replicas with kafka-reassign-partitions.sh and run this command again`,
+      `${replicationFactor} of ${desired.replicationFactor} replicas; add replicas with kafka-reassign-partitions.sh and run this command again`,
     );
-  if (replicationFactor > wanted.replicationFactor)
-    texts.push(`${replicationFactor} replicas instead of ${wanted.replicationFactor}; unchanged`);
+  if (replicationFactor > desired.replicationFactor)
+    texts.push(`${replicationFactor} replicas instead of ${desired.replicationFactor}; unchanged`);
   if (minInsyncReplicas > replicationFactor)
     texts.push(
       `min.insync.replicas is ${minInsyncReplicas} with ${replicationFactor} replicas: the topic accepts no records`,
     );
-  else if (minInsyncReplicas > wanted.minInsyncReplicas)
+  else if (minInsyncReplicas > desired.minInsyncReplicas)
     texts.push(
-      `min.insync.replicas ${minInsyncReplicas} instead of ${wanted.minInsyncReplicas}; unchanged; use kafka-configs.sh to lower it`,
+      `min.insync.replicas ${minInsyncReplicas} instead of ${desired.minInsyncReplicas}; unchanged; use kafka-configs.sh to lower it`,
     );
   return texts;
 }
 
-/** Deletes the topics and subjects of a test run. @param target.prefix not '' */
+/** Deletes the topics and subjects of a test run. @param target.prefix must not be '' */
 export async function dropTopics(target: Omit<TopicsTarget, 'partitions' | 'beforeChange'>): Promise<void> {
   if (target.prefix === '') throw new RangeError('prefix: an empty prefix would delete every topic');
   const registry = createRegistryAdmin({ url: target.registry, fetch: target.fetch });
   await withAdmin(target, async (admin) => {
     const topics = (await admin.listTopics()).filter((name) => name.startsWith(target.prefix));
     await admin.deleteTopics({ topics });
-    // A remaining subject is harmless, because no other run uses its prefix.
+    // Remaining subjects are harmless, because no other run uses the prefix.
     await Promise.allSettled(topics.map((topic) => registry.remove(schemaSubjectOf(topic))));
   });
 }
@@ -360,10 +362,10 @@ function toClient({
 }
 
 async function withAdmin<T>(options: Connection, work: (admin: Admin) => Promise<T>): Promise<T> {
-  // Otherwise kafkajs warns that its partitioner has changed.
+  // Suppresses a kafkajs warning about its changed default partitioner.
   process.env.KAFKAJS_NO_PARTITIONER_WARNING = '1';
   patchKafkaTimer();
-  // kafkajs is CommonJS: Node finds its exports only in the default export.
+  // kafkajs is CommonJS, so Node provides its exports only in the default export.
   const { Kafka, logLevel } = kafkajs;
   const kafka = new Kafka({ clientId: CLIENT_ID, ...toClient(options), logLevel: logLevel.NOTHING });
   const admin = kafka.admin();
@@ -375,10 +377,10 @@ async function withAdmin<T>(options: Connection, work: (admin: Admin) => Promise
   }
 }
 
-/** Options of the client that alters settings incrementally. */
+/** Returns options for the client that alters settings incrementally. */
 function toAlteringClient({ brokers, security: { tls, sasl } = {} }: Connection): BaseOptions {
   const { servername, ...trust } = tls ?? {};
-  // For IP addresses, TLS sends no host name and verifies the address.
+  // For IP addresses, TLS sends no server name and verifies the address.
   const isNamed = brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     clientId: CLIENT_ID,
@@ -391,22 +393,22 @@ function toAlteringClient({ brokers, security: { tls, sasl } = {} }: Connection)
 const LEADERS_MAX_MS = 30_000;
 const LEADERS_POLL_MS = 100;
 
-/** @throws a temporary Error while a topic is unknown or a partition has no leader */
+/** @throws a retriable Error if a topic is unknown or a partition has no leader */
 export async function readMetadata(
   admin: Pick<Admin, 'fetchTopicMetadata'>,
   topics: readonly string[],
 ): Promise<readonly ITopicMetadata[]> {
   try {
     return (await admin.fetchTopicMetadata({ topics: [...topics] })).topics;
-  } catch (fault) {
-    // kafkajs skips brokers whose response has an error, and then fails when no response is left.
-    if (!(fault instanceof TypeError)) throw fault;
+  } catch (error) {
+    // kafkajs ignores responses with errors and throws a TypeError if no response remains.
+    if (!(error instanceof TypeError)) throw error;
     const message = `a topic does not exist, or one of its partitions has no leader: ${topics.join(', ')}`;
-    throw Object.assign(new Error(message, { cause: fault }), { retriable: true });
+    throw Object.assign(new Error(message, { cause: error }), { retriable: true });
   }
 }
 
-/** Waits until every partition has a leader. @param topics with the minimum number of `partitions` */
+/** Waits until every partition has a leader. @param topics topics with their minimum number of partitions */
 export async function awaitLeaders(
   admin: Pick<Admin, 'fetchTopicMetadata'>,
   topics: readonly { readonly name: string; readonly partitions?: number }[],
@@ -416,36 +418,36 @@ export async function awaitLeaders(
       admin,
       topics.map(({ name }) => name),
     );
-    const waiting = topics.filter(({ name, partitions: wanted = 1 }) => {
+    const waiting = topics.filter(({ name, partitions: count = 1 }) => {
       const partitions = found.find((topic) => topic.name === name)?.partitions ?? [];
-      return partitions.length < wanted || partitions.some(({ leader }) => leader < 0);
+      return partitions.length < count || partitions.some(({ leader }) => leader < 0);
     });
     if (waiting.length === 0) return found;
     const names = waiting.map(({ name }) => name).join(', ');
-    const fault = new Error(`partitions are missing or have no leader after ${LEADERS_MAX_MS / 1000} s: ${names}`);
-    throw Object.assign(fault, { retriable: true });
+    const error = new Error(`partitions are missing or have no leader after ${LEADERS_MAX_MS / 1000} s: ${names}`);
+    throw Object.assign(error, { retriable: true });
   });
 }
 
 /**
- * Retries while a broker does not know a topic or does not lead its partitions yet; kafkajs gives up at the first
- * error.
- * @throws permanent faults immediately, temporary faults after half a minute
+ * Retries a request while a broker does not know a topic or does not lead its partitions yet, because kafkajs gives up
+ * at the first error.
+ * @throws permanent errors immediately, temporary errors after half a minute
  */
 export async function retryTemporary<T>(request: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + LEADERS_MAX_MS;
   for (;;) {
     try {
       return await request();
-    } catch (fault) {
-      if (!isTemporary(fault) || performance.now() >= deadline) throw fault;
+    } catch (error) {
+      if (!isTemporary(error) || performance.now() >= deadline) throw error;
     }
     await delay(LEADERS_POLL_MS);
   }
 }
 
-/** A request that kafkajs has retried is marked permanent, and only its cause is temporary. */
-function isTemporary(fault: unknown): boolean {
-  if (!(fault instanceof Error)) return false;
-  return (fault as { retriable?: boolean }).retriable === true || isTemporary(fault.cause);
+/** Also checks the cause, because kafkajs marks an error as permanent after its retries. */
+function isTemporary(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return (error as { retriable?: boolean }).retriable === true || isTemporary(error.cause);
 }

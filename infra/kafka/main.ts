@@ -1,4 +1,4 @@
-// Creates topics and schemas in the cluster that the environment configures.
+// Creates topics and schemas in the cluster configured by environment variables.
 import { kafkaSettings, parseConfig, registrySettings, toKafka, toRegistry } from '@playline/runtime';
 import { explainConnection } from '@playline/stores';
 import { z } from 'zod';
@@ -7,7 +7,7 @@ import { applyTopics } from './apply.ts';
 const optionalCount = (name: string): number | undefined => {
   const value = process.env[name];
   if (value === undefined || value === '') return undefined;
-  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: must be a whole number of at least 1`);
+  if (!/^[1-9]\d{0,4}$/.test(value)) throw new Error(`${name}: must be a positive integer`);
   return Number(value);
 };
 
@@ -31,8 +31,8 @@ try {
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   for (const store of ['Kafka', 'the schema registry'] as const) {
-    const { message: sentence, isRefusal } = explainConnection(store, error);
-    if (isRefusal) console.error(sentence);
+    const { message: explanation, isRefusal } = explainConnection(store, error);
+    if (isRefusal) console.error(explanation);
   }
   process.exitCode = 1;
 }

@@ -8,20 +8,23 @@ const replication = fc
     fc.integer({ min: 1, max: 6 }).map((minInsyncReplicas) => ({ replicationFactor, minInsyncReplicas })),
   );
 
-describe('the replication of topics', () => {
+describe('the replication of a topic', () => {
   it.each([
     [1, 1, 1, 'losing its disk loses acknowledged records'],
     [2, 2, 2, 'while a broker is down, records are refused'],
     [3, 3, 2, null],
     [7, 3, 2, null],
-  ])('with %i brokers is %i, of which %i must be in sync', (brokers, replicationFactor, minInsyncReplicas, warning) => {
-    const chosen = chooseReplication(brokers, {});
-    expect(chosen).toEqual({ replicationFactor, minInsyncReplicas });
-    if (warning === null) expect(toWarning(chosen)).toBeNull();
-    else expect(toWarning(chosen)).toContain(warning);
-  });
+  ])(
+    'with %i brokers has %i replicas, of which %i must be in sync',
+    (brokers, replicationFactor, minInsyncReplicas, warning) => {
+      const chosen = chooseReplication(brokers, {});
+      expect(chosen).toEqual({ replicationFactor, minInsyncReplicas });
+      if (warning === null) expect(toWarning(chosen)).toBeNull();
+      else expect(toWarning(chosen)).toContain(warning);
+    },
+  );
 
-  it('is as requested if possible, with a warning', () => {
+  it('follows a possible request, with a warning', () => {
     const chosen = chooseReplication(2, { minInsyncReplicas: 1 });
     expect(chosen).toEqual({ replicationFactor: 2, minInsyncReplicas: 1 });
     expect(toWarning(chosen)).toContain('only one may be in sync');
@@ -30,7 +33,7 @@ describe('the replication of topics', () => {
     expect(() => chooseReplication(3, { minInsyncReplicas: 4 })).toThrow('no record could be stored');
   });
 
-  it('of an existing topic is never lowered, and never requires more in-sync replicas than exist', () => {
+  it('is never lowered, and never requires more in-sync replicas than the topic has', () => {
     const property = fc.property(replication, fc.integer({ min: 1, max: 5 }), (existing, brokers) => {
       const raised = raiseInsync(existing, chooseReplication(brokers, {}));
       expect(raised).toBeGreaterThanOrEqual(existing.minInsyncReplicas);
@@ -39,8 +42,8 @@ describe('the replication of topics', () => {
     fc.assert(property);
   });
 
-  it('is reported where it differs from the wanted replication, with one sentence per difference', () => {
-    const wanted = { replicationFactor: 3, minInsyncReplicas: 2 };
+  it('is reported with one sentence per difference from the desired replication', () => {
+    const desired = { replicationFactor: 3, minInsyncReplicas: 2 };
     const topics = [
       { name: 'a', replicationFactor: 1, minInsyncReplicas: 1 },
       { name: 'b', replicationFactor: 1, minInsyncReplicas: 1 },
@@ -48,7 +51,7 @@ describe('the replication of topics', () => {
       { name: 'd', replicationFactor: 3, minInsyncReplicas: 3 },
       { name: 'e', replicationFactor: 5, minInsyncReplicas: 2 },
     ];
-    expect(toNotices(topics, wanted)).toEqual([
+    expect(toNotices(topics, desired)).toEqual([
       expect.stringMatching(/^a, b: 1 of 3 replicas; /),
       expect.stringMatching(/^d: min\.insync\.replicas 3 instead of 2; unchanged/),
       expect.stringMatching(/^e: 5 replicas instead of 3; unchanged/),

@@ -9,8 +9,9 @@ interface RequestQueue {
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * kafkajs 2.2.4 sets a negative timeout when no request is queued, and Node 24 warns about it. Call this function
- * before the first connection. The patch reads no clock: a clock that is set back would prolong the wait.
+ * Patches kafkajs 2.2.4, which sets a negative timeout when no request is queued, so that Node 24 prints a warning.
+ * Must be called before the first connection. The patch reads no clock, because a clock that is set back would prolong
+ * the wait.
  */
 export function patchKafkaTimer(): void {
   const require = createRequire(import.meta.url);

@@ -1,5 +1,5 @@
-// The first step of every command, in plain JavaScript for any Node from 18: checks the arguments, finds or installs
-// Node 24 and the locked packages, and continues with main.ts. It installs only below the checkout.
+// The first step of every command, in plain JavaScript for Node 18 and later: checks the arguments, finds or installs
+// Node 24 and the locked packages, and runs main.ts. It installs only into the checkout.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ const checkout = resolve(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const main = join(checkout, 'infra', 'local', 'main.ts');
 const provisions = join(checkout, 'infra', 'local', 'provide-early.ts');
 const STARTS_STORES = new Set(['start', 'up', 'test', 'test:all', 'bench', 'faults', 'attacks']);
-/** Installed when the machine's own Node is older; infra/decisions/0018-local-stack.md. */
+/** Installed if the machine's Node is older; see infra/decisions/0018-local-stack.md. */
 const NODE_VERSION = '24.21.0';
 const NODE_MIN = [24, 11];
 
 const report = (line) => process.stderr.write(`${line}\n`);
 
-/** Output must not show the address of the npm registry. */
+/** Removes URLs, because output must not contain the address of the npm registry. */
 const withoutAddresses = (chunk) => String(chunk).replace(/\bhttps?:\/\/[^\s'")\]]+/g, '<address>');
 
 class Refusal extends Error {}
@@ -29,8 +29,8 @@ function isNewEnough(version) {
 }
 
 /**
- * Runs a program to its end, shows its output and forwards signals.
- * @returns {Promise<{code: number, fault?: string}>}
+ * Runs a program until it exits, prints its output and forwards signals.
+ * @returns {Promise<{code: number, error?: string}>}
  */
 function run(program, args, options = {}) {
   return new Promise((done) => {
@@ -38,18 +38,18 @@ function run(program, args, options = {}) {
     child.stdout?.on('data', (chunk) => process.stderr.write(withoutAddresses(chunk)));
     child.stderr?.on('data', (chunk) => process.stderr.write(withoutAddresses(chunk)));
     const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
-    const pass = (signal) => child.kill(signal);
-    for (const signal of signals) process.on(signal, pass);
+    const forward = (signal) => child.kill(signal);
+    for (const signal of signals) process.on(signal, forward);
     const finish = (result) => {
-      for (const signal of signals) process.off(signal, pass);
+      for (const signal of signals) process.off(signal, forward);
       done(result);
     };
-    child.once('error', (error) => finish({ code: 127, fault: error.message }));
+    child.once('error', (error) => finish({ code: 127, error: error.message }));
     child.once('exit', (code, signal) => finish({ code: code ?? 128 + (constants.signals[signal] ?? 0) }));
   });
 }
 
-/** Environment for npm, with its Node first in PATH and a cache in the checkout. */
+/** Returns the environment for npm, with the selected Node first in PATH and the cache in the checkout. */
 function npmEnvironment(node) {
   return {
     ...process.env,
@@ -61,19 +61,20 @@ function npmEnvironment(node) {
   };
 }
 
-/** npm's output goes to standard error, because standard output belongs to the command (`exec`, JSON lines). */
+/** Runs npm. Its output goes to standard error; standard output is reserved for the command (`exec`, JSON lines). */
 async function npm(node, args, cwd) {
-  // Under `npm start` the same npm is used; otherwise the one in PATH.
-  const own = process.env.npm_execpath;
+  // Under `npm start`, uses the same npm; otherwise, uses the npm in PATH.
+  const npmScript = process.env.npm_execpath;
   const options = { cwd, env: npmEnvironment(node), stdio: ['ignore', 'pipe', 'pipe'] };
-  const isOwnUsable = own !== undefined && /npm-cli\.c?js$/.test(own) && existsSync(own);
-  const { code, fault } = isOwnUsable ? await run(node, [own, ...args], options) : await run('npm', args, options);
-  if (fault !== undefined)
-    throw new Refusal(`npm is needed and could not be run (${fault}); on Debian: sudo apt-get install -y npm`);
-  if (code !== 0) throw new Refusal(`npm ${args[0]} ended with ${code}; its messages are above`);
+  const isScriptUsable = npmScript !== undefined && /npm-cli\.c?js$/.test(npmScript) && existsSync(npmScript);
+  const result = isScriptUsable ? await run(node, [npmScript, ...args], options) : await run('npm', args, options);
+  const { code, error } = result;
+  if (error !== undefined)
+    throw new Refusal(`npm could not be run (${error}). Install npm; on Debian: sudo apt-get install -y npm`);
+  if (code !== 0) throw new Refusal(`npm ${args[0]} failed with exit code ${code}; see its messages above`);
 }
 
-/** Path of a Node that is new enough: that of this process, or the one in `.playline/node`, installed when absent. */
+/** Returns the path of a suitable Node: this process's Node, or the Node in `.playline/node`, installed if absent. */
 async function findNode(args) {
   if (isNewEnough(process.version)) return process.execPath;
   const name = `node-${process.platform}-${process.arch}`;
@@ -81,12 +82,12 @@ async function findNode(args) {
   const binary = join(folder, 'node_modules', name, 'bin', 'node');
   const stamp = join(folder, 'version');
   if (existsSync(binary) && existsSync(stamp) && readFileSync(stamp, 'utf8') === NODE_VERSION) return binary;
-  if (isReadOnly(args)) throw new Refusal(missingOf(args, `Node ${NODE_MIN.join('.')} or newer`));
+  if (isReadOnly(args)) throw new Refusal(toMissingMessage(args, `Node ${NODE_MIN.join('.')} or newer`));
   report(
     `Node ${process.version} is older than ${NODE_MIN.join('.')}: installing Node ${NODE_VERSION} into .playline/node`,
   );
   mkdirSync(folder, { recursive: true });
-  // With its own package.json npm does not install into the checkout's project.
+  // With a separate package.json, npm does not install into the checkout's project.
   writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
   const flags = ['--no-save', '--no-package-lock', '--ignore-scripts', '--loglevel=error'];
   await npm(process.execPath, ['install', ...flags, `${name}@${NODE_VERSION}`], folder);
@@ -97,26 +98,27 @@ async function findNode(args) {
 
 const versionOf = (node) => (node === process.execPath ? process.version : `v${NODE_VERSION}`);
 
-/** Message of a command that installs nothing. */
-const missingOf = ([name], what) => `${name} needs ${what}, and installs nothing itself: run \`npm start\``;
+/** Returns the error message of a read-only command, which installs nothing. */
+const toMissingMessage = ([name], what) => `${name} requires ${what}. Run \`npm start\` first`;
 
 async function installPackages(node, args) {
   const stampFile = join(checkout, 'node_modules', '.playline-stamp');
   const lock = readFileSync(join(checkout, 'package-lock.json'));
   const stamp = createHash('sha256')
     .update(lock)
-    // Native optional packages bind to the version of Node.
+    // Native optional packages depend on the Node version.
     .update(`${versionOf(node)} ${process.platform} ${process.arch}`)
     .digest('hex');
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return;
-  if (isReadOnly(args)) throw new Refusal(missingOf(args, "the project's packages, which are missing or outdated"));
+  if (isReadOnly(args))
+    throw new Refusal(toMissingMessage(args, "the project's packages, which are missing or outdated"));
   report(
     'installing the locked packages (npm ci); the first time includes the ClickHouse engine, about 550 MB on disk',
   );
-  // Stores do not come from npm, so both are downloaded in parallel. The command repeats and reports a failed download.
+  // Stores do not come from npm, so they are downloaded in parallel. The command itself retries and reports failures.
   const early = STARTS_STORES.has(args[0]) ? run(node, [provisions], { stdio: ['ignore', 'ignore', 'inherit'] }) : null;
   try {
-    // Packages with install scripts only build optional speed-ups.
+    // Install scripts of these packages only build optional native code.
     await npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], checkout);
   } finally {
     await early;
@@ -124,7 +126,7 @@ async function installPackages(node, args) {
   writeFileSync(stampFile, stamp);
 }
 
-/** @returns the exit code, or nothing when this process continues as the command */
+/** Runs a command. @returns the exit code, or undefined if this process itself runs the command */
 async function runCommand(args) {
   const refusal = refusalOf(args) ?? (await confirmationOf(args));
   if (refusal !== null) {

@@ -4,32 +4,33 @@ import { join } from 'node:path';
 import { findProgram } from './command.ts';
 import { writePrivateFile } from './private-file.ts';
 
-/** A certificate and its key, as files of PEM text. */
+/** Paths of a certificate and its private key, both in PEM format. */
 export interface CertificateFiles {
   readonly certificate: string;
   readonly key: string;
 }
 
-/** A certificate authority of one stack or test. */
+/** A certificate authority for one stack or test. */
 export interface Authority {
   readonly certificate: string;
-  /** Issues a server certificate for host names and IP addresses, once for each name. */
+  /** Issues a server certificate for host names and IP addresses, or returns an existing certificate of that name. */
   issue(name: string, hosts: readonly string[]): CertificateFiles;
 }
 
 const VALID_DAYS = '30';
-/** Supported by Java, Redis and Node. */
+/** A key type that Java, Redis and Node support. */
 const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
 /** @throws Error with the output of openssl */
 function runOpenssl(args: readonly string[]): void {
   const program = findProgram('openssl');
-  if (program === null) throw new Error('openssl is not installed: a stack with TLS needs it for certificates');
+  if (program === null)
+    throw new Error('openssl is not installed. Install it: a stack with TLS needs openssl to create certificates');
   const { status, stderr } = spawnSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'ignore', 'pipe'] });
   if (status !== 0) throw new Error(`openssl ${args[0]} failed: ${stderr.trim().split('\n').at(-1)}`);
 }
 
-/** Creates an authority in a folder (mode 0700), or uses the existing one. */
+/** Creates a certificate authority in a folder (mode 0700), or uses the existing authority. */
 export function createAuthority(folder: string, commonName: string): Authority {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const [certificate, key] = [join(folder, 'authority.pem'), join(folder, 'authority.key')];
@@ -53,6 +54,6 @@ export function createAuthority(folder: string, commonName: string): Authority {
   return { certificate, issue };
 }
 
-/** Key and certificate in one text, as Java reads a key store in PEM. */
+/** Returns the private key and the certificate in one PEM string, the format of a Java key store. */
 export const toKeyStore = ({ certificate, key }: CertificateFiles): string =>
   readFileSync(key, 'utf8') + readFileSync(certificate, 'utf8');

@@ -1,4 +1,4 @@
-// The chain of a stack: its node, and the settings of services that use it.
+// The chain node of a stack, and the settings of services that use it.
 import { join } from 'node:path';
 import { TOPICS } from '@playline/contracts';
 import { anvilArguments, anvilProgram } from '../chain/anvil.ts';
@@ -17,14 +17,14 @@ export const chainAddress = (port: number): string => `http://127.0.0.1:${port}`
 
 export const chainStatePath = (paths: StackPaths): string => join(paths.state, 'data', 'chain', 'state.json');
 
-/** @throws Error when the node answers for another chain, or does not answer */
+/** @throws Error if the node does not respond or belongs to another chain */
 export async function assertChain(rpc: string): Promise<boolean> {
   const id = Number(await callRpc<string>(rpc, 'eth_chainId'));
   if (id === CHAIN_ID) return true;
-  throw new Error(`it is chain ${id}, not ${CHAIN_ID}`);
+  throw new Error(`the node belongs to chain ${id}, not ${CHAIN_ID}`);
 }
 
-/** The node, on loopback. It makes no blocks itself. @throws Error when it is not installed */
+/** Returns the node on loopback, which does not create blocks itself. @throws Error if anvil is not installed */
 export function chainSpec(paths: StackPaths, port: number, program = anvilProgram()): ProcessSpec {
   const statePath = chainStatePath(paths);
   return {
@@ -41,7 +41,7 @@ export function chainSpec(paths: StackPaths, port: number, program = anvilProgra
   };
 }
 
-/** A chain of the chain API: its name in paths and on the log, and `namespace:reference` in responses. */
+/** A chain in the chain API: the name in paths and on the log, and the id `namespace:reference` in responses. */
 export interface ServedChain {
   name: string;
   id: string;
@@ -50,15 +50,15 @@ export interface ServedChain {
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /**
- * Settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
- * @param chainPort port of the stack's chain; without one nothing is indexed or minted
+ * Returns settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
+ * @param chainPort port of the stack's chain; if undefined, nothing is indexed or minted
  */
 export function chainSettings(
   { cursorSecret }: Pick<Secrets, 'cursorSecret'>,
   chainPort?: number,
 ): Record<string, string> {
   const urls = chainPort === undefined ? [] : [chainAddress(chainPort)];
-  // The chain makes blocks only for transactions, so hours without a block are normal.
+  // The chain creates blocks only for transactions, so hours without a block are normal.
   const nodes = DEMO_CHAINS.map((chain) => ({ ...chain, urls, stillAfterS: 0 }));
   return {
     CHAINS: JSON.stringify(DEMO_CHAINS),

@@ -6,18 +6,18 @@ import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.
 import { SERVICES } from './services.ts';
 import { readStackFile } from './stack-file.ts';
 
-/** `children.json`: the processes of an owner, written before any of them gets a request. */
+/** Content of `children.json`: the processes of an owner, recorded before they receive a request. */
 interface ChildrenFile {
   owner: ProcessRecord;
   children: ProcessRecord[];
 }
 
-/** The longest stop of a service. */
+/** The longest graceful stop of a service. */
 const ORPHAN_GRACE_MS = 25_000;
 
 const pathOf = (paths: StackPaths) => join(paths.state, 'children.json');
 
-/** Keeps `children.json` up to date with the processes that this process owns. */
+/** Opens `children.json` and updates the file whenever a child process starts or ends. */
 export function openChildrenFile(paths: StackPaths): { set(name: string, pid: number | null): void; close(): void } {
   const owner = { name: 'owner', pid: process.pid, mark: markOf(process.pid) ?? '' };
   const children = new Map<string, ProcessRecord>();
@@ -35,11 +35,11 @@ export function openChildrenFile(paths: StackPaths): { set(name: string, pid: nu
   };
 }
 
-/** Processes of a dead supervisor that still run, oldest first. */
-export const findOrphans = (paths: StackPaths): ProcessRecord[] => orphansIn(peek(paths));
+/** Returns the running processes of a dead supervisor, oldest first. */
+export const findOrphans = (paths: StackPaths): ProcessRecord[] => toOrphans(readRecord(paths));
 
-/** Reads the record without changing it. Null also when it is unreadable; a start reports and repairs that. */
-function peek(paths: StackPaths): ChildrenFile | null {
+/** Reads the file without changing it. @returns null if it is missing or unreadable; a start reports the latter */
+function readRecord(paths: StackPaths): ChildrenFile | null {
   try {
     return readJsonFile(pathOf(paths)) as ChildrenFile | null;
   } catch {
@@ -47,30 +47,30 @@ function peek(paths: StackPaths): ChildrenFile | null {
   }
 }
 
-const orphansIn = (file: ChildrenFile | null): ProcessRecord[] =>
+const toOrphans = (file: ChildrenFile | null): ProcessRecord[] =>
   file === null || isAlive(file.owner) ? [] : file.children.filter(isAlive);
 
-/** Names processes of the stack file. Without marks an id may belong to another process, so a person must decide. */
-function survivorsOf(paths: StackPaths): string {
+/** Lists processes in the stack file. Without marks, a pid may belong to another process, so the user must decide. */
+function listRemaining(paths: StackPaths): string {
   let recorded: [string, number][] = [];
   try {
     recorded = Object.entries(readStackFile(paths)?.processes ?? {});
   } catch {}
-  const living = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
-  if (living.length === 0) return '';
-  return `; processes of the last stack may still run: ${living.map(([name, pid]) => `${name} (\`kill ${pid}\`)`).join(', ')}`;
+  const running = recorded.filter(([, pid]) => pid > 0 && markOf(pid) !== null);
+  if (running.length === 0) return '';
+  return `; processes of the last stack may still be running: ${running.map(([name, pid]) => `${name} (\`kill ${pid}\`)`).join(', ')}`;
 }
 
 /**
- * Ends the processes of a dead owner, services before stores.
- * @param report called when the record is unreadable: it is moved aside, and nothing is ended
- * @returns the names of the ended processes
+ * Stops the processes of a dead owner, services before stores.
+ * @param report called if the record is unreadable; the record is then renamed, and no process is stopped
+ * @returns the names of the stopped processes
  */
 export async function endOrphans(paths: StackPaths, report: (line: string) => void = () => {}): Promise<string[]> {
-  const aside = (line: string) => report(line + survivorsOf(paths));
-  const file = readOptionalFile(pathOf(paths), aside) as ChildrenFile | null;
+  const reportUnreadable = (line: string) => report(line + listRemaining(paths));
+  const file = readOptionalFile(pathOf(paths), reportUnreadable) as ChildrenFile | null;
   if (file === null || isAlive(file.owner)) return [];
-  const orphans = orphansIn(file);
+  const orphans = toOrphans(file);
   const isService = (record: ProcessRecord) => SERVICES.some((service) => service.name === record.name);
   await Promise.all(orphans.filter(isService).map((record) => endProcess(record, ORPHAN_GRACE_MS)));
   await Promise.all(orphans.map((record) => endProcess(record, ORPHAN_GRACE_MS)));
@@ -78,7 +78,7 @@ export async function endOrphans(paths: StackPaths, report: (line: string) => vo
   return orphans.map((record) => record.name);
 }
 
-/** Ends and removes the stacks of killed test runs in the folders under `parent`. */
+/** Stops and removes the stacks of killed test runs below the folder `parent`. */
 export async function sweepStacks(pathsOfFolder: (folder: string) => StackPaths, parent: string): Promise<void> {
   let folders: string[];
   try {
@@ -86,12 +86,12 @@ export async function sweepStacks(pathsOfFolder: (folder: string) => StackPaths,
       entry.isDirectory() ? [entry.name] : [],
     );
   } catch {
-    return; // no run yet
+    return; // no test run yet
   }
   for (const folder of folders) {
     const paths = pathsOfFolder(join(parent, folder));
-    const file = peek(paths);
-    // Without a record nothing runs there: the stack is starting or was stopped.
+    const file = readRecord(paths);
+    // Without a record, no process runs in the folder: the stack is starting or was stopped.
     if (file === null || isAlive(file.owner)) continue;
     await endOrphans(paths);
     rmSync(paths.state, { recursive: true, force: true });

@@ -1,8 +1,8 @@
-// The ClickHouse process: runs clickhouse-local from a shared library until its standard input ends, also when the parent
-// dies. The statement SYSTEM START LISTEN opens the HTTP listener.
+// The ClickHouse process. It runs clickhouse-local from a shared library until standard input ends, which also happens
+// when the parent dies. The statement SYSTEM START LISTEN opens the HTTP listener.
 //
-// Standard input must be a terminal: without one, clickhouse-local before 26.8 ends when a client resets its connection.
-// So this process makes a pseudo-terminal, and a thread types end-of-file into it when the real input ends.
+// Standard input must be a terminal; otherwise, clickhouse-local before 26.8 exits when a client resets a connection.
+// This process therefore creates a pseudo-terminal, and a thread writes end-of-file to it when the real input ends.
 import { constants, mkdirSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
@@ -17,10 +17,10 @@ function callC(funcName: string, paramsValue: number[]): number {
   return result;
 }
 
-/** Replaces standard input by a terminal. @returns the terminal's other end, and the real input */
-function lendTerminal(): { terminal: number; input: number } {
-  open({ library: 'libc', path: '' }); // '' is this process
-  // A controlling terminal would send a signal when it hangs up.
+/** Replaces standard input with a pseudo-terminal. @returns the terminal's other end and the real input */
+function openTerminal(): { terminal: number; input: number } {
+  open({ library: 'libc', path: '' }); // '' refers to this process
+  // A controlling terminal would send SIGHUP when it is closed.
   const mode = constants.O_RDWR | constants.O_NOCTTY;
   const terminal = openSync('/dev/ptmx', mode);
   if (process.platform === 'darwin') callC('grantpt', [terminal]);
@@ -38,23 +38,23 @@ function lendTerminal(): { terminal: number; input: number } {
 }
 
 /**
- * In clickhouse-local every account can read all files of this user by the function `file`, unless the working folder of
- * the process is gone. ClickHouse needs the folder to start. So its first statement reads a pipe, and a thread then
- * removes the folder.
+ * In clickhouse-local, every account can read this user's files with the function `file`, unless the working directory
+ * of the process is removed. ClickHouse needs the directory during its start. Therefore its first statement reads a
+ * pipe, and a thread then removes the directory.
  */
 function createRemovedFolder(dataFolder: string): { statement: string; thread: Worker } {
   const folder = join(dataFolder, '..', 'nowhere');
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const pipe = join(folder, 'pipe');
-  const made = load({
+  const result = load({
     library: 'libc',
     funcName: 'mkfifo',
     retType: DataType.I32,
     paramsType: [DataType.String, DataType.I32],
     paramsValue: [pipe, 0o600],
   });
-  if (made < 0) throw new Error(`mkfifo failed: no pipe in ${folder}`);
+  if (result < 0) throw new Error(`mkfifo failed: no pipe in ${folder}`);
   process.chdir(folder);
   const thread = new Worker(new URL('./clickhouse-folder-removal.ts', import.meta.url), {
     workerData: { folder, pipe },
@@ -82,13 +82,13 @@ function runEngine(library: string, flags: string[]): void {
 }
 
 const [library = '', dataFolder = '', statement = '', ...flags] = process.argv.slice(2);
-// ClickHouse cannot create tables of `system` again while folders of the last run exist.
+// ClickHouse cannot recreate tables of `system` while folders of the last run exist.
 rmSync(join(dataFolder, 'data', 'system'), { recursive: true, force: true });
-const workerData = lendTerminal();
+const workerData = openTerminal();
 const lifeline = new Worker(new URL('./clickhouse-lifeline.ts', import.meta.url), { workerData });
 const removal = createRemovedFolder(dataFolder);
-const isUp = (thread: Worker) => new Promise((done, fail) => thread.once('online', done).once('error', fail));
-// The engine occupies the main thread, so the threads must run first.
-await Promise.all([isUp(lifeline), isUp(removal.thread)]);
+const whenOnline = (thread: Worker) => new Promise((done, fail) => thread.once('online', done).once('error', fail));
+// The engine blocks the main thread, so the threads must be running first.
+await Promise.all([whenOnline(lifeline), whenOnline(removal.thread)]);
 runEngine(library, [...flags, '--query', `${removal.statement}; ${statement}`]);
 process.exit(0);

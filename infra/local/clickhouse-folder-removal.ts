@@ -4,7 +4,7 @@ import { workerData } from 'node:worker_threads';
 
 const { folder, pipe } = workerData as { folder: string; pipe: string };
 
-// Returns when ClickHouse has started and opens the pipe; it listens once the pipe ends.
+// Blocks until ClickHouse has started and opens the pipe. ClickHouse starts to listen when the pipe is closed.
 const end = openSync(pipe, 'w');
 rmSync(folder, { recursive: true });
 closeSync(end);

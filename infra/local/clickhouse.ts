@@ -1,23 +1,23 @@
-// The ClickHouse engine of a stack: its configuration and accounts.
+// The ClickHouse engine of a stack, with its configuration and accounts.
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { answersOk } from './http-probe.ts';
+import { respondsOk } from './http-probe.ts';
 import type { ProcessSpec } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Secrets } from './secrets.ts';
 import { storeEnvironment } from './store-environment.ts';
 
-/** The grants of users.xml depend on its prefix. */
+/** The grants in users.xml depend on the prefix of this name. */
 export const DATABASE = 'playline';
 /** Half the memory of the smallest supported machine. Larger queries fail. */
 const MEMORY_MAX_BYTES = 3_000_000_000;
 const MARK_CACHE_BYTES = 256 * 1024 * 1024;
 const ENGINE = join(import.meta.dirname, 'clickhouse-engine.ts');
 
-/** The ClickHouse library for this machine. @throws Error when npm left it out */
+/** Returns the path of the ClickHouse library for this machine. @throws Error if the package is not installed */
 export function engineLibrary(): string {
   const platform = `${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}`;
   const name = `@chdb/lib-${platform}`;
@@ -27,25 +27,28 @@ export function engineLibrary(): string {
       .replace(/package\.json$/, 'libchdb.so');
     if (existsSync(library)) return library;
   } catch {}
-  throw new Error(`${name} is not installed: the ClickHouse engine has no build for this machine or npm left it out`);
+  throw new Error(
+    `${name} is not installed: either ClickHouse has no build for this machine, or npm skipped the optional package`,
+  );
 }
 
 const xml = (text: string | number) => String(text).replace(/[<>&'"]/g, (char) => `&#${char.charCodeAt(0)};`);
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-/** Base64 of `default:` with any password, or of `:`, which is the same account. */
+/** Matches the Base64 encoding of `default:` with any password, and of `:`, which is the same account. */
 const SESSION_IN_BASE64 = '(ZGVmYXVsdD[o-r]|O[g-v])[A-Za-z0-9+/=]*';
 
 /**
- * Requests reach ClickHouse only if their headers name an account other than the engine's own session, whose password-free
- * login could close the listeners. A `user` parameter in the URL overrides the headers; the quota stops such a request.
+ * ClickHouse accepts only requests whose headers name an account other than the engine's own session account. That
+ * account has no password and could close the listeners. A `user` parameter in the URL overrides the headers; the quota
+ * stops it.
  */
 function httpHandlers(): string {
-  const rule = (what: string, handler: string) => `<rule>${what}<handler>${handler}</handler></rule>`;
+  const rule = (condition: string, handler: string) => `<rule>${condition}<handler>${handler}</handler></rule>`;
   const named = (header: string, pattern: string) => `<headers><${header}>regex:${pattern}</${header}></headers>`;
   const fixed = (status: number, text: string) =>
     `<type>static</type><status>${status}</status><response_content>${text}&#10;</response_content>`;
-  const refuse = fixed(403, 'this account is reserved for the engine: use another account, with its password');
+  const refuse = fixed(403, 'this account is reserved for the engine. Use another account and its password');
   const query = '<type>dynamic_query_handler</type><query_param_name>query</query_param_name>';
   return `<http_handlers>
     ${rule('<url>/ping</url>', fixed(200, 'Ok.'))}
@@ -59,14 +62,14 @@ function httpHandlers(): string {
 function configuration(etc: string): string {
   return `<clickhouse>
   <users_config>${xml(join(etc, 'users.xml'))}</users_config>
-  <!-- clickhouse-local reads the level from here; without a <logger> it writes to the process's own log. -->
+  <!-- clickhouse-local reads its log level from here; without a <logger>, it writes to the log of the process. -->
   <log-level>error</log-level>
   <max_server_memory_usage>${MEMORY_MAX_BYTES}</max_server_memory_usage>
   <mark_cache_size>${MARK_CACHE_BYTES}</mark_cache_size>
-  <!-- The default checks the memory twenty times a second. -->
+  <!-- By default, the memory is checked twenty times per second. -->
   <memory_worker_period_ms>250</memory_worker_period_ms>
   <asynchronous_metrics_update_period_s>60</asynchronous_metrics_update_period_s>
-  <!-- A stop waits this long for idle clients. -->
+  <!-- A stop waits this long for idle connections. -->
   <keep_alive_timeout>3</keep_alive_timeout>
   <timezone>UTC</timezone>
   ${httpHandlers()}
@@ -74,16 +77,17 @@ function configuration(etc: string): string {
 `;
 }
 
-/** ClickHouse's own logs cost half of its work at rest. The file name sorts after system-logs.xml, so it overrides it. */
-const LOG_PACE = `<clickhouse>
+/** Log tables cause half of the load of an idle ClickHouse. This file sorts after system-logs.xml and overrides it. */
+const SLOW_LOG_FLUSH = `<clickhouse>
   <query_log><flush_interval_milliseconds>60000</flush_interval_milliseconds></query_log>
   <part_log><flush_interval_milliseconds>60000</flush_interval_milliseconds></part_log>
 </clickhouse>
 `;
 
 /**
- * The engine's own session `default` cannot have a password. It may do only what its one statement needs, which uses up
- * its quota. Quotas do not cover a SELECT without a table, such as its first statement, so that is limited to a second.
+ * The engine's own session account `default` cannot have a password. It has only the rights for its one statement,
+ * which uses up its quota. Quotas do not cover a SELECT without a table, such as the first statement, so it is limited
+ * to 1 s.
  */
 const SESSION_ACCOUNT = `<clickhouse>
   <users><default>
@@ -112,11 +116,11 @@ function accountEnvironment(secrets: Secrets): Record<string, string> {
     `CLICKHOUSE_${account.toUpperCase()}_SHA256`,
     sha256(password),
   ]);
-  // In plain text, because ClickHouse logs in with it to load its dictionary.
+  // The password is in plain text, because ClickHouse logs in with it to load its dictionary.
   return { ...Object.fromEntries(hashes), CLICKHOUSE_VIEWS_PASSWORD: secrets.viewsPassword };
 }
 
-/** ClickHouse on loopback: the npm package's library with the accounts of production. */
+/** Returns the ClickHouse process on loopback: the library of the npm package with the production accounts. */
 export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: number; secrets: Secrets }): ProcessSpec {
   const folder = join(paths.state, 'data', 'clickhouse');
   const etc = join(paths.state, 'etc', 'clickhouse');
@@ -126,7 +130,7 @@ export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: num
   copyFileSync(join(source, 'users.xml'), join(etc, 'users.xml'));
   for (const name of ['system-logs.xml', 'named-collections.xml', 'caches.xml'])
     copyFileSync(join(source, name), join(etc, 'config.d', name));
-  writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), LOG_PACE);
+  writePrivateFile(join(etc, 'config.d', 'system-pace.xml'), SLOW_LOG_FLUSH);
   writePrivateFile(join(etc, 'users.d', 'session.xml'), SESSION_ACCOUNT);
   const dataFolder = join(folder, 'data');
   const flags = {
@@ -151,13 +155,13 @@ export function clickhouseSpec(paths: StackPaths, { port, secrets }: { port: num
     ],
     env: {
       ...storeEnvironment(),
-      // No colours or cursor movements in the log.
+      // Prevents colours and cursor movements in the log.
       TERM: 'dumb',
       ...accountEnvironment(secrets),
     },
     folder,
     logFile: logFileOf(paths, 'clickhouse'),
-    isReady: () => answersOk(`http://127.0.0.1:${port}/ping`),
+    isReady: () => respondsOk(`http://127.0.0.1:${port}/ping`),
     readyDeadlineMs: 60_000,
     stopBy: 'end-of-input',
     stopDeadlineMs: 20_000,

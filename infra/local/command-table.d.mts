@@ -7,6 +7,6 @@ export declare const EXIT: {
   readonly emptied: 4;
 };
 
-type Answer = { code: number; text: string } | null;
-export declare function refusalOf(argv: readonly string[]): Answer;
+type Refusal = { code: number; text: string } | null;
+export declare function refusalOf(argv: readonly string[]): Refusal;
 export declare function isReadOnly(argv: readonly string[]): boolean;

@@ -1,16 +1,16 @@
-// All commands of `npm run`: effect, flags, arguments, and what they destroy. Plain JavaScript, because bootstrap.mjs
-// checks arguments with it on any Node from 18 before anything is installed or removed.
+// All commands of `npm run`: description, flags, arguments, and what they delete. Plain JavaScript, because
+// bootstrap.mjs checks the arguments on Node 18 and later before anything is installed or deleted.
 import { createInterface } from 'node:readline/promises';
 import { parseArgs } from 'node:util';
 
-/** Exit codes of every command. */
+/** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 
 const NOTHING = {};
 const YES = { yes: { type: 'boolean' } };
 const STACK = {
   usage: '[--no-chain]',
-  more: '  --no-chain   leave the chain out',
+  more: '  --no-chain   start without the chain',
   options: { 'no-chain': { type: 'boolean' } },
 };
 const TESTS = {
@@ -20,88 +20,91 @@ const TESTS = {
 };
 
 /**
- * `options`: flags for `parseArgs`; `argumentsMax`: number of other arguments. A command without `options` checks its
- * arguments itself. A command that `isReadOnly` installs nothing.
+ * `options`: flags for `parseArgs`; `argumentsMax`: maximum number of positional arguments. A command without `options`
+ * checks its arguments itself. A command with `isReadOnly` installs nothing.
  */
 const COMMANDS = {
   start: {
-    does: 'installs what is missing, starts everything, checks it with one event, runs until Ctrl-C',
+    does: 'installs missing programs, starts the stack, posts one test event, runs until Ctrl-C',
     ...STACK,
   },
-  up: { does: 'starts everything in the background, and returns when one event has been stored', ...STACK },
-  down: { does: 'stops everything; the data is kept', options: NOTHING },
+  up: { does: 'starts the stack in the background and returns when one test event is stored', ...STACK },
+  down: { does: 'stops the stack and keeps its data', options: NOTHING },
   reset: {
-    does: 'stops everything and REMOVES data, secrets and keys, after a prompt',
+    does: 'stops the stack and DELETES data, secrets and keys, after confirmation',
     usage: '[--yes]',
-    more: '  --yes   without a prompt, for scripts',
+    more: '  --yes   skip the confirmation prompt',
     options: YES,
-    destroys: 'This removes all events, identities, keys and secrets of the stack in this checkout.',
+    destroys: 'This deletes all events, identities, keys and secrets of the stack in this checkout.',
   },
   doctor: {
-    does: 'finds what keeps the stack from running on this machine, and how to fix it',
+    does: 'finds problems of this machine that prevent the stack from running, with fixes',
     options: NOTHING,
     isReadOnly: true,
   },
   status: {
-    does: 'checks each process: state, age, restarts, lag, reason, last error',
+    does: 'shows each process with its state, age, restarts, lag and last error',
     usage: '[--json]',
-    more: '  --json   one line for scripts\n\nExit code 1 when one does not serve, or processes run without their supervisor; 3 when no stack runs.',
+    more: '  --json   print one JSON line\n\nExit code 1 if a process is not ready or runs without a supervisor; 3 if the stack is not running.',
     options: { json: { type: 'boolean' } },
     isReadOnly: true,
   },
   logs: {
-    does: 'shows the last lines of each process; at a terminal also new ones',
+    does: 'shows the last log lines of each process; in a terminal, follows the logs',
     usage: '[name …]',
     options: NOTHING,
     argumentsMax: 100,
     isReadOnly: true,
   },
-  test: { does: 'runs set-up, format, lint, types, then the tests against real stores', ...TESTS },
-  'test:all': { does: 'runs the same with the long tests: faults, erasures, upgrade, browsers and more', ...TESTS },
+  test: { does: 'installs missing programs, checks format, lint and types, then tests against real stores', ...TESTS },
+  'test:all': {
+    does: 'runs all tests, including the long tests for faults, erasures, upgrades and browsers',
+    ...TESTS,
+  },
   'demo-portal': {
-    does: 'starts everything that does not run, plays a minute of a game, and prints the portal’s address',
+    does: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
     options: NOTHING,
   },
   simulate: {
-    does: 'sends the traffic of a game, publishes that of a chain, or mints on it, and compares the result with the stored rows',
+    does: 'generates game or chain traffic or mint requests, and compares the result with the stored rows',
   },
   keys: { does: 'lists, creates, refreshes and revokes access keys; creates and disables signable keys' },
   projects: { does: 'creates and lists projects, their environments and their limits' },
-  accounts: { does: 'manages access to the portal: links, invitations, roles, lost access' },
-  mints: { does: 'lists and shows assets to be minted and their signers; retries failed ones' },
-  collections: { does: 'links contracts of chains to projects; lists, renames and unlinks them' },
+  accounts: { does: 'manages portal accounts: links, invitations, roles, account recovery' },
+  mints: { does: 'lists mint requests and signers, and retries failed requests' },
+  collections: { does: 'links chain contracts to projects; lists, renames and unlinks collections' },
   identity: {
-    does: 'shows which identities are one person, and why; splits a wrong merge; creates or rebuilds the graph',
+    does: 'shows identities and links of a person, splits wrongly merged persons, rebuilds the graph',
   },
-  consent: { does: 'rebuilds consents' },
-  rebuild: { does: 'rebuilds everything in an emptied Redis' },
+  consent: { does: 'rebuilds the consents in Redis' },
+  rebuild: { does: 'rebuilds all data of a Redis that lost it' },
   verify: { does: 'compares stored rows with the log' },
-  offsets: { does: 'shows offsets of consumers, and resolves a log that lost its end' },
-  derive: { does: 'repairs tables that are derived from events' },
+  offsets: { does: 'shows consumer offsets and resolves truncated logs' },
+  derive: { does: 'repairs the tables derived from events' },
   'dead-letters': { does: 'lists, shows, replays and drops messages that could not be processed' },
   erasures: { does: 'lists, shows and verifies erasures; searches for remaining rows' },
-  columns: { does: 'gives properties of events their own columns: adds, lists, drops them' },
-  analysts: { does: 'creates, grants, lists and drops accounts for people who query the data' },
-  chain: { does: 'shows how far chains are indexed, compares the history with them, changes descriptions of tokens' },
-  import: { does: 'publishes activities and tokens of chains from a file of JSON lines' },
-  replicate: { does: 'copies the history of a chain over HTTP, and resumes after an interruption' },
+  columns: { does: 'adds, lists and drops columns for event properties' },
+  analysts: { does: 'creates, grants, lists and drops accounts for analysts' },
+  chain: { does: 'shows indexing progress, compares the stored history with the chain, edits token descriptions' },
+  import: { does: 'publishes chain activities and tokens from a JSON lines file' },
+  replicate: { does: 'copies the history of a chain over HTTP and resumes after interruptions' },
   contracts: {
-    does: 'compiles the contracts of the demo chain, and writes the output',
+    does: 'compiles the contracts of the demo chain',
     usage: '[--check]',
-    more: '  --check   writes nothing, and ends with 1 when something differs',
+    more: '  --check   write nothing; exit with 1 if the output differs',
     options: { check: { type: 'boolean' } },
   },
   bench: { does: 'runs the benchmarks' },
   fuzz: { does: 'posts generated batches and checks every response' },
-  faults: { does: 'injects the faults that the pipeline must survive' },
-  attacks: { does: 'attacks a stack as one tenant, and measures the effect on another' },
+  faults: { does: 'injects faults and checks that the pipeline recovers' },
+  attacks: { does: 'attacks a stack as one tenant and measures the effect on another tenant' },
   help: { does: 'lists all commands by purpose', options: NOTHING },
-  completion: { does: 'prints a script that completes these commands in bash' },
-  exec: { does: 'runs an installed tool: exec <tool> …' },
-  supervise: { does: 'is the process that `up` starts', options: STACK.options },
+  completion: { does: 'prints a bash completion script for these commands' },
+  exec: { does: 'runs a tool from node_modules: exec <tool> …' },
+  supervise: { does: 'runs the supervisor for `up`', options: STACK.options },
 };
 
-/** The commands by purpose. The scripts of package.json have the same order and headings. */
+/** The commands by purpose. The scripts in package.json have the same order and headings. */
 const GROUPS = {
   'run the stack': ['start', 'up', 'down', 'status', 'logs', 'doctor', 'reset', 'help', 'completion'],
   'see it work': ['simulate', 'demo-portal'],
@@ -115,7 +118,7 @@ export const COMMAND_NAMES = Object.values(GROUPS).flat();
 
 export const isReadOnly = ([name = '']) => COMMANDS[name].isReadOnly === true;
 
-/** `npm` has two of the commands built in. */
+/** Returns how to call a command. `start` and `test` are built into npm. */
 const callOf = (name) => (name === 'start' || name === 'test' ? `npm ${name}` : `npm run ${name}`);
 
 function helpOf(name) {
@@ -126,20 +129,22 @@ function helpOf(name) {
     `${does[0].toUpperCase()}${does.slice(1)}.`,
   ];
   if (more !== undefined) lines.push('', more);
-  return [...lines, '', 'Exit code: 0 done, 1 failed, 2 wrong arguments, 3 a dependency does not answer.'].join('\n');
+  return [...lines, '', 'Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 a dependency does not respond.'].join(
+    '\n',
+  );
 }
 
 function overview() {
   const width = COMMAND_NAMES.reduce((most, name) => Math.max(most, callOf(name).length), 0);
   const lineOf = (name) => `  ${callOf(name).padEnd(width)}  ${COMMANDS[name].does}`;
   const groups = Object.entries(GROUPS).map(([purpose, names]) => [`To ${purpose}`, ...names.map(lineOf)].join('\n'));
-  return `${groups.join('\n\n')}\n\nnpm run <command> -- --help explains one.`;
+  return `${groups.join('\n\n')}\n\nRun npm run <command> -- --help for details.`;
 }
 
 /**
- * Checks the arguments of a call before it runs.
- * @param {string[]} argv the command's name and its arguments
- * @returns {{ code: number, text: string } | null} what to print instead of running the command; null when it may run
+ * Checks the arguments of a call before the command runs.
+ * @param {string[]} argv the command name and its arguments
+ * @returns {{ code: number, text: string } | null} what to print instead of running the command, or null if it may run
  */
 export function refusalOf([name = '', ...args]) {
   if (name === '--help' || (name === 'help' && args.length === 0)) return { code: EXIT.ok, text: overview() };
@@ -161,9 +166,9 @@ export function refusalOf([name = '', ...args]) {
 }
 
 /**
- * Prompts before a command destroys something, unless `--yes` is given.
- * @param {string[]} argv as checked by `refusalOf`
- * @returns {Promise<{ code: number, text: string } | null>} as `refusalOf`
+ * Prompts for confirmation before a command deletes data, unless `--yes` is given.
+ * @param {string[]} argv arguments that `refusalOf` has accepted
+ * @returns {Promise<{ code: number, text: string } | null>} as for `refusalOf`
  */
 export async function confirmationOf([name = '', ...args], { input = process.stdin, output = process.stderr } = {}) {
   const { destroys } = COMMANDS[name];

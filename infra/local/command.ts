@@ -9,10 +9,10 @@ export interface CommandOptions {
   logFile: string;
 }
 
-/** Output must not show addresses of registries and mirrors. */
+/** Removes URLs, because output must not contain the addresses of registries and mirrors. */
 export const withoutAddresses = (text: string): string => text.replace(/\b(https?|ftp):\/\/[^\s'")\]]+/g, '<address>');
 
-/** A program ended with an exit code other than 0, or by a signal (null). */
+/** A program failed with an exit code, or was killed by a signal (exit code null). */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
   readonly exitCode: number | null;
@@ -23,9 +23,9 @@ export class CommandError extends Error {
 }
 
 /**
- * Runs a program with its output in a log.
- * @returns its standard output
- * @throws CommandError with the last lines of its output when it does not exit with 0
+ * Runs a program and logs its standard error.
+ * @returns the program's standard output
+ * @throws CommandError with the last lines of output if the exit code is not 0
  */
 export function runCommand(program: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const log = openLog(options.logFile);
@@ -45,13 +45,13 @@ export function runCommand(program: string, args: readonly string[], options: Co
       if (code === 0) return done(text);
       const lines = [text.trimEnd().split('\n').slice(-15).join('\n'), tailOf(options.logFile, logStart)];
       const shown = withoutAddresses(lines.filter((part) => part !== '').join('\n'));
-      const how = signal ?? `exit code ${code}`;
-      fail(new CommandError(`${program} ended with ${how}:\n${shown.replace(/^/gm, '    ')}`, code));
+      const cause = signal ?? `exit code ${code}`;
+      fail(new CommandError(`${program} failed with ${cause}:\n${shown.replace(/^/gm, '    ')}`, code));
     });
   });
 }
 
-/** Searches PATH, and folders that an ordinary user's PATH lacks. */
+/** Searches PATH, and folders that are often missing from the PATH of an unprivileged user. */
 export function findProgram(
   name: string,
   environment: Record<string, string | undefined> = process.env,

@@ -1,4 +1,4 @@
-// `processes.json`: the state of each process, written only by the supervisor.
+// The file `processes.json` with the state of each process, written only by the supervisor.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StackPaths } from './paths.ts';
@@ -7,21 +7,21 @@ import { findSupervisor } from './supervisor.ts';
 
 export type ProcessState = 'starting' | 'serving' | 'not serving' | 'ended' | 'stopped';
 
-/** The supervisor's view of a process. */
+/** The state of a process as seen by the supervisor. */
 export interface Condition {
   readonly name: string;
   readonly state: ProcessState;
-  /** Null while there is no process. */
+  /** Process id; null while no process is running. */
   readonly pid: number | null;
-  /** When the process was started, or ended (ISO 8601). */
+  /** Time when the process started or ended (ISO 8601). */
   readonly sinceAt: string;
-  /** Since the stack was started. */
+  /** Number of restarts since the stack was started. */
   readonly restarts: number;
-  /** Why it does not serve; null while it does. */
+  /** Reason why the process is not ready; null while it is ready. */
   readonly reason: string | null;
-  /** True when it has run for a minute without serving. */
+  /** True if the process has run for a minute without being ready. */
   readonly isSilent: boolean;
-  /** The last fault, even if it has passed. */
+  /** The last error, even if the process has recovered. */
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
 
@@ -35,7 +35,7 @@ export function removeConditions(paths: StackPaths): void {
   rmSync(pathOf(paths), { force: true });
 }
 
-/** In the order of their start; null when no supervisor runs. */
+/** @returns the conditions in start order, or null if no supervisor is running */
 export function readConditions(paths: StackPaths): Condition[] | null {
   return findSupervisor(paths) === null
     ? null

@@ -12,7 +12,6 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-/** Opens the identities of an empty Redis with an operator command that fails. */
 function openWith(exitCode: number, message: string) {
   const paths = testStackPaths();
   const main = join(paths.state, 'services/operator/src/main.ts');
@@ -21,11 +20,11 @@ function openWith(exitCode: number, message: string) {
   return openIdentities({ ...paths, checkout: paths.state }, { env: {}, redis });
 }
 
-it('reports a Redis that lost its data when the operator command refuses to initialise it', async () => {
+it('openIdentities reports lost data when the operator command refuses to initialise Redis', async () => {
   expect(await openWith(EXIT.emptied, 'identity: consents hold data')).toBe('lost');
 });
 
-it('fails with the message of the operator command on any other failure, without a report of lost data', async () => {
+it('openIdentities fails with the message of the operator command on any other failure', async () => {
   for (const code of [EXIT.failed, EXIT.unreachable])
     await expect(openWith(code, 'identity: a partition has no leader')).rejects.toThrow('a partition has no leader');
 });

@@ -10,7 +10,7 @@ import { installLine } from './machine.ts';
 import { freePorts } from './ports.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('every finding of doctor that is not good has a fix', async () => {
+test('doctor suggests a fix for every problem', async () => {
   const [port = 0] = await freePorts(1);
   const server = createServer();
   await new Promise<void>((done) => server.listen(port, '127.0.0.1', done));
@@ -18,17 +18,17 @@ test('every finding of doctor that is not good has a fix', async () => {
   const environment = { PLAYLINE_KAFKA_PORT: String(port), PLAYLINE_REDIS_PORT: 'eleven' };
   const findings = await examine(testStackPaths(), { environment, isRunning: false });
   const bad = findings.filter((finding) => finding.level === 'bad').map((finding) => finding.what);
-  expect(bad).toContain(`port ${port} for kafka is taken`);
+  expect(bad).toContain(`port ${port} for kafka is in use`);
   expect(bad).toContainEqual(expect.stringContaining('PLAYLINE_REDIS_PORT'));
   for (const finding of findings) if (finding.level !== 'good') expect(finding.fix).toBeTruthy();
 });
 
-test('doctor checks every disk with data, also one behind a symbolic link', async () => {
+test('doctor checks every disk with data, including disks behind symbolic links', async () => {
   const paths = testStackPaths();
-  const elsewhere = mkdtempSync('/dev/shm/playline-disk-');
-  onTestFinished(() => rmSync(elsewhere, { recursive: true }));
+  const otherDisk = mkdtempSync('/dev/shm/playline-disk-');
+  onTestFinished(() => rmSync(otherDisk, { recursive: true }));
   mkdirSync(join(paths.state, 'data'), { recursive: true });
-  symlinkSync(elsewhere, join(paths.state, 'data', 'redis'));
+  symlinkSync(otherDisk, join(paths.state, 'data', 'redis'));
   mkdirSync(join(paths.state, 'data', 'kafka'));
   symlinkSync('/dev', join(paths.state, 'data', 'kafka', 'data'));
   const findings = await examine(paths, { environment: {}, isRunning: true });
@@ -40,7 +40,7 @@ test('doctor checks every disk with data, also one behind a symbolic link', asyn
   ]);
 });
 
-test('doctor reports too little memory or disk with the available and the required amount', () => {
+test('doctor reports insufficient memory or disk space with the available and the required amount', () => {
   const need = { need: 2 * 1024 ** 3, fix: 'free space' };
   expect(checkAmount('disk', 3 * 1024 ** 3, need).level).toBe('good');
   expect(checkAmount('disk', 1024 ** 3, need)).toEqual({
@@ -50,7 +50,7 @@ test('doctor reports too little memory or disk with the available and the requir
   });
 });
 
-test('available memory and the versions of Java and Redis are parsed from the system’s output', () => {
+test('doctor parses available memory and the versions of Java and Redis', () => {
   expect(parseAvailableMemory('MemTotal: 9 kB\nMemAvailable:   2048 kB\n')).toBe(2 * 1024 ** 2);
   expect(parseAvailableMemory('something else')).toBeNull();
   expect(parseJavaMajor('openjdk version "17.0.15" 2025-04-15')).toBe(17);
@@ -60,7 +60,7 @@ test('available memory and the versions of Java and Redis are parsed from the sy
   expect(parseRedisVersion('')).toBeNull();
 });
 
-test('the command to install by hand names every missing package', () => {
+test('the manual installation command contains every missing package', () => {
   const missing = [
     { what: 'Java', debian: 'default-jre-headless', brew: 'openjdk@21' },
     { what: 'Redis', debian: 'redis-server', brew: 'redis' },
@@ -70,13 +70,13 @@ test('the command to install by hand names every missing package', () => {
   );
 });
 
-test('output of tools is shown without addresses', () => {
+test('withoutAddresses removes URLs from the output of tools', () => {
   expect(withoutAddresses('GET https://registry.example/a/b failed (http://x:1/)')).toBe(
     'GET <address> failed (<address>)',
   );
 });
 
-test('a run without tests, a broken test file and a failed check each count as a failed test', () => {
+test('the summary counts a run without tests, a broken test file and a failed check as failures', () => {
   expect(summarise(null, 0)).toEqual({ passed: 0, failed: 1 });
   expect(summarise({ numPassedTests: 3, numFailedTests: 0 }, 2)).toEqual({ passed: 3, failed: 2 });
   const testResults = [

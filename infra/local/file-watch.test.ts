@@ -6,7 +6,7 @@ import { writePrivateFile } from './private-file.ts';
 import { openFileWatch } from './stack.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('the file watch reports a file that is created, replaced or changed in place', async () => {
+test('the file watch reports a file that was created, replaced or modified', async () => {
   const path = join(testStackPaths().state, 'keys.json');
   let reports = 0;
   const watch = openFileWatch(path, () => {

@@ -1,12 +1,12 @@
 // Probes of HTTP endpoints.
 
-const ANSWER_MS = 2000;
+const RESPONSE_MAX_MS = 2000;
 
-/** @throws Error for any status other than 200 to 299 */
-export async function answersOk(url: string): Promise<boolean> {
-  const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) });
+/** @throws Error if the status is not 2xx */
+export async function respondsOk(url: string): Promise<boolean> {
+  const response = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
   await response.body?.cancel();
-  if (!response.ok) throw new Error(`it answers with status ${response.status}`);
+  if (!response.ok) throw new Error(`it responds with status ${response.status}`);
   return true;
 }
 
@@ -18,7 +18,7 @@ interface Readiness {
 }
 
 async function fetchReadiness(admin: string): Promise<{ isReady: boolean; readiness: Readiness }> {
-  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(ANSWER_MS) };
+  const options = { headers: { connection: 'close' }, signal: AbortSignal.timeout(RESPONSE_MAX_MS) };
   const response = await fetch(`${admin}/readyz`, options);
   return { isReady: response.ok, readiness: (await response.json()) as Readiness };
 }
@@ -26,14 +26,14 @@ async function fetchReadiness(admin: string): Promise<{ isReady: boolean; readin
 const toSentence = (names: readonly string[] = [], { reasons = {} }: Readiness) =>
   [names.join(', '), ...Object.values(reasons)].join('; ');
 
-/** @throws Error with the reasons when a service is not ready */
+/** @throws Error with the reasons if a service is not ready */
 export async function assertReady(admin: string): Promise<boolean> {
   const { isReady, readiness } = await fetchReadiness(admin);
   if (isReady) return true;
   throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);
 }
 
-/** What a ready service cannot do, and why; null when it can do everything. @throws Error as `assertReady` */
+/** @returns why a ready service is degraded, or null if it is fully functional @throws Error if it is not ready */
 export async function readDegraded(admin: string): Promise<string | null> {
   const { isReady, readiness } = await fetchReadiness(admin);
   if (!isReady) throw new Error(`not ready: ${toSentence(readiness.notReady, readiness)}`);

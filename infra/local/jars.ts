@@ -22,7 +22,7 @@ export function areJarsInstalled(paths: StackPaths): boolean {
   return existsSync(stamp.path) && readFileSync(stamp.path, 'utf8') === stamp.text;
 }
 
-/** A class path in an order that does not depend on the file system, because class archives are bound to it. */
+/** Returns the class path in a deterministic order, because class archives depend on the class path. */
 export function classPathOf(folder: string): string {
   const jars = readdirSync(folder).filter((file) => file.endsWith('.jar'));
   return jars
@@ -31,10 +31,11 @@ export function classPathOf(folder: string): string {
     .join(':');
 }
 
-/** Downloads about 190 MB with Maven, whose repository is in the checkout and is removed at the end. */
+/** Downloads about 190 MB with Maven. The Maven repository is in the checkout and is removed afterwards. */
 export async function fetchJars(paths: StackPaths): Promise<void> {
   const maven = findProgram('mvn');
-  if (maven === null) throw new Error('Maven is not installed: it downloads the jars of Kafka and the schema registry');
+  if (maven === null)
+    throw new Error('Maven is not installed. Install it: Maven downloads the jars of Kafka and the schema registry');
   const target = join(paths.provisions, `jars.${process.pid}.new`);
   const repository = join(paths.provisions, 'maven');
   mkdirSync(target, { recursive: true });

@@ -1,4 +1,4 @@
-// Finds Java, and keeps archives of loaded classes for faster starts.
+// Finds Java, and stores archives of loaded classes for faster starts.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
@@ -7,13 +7,13 @@ import { findProgram } from './command.ts';
 import type { StackPaths } from './paths.ts';
 import { markOf } from './process-mark.ts';
 
-/** Of Kafka 4 and the registry. */
+/** The minimum version for Kafka 4 and the schema registry. */
 export const JAVA_MAJOR_MIN = 17;
 
 export interface Java {
   program: string;
   major: number;
-  /** The whole output of `java -version`. */
+  /** The complete output of `java -version`. */
   version: string;
 }
 
@@ -22,17 +22,17 @@ export function parseJavaMajor(text: string): number | null {
   return major === undefined ? null : Number(major);
 }
 
-/** By program, because each query starts Java. */
+/** Java versions by program, cached because each query starts a JVM. */
 const found = new Map<string, Java>();
 
-/** The Java of JAVA_HOME, else of PATH; null when there is none that is new enough. */
+/** Finds Java in JAVA_HOME, then in PATH. @returns null if no version is new enough */
 export function findJava(environment: Record<string, string | undefined> = process.env): Java | null {
   const home = environment.JAVA_HOME;
   const candidates = [home ? join(home, 'bin', 'java') : null, findProgram('java', environment)];
   for (const program of candidates) {
     if (program === null || !existsSync(program)) continue;
-    const known = found.get(program);
-    if (known !== undefined) return known;
+    const cached = found.get(program);
+    if (cached !== undefined) return cached;
     const version = spawnSync(program, ['-version'], { encoding: 'utf8' }).stderr ?? '';
     const major = parseJavaMajor(version);
     if (major === null || major < JAVA_MAJOR_MIN) continue;
@@ -42,14 +42,14 @@ export function findJava(environment: Record<string, string | undefined> = proce
   return null;
 }
 
-/** Flags that make a process start from an archive of its classes, or write that archive when it ends. */
+/** JVM flags for starting from a class archive, or for writing the archive at exit. */
 export interface ClassArchive {
   flags: string[];
-  /** Stores a new archive. Call it after a clean end. */
+  /** Stores a new archive. Must be called after a clean exit. */
   keep?(): void;
 }
 
-/** Removes unfinished archives, `<archive>.<process id>.new`, of processes that have ended. */
+/** Removes the unfinished archives (`<archive>.<process id>.new`) of dead processes. */
 function removeAbandonedDrafts(folder: string): void {
   for (const file of readdirSync(folder)) {
     const [, pid] = /\.(\d+)\.new$/.exec(file) ?? [];
@@ -59,15 +59,16 @@ function removeAbandonedDrafts(folder: string): void {
 }
 
 /**
- * An archive halves a broker's start. The first clean stop writes it. Its name contains Java and class path, to which it is bound.
+ * Returns flags for a class archive, which halves the start time of a broker. The first clean stop writes the archive.
+ * Its name contains a hash of Java and the class path, because the archive is valid only for them.
  * @param options.writes false to only use an existing archive
  */
 export function classArchiveOf(
   paths: StackPaths,
   { name, java, classPath, writes = true }: { name: string; java: Java; classPath: string; writes?: boolean },
 ): ClassArchive {
-  const bound = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);
-  const archive = join(paths.provisions, 'java', `${name}-${bound}.jsa`);
+  const hash = createHash('sha256').update(`${java.program} ${java.version} ${classPath}`).digest('hex').slice(0, 16);
+  const archive = join(paths.provisions, 'java', `${name}-${hash}.jsa`);
   if (existsSync(archive))
     return {
       flags: [`-XX:SharedArchiveFile=${archive}`, '-Xshare:auto', '-Xlog:disable', '-Xlog:all=error:stderr'],

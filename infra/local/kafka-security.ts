@@ -6,14 +6,14 @@ import { toKeyStore } from './certificates.ts';
 import { writePrivateFile } from './private-file.ts';
 import type { Account, StackSecurity } from './security.ts';
 
-/** The listener for clients of a stack with TLS and logins. */
+/** The client listener of a stack with TLS and logins. */
 export const SECURED_LISTENER = 'SECURED';
 const LOGIN_MODULES = 'org.apache.kafka.common.security';
-/** Short, so that clients have to log in again in every run, as with managed brokers. */
+/** Short, so that clients must log in again during every run, as with managed brokers. */
 const SESSION_MS = '20000';
-/** The minimum of brokers. */
+/** The minimum number of iterations that brokers accept. */
 const ITERATIONS = 4096;
-/** SCRAM mechanisms by their numbers in Kafka's protocol. */
+/** SCRAM mechanisms with their numbers in the Kafka protocol. */
 const SCRAM = [
   { mechanism: 1, digest: 'sha256', bytes: 32 },
   { mechanism: 2, digest: 'sha512', bytes: 64 },
@@ -42,7 +42,7 @@ export function securedListenerSettings(
   );
 }
 
-/** Creates or changes a SCRAM user for both digests. @param broker `host:port` of a listener with this right */
+/** Creates or changes a SCRAM user for both digests. @param broker `host:port` of a listener that permits it */
 export async function setScramPassword(broker: string, { username, password }: Account): Promise<void> {
   const [host = '', port] = broker.split(':');
   const admin = new Admin({ clientId: 'playline-users', bootstrapBrokers: [broker], retries: 1 });
@@ -54,7 +54,7 @@ export async function setScramPassword(broker: string, { username, password }: A
         found as Parameters<(typeof admin)[typeof kGetConnection]>[1],
       );
     });
-    // A request may change a user only once.
+    // One request may contain a user only once.
     for (const { mechanism, digest, bytes } of SCRAM) {
       const salt = randomBytes(32);
       const saltedPassword = pbkdf2Sync(password, salt, ITERATIONS, bytes, digest);

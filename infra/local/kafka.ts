@@ -20,57 +20,61 @@ const JVM_FLAGS = [
   '-XX:+UseSerialGC',
   '-XX:ReservedCodeCacheSize=96m',
   '-XX:MaxDirectMemorySize=128m',
-  // Unused, and sampled twenty times a second.
+  // Unused performance counters, which are sampled twenty times per second.
   '-XX:-UsePerfData',
-  // On a small machine the second compiler costs more than it gains.
+  // On a small machine, the C2 compiler costs more than it gains.
   '-XX:TieredStopAtLevel=1',
 ];
 
-/** The same for every stack, so that a formatted folder can be copied. */
+/** Identical in all stacks, so that a formatted folder can be copied. */
 const CLUSTER_ID = 'cGxheWxpbmUtbG9jYWwtMQ';
 const PROBE_TOPIC = 'playline.probe';
 
 export interface KafkaPorts {
   kafka: number;
   controller: number;
-  /** A second listener of the broker, for clients behind a proxy. */
+  /** A second broker listener, for clients that connect through a proxy. */
   front?: { port: number; advertisedPort: number } | null;
-  /** Listener with TLS and logins; the front listener then has both too. */
+  /** Port of the listener with TLS and logins. If set, the front listener also uses TLS and logins. */
   secured?: number | null;
 }
 
-/** One broker of a cluster. The first is the controller. */
+/** One broker of a cluster. The first broker is the controller. */
 export interface KafkaMember {
-  /** Counts from 1. */
+  /** Broker id, starting at 1. */
   id: number;
   clusterSize: number;
 }
 
 const SINGLE_BROKER: KafkaMember = { id: 1, clusterSize: 1 };
 
-/** `kafka` for the first broker, `kafka-2` for the second. */
+/** Returns `kafka` for the first broker, `kafka-2` for the second. */
 export const brokerName = (id: number): string => (id === 1 ? 'kafka' : `kafka-${id}`);
 
 function listenersOf({ kafka, controller, front, secured }: KafkaPorts, { id }: KafkaMember): Record<string, string> {
-  const at = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
-  const forClients = secured ? [at(SECURED_LISTENER, secured)] : [];
+  const toListener = (name: string, port: number) => `${name}://127.0.0.1:${port}`;
+  const forClients = secured ? [toListener(SECURED_LISTENER, secured)] : [];
   const protocols = {
     PLAINTEXT: 'PLAINTEXT',
     CONTROLLER: 'PLAINTEXT',
     ...(front ? { FRONT: secured ? 'SASL_SSL' : 'PLAINTEXT' } : {}),
     ...(secured ? { [SECURED_LISTENER]: 'SASL_SSL' } : {}),
   };
-  const ownController = id === 1 ? [at('CONTROLLER', controller)] : [];
-  const frontAt = (port = 0) => (front ? [at('FRONT', port)] : []);
+  const ownController = id === 1 ? [toListener('CONTROLLER', controller)] : [];
+  const frontListener = (port = 0) => (front ? [toListener('FRONT', port)] : []);
   const pairs = Object.entries(protocols).map(([name, protocol]) => `${name}:${protocol}`);
   return {
-    listeners: [at('PLAINTEXT', kafka), ...ownController, ...frontAt(front?.port), ...forClients].join(),
-    'advertised.listeners': [at('PLAINTEXT', kafka), ...frontAt(front?.advertisedPort), ...forClients].join(),
+    listeners: [toListener('PLAINTEXT', kafka), ...ownController, ...frontListener(front?.port), ...forClients].join(),
+    'advertised.listeners': [
+      toListener('PLAINTEXT', kafka),
+      ...frontListener(front?.advertisedPort),
+      ...forClients,
+    ].join(),
     'listener.security.protocol.map': pairs.join(),
   };
 }
 
-/** Settings of a cluster of several brokers, with short time-outs for tests. */
+/** Settings for a cluster of several brokers, with short timeouts for tests. */
 function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, string | number> {
   if (clusterSize === 1) return {};
   const [replicas, inSync] = [Math.min(3, clusterSize), Math.min(2, clusterSize)];
@@ -84,7 +88,7 @@ function clusterSettingsOf({ id, clusterSize }: KafkaMember): Record<string, str
     'transaction.state.log.min.isr': inSync,
     'share.coordinator.state.topic.replication.factor': replicas,
     'share.coordinator.state.topic.min.isr': inSync,
-    // A stopped follower is out of sync after seconds.
+    // A stopped follower leaves the in-sync set after two seconds.
     'replica.lag.time.max.ms': 2000,
     'replica.fetch.wait.max.ms': 200,
     'replica.socket.timeout.ms': 2000,
@@ -97,15 +101,15 @@ const MEMBER_HEAP = ['-Xms160m', '-Xmx160m'];
 const jvmFlagsOf = ({ clusterSize }: KafkaMember): string[] =>
   clusterSize === 1 ? JVM_FLAGS : [...MEMBER_HEAP, ...JVM_FLAGS.filter((flag) => !/^-Xm[sx]/.test(flag))];
 
-/** Reduce the work of a broker at rest. */
-const REST_SETTINGS: Record<string, number> = {
+/** Settings that reduce the load of an idle broker. */
+const IDLE_SETTINGS: Record<string, number> = {
   'num.network.threads': 2,
   'num.io.threads': 2,
   'group.coordinator.threads': 1,
-  // Without followers the file is not needed; by default it is written and synced every 5 s.
+  // Without followers, the checkpoint file is not needed; by default, it is written and synced every 5 s.
   'replica.high.watermark.checkpoint.interval.ms': 60_000,
   'broker.heartbeat.interval.ms': 1000,
-  // Empty records of the controller, twice a second by default.
+  // The controller writes empty records, by default twice per second.
   'metadata.max.idle.interval.ms': 10_000,
 };
 
@@ -118,7 +122,7 @@ function settingsOf(ports: KafkaPorts, dataFolder: string, member: KafkaMember):
     ...listenersOf(ports, member),
     'controller.listener.names': 'CONTROLLER',
     'inter.broker.listener.name': 'PLAINTEXT',
-    // Voters are a setting, not data, so ports may change between two starts.
+    // Voters are a setting instead of data, so that ports can change between starts.
     'controller.quorum.voters': `1@127.0.0.1:${ports.controller}`,
     'log.dirs': dataFolder,
     'auto.create.topics.enable': false,
@@ -131,13 +135,13 @@ function settingsOf(ports: KafkaPorts, dataFolder: string, member: KafkaMember):
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
     'share.coordinator.state.topic.num.partitions': 1,
-    // Tests wait for consumers to join.
+    // Avoids a delay in tests that wait for consumers to join.
     'group.initial.rebalance.delay.ms': 0,
     'group.min.session.timeout.ms': 1000,
     'group.consumer.min.session.timeout.ms': 1000,
     'group.consumer.min.heartbeat.interval.ms': 500,
     'group.consumer.heartbeat.interval.ms': 1000,
-    ...REST_SETTINGS,
+    ...IDLE_SETTINGS,
     'num.recovery.threads.per.data.dir': 2,
     'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
     'log.segment.bytes': 128 * 1024 * 1024,
@@ -152,15 +156,15 @@ function settingsOf(ports: KafkaPorts, dataFolder: string, member: KafkaMember):
 }
 
 function writeSettings(path: string, settings: Settings): void {
-  // A backslash escapes in a properties file.
+  // In a properties file, a backslash is an escape character.
   const lines = Object.entries(settings).map(([name, value]) => `${name}=${String(value).replaceAll('\\', '\\\\')}`);
   writePrivateFile(path, `${lines.join('\n')}\n`);
 }
 
 const log4jFlag = `-Dlog4j2.configurationFile=${join(import.meta.dirname, 'jars', 'log4j2.properties')}`;
 
-/** A formatted, empty data folder, which new stacks copy to save a Java start. */
-async function formattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
+/** Returns a formatted, empty data folder. New stacks copy it, which saves a JVM start. */
+async function provideFormattedFolder(paths: StackPaths, java: Java, classPath: string): Promise<string> {
   const formatted = join(paths.provisions, 'kafka', 'formatted');
   if (existsSync(join(formatted, 'meta.properties'))) return formatted;
   const draft = `${formatted}.${process.pid}.new`;
@@ -177,21 +181,21 @@ async function formattedFolder(paths: StackPaths, java: Java, classPath: string)
   try {
     renameSync(draft, formatted);
   } catch (error) {
-    // Another stack of this checkout has just made it.
+    // Another stack of this checkout has just created the folder.
     if (!existsSync(join(formatted, 'meta.properties'))) throw error;
     rmSync(draft, { recursive: true, force: true });
   }
   return formatted;
 }
 
-/** Gives a copy of the formatted folder a separate id. */
-function claimFolder(dataFolder: string, { id }: KafkaMember): void {
+/** Assigns separate ids to a copy of the formatted folder. */
+function assignIds(dataFolder: string, { id }: KafkaMember): void {
   const path = join(dataFolder, 'meta.properties');
   const text = readFileSync(path, 'utf8').replace(/^node\.id=.*$/m, `node.id=${id}`);
   writeFileSync(path, text.replace(/^directory\.id=.*$/m, `directory.id=${randomBytes(16).toString('base64url')}`));
 }
 
-/** True once the broker stores records. A broker that is still fenced after a kill answers metadata requests only. */
+/** Returns true once the broker stores records. A broker that is fenced after a kill only serves metadata requests. */
 export async function acceptsRecords(broker: string): Promise<boolean> {
   patchKafkaTimer();
   const client = new Kafka({
@@ -229,15 +233,15 @@ export async function kafkaSpec(
   const dataFolder = join(folder, 'data');
   const classPath = classPathOf(jarFolderOf(paths).kafka);
   if (!existsSync(join(dataFolder, 'meta.properties'))) {
-    cpSync(await formattedFolder(paths, java, classPath), dataFolder, { recursive: true });
-    if (member.id > 1) claimFolder(dataFolder, member);
+    cpSync(await provideFormattedFolder(paths, java, classPath), dataFolder, { recursive: true });
+    if (member.id > 1) assignIds(dataFolder, member);
   }
   const etc = join(paths.state, 'etc');
   const settings = join(etc, `${name}.properties`);
   const names = [SECURED_LISTENER, ...(ports.front ? ['FRONT'] : [])];
   const secured = security === null ? {} : securedListenerSettings(names, { folder: etc, security });
   writeSettings(settings, { ...settingsOf(ports, dataFolder, member), ...secured });
-  // Brokers that end together would overwrite each other's archive.
+  // Brokers that exit together would overwrite each other's archive.
   const archive = classArchiveOf(paths, { name: 'kafka', java, classPath, writes: member.clusterSize === 1 });
   const broker = `127.0.0.1:${ports.kafka}`;
   return {
@@ -252,7 +256,7 @@ export async function kafkaSpec(
       if (accepts && security !== null) await setScramPassword(broker, security.kafka);
       return accepts;
     },
-    // The first start on a small idle machine takes 14 s.
+    // The first start takes 14 s on a small, idle machine.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
     // The first stop also writes the class archive.

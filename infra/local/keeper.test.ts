@@ -17,7 +17,7 @@ import { logFileOf, type StackPaths } from './paths.ts';
 import { markOf } from './process-mark.ts';
 import { testStackPaths } from './test/paths.ts';
 
-/** A kept Node process that runs `script`, and the events of its keeper. */
+/** Starts a keeper for a Node process that runs `script`. @returns the keeper and its recorded events */
 function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?: number) {
   const paths = testStackPaths();
   const pids: (number | null)[] = [];
@@ -52,12 +52,12 @@ function keep(script: string, changes: Partial<ProcessSpec> = {}, timerSlackMs?:
 
 const FOREVER = 'setInterval(() => {}, 1000)';
 
-test('the keeper restarts a killed process after less than half a second', async () => {
+test('the keeper restarts a killed process within half a second', async () => {
   const { keeper, pids, deaths, recoveries } = keep(FOREVER);
   await keeper.whenReady();
   expect(recoveries).toEqual([]);
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('it is ready again', () => recoveries.length === 1);
+  await until('the process is ready again', () => recoveries.length === 1);
   expect(pids).toHaveLength(3);
   expect(pids[1]).toBeNull();
   expect(pids[2]).not.toBe(pids[0]);
@@ -65,17 +65,17 @@ test('the keeper restarts a killed process after less than half a second', async
   expect(deaths[0]?.restartInMs).toBeLessThan(500);
 });
 
-test('the wait before a restart doubles with each death in a row, up to five seconds', () => {
+test('the restart delay doubles with each consecutive exit, up to five seconds', () => {
   const delays = Array.from({ length: 12 }, (_, index) => restartDelayMs(index + 1));
   expect(delays[0]).toBeLessThan(500);
   expect(delays).toEqual(delays.toSorted((a, b) => a - b));
   expect(delays.at(-1)).toBe(5_000);
 });
 
-test('the keeper reports a death with the last lines of the dead process, not of an earlier one', async () => {
+test('the keeper reports an exit with the last log lines of that process, without lines of an earlier process', async () => {
   const paths = testStackPaths();
   const startsFile = join(paths.state, 'starts');
-  // Each process prints a number, becomes ready, and ends on request.
+  // Each process prints its number, becomes ready, and exits on SIGUSR2.
   const script = `
     const fs = require('node:fs');
     process.on('SIGUSR2', () => process.exit(7));
@@ -83,20 +83,20 @@ test('the keeper reports a death with the last lines of the dead process, not of
     fs.writeSync(1, 'process number ' + (before + 1) + '\\n');
     fs.appendFileSync(${JSON.stringify(startsFile)}, 'x');
     ${FOREVER};`;
-  const startsSeen = () => (existsSync(startsFile) ? readFileSync(startsFile, 'utf8').length : 0);
-  const { keeper, pids, deaths } = keep(script, { isReady: async () => startsSeen() > 0 });
+  const countStarts = () => (existsSync(startsFile) ? readFileSync(startsFile, 'utf8').length : 0);
+  const { keeper, pids, deaths } = keep(script, { isReady: async () => countStarts() > 0 });
   await keeper.whenReady();
   for (const round of [1, 2]) {
-    await until('the process has started', () => startsSeen() === round);
+    await until('the process has started', () => countStarts() === round);
     process.kill(pids.at(-1) ?? 0, 'SIGUSR2');
-    await until('its death is reported', () => deaths.length === round);
+    await until('the exit is reported', () => deaths.length === round);
   }
   expect(deaths.map((death) => death.cause)).toEqual(['exit code 7', 'exit code 7']);
   expect(deaths[1]?.lastLines).toContain('process number 2');
   expect(deaths[1]?.lastLines).not.toContain('process number 1');
 });
 
-test('the keeper does not restart a paused process, and can stop it', async () => {
+test('the keeper does not restart a paused process and can stop it', async () => {
   let cleanEnds = 0;
   const onCleanEnd = () => void cleanEnds++;
   const { keeper, pids, deaths } = keep(FOREVER, { onCleanEnd });
@@ -113,10 +113,10 @@ test('the keeper does not restart a paused process, and can stop it', async () =
 });
 
 test.each([
-  ['ends', 'console.error("no such topic"); process.exit(3)', {}, /\(exit code 3\).*no such topic/s, 'no such topic'],
+  ['exits', 'console.error("no such topic"); process.exit(3)', {}, /\(exit code 3\).*no such topic/s, 'no such topic'],
   ['throws', 'throw new Error("wrong folder")', {}, /wrong folder/, 'exit code 1: Error: wrong folder'],
   ['does not exist', '', { program: '/nonexistent/program' }, /tiny .*cannot start/, 'cannot start'],
-])('a program that %s before it is ready fails the start with its last lines, without a restart', async (...row) => {
+])('the keeper fails the start without a restart when a program %s before it is ready', async (...row) => {
   const [, script, changes, message, lastError] = row;
   const { keeper, pids, conditions } = keep(script, { isReady: async () => false, ...changes });
   await expect(keeper.whenReady()).rejects.toThrow(message);
@@ -125,8 +125,7 @@ test.each([
   expect(pids.length).toBeLessThan(3);
 });
 
-/** A program that writes one file when it has started, and another on SIGTERM. */
-function drainingIn({ state }: StackPaths) {
+function toDrainingProgram({ state }: StackPaths) {
   const [started, drained] = [join(state, 'started'), join(state, 'drained')];
   const script = `
     const fs = require('node:fs');
@@ -136,9 +135,9 @@ function drainingIn({ state }: StackPaths) {
   return { script, started, drained };
 }
 
-test('the keeper lets a process stop by itself, and kills it only after its deadline', async () => {
+test('the keeper kills a process only if it does not stop within its deadline', async () => {
   const paths = testStackPaths();
-  const { script, started, drained } = drainingIn(paths);
+  const { script, started, drained } = toDrainingProgram(paths);
   let cleanEnds = 0;
   const onCleanEnd = () => void cleanEnds++;
   const draining = keep(script, { isReady: async () => existsSync(started), onCleanEnd });
@@ -147,10 +146,10 @@ test('the keeper lets a process stop by itself, and kills it only after its dead
   expect(existsSync(drained)).toBe(true);
   expect(cleanEnds).toBe(1);
 
-  const deaf = join(paths.state, 'deaf');
+  const ready = join(paths.state, 'ready');
   const stubborn = keep(
-    `process.on('SIGTERM', () => {}); require('node:fs').writeFileSync(${JSON.stringify(deaf)}, ''); ${FOREVER}`,
-    { isReady: async () => existsSync(deaf), stopDeadlineMs: 100, onCleanEnd },
+    `process.on('SIGTERM', () => {}); require('node:fs').writeFileSync(${JSON.stringify(ready)}, ''); ${FOREVER}`,
+    { isReady: async () => existsSync(ready), stopDeadlineMs: 100, onCleanEnd },
   );
   await stubborn.keeper.whenReady();
   await stubborn.keeper.stop();
@@ -158,9 +157,9 @@ test('the keeper lets a process stop by itself, and kills it only after its dead
   expect(cleanEnds).toBe(1);
 });
 
-test('an immediate stop kills a process, unless it has something to do at a clean end', async () => {
-  const killed = drainingIn(testStackPaths());
-  const ended = drainingIn(testStackPaths());
+test('an immediate stop kills a process unless the process has a clean-exit handler', async () => {
+  const killed = toDrainingProgram(testStackPaths());
+  const ended = toDrainingProgram(testStackPaths());
   let cleanEnds = 0;
   const keepers = [
     keep(killed.script, { isReady: async () => existsSync(killed.started) }),
@@ -174,18 +173,18 @@ test('an immediate stop kills a process, unless it has something to do at a clea
   expect([existsSync(killed.drained), existsSync(ended.drained), cleanEnds]).toEqual([false, true, 1]);
 });
 
-test('a stop during the wait before a restart prevents the restart', async () => {
+test('a stop during the restart delay prevents the restart', async () => {
   const { keeper, pids, deaths } = keep(FOREVER);
   await keeper.whenReady();
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('its death is reported', () => deaths.length === 1);
+  await until('the exit is reported', () => deaths.length === 1);
   await keeper.stop();
   const later = keep(FOREVER);
   await later.keeper.whenReady();
   expect(pids).toHaveLength(2);
 });
 
-test('the keeper renames a log that is too large when it starts the process', async () => {
+test('the keeper renames an oversized log when it starts the process', async () => {
   const paths = testStackPaths();
   const logFile = join(paths.state, 'large.log');
   writeFileSync(logFile, Buffer.alloc(11 * 1024 * 1024, 'x'));
@@ -194,7 +193,7 @@ test('the keeper renames a log that is too large when it starts the process', as
   expect(existsSync(`${logFile}.1`)).toBe(true);
 });
 
-test('the keeper reports a process that does not serve once with the reason, and again when it serves', async () => {
+test('the keeper reports a process that is not ready once, with the reason, and reports its recovery', async () => {
   let reason: string | null = null;
   const isReady = async () => {
     if (reason !== null) throw new Error(reason);
@@ -206,21 +205,21 @@ test('the keeper reports a process that does not serve once with the reason, and
   });
   await keeper.whenReady();
   reason = 'not ready: broker';
-  await until('it is reported', () => silences.length === 1);
+  await until('the process is reported', () => silences.length === 1);
   expect(silences).toEqual([{ name: 'tiny', pid: pids[0], reason }]);
   expect(conditions.at(-1)).toMatchObject({ state: 'not serving', reason, lastError: { what: reason } });
   expect(conditions.at(-1)).toMatchObject({ isSilent: true });
   reason = 'not ready: broker, schemas';
   await until('the new reason is recorded', () => conditions.at(-1)?.reason === reason);
   reason = null;
-  await until('it is ready again', () => recoveries.length === 1);
+  await until('the process is ready again', () => recoveries.length === 1);
   expect(silences).toHaveLength(1);
   expect(deaths).toEqual([]);
   expect(pids).toHaveLength(1);
   expect(conditions.at(-1)).toMatchObject({ state: 'serving', reason: null, restarts: 0, isSilent: false });
 });
 
-test('a process that is not ready in time fails the start, is reported when it serves, and is restarted when it ends', async () => {
+test('a process that misses its readiness deadline fails the start and is still supervised', async () => {
   let isReady = false;
   const { keeper, pids, recoveries, conditions } = keep(FOREVER, { isReady: async () => isReady, readyDeadlineMs: 50 });
   const failure = keeper.whenReady();
@@ -228,10 +227,10 @@ test('a process that is not ready in time fails the start, is reported when it s
   await expect(failure).rejects.toThrow('tiny was not ready within 0.05 s');
   expect(conditions.at(-1)?.state).toBe('not serving');
   isReady = true;
-  await until('it is ready', () => recoveries.length === 1);
+  await until('the process is ready', () => recoveries.length === 1);
   expect(pids).toHaveLength(1);
   process.kill(pids[0] ?? 0, 'SIGKILL');
-  await until('it is ready again', () => recoveries.length === 2);
+  await until('the process is ready again', () => recoveries.length === 2);
   expect(conditions.at(-1)).toMatchObject({
     state: 'serving',
     restarts: 1,
@@ -239,7 +238,7 @@ test('a process that is not ready in time fails the start, is reported when it s
   });
 });
 
-test('a restart computes the arguments again and creates a missing folder', async () => {
+test('a restart recomputes the arguments and creates a missing folder', async () => {
   const paths = testStackPaths();
   const folder = join(paths.state, 'data');
   const [logFile, starts] = [logFileOf(paths, 'starts'), [1, 2]];
@@ -254,7 +253,7 @@ test('a restart computes the arguments again and creates a missing folder', asyn
 
 const SLACK = '/proc/self/timerslack_ns';
 
-test('a process and its children have the given timer slack, and the keeper keeps its own', async () => {
+test("a process and its children inherit the configured timer slack, and the keeper's slack is unchanged", async () => {
   const before = readFileSync(SLACK, 'utf8');
   const script = `console.log(require('node:child_process').execFileSync('cat', ['${SLACK}'], { encoding: 'utf8' })); ${FOREVER}`;
   const paths = testStackPaths();

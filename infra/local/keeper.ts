@@ -1,4 +1,4 @@
-// Keeps processes of a stack running.
+// Keeps the processes of a stack running.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, fstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Condition } from './condition.ts';
@@ -9,41 +9,41 @@ import { watchReadiness } from './readiness-watch.ts';
 export interface ProcessSpec {
   readonly name: string;
   readonly program: string;
-  /** A function is called at each start. */
+  /** Arguments, or a function that is called at each start. */
   readonly args: readonly string[] | (() => readonly string[]);
   readonly env: Record<string, string | undefined>;
-  /** Created when absent. */
+  /** Working directory, created if missing. */
   readonly folder: string;
   readonly logFile: string;
-  /** True while it serves. The message of an exception is the reason why not. */
+  /** Returns true if the process is ready. The message of an exception is the reason why it is not ready. */
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
-  /** For tests. The defaults are a minute. */
+  /** Overrides for tests. The defaults are one minute. */
   readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
-  /** 'end-of-input' for a process that stops when its standard input ends. */
+  /** Use 'end-of-input' for a process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
-  /** SIGKILL follows after this time. */
+  /** Time after which the process is killed with SIGKILL. */
   readonly stopDeadlineMs: number;
-  /** Called after an end within the deadline. */
+  /** Called after the process has exited within the deadline. */
   onCleanEnd?(): void;
 }
 
 export interface Death {
   name: string;
-  /** `exit code 1` or `signal SIGKILL` */
+  /** For example `exit code 1` or `signal SIGKILL`. */
   cause: string;
-  /** Lines in its log since its start. */
+  /** The last log lines since the start of the process. */
   lastLines: string;
   restartInMs: number;
 }
 
 export interface KeeperEvents {
-  /** Called before anything else can happen to the process; null while there is none. */
+  /** Called immediately after the process has started (with its pid) or exited (with null). */
   onPid(name: string, pid: number | null): void;
   onDeath(death: Death): void;
-  /** Ready after a death, a reported silence or its deadline. */
+  /** Called when a process is ready after an exit, a reported silence or a missed deadline. */
   onRecovery(name: string): void;
-  /** Not ready for a minute. Called once until it is ready again. */
+  /** Called once when a process has not been ready for a minute. */
   onSilence?(silence: Silence): void;
   onCondition?(condition: Condition): void;
 }
@@ -54,10 +54,10 @@ export interface Silence {
   reason: string;
 }
 
-/** The process runs, but was not ready within its deadline. */
+/** The process is running but was not ready within its deadline. */
 export class NotReadyError extends Error {
   override readonly name = 'NotReadyError';
-  /** Of the last probe. */
+  /** Reason reported by the last probe. */
   readonly reason: string;
   constructor(message: string, reason: string) {
     super(message);
@@ -67,18 +67,18 @@ export class NotReadyError extends Error {
 
 export interface Keeper {
   readonly name: string;
-  /** @throws Error with the last lines of its log when it ends before it was ready; NotReadyError at its deadline */
+  /** @throws Error with the last log lines if the process exits before it is ready; NotReadyError at its deadline */
   whenReady(): Promise<void>;
-  /** Ends the process. `immediately`: kills it, unless it has something to do at a clean end. */
+  /** Stops the process. With `immediately`, kills the process unless it has a clean-exit handler. */
   stop(options?: { readonly immediately?: boolean }): Promise<void>;
 }
 
-/** Enough for the system to release sockets and locks of the dead process. */
+/** Long enough for the system to release the sockets and locks of the dead process. */
 const FIRST_RESTART_MS = 150;
 const RESTART_MAX_MS = 5_000;
-/** After this time of being ready, the next death counts as the first again. */
+/** After being ready for this time, a process is restarted with the initial delay again. */
 const HEALTHY_MS = 5_000;
-/** @param deaths in a row, from 1 */
+/** @param deaths number of consecutive exits, from 1 */
 export const restartDelayMs = (deaths: number): number =>
   Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
 
@@ -93,7 +93,7 @@ class KeptProcess implements Keeper {
   private timer: NodeJS.Timeout | undefined;
   private deaths = 0;
   private restarts = 0;
-  /** It was ready once, or its deadline has passed. From then on it is restarted whenever it ends. */
+  /** True after the first readiness or a missed deadline. From then on, the process is restarted when it exits. */
   private isStarted = false;
   private isStopping = false;
   private condition: Condition;
@@ -104,9 +104,9 @@ class KeptProcess implements Keeper {
     this.events = events;
     this.timerSlackMs = timerSlackMs;
     const [pid, sinceAt] = [null, new Date().toISOString()];
-    const isWell = { reason: null, isSilent: false, lastError: null };
-    this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...isWell };
-    // The caller may never await this promise after an earlier failure.
+    const healthy = { reason: null, isSilent: false, lastError: null };
+    this.condition = { name: spec.name, state: 'starting', pid, sinceAt, restarts: 0, ...healthy };
+    // After an earlier failure, the caller may not await this promise.
     this.firstReady.promise.catch(() => {});
     this.start();
   }
@@ -115,17 +115,17 @@ class KeptProcess implements Keeper {
     return this.firstReady.promise;
   }
 
-  private note(changes: Partial<Condition>): void {
-    const noted = { ...this.condition, ...changes };
-    if (JSON.stringify(noted) === JSON.stringify(this.condition)) return;
-    this.condition = noted;
-    this.events.onCondition?.(noted);
+  private update(changes: Partial<Condition>): void {
+    const updated = { ...this.condition, ...changes };
+    if (JSON.stringify(updated) === JSON.stringify(this.condition)) return;
+    this.condition = updated;
+    this.events.onCondition?.(updated);
   }
 
-  private noteFault(state: Condition['state'], what: string): void {
+  private setFault(state: Condition['state'], what: string): void {
     if (this.condition.state === state && this.condition.reason === what) return;
     const at = new Date().toISOString();
-    this.note({ state, reason: what, ...(state === 'starting' ? {} : { lastError: { at, what } }) });
+    this.update({ state, reason: what, ...(state === 'starting' ? {} : { lastError: { at, what } }) });
   }
 
   private start(): void {
@@ -138,7 +138,7 @@ class KeptProcess implements Keeper {
         cwd: spec.folder,
         env: spec.env,
         stdio: [spec.stopBy === 'end-of-input' ? 'pipe' : 'ignore', log, log],
-        // A separate session: Ctrl-C reaches only the supervisor, which stops everything in order.
+        // In a separate session, so that Ctrl-C reaches only the supervisor, which stops all processes in order.
         detached: true,
       }),
     );
@@ -146,17 +146,23 @@ class KeptProcess implements Keeper {
     this.child = child;
     if (child.pid !== undefined) this.events.onPid(this.name, child.pid);
     const { restarts } = this;
-    this.note({ state: 'starting', pid: child.pid ?? null, sinceAt: new Date().toISOString(), restarts, reason: null });
-    child.stdin?.on('error', () => {}); // it may end before its input
+    this.update({
+      state: 'starting',
+      pid: child.pid ?? null,
+      sinceAt: new Date().toISOString(),
+      restarts,
+      reason: null,
+    });
+    child.stdin?.on('error', () => {}); // the process may exit before it has read its input
     this.exited = new Promise((done) => {
-      let isOver = false;
-      const end = (how: string) => {
-        if (isOver) return;
-        isOver = true;
+      let hasEnded = false;
+      const end = (cause: string) => {
+        if (hasEnded) return;
+        hasEnded = true;
         this.child = null;
         done();
         this.events.onPid(this.name, null);
-        if (!this.isStopping) this.onExit(how, logStart);
+        if (!this.isStopping) this.onExit(cause, logStart);
       };
       child.once('error', (error) => end(`cannot start: ${error.message}`));
       child.once('exit', (code, signal) => end(signal === null ? `exit code ${code}` : `signal ${signal}`));
@@ -164,15 +170,15 @@ class KeptProcess implements Keeper {
     this.watch(child);
   }
 
-  private onExit(how: string, logStart: number): void {
+  private onExit(cause: string, logStart: number): void {
     clearTimeout(this.timer);
     this.deaths += 1;
     const lastLines = tailOf(this.spec.logFile, logStart);
-    this.note({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
-    this.noteFault('ended', `${how}: ${lastMessageOf(this.spec.logFile, logStart)}`);
+    this.update({ pid: null, isSilent: false, sinceAt: new Date().toISOString() });
+    this.setFault('ended', `${cause}: ${lastMessageOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
-      // A process that never served fails the start; a restart does not help.
-      this.firstReady.reject(new Error(`${this.name} ended before it was ready (${how})${quoted(lastLines)}`));
+      // A process that was never ready fails the start, because a restart would not help.
+      this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${quoted(lastLines)}`));
       return;
     }
     const restartInMs = restartDelayMs(this.deaths);
@@ -180,22 +186,22 @@ class KeptProcess implements Keeper {
       this.restarts += 1;
       this.start();
     }, restartInMs);
-    this.events.onDeath({ name: this.name, cause: how, lastLines, restartInMs });
+    this.events.onDeath({ name: this.name, cause, lastLines, restartInMs });
   }
 
   private watch(child: ChildProcess): void {
     const { spec, events, name } = this;
     const deadline = performance.now() + spec.readyDeadlineMs;
     let isRecovery = this.isStarted;
-    let isBeginning = true;
+    let isStarting = true;
     void watchReadiness(
       {
         isReady: () => spec.isReady(),
         isCurrent: () => this.child === child && !this.isStopping,
         onReady: () => {
-          this.note({ state: 'serving', reason: null, isSilent: false });
+          this.update({ state: 'serving', reason: null, isSilent: false });
           if (isRecovery) events.onRecovery(name);
-          [isRecovery, isBeginning, this.isStarted] = [false, false, true];
+          [isRecovery, isStarting, this.isStarted] = [false, false, true];
           this.firstReady.resolve();
           clearTimeout(this.timer);
           this.timer = setTimeout(() => {
@@ -204,16 +210,16 @@ class KeptProcess implements Keeper {
         },
         onFault: (reason) => {
           if (!this.isStarted && performance.now() > deadline) {
-            // Reported as not ready, so its readiness is reported too.
-            [isRecovery, isBeginning, this.isStarted] = [true, false, true];
+            // The missed deadline is reported, so a later recovery is reported as well.
+            [isRecovery, isStarting, this.isStarted] = [true, false, true];
             this.firstReady.reject(this.notReady(reason));
           }
-          this.noteFault(isBeginning ? 'starting' : 'not serving', reason);
+          this.setFault(isStarting ? 'starting' : 'not serving', reason);
         },
         onSilence: (reason) => {
-          [isRecovery, isBeginning] = [true, false];
-          this.noteFault('not serving', reason);
-          this.note({ isSilent: true });
+          [isRecovery, isStarting] = [true, false];
+          this.setFault('not serving', reason);
+          this.update({ isSilent: true });
           events.onSilence?.({ name, pid: child.pid ?? 0, reason });
         },
       },
@@ -229,14 +235,14 @@ class KeptProcess implements Keeper {
   async stop({ immediately = false }: { readonly immediately?: boolean } = {}): Promise<void> {
     this.isStopping = true;
     clearTimeout(this.timer);
-    this.note({ state: 'stopped', reason: null });
+    this.update({ state: 'stopped', reason: null });
     this.firstReady.reject(new Error(`${this.name} was stopped`));
     const { child } = this;
     if (child === null) return;
     if (immediately && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
     else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A paused process handles SIGTERM when it continues.
+    // A paused process handles SIGTERM only after it was resumed.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {
@@ -250,32 +256,32 @@ class KeptProcess implements Keeper {
 }
 
 const quoted = (lines: string): string =>
-  lines === '' ? '; it wrote nothing' : `; its last lines:\n${lines.replace(/^/gm, '    ')}`;
+  lines === '' ? '; its log is empty' : `; last log lines:\n${lines.replace(/^/gm, '    ')}`;
 
-/** Starts a process and restarts it whenever it ends. @param timerSlackMs how late its timers may fire; default: the system's */
+/** Starts a process and restarts it when it exits. @param timerSlackMs how late timers may fire; default: unchanged */
 export const keepRunning = (spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper =>
   new KeptProcess(spec, events, timerSlackMs);
 
-/** Of the main thread (`man 5 proc_pid_timerslack_ns`). */
-const FILE = '/proc/self/timerslack_ns';
+/** The timer slack of the main thread (`man 5 proc_pid_timerslack_ns`). */
+const SLACK_FILE = '/proc/self/timerslack_ns';
 const NS_PER_MS = 1_000_000;
 
-/** A process inherits the slack of the thread that starts it, so the main thread has it for a moment. Linux only. */
+/** Sets the main thread's timer slack during `start`, because a process inherits it from the thread. Linux only. */
 function withTimerSlack<T>(slackMs: number | undefined, start: () => T): T {
-  const usual = slackMs === undefined ? null : changeSlack(slackMs * NS_PER_MS);
+  const previous = slackMs === undefined ? null : changeSlack(slackMs * NS_PER_MS);
   try {
     return start();
   } finally {
-    if (usual !== null) changeSlack(usual);
+    if (previous !== null) changeSlack(previous);
   }
 }
 
-/** @returns the previous value in ns; null without such a setting */
+/** @returns the previous value in ns, or null if the system does not support timer slack */
 function changeSlack(ns: number): number | null {
   try {
-    const usual = Number(readFileSync(FILE, 'utf8'));
-    writeFileSync(FILE, String(ns));
-    return usual;
+    const previous = Number(readFileSync(SLACK_FILE, 'utf8'));
+    writeFileSync(SLACK_FILE, String(ns));
+    return previous;
   } catch {
     return null;
   }

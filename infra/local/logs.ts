@@ -1,13 +1,13 @@
-// Log files of processes, and the messages in them.
+// Reads and rotates the log files of processes.
 import { closeSync, fstatSync, mkdirSync, openSync, readSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A larger log is renamed at the next start of its process. */
+/** A larger log is renamed when its process starts. */
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
 const TAIL_LINES = 15;
 const TAIL_BYTES = 8 * 1024;
 
-/** Opens a log for appending. A log that is too large is renamed to `<name>.1` first. */
+/** Opens a log for appending. Renames an oversized log to `<name>.1` first. */
 export function openLog(path: string): number {
   mkdirSync(dirname(path), { recursive: true });
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > LOG_BYTES_MAX) renameSync(path, `${path}.1`);
@@ -15,10 +15,10 @@ export function openLog(path: string): number {
 }
 
 const MESSAGE_CHARACTERS_MAX = 200;
-/** Some hundred lines. */
+/** A few hundred lines. */
 const ERROR_BYTES = 64 * 1024;
 
-/** The error in a line of a service's log (JSON with a level and an ISO time); null for any other line. */
+/** Parses an error in a service's log (JSON with a level and an ISO time). @returns null for other lines */
 function parseErrorLine(line: string): { at: string; what: string } | null {
   try {
     const { level, time, msg, error } = JSON.parse(line);
@@ -32,33 +32,33 @@ function parseErrorLine(line: string): { at: string; what: string } | null {
   }
 }
 
-/** The last error in a service's log since an instant (ISO 8601); null without one. */
+/** @returns the last error in a service's log since a time (ISO 8601), or null */
 export function lastErrorOf(path: string, sinceAt: string): { at: string; what: string } | null {
-  const lines = endOf(path, { from: 0, bytesMax: ERROR_BYTES }).split('\n');
+  const lines = readTail(path, { from: 0, bytesMax: ERROR_BYTES }).split('\n');
   const found = lines.map(parseErrorLine).findLast((error) => error !== null) ?? null;
   return found !== null && found.at >= sinceAt ? found : null;
 }
 
-/** Lines below an error in Java and Node: stack frames, omitted frames, and the version of Node. */
+/** Matches lines below an error in Java and Node: stack frames, omitted frames, and the Node version. */
 const BELOW_FAULT = /^\s*(at \S.*|\.\.\. \d+ .*|Node\.js v\S+)?$/;
 const NO_SPACE = /No space left on device|ENOSPC/i;
 
-/** The last line from byte `from` that is not part of a stack trace; a full disk takes precedence, as the cause of later lines. */
+/** @returns the last line after byte `from` outside a stack trace, or a full disk, which causes later errors */
 export function lastMessageOf(path: string, from = 0): string {
-  const lines = endOf(path, { from, bytesMax: ERROR_BYTES }).split('\n');
+  const lines = readTail(path, { from, bytesMax: ERROR_BYTES }).split('\n');
   const messages = lines.filter((each) => !BELOW_FAULT.test(each)).slice(-TAIL_LINES);
   if (messages.some((each) => NO_SPACE.test(each)))
-    return 'its disk is full (no space left on device): free space; `npm run doctor` names the disk';
+    return 'the disk is full (no space left on device). Free disk space; `npm run doctor` names the disk';
   const last = messages.at(-1);
-  if (last === undefined) return 'it wrote nothing';
+  if (last === undefined) return 'the log is empty';
   return parseErrorLine(last)?.what ?? last.trim();
 }
 
-/** The last lines from byte `from`; '' without any. */
+/** @returns the last lines after byte `from`, or '' */
 export const tailOf = (path: string, from = 0): string =>
-  endOf(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
+  readTail(path, { from, bytesMax: TAIL_BYTES }).trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
 
-function endOf(path: string, { from, bytesMax }: { from: number; bytesMax: number }): string {
+function readTail(path: string, { from, bytesMax }: { from: number; bytesMax: number }): string {
   let file: number;
   try {
     file = openSync(path, 'r');

@@ -1,4 +1,4 @@
-// Finds and installs the programs that the stack needs.
+// Finds and installs the programs required by the stack.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { findProgram, runCommand } from './command.ts';
@@ -12,7 +12,7 @@ export interface MissingPart {
   brew: string;
 }
 
-/** Maven is needed only until the jars are installed. */
+/** Finds missing programs. Maven is required only until the jars are installed. */
 export function findMissingParts(paths: StackPaths): MissingPart[] {
   const missing: MissingPart[] = [];
   if (findJava() === null)
@@ -23,9 +23,9 @@ export function findMissingParts(paths: StackPaths): MissingPart[] {
   return missing;
 }
 
-/** Chromium and browsers based on it. The headless shell takes a third less CPU. */
+/** Chromium and browsers based on it. The headless shell uses a third less CPU. */
 const BROWSERS = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
-/** The package of a browser, by distribution; `chromium` elsewhere. */
+/** Browser packages by distribution. Other distributions use `chromium`. */
 const BROWSER_PACKAGES: Readonly<Record<string, string>> = {
   debian: 'chromium-headless-shell',
   ubuntu: 'chromium-browser',
@@ -52,7 +52,7 @@ function browserPackage(): string {
   return BROWSER_PACKAGES[name] ?? 'chromium';
 }
 
-/** A browser, and OpenSSL for the certificates of stores with TLS. */
+/** Finds missing test programs: a browser, and OpenSSL for the certificates of stores with TLS. */
 export function findMissingTestParts(): MissingPart[] {
   const missing: MissingPart[] = [];
   if (findBrowser() === null) missing.push({ what: 'Chromium', debian: browserPackage(), brew: '--cask chromium' });
@@ -60,14 +60,14 @@ export function findMissingTestParts(): MissingPart[] {
   return missing;
 }
 
-/** The command that installs the missing parts. */
+/** Returns the command that installs the missing programs. */
 export function installLine(missing: readonly MissingPart[]): string {
   if (process.platform === 'darwin') return `brew install ${missing.map((part) => part.brew).join(' ')}`;
   const packages = missing.map((part) => part.debian).join(' ');
   return `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${packages}`;
 }
 
-/** How to become root without a password: [] as root, null when it is impossible. */
+/** Returns a command prefix for running as root without a password: [] as root, null if impossible. */
 function rootPrefix(): string[] | null {
   if (process.getuid?.() === 0) return [];
   const sudo = findProgram('sudo');
@@ -75,7 +75,7 @@ function rootPrefix(): string[] | null {
   return [sudo, '-n'];
 }
 
-/** Installs the missing parts with apt-get. @throws Error with the command to run when it cannot */
+/** Installs the missing programs with apt-get. @throws Error with the command to run if this is impossible */
 export async function installMissingParts(
   paths: StackPaths,
   report: (line: string) => void,
@@ -84,19 +84,19 @@ export async function installMissingParts(
   const missing = find();
   if (missing.length === 0) return;
   const names = missing.map((part) => part.what).join(', ');
-  const byHand = () =>
-    new Error(`${names}: not installed. Run this command, then start again:\n    ${installLine(missing)}`);
-  if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) throw byHand();
+  const toError = () =>
+    new Error(`${names}: not installed. Run the following command, then start again:\n    ${installLine(missing)}`);
+  if (process.platform !== 'linux' || !existsSync('/usr/bin/apt-get')) throw toError();
   const prefix = rootPrefix();
-  if (prefix === null) throw byHand();
+  if (prefix === null) throw toError();
   const packages = missing.map((part) => part.debian);
   report(`installing ${names} (apt-get install ${packages.join(' ')})`);
-  // `sudo` resets the environment, so the variable is set by env(1).
+  // `sudo` resets the environment, so env(1) sets the variable.
   const [program = '', ...first] = [...prefix, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-q'];
   const options = { folder: paths.checkout, logFile: logFileOf(paths, 'apt') };
   await runCommand(program, [...first, 'update'], options);
   await runCommand(program, [...first, 'install', '-y', '--no-install-recommends', ...packages], options);
-  const still = find();
-  if (still.length > 0)
-    throw new Error(`${still.map((part) => part.what).join(', ')}: still not found after apt-get install`);
+  const stillMissing = find();
+  if (stillMissing.length > 0)
+    throw new Error(`${stillMissing.map((part) => part.what).join(', ')}: not found after apt-get install`);
 }

@@ -1,11 +1,11 @@
-// Runs one command of the local stack. bootstrap.mjs has checked its arguments and provided Node 24 and the packages.
+// Runs one command of the local stack. bootstrap.mjs has checked the arguments and installed Node 24 and the packages.
 import { join } from 'node:path';
 import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { type StackPaths, stackPathsOf } from './paths.ts';
 
 type Command = (paths: StackPaths, args: readonly string[]) => Promise<number>;
 
-/** Loaded when called, because most commands need no client of a store. */
+/** Commands are loaded on demand, because most commands do not need store clients. */
 const COMMANDS: Record<string, () => Promise<Command>> = {
   start: async () => (await import('./commands/start.ts')).start,
   up: async () => (await import('./commands/up.ts')).up,
@@ -28,7 +28,7 @@ for (const name of OPERATOR_COMMANDS) COMMANDS[name] = async () => (await import
 for (const name of ['bench', 'fuzz', 'faults', 'attacks'] as const)
   COMMANDS[name] = async () => (await import('./commands/run.ts')).measure(name);
 
-// A compile cache, inherited by child processes, saves a third of a start.
+// The compile cache, which child processes inherit, saves a third of the start time.
 process.env.NODE_COMPILE_CACHE ??= join(stackPathsOf().provisions, 'compile-cache');
 
 const [name = '', ...args] = process.argv.slice(2);

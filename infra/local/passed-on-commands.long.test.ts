@@ -6,7 +6,7 @@ import { OPERATOR_COMMANDS } from './commands/run.ts';
 import { CHECKOUT } from './paths.ts';
 
 function run(main: string, ...args: string[]) {
-  // Without addresses of a deployment.
+  // The environment has no store addresses, so a command cannot change a deployment.
   const options = {
     cwd: tmpdir(),
     env: { PATH: process.env.PATH, HOME: tmpdir() },
@@ -18,13 +18,13 @@ function run(main: string, ...args: string[]) {
 }
 const npmRun = (...args: string[]) => run('infra/local/bootstrap.mjs', ...args);
 
-it('every command of the operator that npm run offers exists', () => {
+it('every operator command in npm run exists', () => {
   const { out } = run('services/operator/src/main.ts', '--help');
   for (const name of OPERATOR_COMMANDS) expect(out).toMatch(new RegExp(`^ +${name}\\b`, 'm'));
 });
 
 it.each(['keys', 'verify', 'simulate', 'bench', 'fuzz', 'faults', 'attacks'])(
-  'npm run %s explains itself with --help, returns 2 for wrong arguments, and does nothing',
+  'npm run %s prints its usage with --help and returns 2 for invalid arguments',
   (name) => {
     const help = npmRun(name, '--help');
     expect(help.code).toBe(0);

@@ -1,18 +1,18 @@
-// Folders of a stack.
+// The folders of a stack.
 import { join, resolve } from 'node:path';
 
-/** Two stacks of one checkout share only the provisions. */
+/** Folders of a stack. Stacks of the same checkout share only the provisions. */
 export interface StackPaths {
   readonly checkout: string;
-  /** Downloads and what is built from them. */
+  /** Downloads and files built from them. */
   readonly provisions: string;
-  /** Data, secrets, logs and records of processes. */
+  /** Data, secrets, logs and process records. */
   readonly state: string;
 }
 
 export const CHECKOUT = resolve(import.meta.dirname, '..', '..');
 
-/** `.playline` in the checkout, or in the folder of PLAYLINE_ROOT. */
+/** Returns `.playline` in PLAYLINE_ROOT, or in the checkout. */
 const defaultStateFolder = () => join(process.env.PLAYLINE_ROOT || CHECKOUT, '.playline');
 
 /** @param state the stack's folder */

@@ -22,7 +22,7 @@ async function occupy(port: number): Promise<void> {
   onTestFinished(() => void server.close());
 }
 
-test('a stack keeps its ports over restarts while they are free', async () => {
+test('a stack keeps its ports across restarts if the ports are free', async () => {
   const paths = testStackPaths();
   const first = await claim(paths);
   first.guard.close();
@@ -31,13 +31,13 @@ test('a stack keeps its ports over restarts while they are free', async () => {
   expect([first.moves, moves]).toEqual([[], []]);
 });
 
-test('a port that was taken since the last start is replaced, and the others stay', async () => {
+test('a port that is in use at a restart is replaced, and all other ports are kept', async () => {
   const paths = testStackPaths();
   const first = await claim(paths);
   first.guard.close();
   await occupy(first.ports.redis ?? 0);
   const second = await claim(paths);
-  expect(second.moves).toEqual([`port ${first.ports.redis} is taken; redis now uses ${second.ports.redis}`]);
+  expect(second.moves).toEqual([`port ${first.ports.redis} is in use; redis now uses ${second.ports.redis}`]);
   expect(second.ports).toMatchObject({
     kafka: first.ports.kafka,
     'event-writer-admin': first.ports['event-writer-admin'],
@@ -45,7 +45,7 @@ test('a port that was taken since the last start is replaced, and the others sta
   expect(Object.values(first.ports)).not.toContain(second.ports.redis);
 });
 
-test('a second stack uses another block of ports, and reports it when it had the first', async () => {
+test('a stack whose block of ports is in use moves to another block and reports the change', async () => {
   const paths = testStackPaths();
   const [one, two] = [await claim(paths), await claim(paths)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);
@@ -53,37 +53,37 @@ test('a second stack uses another block of ports, and reports it when it had the
   expect(two.moves).toEqual([expect.stringContaining(`another stack uses the ports from ${block};`)]);
 });
 
-test('an unreadable record of ports is moved aside and reported', async () => {
+test('an unreadable ports file is renamed and reported', async () => {
   const paths = testStackPaths();
   writeFileSync(join(paths.state, 'ports.json'), '{ half');
   const { ports, moves } = await claim(paths);
   expect(Object.keys(ports)).toEqual(NAMES);
-  expect(moves).toEqual(['ports.json was unreadable and is now ports.json.unreadable']);
+  expect(moves).toEqual(['ports.json was unreadable and was renamed to ports.json.unreadable']);
 });
 
-test("a port from the environment is used, and refused with its variable's name when it is taken or invalid", async () => {
+test('a port from the environment is used, and refused with the name of its variable if it is in use or invalid', async () => {
   const [port = 0] = await freePorts(1);
-  const given = { [portVariableOf('event-writer-admin')]: String(port) };
-  expect((await claim(testStackPaths(), given)).ports['event-writer-admin']).toBe(port);
+  const environment = { [portVariableOf('event-writer-admin')]: String(port) };
+  expect((await claim(testStackPaths(), environment)).ports['event-writer-admin']).toBe(port);
   await occupy(port);
-  await expect(claim(testStackPaths(), given)).rejects.toThrow('PLAYLINE_EVENT_WRITER_ADMIN_PORT');
+  await expect(claim(testStackPaths(), environment)).rejects.toThrow('PLAYLINE_EVENT_WRITER_ADMIN_PORT');
   await expect(claim(testStackPaths(), { PLAYLINE_KAFKA_PORT: '99999' })).rejects.toThrow('PLAYLINE_KAFKA_PORT');
 });
 
-test('free ports are free, and below the blocks of stacks and the ports for outgoing connections', async () => {
+test("freePorts returns free ports below the stacks' blocks and the ephemeral range", async () => {
   for (const port of await freePorts(4)) {
     expect(port).toBeLessThan(20_000);
     expect(await isPortFree(port)).toBe(true);
   }
 });
 
-test('no free port is one that fetch refuses to connect to', async () => {
+test('freePorts never returns a port that fetch blocks', async () => {
   const refusal = (port: number) => fetch(`http://127.0.0.1:${port}`).catch(({ cause }) => cause.message);
   expect(await refusal(10_080)).toBe('bad port');
   expect(FIRST_DRAWN_PORT).toBeGreaterThan(10_080);
 });
 
-test('processes that draw ports at the same time never get the same one', async () => {
+test('freePorts never returns the same port to concurrent processes', async () => {
   const script = `const { freePorts } = await import(${JSON.stringify(new URL('ports.ts', import.meta.url).href)});
     for (let at = 0; at < 20; at++) console.log((await freePorts(5)).join(' '));`;
   const draw = () => promisify(execFile)(process.execPath, ['--input-type=module', '-e', script]);

@@ -1,4 +1,4 @@
-// Ports of stacks and tests.
+// Allocates ports for stacks and tests.
 import { createHash, randomInt } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -7,26 +7,26 @@ import { type StackPaths, stackPathsOf } from './paths.ts';
 import { readOptionalFile, writePrivateFile } from './private-file.ts';
 
 const HOST = '127.0.0.1';
-/** Blocks are below 32768, where Linux begins to assign outgoing ports. */
+/** Blocks are below 32768, where the ephemeral range of Linux begins. */
 const FIRST_PORT = 20_000;
 const BLOCK_PORTS = 40;
 const BLOCKS = 300;
-/** Single ports are between this and the blocks. 10080 is the last port that `fetch` refuses. */
+/** Single ports are between this port and the blocks. 10080 is the last port that `fetch` blocks. */
 export const FIRST_DRAWN_PORT = 10_081;
-/** No other process of this checkout draws the same port for one to two of these: longer than a service takes to listen. */
+/** A drawn port stays reserved in this checkout for one to two intervals, longer than a service needs to listen. */
 const DRAWN_MS = 60_000;
 const DRAWS_MAX = 1_000;
 
-/** Keeps one port open, so that no other process takes it. */
+/** Holds one port open, so that no other process can use it. */
 export interface PortGuard {
   close(): void;
 }
 
 export interface ClaimedPorts {
   ports: Record<string, number>;
-  /** A sentence for each port that has changed since the last start. */
+  /** Messages about ports that have changed since the last start. */
   moves: readonly string[];
-  /** Keeps other stacks out of this stack's block. */
+  /** Reserves this stack's block of ports. */
   guard: PortGuard;
 }
 
@@ -45,51 +45,52 @@ export async function isPortFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** An empty file for each drawn port, in a folder for each minute. */
+/** Contains one folder per minute, with an empty file per drawn port. */
 const DRAWN_FOLDER = join(stackPathsOf().provisions, 'drawn-ports');
 
-/** False when the port was drawn recently. Only one process can make the file. */
+/** Reserves a port. @returns false if the port was drawn recently. Only one process can create its file. */
 function draw(port: number): boolean {
   const drawnAtMs = Date.now();
-  const term = Math.floor(drawnAtMs / DRAWN_MS);
-  const folderOf = (of: number) => join(DRAWN_FOLDER, String(of));
+  const minute = Math.floor(drawnAtMs / DRAWN_MS);
+  const folderOf = (minute: number) => join(DRAWN_FOLDER, String(minute));
   try {
-    if (existsSync(join(folderOf(term - 1), String(port)))) return false;
-    if (mkdirSync(folderOf(term), { recursive: true }) !== undefined) forgetBefore(term - 1);
-    writeFileSync(join(folderOf(term), String(port)), '', { flag: 'wx' });
+    if (existsSync(join(folderOf(minute - 1), String(port)))) return false;
+    if (mkdirSync(folderOf(minute), { recursive: true }) !== undefined) removeBefore(minute - 1);
+    writeFileSync(join(folderOf(minute), String(port)), '', { flag: 'wx' });
     return true;
   } catch (error) {
-    // On a read-only disk two processes may draw the same port.
+    // On a read-only disk, two processes may draw the same port.
     return (error as NodeJS.ErrnoException).code !== 'EEXIST';
   }
 }
 
-function forgetBefore(term: number): void {
+function removeBefore(minute: number): void {
   for (const name of readdirSync(DRAWN_FOLDER))
-    if (Number(name) < term) rmSync(join(DRAWN_FOLDER, name), { recursive: true, force: true });
+    if (Number(name) < minute) rmSync(join(DRAWN_FOLDER, name), { recursive: true, force: true });
 }
 
-/** Ports on loopback that are free and were not drawn recently. @throws Error when nearly all are taken */
+/** @returns free loopback ports that were not drawn recently @throws Error if nearly all ports are in use */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   for (let attempt = 0; ports.size < count; attempt++) {
-    if (attempt === DRAWS_MAX) throw new Error(`no ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
+    if (attempt === DRAWS_MAX)
+      throw new Error(`fewer than ${count} free ports from ${FIRST_DRAWN_PORT} to ${FIRST_PORT - 1}`);
     const port = randomInt(FIRST_DRAWN_PORT, FIRST_PORT);
     if ((await isPortFree(port)) && draw(port)) ports.add(port);
   }
   return [...ports];
 }
 
-/** `PLAYLINE_EVENT_WRITER_ADMIN_PORT` for `event-writer-admin`. */
+/** Returns for example `PLAYLINE_EVENT_WRITER_ADMIN_PORT` for `event-writer-admin`. */
 export const portVariableOf = (name: string): string => `PLAYLINE_${name.toUpperCase().replaceAll('-', '_')}_PORT`;
 
-/** The port from the environment, or null. @throws Error when it is not a port number */
-export function givenPort(name: string, environment: Record<string, string | undefined>): number | null {
+/** @returns the configured port from the environment, or null @throws Error if it is not a port number */
+export function configuredPort(name: string, environment: Record<string, string | undefined>): number | null {
   const text = environment[portVariableOf(name)];
   if (text === undefined || text === '') return null;
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new Error(`${portVariableOf(name)} must be a port from 1 to 65535`);
+    throw new Error(`${portVariableOf(name)} must be a port number from 1 to 65535`);
   return port;
 }
 
@@ -98,21 +99,21 @@ interface StoredPorts {
   ports: Record<string, number>;
 }
 
-/** A stack owns a block while it keeps the block's first port open. */
-async function claimBlock(paths: StackPaths, kept: StoredPorts | null): Promise<{ first: number; guard: Server }> {
+/** Claims a block by listening on its first port. */
+async function claimBlock(paths: StackPaths, stored: StoredPorts | null): Promise<{ first: number; guard: Server }> {
   const preferred = createHash('sha256').update(paths.state).digest().readUInt32BE(0) % BLOCKS;
-  const start = kept?.block ?? FIRST_PORT + preferred * BLOCK_PORTS;
+  const start = stored?.block ?? FIRST_PORT + preferred * BLOCK_PORTS;
   for (let step = 0; step < BLOCKS; step++) {
     const first = FIRST_PORT + ((start - FIRST_PORT + step * BLOCK_PORTS) % (BLOCKS * BLOCK_PORTS));
     const guard = await listen(first);
     if (guard !== null) return { first, guard: guard.unref() };
   }
-  throw new Error(`no free block of ports from ${FIRST_PORT} on`);
+  throw new Error(`no free block of ports above ${FIRST_PORT}`);
 }
 
 /**
- * Gives every name its port from the environment, else its previous one, else a free one of the stack's block.
- * @throws Error when a port from the environment is taken
+ * Assigns a port to each name: the configured port, else the previous port, else a free port in the stack's block.
+ * @throws Error if a configured port is in use
  */
 export async function claimPorts(
   names: readonly string[],
@@ -130,20 +131,20 @@ export async function claimPorts(
   const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));
   try {
     for (const name of names) {
-      const given = givenPort(name, environment);
-      if (given !== null && !(await isUsable(given)))
+      const configured = configuredPort(name, environment);
+      if (configured !== null && !(await isUsable(configured)))
         throw new Error(
-          `port ${given} (${portVariableOf(name)}) is taken: choose another, or stop the program that uses it`,
+          `port ${configured} (${portVariableOf(name)}) is in use. Choose another port, or stop the program that uses it`,
         );
-      const before = kept[name];
-      if (given !== null) ports[name] = given;
-      else if (before !== undefined && (await isUsable(before))) ports[name] = chosen[name] = before;
+      const previous = kept[name];
+      if (configured !== null) ports[name] = configured;
+      else if (previous !== undefined && (await isUsable(previous))) ports[name] = chosen[name] = previous;
       else {
         let port = first + 1;
         while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
         if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
         ports[name] = chosen[name] = port;
-        if (before !== undefined) moves.push(`port ${before} is taken; ${name} now uses ${port}`);
+        if (previous !== undefined) moves.push(`port ${previous} is in use; ${name} now uses ${port}`);
       }
     }
   } catch (error) {

@@ -1,8 +1,8 @@
-// Files with secrets, and JSON files of a stack.
+// Reads and writes private files and JSON files of a stack.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-/** Replaces a file atomically, with mode 0600. Creates its folder with mode 0700. */
+/** Replaces a file atomically with mode 0600, and creates its folder with mode 0700. */
 export function writePrivateFile(path: string, text: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${process.pid}.new`;
@@ -10,8 +10,8 @@ export function writePrivateFile(path: string, text: string): void {
   renameSync(draft, path);
 }
 
-/** The JSON value of a file, or null without one. @throws Error with `fix` when it is unreadable */
-export function readJsonFile(path: string, fix = 'restore a copy, or remove all data with `npm run reset`'): unknown {
+/** @returns the JSON value of a file, or null if the file is missing @throws Error with `fix` if it is unreadable */
+export function readJsonFile(path: string, fix = 'restore a copy, or delete all data with `npm run reset`'): unknown {
   try {
     return JSON.parse(readFileSync(path, 'utf8'));
   } catch (error) {
@@ -20,13 +20,13 @@ export function readJsonFile(path: string, fix = 'restore a copy, or remove all 
   }
 }
 
-/** Like `readJsonFile`, but moves an unreadable file aside, reports that, and returns null. */
+/** Reads a JSON file like `readJsonFile`, but renames and reports an unreadable file and returns null. */
 export function readOptionalFile(path: string, report: (line: string) => void): unknown {
   try {
     return readJsonFile(path);
   } catch {
     renameSync(path, `${path}.unreadable`);
-    report(`${basename(path)} was unreadable and is now ${basename(path)}.unreadable`);
+    report(`${basename(path)} was unreadable and was renamed to ${basename(path)}.unreadable`);
     return null;
   }
 }

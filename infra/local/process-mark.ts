@@ -1,13 +1,13 @@
-// Identifies processes across restarts, and ends them.
+// Identifies processes across restarts, and stops them.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A process that was seen alive. Its id alone may later belong to another process. */
+/** Identifies a process. The pid alone is not sufficient, because the system may reuse it. */
 export interface ProcessRecord {
   name: string;
   pid: number;
-  /** Distinguishes this process from any other with the same id. */
+  /** Distinguishes this process from other processes with the same pid. */
   mark: string;
 }
 
@@ -19,12 +19,12 @@ const START_TICKS_FIELD = 19;
 function linuxMark(pid: number): string | null {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // State Z: the process has ended and is not reaped yet.
+  // State Z: the process has exited but was not reaped yet.
   if (fields[STATE_FIELD] === 'Z' || fields[STATE_FIELD] === 'X') return null;
   return `${readFileSync(LINUX_BOOT_ID, 'utf8').trim()}/${fields[START_TICKS_FIELD]}`;
 }
 
-/** Boot id and start time of a living process, or null. */
+/** @returns the boot id and start time of a running process, or null */
 export function markOf(pid: number): string | null {
   try {
     if (process.platform === 'linux') return linuxMark(pid);
@@ -34,10 +34,10 @@ export function markOf(pid: number): string | null {
   }
 }
 
-/** On every processor that Node supports. */
+/** The clock ticks per second, 100 on all architectures that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** Age in seconds by the system's clock; null when unknown. */
+/** @returns the age of a process in seconds, or null if unknown */
 export function ageOf(pid: number): number | null {
   try {
     if (process.platform !== 'linux') return null;
@@ -54,7 +54,7 @@ export const isAlive = (record: ProcessRecord): boolean => markOf(record.pid) ==
 
 const POLL_MS = 25;
 
-async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
+async function exitsWithin(record: ProcessRecord, graceMs: number): Promise<boolean> {
   const end = performance.now() + graceMs;
   while (isAlive(record)) {
     if (performance.now() > end) return false;
@@ -63,7 +63,7 @@ async function isGoneWithin(record: ProcessRecord, graceMs: number): Promise<boo
   return true;
 }
 
-/** Ends a process that is not a child: SIGTERM (and SIGCONT, in case it is paused), then SIGKILL after the grace time. */
+/** Stops a process: SIGTERM (and SIGCONT, in case it is paused), then SIGKILL after the grace period. */
 export async function endProcess(record: ProcessRecord, graceMs: number): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     if (!isAlive(record)) return;
@@ -71,9 +71,9 @@ export async function endProcess(record: ProcessRecord, graceMs: number): Promis
       process.kill(record.pid, signal);
       process.kill(record.pid, 'SIGCONT');
     } catch {
-      // It has just ended.
+      // The process has just exited.
     }
-    if (await isGoneWithin(record, graceMs)) return;
+    if (await exitsWithin(record, graceMs)) return;
   }
-  throw new Error(`${record.name} (process ${record.pid}) does not end`);
+  throw new Error(`${record.name} (process ${record.pid}) did not exit after SIGKILL`);
 }

@@ -1,11 +1,11 @@
-// The test event of a start.
+// Sends the test event of a start.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendStatement } from '@playline/stores';
 import { publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
-/** Includes the joining of all consumer groups. */
-const CROSSING_MAX_MS = 60_000;
+/** Includes the time for all consumer groups to join. */
+const LATENCY_MAX_MS = 60_000;
 const POLL_MS = 50;
 
 async function postMessage(file: StackFile, messageId: string): Promise<void> {
@@ -28,31 +28,31 @@ async function postMessage(file: StackFile, messageId: string): Promise<void> {
   });
   const body = await response.text();
   if (!response.ok)
-    throw new Error(`the gateway answered the first batch with ${response.status}: ${body.slice(0, 500)}`);
+    throw new Error(`the gateway responded to the test event with ${response.status}: ${body.slice(0, 500)}`);
 }
 
-/** Reads the view that analysts use. */
+/** Counts the message in events_exact, the view that analysts use. */
 async function countRows(file: StackFile, messageId: string): Promise<number> {
-  const answer = await sendStatement(file.clickhouse, {
+  const response = await sendStatement(file.clickhouse, {
     body: 'SELECT count() FROM events_exact WHERE message_id = {id:UUID} FORMAT TSV',
     settings: { param_id: messageId, max_execution_time: '10' },
     deadlineMs: 15_000,
   });
-  return Number(await answer.text());
+  return Number(await response.text());
 }
 
 /**
  * Posts one message and waits until it is in ClickHouse.
- * @returns milliseconds from the response to the row
+ * @returns milliseconds between the gateway's response and the row
  */
 export async function proveRoundTrip(file: StackFile): Promise<number> {
   const messageId = randomUUID();
   await postMessage(file, messageId);
-  const accepted = performance.now();
+  const acceptedAt = performance.now();
   while ((await countRows(file, messageId)) === 0) {
-    if (performance.now() - accepted > CROSSING_MAX_MS)
-      throw new Error(`the accepted message ${messageId} is not in ClickHouse after ${CROSSING_MAX_MS / 1000} s`);
+    if (performance.now() - acceptedAt > LATENCY_MAX_MS)
+      throw new Error(`the accepted message ${messageId} is not in ClickHouse after ${LATENCY_MAX_MS / 1000} s`);
     await delay(POLL_MS);
   }
-  return performance.now() - accepted;
+  return performance.now() - acceptedAt;
 }

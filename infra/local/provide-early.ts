@@ -1,4 +1,4 @@
-// Downloads the stores while npm installs the packages, which saves 25 s. So it uses only built-in modules.
+// Downloads the stores while npm installs the packages, which saves 25 s. Uses only built-in modules for that reason.
 import { stackPathsOf } from './paths.ts';
 import { provideStores } from './provide.ts';
 

@@ -3,7 +3,7 @@ import { findJava, type Java } from './java.ts';
 import { installMissingParts } from './machine.ts';
 import type { StackPaths } from './paths.ts';
 
-/** Installs Java, Redis and the jars when missing. */
+/** Installs Java, Redis and the jars if missing. */
 export async function provideStores(paths: StackPaths, report: (line: string) => void): Promise<Java> {
   await installMissingParts(paths, report);
   if (!areJarsInstalled(paths)) {
@@ -11,6 +11,6 @@ export async function provideStores(paths: StackPaths, report: (line: string) =>
     await fetchJars(paths);
   }
   const java = findJava();
-  if (java === null) throw new Error('Java is not installed');
+  if (java === null) throw new Error('Java is not installed. Install Java 17 or newer');
   return java;
 }

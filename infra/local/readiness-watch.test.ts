@@ -2,9 +2,9 @@ import { createServer } from 'node:net';
 import { Kafka, logLevel } from 'kafkajs';
 import { expect, onTestFinished, test } from 'vitest';
 import { patchKafkaTimer } from '../kafka/timer.ts';
-import { sentenceOf } from './readiness-watch.ts';
+import { toReason } from './readiness-watch.ts';
 
-test('a broker that accepts connections but never answers is reported with the time, without the name of a request', async () => {
+test('toReason reports a broker that never responds with the elapsed time, without the name of a Kafka request', async () => {
   const server = createServer(() => {});
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   onTestFinished(() => void server.close());
@@ -14,14 +14,12 @@ test('a broker that accepts connections but never answers is reported with the t
   const client = new Kafka({ brokers: [`127.0.0.1:${port}`], requestTimeout: 1000, retry, logLevel: logLevel.NOTHING });
   const admin = client.admin();
   onTestFinished(() => admin.disconnect());
-  const fault = await admin.connect().catch((error: unknown) => error);
-  expect(sentenceOf(fault)).toBe('it does not answer within 1 s');
+  const failure = await admin.connect().catch((error: unknown) => error);
+  expect(toReason(failure)).toBe('it does not respond within 1 s');
 });
 
-test('a message that an error and its cause share is reported once', () => {
+test('toReason reports the message of an error and its cause only once', () => {
   const cause = new Error('no leader');
-  expect(sentenceOf(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
-  expect(sentenceOf(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe(
-    'fetch failed (ECONNREFUSED)',
-  );
+  expect(toReason(new Error('gave up: no leader', { cause }))).toBe('gave up: no leader');
+  expect(toReason(new Error('fetch failed', { cause: { code: 'ECONNREFUSED' } }))).toBe('fetch failed (ECONNREFUSED)');
 });

@@ -1,37 +1,37 @@
-// Watches whether a process serves.
+// Checks periodically whether a process is ready.
 import { setTimeout as delay } from 'node:timers/promises';
 import { waitAtMost } from '@playline/stores';
 
 export interface WatchedReadiness {
-  /** @throws Error with the reason when it is not ready */
+  /** @throws Error with the reason if the process is not ready */
   isReady(): Promise<boolean>;
-  /** False once the process has ended or is being stopped. */
+  /** Returns false once the process has exited or is being stopped. */
   isCurrent(): boolean;
   onReady(): void;
-  /** Called after every check that fails. */
+  /** Called after every failed check. */
   onFault(reason: string): void;
-  /** Called once when all checks of a minute have failed. */
+  /** Called once when all checks have failed for a minute. */
   onSilence(reason: string): void;
 }
 
 const READY_POLL_MS = 50;
-/** A process that is not ready after this time is checked less often. */
+/** After this time without readiness, a process is checked less often. */
 const EAGER_MAX_MS = 30_000;
 const PATIENT_POLL_MS = 1_000;
-/** Of a ready process. A check costs Kafka a connection and a record, and a service a request to each of its stores. */
+/** Interval for ready processes. A Kafka check writes a record, and a service check sends requests to its stores. */
 const CALM_POLL_MS = 60_000;
-/** Longer than the time-out of any probe. */
-const ANSWER_MAX_MS = 15_000;
-/** Longer than any pause of a healthy process, such as elections and rebalances. */
+/** Longer than the timeout of any probe. */
+const RESPONSE_MAX_MS = 15_000;
+/** Longer than any interruption of a healthy process, such as an election or rebalance. */
 const SILENCE_MAX_MS = 60_000;
 
-async function faultOf(isReady: () => Promise<boolean>): Promise<string | null> {
+async function findReason(isReady: () => Promise<boolean>): Promise<string | null> {
   try {
-    const answer = await waitAtMost(ANSWER_MAX_MS, isReady(), () => 'silent' as const);
-    if (answer === 'silent') return `it has not answered for ${ANSWER_MAX_MS / 1000} s`;
-    return answer ? null : 'it is not working yet';
+    const result = await waitAtMost(RESPONSE_MAX_MS, isReady(), () => 'timeout' as const);
+    if (result === 'timeout') return `it has not responded for ${RESPONSE_MAX_MS / 1000} s`;
+    return result ? null : 'it is not ready yet';
   } catch (error) {
-    return sentenceOf(error);
+    return toReason(error);
   }
 }
 
@@ -41,53 +41,53 @@ interface Cause {
   readonly message?: string;
 }
 
-/** How long kafkajs waited for a response. Its own message names requests and versions. */
-function unansweredMs(fault: Cause | undefined): number | undefined {
-  return fault?.name === 'KafkaJSRequestTimeoutError'
-    ? (fault as { pendingDuration?: number }).pendingDuration
+/** @returns how long kafkajs waited for a response; the message of kafkajs contains only internal names */
+function readWaitMs(error: Cause | undefined): number | undefined {
+  return error?.name === 'KafkaJSRequestTimeoutError'
+    ? (error as { pendingDuration?: number }).pendingDuration
     : undefined;
 }
 
-/** The message of an error and its cause: for `fetch` only the cause names the connection that failed. */
-export function sentenceOf(error: unknown): string {
+/** Combines the messages of an error and its cause. For `fetch`, only the cause names the failed connection. */
+export function toReason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  // The message of AbortSignal.timeout does not name what timed out.
-  if (error.name === 'TimeoutError') return 'it does not answer';
+  // The message of AbortSignal.timeout does not name the operation.
+  if (error.name === 'TimeoutError') return 'it does not respond';
   const { cause } = error as { cause?: Cause };
-  const silentMs = unansweredMs(error) ?? unansweredMs(cause);
-  if (typeof silentMs === 'number') return `it does not answer within ${Math.max(1, Math.round(silentMs / 1000))} s`;
+  const waitMs = readWaitMs(error) ?? readWaitMs(cause);
+  if (typeof waitMs === 'number') return `it does not respond within ${Math.max(1, Math.round(waitMs / 1000))} s`;
   const reason = cause?.code ?? cause?.message;
   const message = error.message === '' ? ((error as { code?: string }).code ?? error.name) : error.message;
   return reason === undefined || message.includes(reason) ? message : `${message} (${reason})`;
 }
 
-/** Checks a process while it is current, and never ends it: it may be slow, paused, or waiting for a store. */
+/** Checks a process until it exits. Never stops the process, which may be slow, paused, or waiting for a store. */
 export async function watchReadiness(
   watched: WatchedReadiness,
   { silenceMaxMs = SILENCE_MAX_MS, calmPollMs = CALM_POLL_MS } = {},
 ): Promise<void> {
-  /** Start of the first failed check. */
-  let silentSince = performance.now();
+  /** Start time of the first failed check. */
+  let failingSince = performance.now();
   let isReady = false;
   let isReported = false;
   while (watched.isCurrent()) {
     const checkedAt = performance.now();
-    const fault = await faultOf(watched.isReady);
+    const reason = await findReason(watched.isReady);
     if (!watched.isCurrent()) return;
-    if (isReady && fault !== null) silentSince = checkedAt;
-    const silentMs = performance.now() - silentSince;
-    if (fault === null) {
+    if (isReady && reason !== null) failingSince = checkedAt;
+    const failingMs = performance.now() - failingSince;
+    if (reason === null) {
       if (!isReady) watched.onReady();
       [isReady, isReported] = [true, false];
     } else {
       isReady = false;
-      watched.onFault(fault);
-      if (silentMs > silenceMaxMs && !isReported) {
+      watched.onFault(reason);
+      if (failingMs > silenceMaxMs && !isReported) {
         isReported = true;
-        watched.onSilence(fault);
+        watched.onSilence(reason);
       }
     }
-    const eagerMs = silentMs > EAGER_MAX_MS ? PATIENT_POLL_MS : READY_POLL_MS;
+    const eagerMs = failingMs > EAGER_MAX_MS ? PATIENT_POLL_MS : READY_POLL_MS;
     await delay(isReady ? calmPollMs : eagerMs, undefined, { ref: false });
   }
 }

@@ -1,4 +1,4 @@
-// The Redis of a stack, and single queries to it.
+// The Redis process of a stack, and one-off queries.
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { assertTakesWrites, openRedis, type Redis } from '@playline/stores/redis';
@@ -11,7 +11,7 @@ import { storeEnvironment } from './store-environment.ts';
 
 const MEMORY_MAX = '512mb';
 
-/** @param account without a name, the password is that of `default` */
+/** @param account without a user name, the password of `default` */
 export function redisAddress(
   port: number,
   { username = '', password }: Partial<Account> & Pick<Account, 'password'>,
@@ -20,14 +20,14 @@ export function redisAddress(
   return `${scheme}://${username}:${password}@127.0.0.1:${port}`;
 }
 
-/** A paused Redis accepts connections and does not answer. */
+/** Short timeouts, because a paused Redis accepts connections but does not respond. */
 const SHORT = { connectMaxMs: 1_000, commandTimeoutMs: 2_000 };
 
-/** @throws Error when Redis refuses the login or is loading its file */
-const answersPing = async (url: string, ca: string | null): Promise<boolean> =>
+/** @throws Error if Redis refuses the login or is loading its data */
+const respondsToPing = async (url: string, ca: string | null): Promise<boolean> =>
   queryRedisOnce({ url, ca, ...SHORT }, async (client) => (await client.ping()) === 'PONG');
 
-/** Redis' reason for refusing writes; null when it accepts them. @throws Error when it does not answer */
+/** @returns why Redis refuses writes, or null if it accepts them @throws Error if Redis does not respond */
 export async function findWriteRefusal(url: string, ca: string | null): Promise<string | null> {
   return queryRedisOnce({ url, ca, ...SHORT }, async (client) => {
     await client.ping();
@@ -40,7 +40,7 @@ export async function findWriteRefusal(url: string, ca: string | null): Promise<
   });
 }
 
-/** Connects, runs the query and disconnects. @throws Error with the reason when Redis does not answer */
+/** Connects, runs the query and disconnects. @throws Error with the reason if Redis does not respond */
 export async function queryRedisOnce<T>(
   {
     url,
@@ -49,18 +49,18 @@ export async function queryRedisOnce<T>(
   }: { url: string; ca?: string | null; connectMaxMs?: number; commandTimeoutMs?: number },
   query: (client: Redis) => Promise<T>,
 ): Promise<T> {
-  // The client's own error only reports a closed connection.
-  let broken: Error | null = null;
-  const onFault = (fault: Error) => {
-    broken = fault;
+  // The client's error only reports a closed connection.
+  let connectionError: Error | null = null;
+  const onFault = (error: Error) => {
+    connectionError = error;
   };
   const { redis, opened, close } = openRedis({ url, ...(ca !== null && { tls: { ca } }), onFault }, timeouts);
   try {
     await opened;
     return await query(redis);
   } catch (error) {
-    const isSilence = /^(Connection is closed|Command timed out|Stream isn't writeable)/.test((error as Error).message);
-    throw broken ?? (isSilence ? new Error('it does not answer') : error);
+    const isTimeout = /^(Connection is closed|Command timed out|Stream isn't writeable)/.test((error as Error).message);
+    throw connectionError ?? (isTimeout ? new Error('it does not respond') : error);
   } finally {
     await close();
   }
@@ -68,7 +68,7 @@ export async function queryRedisOnce<T>(
 
 const quote = (text: string) => `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 
-/** A port with TLS, and a user instead of `default`. */
+/** Returns settings for a port with TLS, and a user that replaces `default`. */
 function securedLines(port: number, { caFile, server, redis }: StackSecurity): string[] {
   return [
     `tls-port ${port}`,
@@ -81,7 +81,7 @@ function securedLines(port: number, { caFile, server, redis }: StackSecurity): s
   ];
 }
 
-/** The distribution's redis-server on loopback, with the settings of infra/redis. */
+/** Returns the distribution's redis-server on loopback, with the settings in infra/redis. */
 export function redisSpec(
   paths: StackPaths,
   options: { port: number; password: string; secured?: { port: number; security: StackSecurity } | null },
@@ -91,7 +91,7 @@ export function redisSpec(
   if (program === null) throw new Error('redis-server is not installed');
   const folder = join(paths.state, 'data', 'redis');
   const settings = join(paths.state, 'etc', 'redis.conf');
-  // In a file, because every user can read a command line.
+  // The password is in a file, because every user can read command lines.
   const lines = [
     `include ${quote(join(paths.checkout, 'infra', 'redis', 'redis.conf'))}`,
     'bind 127.0.0.1',
@@ -99,12 +99,12 @@ export function redisSpec(
     ...(secured === null ? [`requirepass ${password}`] : securedLines(secured.port, secured.security)),
     `dir ${quote(folder)}`,
     `maxmemory ${MEMORY_MAX}`,
-    // Background tasks per second, 10 by default: most of its work at rest.
+    // Background task runs per second (default 10), which cause most of the load of an idle Redis.
     'hz 5',
     'daemonize no',
   ];
   writePrivateFile(settings, `${lines.join('\n')}\n`);
-  // Older stacks have the file at this path.
+  // Older stacks have the settings file at this path.
   rmSync(join(folder, 'redis.conf'), { force: true });
   return {
     name: 'redis',
@@ -114,9 +114,9 @@ export function redisSpec(
     folder,
     logFile: logFileOf(paths, 'redis'),
     isReady: () => {
-      if (secured === null) return answersPing(redisAddress(port, { password }), null);
+      if (secured === null) return respondsToPing(redisAddress(port, { password }), null);
       const { redis, caFile } = secured.security;
-      return answersPing(redisAddress(secured.port, redis, 'rediss'), readFileSync(caFile, 'utf8'));
+      return respondsToPing(redisAddress(secured.port, redis, 'rediss'), readFileSync(caFile, 'utf8'));
     },
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',

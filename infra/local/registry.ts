@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { answersOk } from './http-probe.ts';
+import { respondsOk } from './http-probe.ts';
 import { jarFolderOf } from './jars.ts';
 import { classArchiveOf, type Java } from './java.ts';
 import type { ProcessSpec } from './keeper.ts';
@@ -16,23 +16,23 @@ export function registryAddress(port: number, scheme: 'http' | 'https' = 'http')
 
 export const REGISTRY_PROBE = `${CONFLUENT_PATH}/subjects`;
 
-/** The schema registry on loopback. It keeps ids in a file, because stored records contain them. */
+/** Returns the schema registry on loopback. It stores schema ids in a file, because stored records contain the ids. */
 export function registrySpec(paths: StackPaths, { java, port }: { java: Java; port: number }): ProcessSpec {
   const program = jarFolderOf(paths).registry;
   const runner = readdirSync(program).find((file) => file.endsWith('-runner.jar'));
   if (runner === undefined)
-    throw new Error('the schema registry is incomplete: remove .playline/registry and start again');
+    throw new Error('the schema registry is incomplete. Remove .playline/registry and start again');
   const folder = join(paths.state, 'data', 'registry');
   mkdirSync(folder, { recursive: true });
   const database = `jdbc:h2:file:${join(folder, 'registry')}`;
   const jar = join(program, runner);
   const archive = classArchiveOf(paths, { name: 'registry', java, classPath: jar });
-  // JVM counters are unused, and sampled twenty times a second.
+  // -UsePerfData turns off performance counters, which are sampled twenty times per second.
   const flags = ['-Xmx256m', '-XX:+UseSerialGC', '-XX:-UsePerfData', '-XX:TieredStopAtLevel=1', ...archive.flags];
   const settings = [
     '-Dquarkus.http.host=127.0.0.1',
     `-Dquarkus.http.port=${port}`,
-    // The data source does not read the name that the documentation gives.
+    // The data source does not read the documented property name, so both names are set.
     `-Dregistry.datasource.url=${database}`,
     `-Dquarkus.datasource.jdbc.url=${database}`,
   ];
@@ -43,7 +43,7 @@ export function registrySpec(paths: StackPaths, { java, port }: { java: Java; po
     env: storeEnvironment(),
     folder,
     logFile: logFileOf(paths, 'registry'),
-    isReady: () => answersOk(`${registryAddress(port)}/subjects`),
+    isReady: () => respondsOk(`${registryAddress(port)}/subjects`),
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
     // The first stop also writes the class archive.

@@ -1,25 +1,25 @@
-// Texts that commands print about a stack.
+// Messages that commands print about a stack.
 import type { Death, Silence } from './keeper.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { type DemoChain, publishableKeyHeaderOf, type StackFile } from './stack-file.ts';
 
-/** Prints progress with the seconds since the first line. */
+/** Prints progress lines with the elapsed seconds. */
 export function createProgress(write: (line: string) => void): (line: string) => void {
   const start = performance.now();
   return (line) => write(`${((performance.now() - start) / 1000).toFixed(1).padStart(6)} s  ${line}`);
 }
 
 export function deathReport(death: Death): string {
-  const lines = death.lastLines === '' ? '    (it wrote nothing)' : death.lastLines.replace(/^/gm, '    ');
-  return `${death.name} ended (${death.cause}); restarting in ${death.restartInMs} ms. Its last lines:\n${lines}`;
+  const lines = death.lastLines === '' ? '    (its log is empty)' : death.lastLines.replace(/^/gm, '    ');
+  return `${death.name} exited (${death.cause}); restarting in ${death.restartInMs} ms. Last log lines:\n${lines}`;
 }
 
-/** What to do about a process that has not served for a minute. */
+/** Returns advice for a process that has not been ready for a minute. */
 export const silenceRemedy = (name: string, pid: number): string =>
-  `${name} has not served for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
+  `${name} has not been ready for a minute. It may be waiting; \`kill -9 ${pid}\` restarts it`;
 
 export const silenceReport = ({ name, pid, reason }: Silence): string =>
-  `${name} (process ${pid}) runs, but has not served for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;
+  `${name} (process ${pid}) is running but has not been ready for a minute: ${reason}. It may be waiting; \`kill -9 ${pid}\` restarts it.`;
 
 export const REDIS_IS_EMPTY =
   'Redis has lost its data: events are accepted and stored, but identities, consents and erasures wait. Run `npm run rebuild`.';
@@ -34,7 +34,7 @@ const chainRows = ({ rpc, id, contracts, signer }: DemoChain): [string, string][
   ['demo contracts', `ERC-721 ${contracts.erc721}  ERC-1155 ${contracts.erc1155}  ERC-20 ${contracts.erc20}`],
 ];
 
-/** The table at the end of a start: addresses, keys, commands to try. */
+/** Returns the summary of a start: addresses, keys, and example commands. */
 export function stackReport(paths: StackPaths, file: StackFile): string {
   const { clickhouse, keys } = file;
   const key = keys?.development.publishable ?? '';
@@ -52,14 +52,14 @@ export function stackReport(paths: StackPaths, file: StackFile): string {
       [`${environment} publishable`, pair.publishable],
       [`${environment} secret`, pair.secret],
     ]),
-    ['passwords', `${paths.state}/stack.json (keep it private)`],
+    ['passwords', `${paths.state}/stack.json (keep this file private)`],
   ];
   return `
 ${table(rows)}
 
   Post an event:
     curl -sS ${file.gateway}/v1/audience/messages -H 'content-type: application/json' -H '${publishableKeyHeaderOf(file)}: ${key}' -d '${message}'
-  Query it:
+  Query the event:
     curl -sS -u "${clickhouse.user}:$(node -p 'require("${paths.state}/stack.json").clickhouse.password')" '${clickhouse.url}/?database=${clickhouse.database}' -d 'SELECT event_name, event_time FROM events_exact ORDER BY event_time DESC LIMIT 10 FORMAT PrettyCompact'
   Read the logs:
     npm run logs            (files: ${logFileOf(paths, '*')})

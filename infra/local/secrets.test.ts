@@ -5,25 +5,25 @@ import { CHECKOUT } from './paths.ts';
 import { ANALYST_POOL, loadSecrets } from './secrets.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('secrets are created once, differ from each other and are readable only by their owner', () => {
+test('loadSecrets creates distinct secrets once, readable only by their owner', () => {
   const paths = testStackPaths();
   const secrets = loadSecrets(paths);
   expect(loadSecrets(paths)).toEqual(secrets);
   expect(statSync(join(paths.state, 'secrets.json')).mode & 0o777).toBe(0o600);
   const { analystPasswords, signerKeys, ...others } = secrets;
   expect(signerKeys).toMatch(/^[A-Za-z0-9_-]{100,}$/);
-  const texts = [...Object.values(others), ...Object.values(analystPasswords)];
-  expect(new Set(texts).size).toBe(texts.length);
-  for (const text of texts) expect(text).toMatch(/^[0-9a-f]{64}$/);
+  const values = [...Object.values(others), ...Object.values(analystPasswords)];
+  expect(new Set(values).size).toBe(values.length);
+  for (const value of values) expect(value).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test('unreadable secrets are not silently replaced by new ones', () => {
+test('loadSecrets fails for an unreadable file instead of creating new secrets', () => {
   const paths = testStackPaths();
   writeFileSync(join(paths.state, 'secrets.json'), '{ half');
   expect(() => loadSecrets(paths)).toThrow('cannot be read');
 });
 
-test('a dropped account gets a new password once, and nothing else changes', () => {
+test('loadSecrets replaces only the password of a dropped account, and only once', () => {
   const paths = testStackPaths();
   const before = loadSecrets(paths);
   mkdirSync(join(paths.state, 'dropped-accounts'));
@@ -35,7 +35,7 @@ test('a dropped account gets a new password once, and nothing else changes', () 
   expect(loadSecrets(paths)).toEqual(after);
 });
 
-test('every deployment gives every account of users.xml a password', () => {
+test('every deployment sets a password for every account in users.xml', () => {
   const read = (path: string) => readFileSync(join(CHECKOUT, path), 'utf8');
   const accounts = [...read('infra/clickhouse/users.xml').matchAll(/from_env="CLICKHOUSE_(\w+)_SHA256"/g)].map(
     ([, name]) => name ?? '',

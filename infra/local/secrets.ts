@@ -1,4 +1,4 @@
-// Secrets of a stack, in `secrets.json` beside its data.
+// The secrets of a stack, stored in `secrets.json`.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,71 +12,72 @@ export interface Secrets {
   readerPassword: string;
   portalPassword: string;
   analystPassword: string;
-  /** By account. `npm run analysts` assigns them; a dropped account gets a new one at the next start. */
+  /** Passwords by account. `npm run analysts` assigns accounts; a start changes the passwords of dropped accounts. */
   analystPasswords: Readonly<Record<string, string>>;
-  /** Of the account that views run as. Only ClickHouse itself logs in with it. */
+  /** Password of the account with whose rights views run. Only ClickHouse itself logs in with it. */
   viewsPassword: string;
-  /** Of a stack with TLS, as the next one. */
+  /** Kafka and registry passwords, used only in a stack with TLS. */
   kafkaPassword: string;
   registryPassword: string;
-  /** 32 bytes, hexadecimal. Without it every stored identity key is meaningless. */
+  /** 32 bytes in hexadecimal. If the pepper is lost, all stored identity keys are useless. */
   identityPepper: string;
-  /** Signs cursors; without it readers start from the beginning. */
+  /** Key that signs cursors. If the key is lost, readers must start from the beginning. */
   cursorSecret: string;
-  /** Private keys that open sealed keys, the newest first. Only services that sign get them. */
+  /** Private keys that decrypt sealed keys, newest first. Only services that sign receive them. */
   signerKeys: string;
-  /** Signs the portal's forms and distinguishes its instances. */
+  /** Key that signs the portal's forms and distinguishes portal instances. */
   portalSecret: string;
 }
 
 const numbered = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => prefix + (index + 1));
 
-/** Analyst accounts in users.xml: without raw ids, and with them. */
+/** Analyst accounts in users.xml, without and with raw ids. */
 export const ANALYST_POOL: readonly string[] = [...numbered('analyst_', 8), ...numbered('analyst_raw_', 4)];
 
-/** Letters and digits only, because they go into addresses and configuration files. */
+/** Secrets contain only letters and digits, because they are used in URLs and configuration files. */
 const secret = () => randomBytes(32).toString('hex');
 
-/** Missing secrets are created. */
+/** Loads the secrets and creates missing ones. */
 export function loadSecrets(paths: StackPaths): Secrets {
   const path = join(paths.state, 'secrets.json');
-  const kept = readJsonFile(path) as Partial<Secrets> | null;
+  const stored = readJsonFile(path) as Partial<Secrets> | null;
   const dropped = join(paths.state, 'dropped-accounts');
-  const ofAnalyst = (account: string) =>
-    existsSync(join(dropped, account)) ? secret() : (kept?.analystPasswords?.[account] ?? secret());
+  const toAnalystPassword = (account: string) =>
+    existsSync(join(dropped, account)) ? secret() : (stored?.analystPasswords?.[account] ?? secret());
   const secrets: Secrets = {
-    redisPassword: kept?.redisPassword ?? secret(),
-    operatorPassword: kept?.operatorPassword ?? secret(),
-    writerPassword: kept?.writerPassword ?? secret(),
-    readerPassword: kept?.readerPassword ?? secret(),
-    portalPassword: kept?.portalPassword ?? secret(),
-    analystPassword: kept?.analystPassword ?? secret(),
-    analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, ofAnalyst(account)])),
-    viewsPassword: kept?.viewsPassword ?? secret(),
-    kafkaPassword: kept?.kafkaPassword ?? secret(),
-    registryPassword: kept?.registryPassword ?? secret(),
-    identityPepper: kept?.identityPepper ?? secret(),
-    cursorSecret: kept?.cursorSecret ?? secret(),
-    signerKeys: kept?.signerKeys ?? makeSignerKeys(),
-    portalSecret: kept?.portalSecret ?? secret(),
+    redisPassword: stored?.redisPassword ?? secret(),
+    operatorPassword: stored?.operatorPassword ?? secret(),
+    writerPassword: stored?.writerPassword ?? secret(),
+    readerPassword: stored?.readerPassword ?? secret(),
+    portalPassword: stored?.portalPassword ?? secret(),
+    analystPassword: stored?.analystPassword ?? secret(),
+    analystPasswords: Object.fromEntries(ANALYST_POOL.map((account) => [account, toAnalystPassword(account)])),
+    viewsPassword: stored?.viewsPassword ?? secret(),
+    kafkaPassword: stored?.kafkaPassword ?? secret(),
+    registryPassword: stored?.registryPassword ?? secret(),
+    identityPepper: stored?.identityPepper ?? secret(),
+    cursorSecret: stored?.cursorSecret ?? secret(),
+    signerKeys: stored?.signerKeys ?? makeSignerKeys(),
+    portalSecret: stored?.portalSecret ?? secret(),
   };
-  if (JSON.stringify(kept) !== JSON.stringify(secrets)) writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
+  if (JSON.stringify(stored) !== JSON.stringify(secrets))
+    writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
   rmSync(dropped, { recursive: true, force: true });
   return secrets;
 }
 
-/** SIGNER_PUBLIC_KEY: the public half of the newest key pair. */
+/** Returns the value of SIGNER_PUBLIC_KEY: the public key of the newest key pair. */
 export function signerPublicKeyOf({ signerKeys }: Pick<Secrets, 'signerKeys'>): string {
   const [newest] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString('utf8'));
   const { kty, crv, x, y } = newest;
   return toSetting({ kty, crv, x, y });
 }
 
-/** SIGNER_KEYS with one new key pair. */
+/** Returns a value of SIGNER_KEYS with one new key pair. */
 export function makeSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }
 
-/** base64url needs no quoting. */
+/** Encodes a value as base64url, which needs no quoting. */
 const toSetting = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');

@@ -1,4 +1,4 @@
-// TLS and logins of a stack's stores.
+// TLS and logins for the stores of a stack.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createStoreFetch, type StoreFetch } from '@playline/stores';
@@ -22,7 +22,7 @@ export interface StackSecurity {
 const HOSTS = ['localhost', '127.0.0.1'];
 const USERNAME = 'playline';
 
-/** Creates the certificates once. @throws Error without openssl */
+/** Creates the certificates, unless they exist. @throws Error if openssl is missing */
 export function createSecurity(paths: StackPaths, secrets: Secrets): StackSecurity {
   const authority = createAuthority(join(paths.state, 'tls'), 'authority of a Playline stack');
   return {
@@ -34,7 +34,7 @@ export function createSecurity(paths: StackPaths, secrets: Secrets): StackSecuri
   };
 }
 
-/** The settings of services and commands. */
+/** Returns the settings for services and commands. */
 export function securitySettings({
   caFile,
   kafka,
@@ -54,7 +54,7 @@ export function securitySettings({
   };
 }
 
-/** A `fetch` that trusts the stack's authority and sends the login, if any. */
+/** Returns a `fetch` that trusts the stack's certificate authority and sends the login, if given. */
 export function createStackFetch(caFile: string, login?: Account): StoreFetch {
   const user = login === undefined ? undefined : { user: login.username, password: login.password };
   return createStoreFetch({ tls: { ca: readFileSync(caFile, 'utf8') }, login: user });

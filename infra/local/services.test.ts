@@ -4,7 +4,7 @@ import { addressesOf, serviceOf } from './services.ts';
 import { startStack } from './stack.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('the stack file lists the chains that the chain API serves, and none when it does not run', () => {
+test('the stack file lists the chains of the chain API only if the chain API is running', () => {
   const env = chainSettings({ cursorSecret: '00'.repeat(32) });
   const ports = { 'chain-api': 1, 'chain-api-admin': 2, 'event-writer-admin': 3, gateway: 4, 'gateway-admin': 5 };
   const services = [serviceOf('chain-api'), serviceOf('event-writer')];
@@ -21,7 +21,7 @@ test('the stack file lists the chains that the chain API serves, and none when i
   });
 });
 
-test('a start that needs all parts fails with the fix when the chain program does not run', async () => {
+test('startStack fails with a fix if the chain program cannot run and staysUp is not set', async () => {
   const { state: directory } = testStackPaths();
   const options = { directory, chain: true, chainProgram: `${directory}/nowhere` };
   await expect(startStack(options)).rejects.toThrow(/does not run on this machine \(ENOENT\)\. Remove node_modules/);

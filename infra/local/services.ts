@@ -1,4 +1,4 @@
-// The services of a stack: names, options and settings.
+// The services of a stack, with their names, Node options and settings.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { TOPICS, type Topic } from '@playline/contracts';
@@ -8,54 +8,55 @@ import { logFileOf, type StackPaths } from './paths.ts';
 import type { StackFile } from './stack-file.ts';
 
 export interface ServiceEntry {
-  /** Its folder under `services/`, and its name in `stack.json` and in logs. */
+  /** Name of the folder below `services/`, also used in `stack.json` and for logs. */
   readonly name: string;
-  /** Its member of `stack.json`; absent without a public listener. */
+  /** Name of the address in `stack.json`; absent for services without a public listener. */
   readonly address?: 'gateway' | 'chainApi' | 'portal';
-  /** Its ClickHouse account, if not `writer`, as in docker-compose.yml. */
+  /** ClickHouse account, if not `writer`, as in docker-compose.yml. */
   readonly account?: 'reader' | 'portal';
-  /** True when it does nothing while Redis has no identity graph. */
+  /** True if the service waits until Redis has an identity graph. */
   readonly needsIdentities?: boolean;
   readonly needsChain?: boolean;
-  /** True when it gets the keys that open sealed keys. */
+  /** True if the service receives the keys that decrypt sealed keys. */
   readonly signs?: boolean;
-  /** Topics of its consumer group, which has the service's name. */
+  /** Topics of the consumer group, which has the name of the service. */
   readonly reads?: readonly Topic[];
-  /** Topics of its second group, `<name>-audit`. */
+  /** Topics of the second consumer group, `<name>-audit`. */
   readonly audits?: readonly Topic[];
-  /** As in docker-compose.yml and infra/docker/Dockerfile. */
+  /** Node options, as in docker-compose.yml and infra/docker/Dockerfile. */
   readonly nodeOptions?: readonly string[];
-  /** Besides its settings, as in docker-compose.yml. */
+  /** Additional environment variables, as in docker-compose.yml. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-// Options of Node, with their measured effect; docs: infra/decisions/0019-costs-at-rest-and-at-start.md.
+// Node options with their measured effects; see infra/decisions/0019-costs-at-rest-and-at-start.md.
 
-/** Garbage of a request dies immediately. By default semi-spaces have 16 MiB or more: 50 to 100 MiB less. */
+/** Objects of a request are short-lived. Smaller semi-spaces than the default of 16 MiB save 50 to 100 MiB. */
 const SMALL_YOUNG_GENERATION = '--max-semi-space-size=8';
 
-/** For the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
+/** Used for the portal, where latency matters less: peak 242 -> 190 MiB, p99 of the slowest page 124 -> 272 ms. */
 const SMALL_HEAP = ['--max-semi-space-size=2', '--heap-growing-percent=20', '--optimize-for-size'];
 
-/** No full collection before the heap of a start is filled: 1.16 -> 0.91 s of CPU. */
+/** Avoids full collections while the heap grows during a start: 1.16 -> 0.91 s of CPU time. */
 const NO_COLLECTIONS_AT_START = '--initial-old-space-size=64';
 
 /**
- * By default objects of requests that wait for brokers are soon allocated in the old generation, where each keeps its
- * whole request alive until a full collection: 1.15 to 1.38 times the events per CPU-second, 333 -> 268 MiB.
+ * By default, V8 soon allocates objects of requests that wait for brokers in the old generation, where each object
+ * retains its complete request until a full collection. Effect: 1.15 to 1.38 times the events per CPU-second, 333 ->
+ * 268 MiB.
  */
 const NO_PRETENURING = '--no-allocation-site-pretenuring';
 
-/** Full collections are rare then, and may come at 1.6 times the live heap: 263 -> 201 MiB at the same rate. */
+/** With few full collections, the heap may grow to only 1.6 times the live size: 263 -> 201 MiB at the same rate. */
 const EARLY_FULL_COLLECTIONS = '--heap-growing-percent=60';
 
-/** Pages of the chain API are outside of its small heap and would cause full collections: 2.0 -> 0.9 CPU-ms per page. */
+/** Chain API pages are outside the small heap and would trigger full collections: 2.0 -> 0.9 CPU-ms per page. */
 const LATE_FULL_COLLECTIONS = '--heap-growing-percent=400';
 
-/** The garbage of eight pages in one collection by one thread: 1.02 to 1.08 times the pages per CPU-second. */
-const COLLECTED_BY_ONE_THREAD = ['--max-semi-space-size=16', '--single-threaded-gc'];
+/** One thread collects the garbage of eight pages at a time: 1.02 to 1.08 times the pages per CPU-second. */
+const SINGLE_THREADED_COLLECTIONS = ['--max-semi-space-size=16', '--single-threaded-gc'];
 
-/** glibc keeps freed blocks of up to 32 MiB by default; with this it returns them from 128 KiB: 359 -> 333 MiB. */
+/** Makes glibc release freed blocks of 128 KiB or more, instead of retaining blocks up to 32 MiB: 359 -> 333 MiB. */
 const FRUGAL_ALLOCATOR = {
   MALLOC_ARENA_MAX: '2',
   MALLOC_MMAP_THRESHOLD_: '131072',
@@ -90,7 +91,7 @@ export const SERVICES = [
     name: 'chain-api',
     address: 'chainApi',
     account: 'reader',
-    nodeOptions: [...COLLECTED_BY_ONE_THREAD, LATE_FULL_COLLECTIONS],
+    nodeOptions: [...SINGLE_THREADED_COLLECTIONS, LATE_FULL_COLLECTIONS],
   },
   {
     name: 'minter',
@@ -110,7 +111,7 @@ export const SERVICES = [
 
 export type ServiceName = (typeof SERVICES)[number]['name'];
 
-/** The requested services, or all that the stack can run. */
+/** Returns the requested services, or all services that can run in the stack. */
 export function servicesFor({
   services,
   chain = false,
@@ -122,7 +123,7 @@ export function servicesFor({
   return (SERVICES as readonly ServiceEntry[]).filter(({ needsChain = false }) => chain || !needsChain);
 }
 
-/** For benchmarks and tests that start a service themselves. */
+/** Returns a service's Node options, for benchmarks and tests that start the service themselves. */
 export const nodeOptionsOf = (name: ServiceName): readonly string[] => serviceOf(name).nodeOptions ?? [];
 
 export const serviceOf = (name: ServiceName): ServiceEntry =>
@@ -137,9 +138,9 @@ export function portNamesOf(services: readonly ServiceEntry[]): string[] {
 
 interface ServiceSetting {
   ports: Record<string, number>;
-  /** Settings of all services: addresses, accounts, the pepper. */
+  /** Settings for all services: addresses, accounts, the pepper. */
   env: Record<string, string>;
-  /** Only for services that sign. */
+  /** Settings only for services that sign. */
   signing: Readonly<Record<string, string>>;
   passwords: { readonly reader: string; readonly portal: string };
 }
@@ -147,7 +148,7 @@ interface ServiceSetting {
 const mainOf = (paths: StackPaths, service: ServiceEntry) =>
   join(paths.checkout, 'services', service.name, 'src', 'main.ts');
 
-/** @throws Error naming services without a folder in this checkout */
+/** @throws Error that names services without a folder in this checkout */
 export function assertServicesExist(paths: StackPaths, services: readonly ServiceEntry[]): void {
   const absent = services.filter((service) => !existsSync(mainOf(paths, service)));
   if (absent.length > 0)
@@ -157,40 +158,40 @@ export function assertServicesExist(paths: StackPaths, services: readonly Servic
 const STORE_SETTING = /^(KAFKA|REDIS|CLICKHOUSE|SCHEMA_REGISTRY)_/;
 export const isStoreSetting = (name: string): boolean => STORE_SETTING.test(name);
 
-/** Without addresses and logins of other stores, because a mixture would not work. */
+/** Returns the environment without store settings, which would conflict with the settings of the stack. */
 export const environmentWithoutStores = (): Record<string, string | undefined> =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !isStoreSetting(name)));
 
 const adminAddressOf = (name: string, ports: Record<string, number>): string =>
   `http://127.0.0.1:${ports[`${name}-admin`]}`;
 
-/** Members of the stack file about services. */
+/** Returns the members of the stack file that describe services. */
 export function addressesOf(
   services: readonly ServiceEntry[],
   { ports, env }: Pick<ServiceSetting, 'ports' | 'env'>,
 ): Partial<StackFile> {
-  const parts: Partial<StackFile> = {
+  const members: Partial<StackFile> = {
     admin: Object.fromEntries(services.map(({ name }) => [name, adminAddressOf(name, ports)])),
   };
   for (const { name, address } of services) {
-    if (address !== undefined) parts[address] = `http://${hostOf(address)}:${ports[name]}`;
-    if (address === 'chainApi') parts.chains = JSON.parse(env.CHAINS ?? '[]');
+    if (address !== undefined) members[address] = `http://${hostOf(address)}:${ports[name]}`;
+    if (address === 'chainApi') members.chains = JSON.parse(env.CHAINS ?? '[]');
   }
-  return parts;
+  return members;
 }
 
-/** Passkeys need a host name, so the portal uses `localhost`. */
+/** Returns `localhost` for the portal, because passkeys require a host name. */
 const hostOf = (address: ServiceEntry['address']) => (address === 'portal' ? 'localhost' : '127.0.0.1');
 
-/** Without services that do not run. */
+/** Returns the public URLs of running services. */
 function publicUrlsOf(ports: Record<string, number>): Record<string, string> {
   const urls = [
     ['GATEWAY_URL', hostOf('gateway'), ports.gateway],
     ['CHAIN_API_URL', hostOf('chainApi'), ports['chain-api']],
     ['PORTAL_ORIGIN', hostOf('portal'), ports.portal],
   ] as const;
-  const known = urls.filter(([, , port]) => port !== undefined);
-  return Object.fromEntries(known.map(([name, host, port]) => [name, `http://${host}:${port}`]));
+  const available = urls.filter(([, , port]) => port !== undefined);
+  return Object.fromEntries(available.map(([name, host, port]) => [name, `http://${host}:${port}`]));
 }
 
 export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: ServiceSetting): ProcessSpec {
@@ -207,9 +208,9 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
     env: {
       ...environmentWithoutStores(),
       ...service.environment,
-      // Not from the environment: one value would put all services into one group.
+      // Not taken from the environment, because all services would share one group.
       CONSUMER_GROUP: service.name,
-      // Groups that the eraser waits for.
+      // The eraser waits for these groups.
       LINKER_GROUP: 'identity-linker',
       WRITER_GROUP: 'event-writer',
       ...publicUrlsOf(ports),
@@ -225,7 +226,7 @@ export function serviceSpec(paths: StackPaths, service: ServiceEntry, setting: S
     isReady: () => assertReady(admin),
     readyDeadlineMs: 60_000,
     stopBy: 'SIGTERM',
-    // A service takes up to 25 s to stop.
+    // A service may take up to 25 s to stop.
     stopDeadlineMs: 26_000,
   };
 }

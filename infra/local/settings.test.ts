@@ -5,7 +5,7 @@ import { up } from './commands/up.ts';
 import { storeEnvironment } from './store-environment.ts';
 import { testStackPaths } from './test/paths.ts';
 
-test('variables that the stack sets itself are named in one line, without their values', async () => {
+test('ignoredSettingsSentence lists the variables that the stack sets itself, without values', async () => {
   const paths = testStackPaths();
   const environment = {
     CLICKHOUSE_PASSWORD: 'wrong',
@@ -23,9 +23,9 @@ test('variables that the stack sets itself are named in one line, without their 
   expect(await ignoredSettingsSentence(paths, { LOG_LEVEL: 'warn', REDIS_URL: '' })).toBeNull();
 });
 
-test('the start reports invalid settings of any service in one line each, without the value', async () => {
-  const wrong = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
-  const mistakes = await configMistakes(testStackPaths(), wrong);
+test('configMistakes returns one line per invalid setting of any service, without the value', async () => {
+  const environment = { BLOCK_ROWS_MAX: 'lots', LOG_LEVEL: 'shout', PLAYLINE_KAFKA_PORT: 'eleven' };
+  const mistakes = await configMistakes(testStackPaths(), environment);
   expect(mistakes).toEqual([
     expect.stringMatching(/^PLAYLINE_KAFKA_PORT must be a port/),
     expect.stringMatching(/^LOG_LEVEL: /),
@@ -34,21 +34,28 @@ test('the start reports invalid settings of any service in one line each, withou
   expect(mistakes.join()).not.toMatch(/lots|shout|eleven/);
 });
 
-test('the start accepts valid settings, and invalid settings that it ignores', async () => {
+test('configMistakes accepts valid settings and does not check ignored settings', async () => {
   const ignored = { KAFKA_BROKERS: 'rubbish', HTTP_PORT: 'x', KAFKA_TLS: 'perhaps' };
   const environment = { BLOCK_ROWS_MAX: '5000', LOG_LEVEL: 'warn', ...ignored };
   expect(await configMistakes(testStackPaths(), environment)).toEqual([]);
 });
 
-test('stores get only variables that any program needs, and no setting of a service', () => {
-  const given = { PATH: '/bin', LC_ALL: 'C', TZ: 'UTC', LOG_LEVEL: 'shout', REGISTRY_AUTH: 'on', KAFKA_OPTS: '-x' };
-  expect(storeEnvironment(given)).toEqual({ PATH: '/bin', LC_ALL: 'C', TZ: 'UTC' });
+test('stores receive only general environment variables and no service settings', () => {
+  const environment = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    TZ: 'UTC',
+    LOG_LEVEL: 'shout',
+    REGISTRY_AUTH: 'on',
+    KAFKA_OPTS: '-x',
+  };
+  expect(storeEnvironment(environment)).toEqual({ PATH: '/bin', LC_ALL: 'C', TZ: 'UTC' });
 });
 
 test.each([
   ['up', up],
   ['start', start],
-])('npm run %s with an invalid setting returns 2, prints only the mistake, and starts nothing', async (_, command) => {
+])('npm run %s with an invalid setting returns 2, prints the mistake, and starts nothing', async (_, command) => {
   vi.stubEnv('BLOCK_ROWS_MAX', 'lots');
   vi.stubEnv('CLICKHOUSE_PASSWORD', 'wrong');
   const [out, err] = (['log', 'error'] as const).map((level) => vi.spyOn(console, level).mockImplementation(() => {}));

@@ -1,4 +1,4 @@
-// `stack.json`: what scripts and commands need to know about a running stack.
+// The file `stack.json`, which describes a running stack for scripts and commands.
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DemoContract } from '../chain/demo.ts';
@@ -12,45 +12,45 @@ export interface KeyPair {
   secret: string;
 }
 
-/** The demo project's objects on the stack's chain. */
+/** The demo project's objects on the chain. */
 export interface DemoChain {
-  /** `http://127.0.0.1:port`; also answers at `ws://`. */
+  /** `http://127.0.0.1:port`; WebSocket connections use `ws://`. */
   rpc: string;
   id: number;
-  /** Addresses of the demo contracts, lower case. */
+  /** Addresses of the demo contracts in lower case. */
   contracts: Readonly<Record<DemoContract, string>>;
   /** The demo project's signable key, which may mint. */
   signer: string;
 }
 
-/** Parts that do not run are absent. */
+/** Members of components that are not running are absent. */
 export interface StackFile {
   /** `http://127.0.0.1:port` */
   gateway?: string;
   chainApi?: string;
-  /** `http://localhost:port`, because it answers only under that name. */
+  /** `http://localhost:port`; the portal responds only under that host name. */
   portal?: string;
-  /** For each service the address of `/livez`, `/readyz` and `/metrics`. */
+  /** Base URL of `/livez`, `/readyz` and `/metrics` per service. */
   admin?: Record<string, string>;
-  /** Settings that commands must share with the stack's services: names of topics, headers and keys. */
+  /** Settings that commands must share with the services: topic, header and key prefixes. */
   settings?: Record<string, string>;
-  /** SIGNER_PUBLIC_KEY, which seals private keys: base64url of a JWK. */
+  /** SIGNER_PUBLIC_KEY, which encrypts private keys: a base64url-encoded JWK. */
   signerPublicKey?: string;
   chains?: ServedChain[];
   chain?: DemoChain;
-  /** The operator's account. */
+  /** The operator account. */
   clickhouse: { url: string; user: string; password: string; database: string };
-  /** With its password: `redis://:password@127.0.0.1:port` */
+  /** URL with the password: `redis://:password@127.0.0.1:port` */
   redis: string;
   /** `host:port` of each broker */
   kafka: string[];
-  /** Confluent-compatible, without a trailing slash. */
+  /** URL of the Confluent-compatible API, without a trailing slash. */
   registry: string;
-  /** The authority and the logins of a stack with TLS. */
+  /** Certificate authority and logins of a stack with TLS. */
   security?: { caFile: string; kafka: Account; registry: Account };
   /** Keys of the demo project; '' for a revoked key. */
   keys?: { production: KeyPair; development: KeyPair };
-  /** Absent while a process is down. */
+  /** Process ids by name, without processes that are down. */
   processes: Record<string, number>;
 }
 
@@ -66,13 +66,13 @@ export const secretKeyHeaderOf = ({ settings }: StackFile): string =>
 const SHARED_SETTINGS = ['TOPIC_PREFIX', 'HTTP_HEADER_PREFIX', 'ACCESS_KEY_PREFIX', 'LINK_TOPIC_GENERATION'];
 
 export function sharedSettingsOf(environment: Record<string, string | undefined>): Record<string, string> {
-  const given = SHARED_SETTINGS.map((name) => [name, environment[name]] as const);
-  return Object.fromEntries(given.filter((pair): pair is [string, string] => pair[1] !== undefined));
+  const pairs = SHARED_SETTINGS.map((name) => [name, environment[name]] as const);
+  return Object.fromEntries(pairs.filter((pair): pair is [string, string] => pair[1] !== undefined));
 }
 
 export const stackFilePath = (paths: StackPaths): string => join(paths.state, 'stack.json');
 
-/** Null when no stack is recorded. It may be outdated after a crash: see `findSupervisor`. */
+/** @returns null if the file does not exist. After a crash, the file may be outdated: see `findSupervisor`. */
 export const readStackFile = (paths: StackPaths): StackFile | null =>
   readJsonFile(stackFilePath(paths), 'run `npm run down`, then `npm run up`') as StackFile | null;
 

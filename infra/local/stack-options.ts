@@ -5,34 +5,34 @@ import { portNamesOf, type ServiceEntry, type ServiceName } from './services.ts'
 import type { StackAddresses, StackFile } from './stack-file.ts';
 
 export interface StackOptions {
-  /** Folder with data, logs and records. */
+  /** Folder for data, logs and process records. */
   directory?: string;
-  /** Default: all. Empty: only the four stores, without topics, tables or keys. */
+  /** Services to start. Default: all. An empty list starts only the four stores, without topics, tables or keys. */
   services?: readonly ServiceName[];
-  /** Further settings for the services, by environment variable. */
+  /** Additional environment variables for the services. */
   settings?: Record<string, string>;
   report?: (line: string) => void;
-  /** Called for each process that has ended and will be restarted. */
+  /** Called for each process that has exited and will be restarted. */
   onDeath?: (death: Death) => void;
-  /** Called once for each process that has not served for a minute. */
+  /** Called once for each process that has not been ready for a minute. */
   onSilence?: (silence: Silence) => void;
-  /** True keeps everything running when a service does not become ready. */
+  /** True to keep the stack running if a service does not become ready. */
   staysUp?: boolean;
-  /** Opens a second Kafka listener that advertises this port on loopback, for a proxy of tests. */
+  /** Port that a second Kafka listener advertises on loopback, for a test proxy. */
   kafkaFrontPort?: number;
   /** True for stores with TLS and logins. Default: false. */
   security?: boolean;
   /** True to start a chain, with the demo contracts if there are services. Default: false. */
   chain?: boolean;
-  /** Default: the program from npm. */
+  /** Path of anvil. Default: the program from npm. */
   chainProgram?: string;
-  /** Default: one. */
+  /** Number of Kafka brokers. Default: 1. */
   kafkaBrokers?: number;
-  /** How late timers may fire, so that processes wake together. Default: that of the system, 0.05 ms. */
+  /** How late timers may fire, so that processes wake together. Default: the system's 0.05 ms. */
   timerSlackMs?: { stores: number; services: number };
-  /** Called when ClickHouse is ready, while other stores start. */
+  /** Called when ClickHouse is ready, while other stores are starting. */
   fillClickHouse?: (clickhouse: StackFile['clickhouse']) => Promise<void>;
-  /** True kills the stores at the end, unless one writes a class archive, because their data is removed. */
+  /** True to kill stores at the end, because their data is deleted. Stores that write a class archive are stopped. */
   isThrownAway?: boolean;
   /** Aborts a start in progress. */
   signal?: AbortSignal;
@@ -42,29 +42,29 @@ export interface Stack {
   readonly paths: StackPaths;
   /** Current addresses, keys and process ids. */
   readonly file: StackFile;
-  /** Addresses without TLS, also in a stack with TLS. */
+  /** Addresses without TLS, available in every stack. */
   readonly inside: StackAddresses;
-  /** Port of Kafka's second listener; null without `kafkaFrontPort`. */
+  /** Port of Kafka's second listener, or null without `kafkaFrontPort`. */
   readonly kafkaFront: number | null;
-  /** A sentence with advice for each part that does not serve. */
+  /** A sentence with advice for each component that is not running. */
   readonly missing: readonly string[];
-  /** Stops the services, then the stores. A second call waits for the first. */
+  /** Stops the services, then the stores. A second call waits for the first call. */
   stop(): Promise<void>;
 }
 
 const STORE_PORTS = ['kafka', 'controller', 'registry', 'redis', 'clickhouse'] as const;
-/** Ports for clients in a stack with TLS. */
+/** Client ports in a stack with TLS. */
 const SECURED_PORTS = ['kafka-secured', 'registry-secured', 'redis-secured', 'clickhouse-secured'] as const;
 
-/** Names of a stack's brokers. */
+/** Returns the names of a stack's brokers. */
 export const brokersOf = ({ kafkaBrokers = 1 }: StackOptions): string[] =>
   Array.from({ length: kafkaBrokers }, (_, index) => brokerName(index + 1));
 
-/** Names of all ports that a stack listens on. @throws RangeError for options that exclude each other */
+/** Returns the names of all ports of a stack. @throws RangeError for conflicting options */
 export function portNamesFor(options: StackOptions, services: readonly ServiceEntry[]): string[] {
   const front = options.kafkaFrontPort === undefined ? [] : ['kafka-front'];
   if (options.security === true && options.kafkaBrokers !== undefined && options.kafkaBrokers > 1)
-    throw new RangeError('security: the listener with TLS is made for one broker');
+    throw new RangeError('security: TLS is supported for one broker only. Omit kafkaBrokers');
   const chain = options.chain === true ? ['chain'] : [];
   const secured = options.security === true ? SECURED_PORTS : [];
   return [...STORE_PORTS, ...secured, ...brokersOf(options).slice(1), ...front, ...chain, ...portNamesOf(services)];

@@ -13,7 +13,6 @@ import { startStack } from './stack.ts';
 import { readStackFile, stackFilePath } from './stack-file.ts';
 import type { Stack } from './stack-options.ts';
 
-/** Time to start four stores on a busy machine, without a class archive. */
 const START_MS = 180_000;
 const directory = mkdtempSync(join(tmpdir(), 'playline-stack-'));
 const DATABASE = 'playline_test_stack';
@@ -21,7 +20,7 @@ let stack: Stack;
 
 beforeAll(async () => {
   stack = await startStack({ directory, services: [] });
-  await writeEverywhere();
+  await writeToAllStores();
 }, START_MS);
 
 afterAll(async () => {
@@ -30,7 +29,6 @@ afterAll(async () => {
 }, START_MS);
 
 function openClickHouse(user = 'operator', password = stack.file.clickhouse.password) {
-  // Some tests expect refusals, so the client does not print them.
   const log = { level: ClickHouseLogLevel.OFF };
   return createClient({ url: stack.file.clickhouse.url, username: user, password, log });
 }
@@ -41,14 +39,14 @@ function openRedis(): Redis {
   return client;
 }
 
-async function writeEverywhere(): Promise<void> {
+async function writeToAllStores(): Promise<void> {
   const redis = openRedis();
   await redis.set('kept', 'yes');
   redis.disconnect();
   const clickhouse = openClickHouse();
   for (const query of [
     `CREATE DATABASE ${DATABASE}`,
-    `CREATE TABLE ${DATABASE}.kept (word String) ENGINE = MergeTree ORDER BY word`,
+    `CREATE TABLE ${DATABASE}.kept (value String) ENGINE = MergeTree ORDER BY value`,
     `INSERT INTO ${DATABASE}.kept VALUES ('yes')`,
   ])
     await clickhouse.command({ query });
@@ -59,7 +57,7 @@ async function writeEverywhere(): Promise<void> {
   await producer.disconnect();
 }
 
-/** Readiness checks add records to the probe topic. */
+/** Counts the records in the probe topic, to which readiness checks add records. */
 async function countRecords(): Promise<number> {
   const admin = new Kafka({ brokers: stack.file.kafka, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -71,15 +69,15 @@ async function countRecords(): Promise<number> {
   }
 }
 
-async function expectEverythingKept(recordsMin: number): Promise<void> {
-  await until('Redis answers with its data', async () => {
+async function expectDataKept(recordsMin: number): Promise<void> {
+  await until('Redis returns its data', async () => {
     const redis = openRedis();
     return (await redis.get('kept').finally(() => redis.disconnect())) === 'yes';
   });
-  await until('ClickHouse answers with its data', async () => {
+  await until('ClickHouse returns its data', async () => {
     const clickhouse = openClickHouse();
-    const result = await clickhouse.query({ query: `SELECT word FROM ${DATABASE}.kept`, format: 'JSONEachRow' });
-    expect(await result.json().finally(() => clickhouse.close())).toEqual([{ word: 'yes' }]);
+    const result = await clickhouse.query({ query: `SELECT value FROM ${DATABASE}.kept`, format: 'JSONEachRow' });
+    expect(await result.json().finally(() => clickhouse.close())).toEqual([{ value: 'yes' }]);
     return true;
   });
   const [broker = ''] = stack.file.kafka;
@@ -87,43 +85,41 @@ async function expectEverythingKept(recordsMin: number): Promise<void> {
   expect(await countRecords()).toBeGreaterThan(recordsMin);
 }
 
-test('the stack file is private and names the processes themselves', () => {
+test('the stack file is private and contains the pids of the stores', () => {
   expect(statSync(stackFilePath(stack.paths)).mode & 0o777).toBe(0o600);
   expect(readStackFile(stack.paths)).toEqual(stack.file);
   expect(Object.keys(stack.file.processes).toSorted()).toEqual(['clickhouse', 'kafka', 'redis', 'registry']);
   for (const pid of Object.values(stack.file.processes)) expect(markOf(pid)).not.toBeNull();
 });
 
-test('killed stores restart with their data, at the same addresses, with new process ids', {
-  timeout: START_MS,
-}, async () => {
+test('killed stores restart with their data and addresses and with new pids', { timeout: START_MS }, async () => {
   const before = stack.file;
   const records = await countRecords();
   const names = Object.keys(before.processes);
   for (const pid of Object.values(before.processes)) process.kill(pid, 'SIGKILL');
-  await until('four new processes', () => {
+  await until('four new processes run', () => {
     const { processes } = stack.file;
     return names.every((name) => processes[name] !== undefined && processes[name] !== before.processes[name]);
   });
-  await expectEverythingKept(records);
+  await expectDataKept(records);
   expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
   expect(readStackFile(stack.paths)).toEqual(stack.file);
 });
 
-test('a dead process is restarted even while its record cannot be written, as on a full disk', async () => {
+test('a killed process is restarted even if its record cannot be written, as on a full disk', async () => {
   const { redis: killed } = stack.file.processes;
   const drafts = ['children', 'processes', 'stack'].map((name) => join(directory, `${name}.json.${process.pid}.new`));
   for (const draft of drafts) mkdirSync(draft);
   process.kill(killed ?? 0, 'SIGKILL');
-  await until('a new process', () => ![undefined, killed].includes(stack.file.processes.redis));
-  await until('Redis answers with its data', async () => {
+  await until('a new process runs', () => ![undefined, killed].includes(stack.file.processes.redis));
+  await until('Redis returns its data', async () => {
     const redis = openRedis();
     return await redis.get('kept').finally(() => redis.disconnect());
   });
   for (const draft of drafts) rmSync(draft, { recursive: true });
 });
 
-test('a stopped stack starts again with its addresses, secrets and data', { timeout: START_MS }, async () => {
+test('a stopped stack restarts with the same addresses, secrets and data', { timeout: START_MS }, async () => {
   const before = stack.file;
   const records = await countRecords();
   await stack.stop();
@@ -131,32 +127,32 @@ test('a stopped stack starts again with its addresses, secrets and data', { time
   expect(readStackFile(stack.paths)).toBeNull();
   stack = await startStack({ directory, services: [] });
   expect({ ...stack.file, processes: {} }).toEqual({ ...before, processes: {} });
-  await expectEverythingKept(records);
+  await expectDataKept(records);
 });
 
-test('the account of the chain API reads public tables of chains, and nothing about people', async () => {
+test("the chain API's account can read public chain tables but no personal data", async () => {
   const operator = openClickHouse('operator', loadSecrets(stack.paths).operatorPassword);
   const reader = openClickHouse('reader', loadSecrets(stack.paths).readerPassword);
   const run = (query: string) => reader.command({ query });
   try {
-    // Rights on single tables are granted in one database only.
+    // The rights on single tables apply only to the database playline.
     await operator.command({ query: 'CREATE DATABASE IF NOT EXISTS playline' });
     for (const table of ['playline.activity_feeds', 'playline.tokens']) {
-      await operator.command({ query: `CREATE TABLE ${table} (word String) ENGINE = Memory` });
-      await run(`SELECT word FROM ${table}`);
+      await operator.command({ query: `CREATE TABLE ${table} (value String) ENGINE = Memory` });
+      await run(`SELECT value FROM ${table}`);
       await expect(run(`INSERT INTO ${table} VALUES ('no')`)).rejects.toThrow(/readonly|privileges/i);
       await operator.command({ query: `DROP TABLE ${table}` });
     }
-    await expect(run(`SELECT word FROM ${DATABASE}.kept`)).rejects.toThrow(/privileges/);
+    await expect(run(`SELECT value FROM ${DATABASE}.kept`)).rejects.toThrow(/privileges/);
     await expect(run('SELECT 1 SETTINGS max_execution_time = 11')).rejects.toThrow(/max_execution_time/);
   } finally {
     await Promise.all([operator.close(), reader.close()]);
   }
 });
 
-test('the account of ClickHouse’s own session, which has no password, can read nothing', async () => {
+test('the account of ClickHouse’s own session, which has no password, cannot run queries', async () => {
   const session = openClickHouse('default', '');
-  await expect(session.command({ query: `SELECT word FROM ${DATABASE}.kept` })).rejects.toThrow(
+  await expect(session.command({ query: `SELECT value FROM ${DATABASE}.kept` })).rejects.toThrow(
     /account is reserved for the engine/,
   );
   await session.close();

@@ -38,7 +38,7 @@ import {
 import { brokersOf, portNamesFor, type Stack, type StackOptions } from './stack-options.ts';
 import { startRelays } from './tls-relays.ts';
 
-/** Ready within this time, or not before Redis is rebuilt. */
+/** Readiness deadline of services that may wait for a rebuild of Redis. */
 const WAITING_SERVICE_MS = 5_000;
 
 type StartedStores = Record<'kafka' | 'registry' | 'redis' | 'clickhouse', Promise<void>>;
@@ -85,7 +85,7 @@ class RunningStack implements Stack {
     };
   }
 
-  /** The same as `inside` in a stack without TLS. */
+  /** Returns the addresses for clients, which equal `inside` in a stack without TLS. */
   private outside(): StackAddresses {
     if (this.security === null) return this.inside;
     const { caFile, kafka, redis, registry } = this.security;
@@ -113,10 +113,10 @@ class RunningStack implements Stack {
     const slackMs = this.options.timerSlackMs?.[group === this.stores ? 'stores' : 'services'];
     const events: KeeperEvents = {
       onPid: (name, pid) => {
-        this.keepRecord(() => this.children.set(name, pid));
+        this.tryWrite(() => this.children.set(name, pid));
         const { [name]: _, ...others } = this.file.processes;
         this.file = { ...this.file, processes: pid === null ? others : { ...others, [name]: pid } };
-        if (this.isWritten) this.keepRecord(() => this.writeFile());
+        if (this.isWritten) this.tryWrite(() => this.writeFile());
       },
       onDeath: (death) => this.options.onDeath?.(death),
       onRecovery: (name) => this.report(`${name} is ready again`),
@@ -124,7 +124,7 @@ class RunningStack implements Stack {
       onCondition: (condition) => {
         this.conditions.set(condition.name, condition);
         if (this.stopping !== null) return;
-        this.keepRecord(() => writeConditions(this.paths, [...this.conditions.values()]));
+        this.tryWrite(() => writeConditions(this.paths, [...this.conditions.values()]));
       },
     };
     const keeper = keepRunning(spec, events, slackMs);
@@ -132,12 +132,12 @@ class RunningStack implements Stack {
     return keeper;
   }
 
-  /** Processes continue without records of their state, for example on a full disk. */
-  private keepRecord(write: () => void): void {
+  /** Reports a failed write, so that processes keep running without state records, for example on a full disk. */
+  private tryWrite(write: () => void): void {
     try {
       write();
     } catch (error) {
-      this.report(`cannot write a record of the processes: ${error instanceof Error ? error.message : error}`);
+      this.report(`cannot write the state of the processes: ${error instanceof Error ? error.message : error}`);
     }
   }
 
@@ -145,14 +145,14 @@ class RunningStack implements Stack {
     this.options.report?.(line);
   }
 
-  /** The only writer of the stack file; it also copies keys that operator commands wrote to `keys.json`. */
+  /** Writes the stack file, including keys that operator commands wrote to `keys.json`. */
   private writeFile(): void {
     const keys = this.file.keys === undefined ? null : readDemoKeys(this.paths);
     if (keys !== null) this.file = { ...this.file, keys };
     writeStackFile(this.paths, this.file);
   }
 
-  private async readyOf(keeper: Keeper): Promise<void> {
+  private async whenReady(keeper: Keeper): Promise<void> {
     await keeper.whenReady();
     this.report(`${keeper.name} is ready`);
   }
@@ -164,7 +164,7 @@ class RunningStack implements Stack {
     const brokers = brokerSpecs(paths, { java, options, security, port });
     this.report('starting kafka, registry, redis, clickhouse');
     const secured = security === null ? null : { port: this.port('redis-secured'), security };
-    const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+    const start = async (spec: ProcessSpec) => this.whenReady(this.keep(this.stores, spec));
     const started = {
       kafka: Promise.all(brokers.map(async (spec) => start(await spec))).then(() => {}),
       registry: start(registrySpec(paths, { java, port: this.port('registry') })),
@@ -174,7 +174,7 @@ class RunningStack implements Stack {
     return security === null ? started : startRelays(paths, started, { security, port, start });
   }
 
-  /** Settings of every service, with the writer's ClickHouse account. */
+  /** Returns the settings for all services, with the ClickHouse account `writer`. */
   private serviceEnv(): Record<string, string> {
     const { file, secrets } = this;
     return {
@@ -206,16 +206,16 @@ class RunningStack implements Stack {
       const isWaiting = isRedisEmpty && service.needsIdentities === true;
       const readyDeadlineMs = isWaiting ? WAITING_SERVICE_MS : spec.readyDeadlineMs;
       try {
-        await this.readyOf(this.keep(this.services, { ...spec, readyDeadlineMs }));
+        await this.whenReady(this.keep(this.services, { ...spec, readyDeadlineMs }));
       } catch (error) {
         if (this.options.staysUp !== true || !(error instanceof NotReadyError)) throw error;
-        if (!isWaiting) this.missing = [...this.missing, `${service.name} does not serve: ${error.reason}.`];
+        if (!isWaiting) this.missing = [...this.missing, `${service.name} is not ready: ${error.reason}.`];
       }
     });
     await Promise.all(started);
   }
 
-  /** Creates topics, tables, keys and the identity epoch. @returns whether Redis has lost its data */
+  /** Creates topics, tables, keys and the identity epoch. @returns true if Redis has lost its data */
   private async deploy(stores: StartedStores): Promise<boolean> {
     const { paths } = this;
     const env = this.serviceEnv();
@@ -227,15 +227,15 @@ class RunningStack implements Stack {
     const identities = Promise.all([stores.redis, topics, tables]).then(() =>
       openIdentities(paths, { env: asOperator, redis: { url: this.inside.redis } }),
     );
-    // Awaited together, so that every rejection is handled.
-    const [held] = await Promise.all([
+    // All promises are awaited together, so that every rejection is handled.
+    const [identityState] = await Promise.all([
       identities,
       keys.then(() => this.report('demo keys created')),
       topics.then(() => this.report('topics and schemas created')),
       tables.then(() => this.report('tables and views created')),
     ]);
     this.file = { ...this.file, keys: await keys };
-    return held === 'lost';
+    return identityState === 'lost';
   }
 
   private async linkChain(): Promise<void> {
@@ -245,14 +245,14 @@ class RunningStack implements Stack {
       this.file = { ...this.file, chain: linked };
     } catch (error) {
       if (this.options.staysUp !== true) throw error;
-      this.missing = [...this.missing, `The demo project is not linked with the chain: ${(error as Error).message}`];
+      this.missing = [...this.missing, `The demo project is not linked to the chain: ${(error as Error).message}`];
     }
   }
 
   async start(services: readonly ServiceEntry[]): Promise<void> {
     const stores = await this.startStores();
     if (this.options.chain === true) {
-      const start = async (spec: ProcessSpec) => this.readyOf(this.keep(this.stores, spec));
+      const start = async (spec: ProcessSpec) => this.whenReady(this.keep(this.stores, spec));
       this.chain = openChainPart(this.paths, { ...this.options, port: this.port('chain'), start });
     }
     const [isRedisEmpty] = await Promise.all([
@@ -288,16 +288,17 @@ class RunningStack implements Stack {
 }
 
 /**
- * Starts a stack of real stores and services as children of the caller, who must call `stop`. Resolves when all are ready.
- * @throws Error with the failed process and the last lines of its log, after everything else was stopped
+ * Starts a stack of stores and services as child processes, and resolves when all are ready. The caller must call
+ * `stop`.
+ * @throws Error with the failed process and its last log lines, after all other processes were stopped
  */
-export async function startStack(given: StackOptions = {}): Promise<Stack> {
-  const { options, missing } = withUsableChain(given);
+export async function startStack(requested: StackOptions = {}): Promise<Stack> {
+  const { options, missing } = withUsableChain(requested);
   const paths = stackPathsOf(options.directory);
   const services = servicesFor(options);
   assertServicesExist(paths, services);
   assertSameTopics(paths, { ...process.env, ...options.settings });
-  // Ports of the environment are for the stack of `npm start`; stacks of tests find their own.
+  // Configured ports are for the stack of `npm start`. Test stacks find free ports.
   const environment = options.directory === undefined ? process.env : {};
   const claimed = await claimPorts(portNamesFor(options, services), { paths, environment });
   for (const move of claimed.moves) options.report?.(move);
@@ -316,7 +317,7 @@ export async function startStack(given: StackOptions = {}): Promise<Stack> {
   return stack;
 }
 
-/** Every broker of a stack. The first is the controller and has the listeners for external clients. */
+/** Returns the brokers of a stack. The first broker is the controller and has the listeners for external clients. */
 function brokerSpecs(
   paths: StackPaths,
   stack: { java: Java; options: StackOptions; security: StackSecurity | null; port: (name: string) => number },
@@ -336,7 +337,7 @@ function brokerSpecs(
   });
 }
 
-/** Leaves the chain out when its program cannot run. @throws Error when the caller needs all parts */
+/** Disables the chain if anvil cannot run. @throws Error if `staysUp` is not set */
 function withUsableChain(options: StackOptions): { options: StackOptions; missing: readonly string[] } {
   const problem = options.chain === true ? findAnvilProblem(options.chainProgram) : null;
   if (problem === null) return { options, missing: [] };
@@ -348,22 +349,22 @@ function withUsableChain(options: StackOptions): { options: StackOptions; missin
   return { options: { ...options, chain: false }, missing: [sentence] };
 }
 
-/** How often the file is checked on file systems without notifications. */
+/** Polling interval, for file systems without notifications. */
 const POLL_MS = 2_000;
 
-/** Calls `onChange` when a file was replaced since the last check; folder notifications only trigger the checks. */
+/** Calls `onChange` when a file has changed since the last check. Folder notifications only trigger checks. */
 export function openFileWatch(path: string, onChange: () => void): { close(): void } {
-  let seen = '';
+  let lastVersion = '';
   const check = () => {
     const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-    const now = stat === undefined ? '' : `${stat.ino} ${stat.mtimeNs}`;
-    if (now === seen) return;
-    seen = now;
+    const version = stat === undefined ? '' : `${stat.ino} ${stat.mtimeNs}`;
+    if (version === lastVersion) return;
+    lastVersion = version;
     onChange();
   };
   const notified = watchFolder(dirname(path), check);
   const timer = setInterval(check, POLL_MS).unref();
-  // Deferred, because the caller has no handle to close yet.
+  // Deferred, because the caller does not have the handle yet.
   const first = setImmediate(check).unref();
   return {
     close: () => {
@@ -374,7 +375,7 @@ export function openFileWatch(path: string, onChange: () => void): { close(): vo
   };
 }
 
-/** Null when the system refuses, for example without free watches; polling still works. */
+/** @returns null if the system refuses, for example if no watches are left; polling still works */
 function watchFolder(folder: string, onEvent: () => void): FSWatcher | null {
   try {
     return watch(folder, { persistent: false }, onEvent).on('error', () => {});

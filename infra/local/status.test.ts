@@ -4,9 +4,8 @@ import { status } from './commands/status.ts';
 import { type Condition, writeConditions } from './condition.ts';
 import { claimSupervision } from './supervisor.ts';
 import { testStackPaths } from './test/paths.ts';
-import { leaveChildren, startSleeper } from './test/sleeper.ts';
+import { startSleeper, writeChildrenFile } from './test/sleeper.ts';
 
-/** Output and exit code of a command. */
 async function run(command: () => Promise<number>): Promise<{ code: number; out: string }> {
   const lines: string[] = [];
   const spy = vi.spyOn(console, 'log').mockImplementation((line) => void lines.push(String(line)));
@@ -18,10 +17,11 @@ async function run(command: () => Promise<number>): Promise<{ code: number; out:
   }
 }
 
-test('status and doctor name the orphans of a dead supervisor and how to end them, and both return 1', async () => {
+test('status and doctor list the orphans of a dead supervisor with a fix, and return 1', async () => {
   const paths = testStackPaths();
-  leaveChildren(paths, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
-  const sentence = 'the supervisor is dead; gateway, kafka still run; `npm run up` ends them and starts the stack';
+  writeChildrenFile(paths, { gateway: startSleeper(), kafka: startSleeper(), clickhouse: 0 });
+  const sentence =
+    'the supervisor is dead; gateway, kafka are still running; `npm run up` stops them and starts the stack';
   expect(await run(() => status(paths, []))).toEqual({ code: 1, out: sentence });
   const found = await run(() => doctor(paths));
   expect(found.out).toContain(sentence);
@@ -29,15 +29,15 @@ test('status and doctor name the orphans of a dead supervisor and how to end the
   expect(found.code).toBe(1);
 });
 
-test('a dead supervisor without running processes counts as a stack that does not run', async () => {
+test('status reports a dead supervisor without processes as a stopped stack', async () => {
   const paths = testStackPaths();
-  leaveChildren(paths, { clickhouse: 0 });
+  writeChildrenFile(paths, { clickhouse: 0 });
   const shown = await run(() => status(paths, []));
   expect(shown.code).toBe(3);
   expect(shown.out).toContain('the stack is not running');
 });
 
-test('status and doctor show the command that restarts a process which has not served for a minute', async () => {
+test('status and doctor show how to restart a process that has not been ready for a minute', async () => {
   const paths = testStackPaths();
   claimSupervision(paths);
   const frozen: Condition = {
@@ -46,17 +46,17 @@ test('status and doctor show the command that restarts a process which has not s
     pid: process.pid,
     sinceAt: new Date().toISOString(),
     restarts: 0,
-    reason: 'it does not answer',
+    reason: 'it does not respond',
     lastError: null,
     isSilent: true,
   };
   writeConditions(paths, [frozen, { ...frozen, name: 'redis', isSilent: false }]);
-  const fix = `kafka has not served for a minute. It may be waiting; \`kill -9 ${process.pid}\` restarts it`;
+  const fix = `kafka has not been ready for a minute. It may be waiting; \`kill -9 ${process.pid}\` restarts it`;
   const shown = await run(() => status(paths, []));
   expect(shown.out).toMatch(/^Playline \d+\.\d+\.\d+\n/);
-  expect(shown.out).toMatch(/^kafka .*\n +why: it does not answer\n +fix: kafka has not served/m);
+  expect(shown.out).toMatch(/^kafka .*\n +why: it does not respond\n +fix: kafka has not been ready/m);
   expect(shown.out.split(fix)).toHaveLength(2);
-  expect(shown.out).not.toContain('redis has not served');
+  expect(shown.out).not.toContain('redis has not been ready');
   const found = await run(() => doctor(paths));
   expect(found.out).toContain(fix);
   expect([shown.code, found.code]).toEqual([1, 1]);

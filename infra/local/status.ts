@@ -1,4 +1,4 @@
-// The state of every process, for `status`, `doctor` and `up`.
+// Determines the state of all processes, for `status`, `doctor` and `up`.
 import { readFileSync } from 'node:fs';
 import { createStoreFetch, sendStatement, waitAtMost } from '@playline/stores';
 import { Kafka, logLevel } from 'kafkajs';
@@ -10,14 +10,14 @@ import { acceptsRecords } from './kafka.ts';
 import { lastErrorOf } from './logs.ts';
 import { logFileOf, type StackPaths } from './paths.ts';
 import { ageOf } from './process-mark.ts';
-import { sentenceOf } from './readiness-watch.ts';
+import { toReason } from './readiness-watch.ts';
 import { findWriteRefusal } from './redis.ts';
 import { silenceRemedy } from './report.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
 import { supervisedSinceAt } from './supervisor.ts';
 
-/** Longer than a single request; a probe may send several. */
+/** Longer than a request timeout, because a probe may send several requests. */
 const PROBE_MAX_MS = 10_000;
 
 export interface ProcessStatus {
@@ -26,11 +26,11 @@ export interface ProcessStatus {
   readonly pid: number | null;
   readonly ageSeconds: number | null;
   readonly restarts: number;
-  /** Why it does not serve, or what it cannot do; null when it serves. */
+  /** Why the process is not ready or degraded; null if it is ready. */
   readonly reason: string | null;
-  /** How to restart one that has not served for a minute; else null. */
+  /** How to restart a process that has not been ready for a minute; otherwise null. */
   readonly fix: string | null;
-  /** Number of unread records; null when it reads no log, or Kafka does not answer. */
+  /** Number of unread records; null if the process reads no topic or Kafka does not respond. */
   readonly lag: number | null;
   readonly lastError: { readonly at: string; readonly what: string } | null;
 }
@@ -38,10 +38,10 @@ export interface ProcessStatus {
 async function probeWithin(name: string, file: StackFile): Promise<Found> {
   try {
     return await waitAtMost(PROBE_MAX_MS, probe(name, file), () => {
-      throw new Error(`it has not answered for ${PROBE_MAX_MS / 1000} s`);
+      throw new Error(`it has not responded for ${PROBE_MAX_MS / 1000} s`);
     });
   } catch (error) {
-    return { fault: sentenceOf(error), degraded: null };
+    return { fault: toReason(error), degraded: null };
   }
 }
 
@@ -52,26 +52,26 @@ function stateOf({ pid, state }: Condition, { fault, degraded }: Found): Process
 }
 
 function reasonOf({ pid, reason, restarts }: Condition, { fault, degraded }: Found): string | null {
-  if (pid === null) return `ended (${reason ?? 'for an unknown reason'}); restarted ${restarts} times`;
+  if (pid === null) return `exited (${reason ?? 'unknown reason'}); restarted ${restarts} times`;
   return fault ?? degraded;
 }
 
 /**
  * Probes every process of this checkout's stack.
- * @param options.readsLag false leaves `lag` null, and saves a dozen requests
- * @returns null when no supervisor runs
+ * @param options.readsLag false to omit `lag`, which saves a dozen requests
+ * @returns null if no supervisor is running
  */
 export async function readStatus(paths: StackPaths, { readsLag = true } = {}): Promise<ProcessStatus[] | null> {
   const conditions = readConditions(paths);
   if (conditions === null) return null;
   const file = readStackFile(paths);
   const startedAt = supervisedSinceAt(paths);
-  const none = new Map<string, number>();
-  const reading = file === null || !readsLag ? Promise.resolve(none) : readLag(file).catch(() => none);
-  const lags = await waitAtMost(PROBE_MAX_MS, reading, () => none);
+  const empty = new Map<string, number>();
+  const reading = file === null || !readsLag ? Promise.resolve(empty) : readLag(file).catch(() => empty);
+  const lags = await waitAtMost(PROBE_MAX_MS, reading, () => empty);
   const probed = conditions.map(async (condition): Promise<ProcessStatus> => {
     const { name, pid, restarts } = condition;
-    // Until everything has started there are no addresses, so the supervisor's own findings count.
+    // Until the start is complete, there are no addresses, so the supervisor's results are used.
     const hasAddress = file !== null && pid !== null;
     const found = hasAddress ? await probeWithin(name, file) : { fault: condition.reason, degraded: null };
     return {
@@ -91,33 +91,33 @@ export async function readStatus(paths: StackPaths, { readsLag = true } = {}): P
 
 type LastError = ProcessStatus['lastError'];
 
-/** Instants in ISO 8601 sort as texts. */
+/** Returns the later error. ISO 8601 timestamps can be compared as strings. */
 function latest(one: LastError, other: LastError): LastError {
   if (one === null || other === null) return one ?? other;
   return one.at >= other.at ? one : other;
 }
 
-/** Shared by `up`, `doctor` and `status`. */
+/** The overall state of a stack, reported by `up`, `doctor` and `status`. */
 export interface Verdict {
   readonly isWell: boolean;
   readonly sentence: string;
-  /** Follows the sentence where the table of `status` is not shown; may be ''. */
+  /** Text after the sentence for commands that do not print the process table; may be ''. */
   readonly hint: string;
 }
 
-/** @param orphans names of running processes of a dead supervisor; they count only without statuses */
+/** @param orphans names of running processes of a dead supervisor; used only if `statuses` is null */
 export function toVerdict(statuses: readonly ProcessStatus[] | null, orphans: readonly string[] = []): Verdict {
   const unwell = (sentence: string, hint = ''): Verdict => ({ isWell: false, sentence, hint });
   if (statuses === null && orphans.length > 0)
     return unwell(
-      `the supervisor is dead; ${orphans.join(', ')} still run; \`npm run up\` ends them and starts the stack`,
+      `the supervisor is dead; ${orphans.join(', ')} are still running; \`npm run up\` stops them and starts the stack`,
     );
   if (statuses === null) return unwell('the stack is not running; start it with `npm run up`');
   if (statuses.length === 0) return unwell('the stack is starting');
-  const faulty = statuses.filter(({ state }) => state !== 'serves');
-  if (faulty.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
-  const names = faulty.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
-  return unwell(`${faulty.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
+  const impaired = statuses.filter(({ state }) => state !== 'serves');
+  if (impaired.length === 0) return { isWell: true, sentence: `all ${statuses.length} processes serve`, hint: '' };
+  const names = impaired.map(({ name, state }) => `${name} ${STATE_LABELS[state]}`).join(', ');
+  return unwell(`${impaired.length} of ${statuses.length} processes: ${names}`, ' (details: `npm run status`)');
 }
 
 const STATE_LABELS: Record<ProcessStatus['state'], string> = {
@@ -135,14 +135,14 @@ function toAge(seconds: number | null): string {
   return seconds < 172_800 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} days`;
 }
 
-/** A table: a line for each process, below it the reason and the last error. */
+/** Formats a table with one line per process, followed by the reason and the last error. */
 export function toLines(statuses: readonly ProcessStatus[]): string[] {
   const head = ['process', 'state', 'age', 'restarts', 'lag', 'pid'];
   const rows = statuses.map(({ name, state, ageSeconds, restarts, lag, pid }) => [
     ...[name, state, toAge(ageSeconds), String(restarts), String(lag ?? '-'), String(pid ?? '-')],
   ]);
-  const widths = head.map((word, at) =>
-    rows.map((cells) => cells[at]!.length).reduce((most, each) => Math.max(most, each), word.length),
+  const widths = head.map((title, at) =>
+    rows.map((cells) => cells[at]!.length).reduce((most, each) => Math.max(most, each), title.length),
   );
   const padded = (cells: readonly string[]) => cells.map((cell, at) => cell.padEnd(widths[at]!));
   const line = (cells: readonly string[]) => padded(cells).join('  ').trimEnd();
@@ -159,32 +159,32 @@ export function toLines(statuses: readonly ProcessStatus[]): string[] {
   ];
 }
 
-/** Longer than a slow answer, but still tolerable for a waiting operator. */
-const ANSWER_MS = 5_000;
+/** Longer than a slow response, but short enough for an operator who is waiting. */
+const RESPONSE_MAX_MS = 5_000;
 
 interface Found {
-  /** Null when it serves. */
+  /** Why the process is not ready; null if it is ready. */
   readonly fault: string | null;
-  /** What a serving process cannot do; null when it can do everything. */
+  /** Why a ready process is degraded; null if it is fully functional. */
   readonly degraded: string | null;
 }
 
 const SERVES: Found = { fault: null, degraded: null };
 
 async function probeRegistry(url: string): Promise<void> {
-  const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`it answers with status ${answer.status}: ${text.slice(0, 200).trimEnd()}`);
+  const response = await fetch(url, { signal: AbortSignal.timeout(RESPONSE_MAX_MS) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`it responds with status ${response.status}: ${text.slice(0, 200).trimEnd()}`);
 }
 
 async function probeClickHouse({ clickhouse }: StackFile, ca: string | null): Promise<void> {
   const send = createStoreFetch(ca === null ? {} : { tls: { ca } });
-  // Database `default`, because a ClickHouse without our tables also counts as answering.
+  // Uses the database `default`, because ClickHouse is considered ready even without Playline's tables.
   const account = { ...clickhouse, database: 'default', fetch: send };
-  await (await sendStatement(account, { body: 'SELECT 1', deadlineMs: ANSWER_MS })).text();
+  await (await sendStatement(account, { body: 'SELECT 1', deadlineMs: RESPONSE_MAX_MS })).text();
 }
 
-/** Sends a request with a login, because an open port proves little. */
+/** Sends a request with a login, because an open port does not prove that a store works. */
 async function probeStore(name: string, file: StackFile): Promise<Found> {
   const caFile = file.security?.caFile;
   const ca = caFile === undefined ? null : readFileSync(caFile, 'utf8');
@@ -196,15 +196,15 @@ async function probeStore(name: string, file: StackFile): Promise<Found> {
   return SERVES;
 }
 
-/** @throws Error with the reason when the process does not serve */
+/** @throws Error with the reason if the process is not ready */
 async function probe(name: string, file: StackFile): Promise<Found> {
   const admin = file.admin?.[name];
   return admin === undefined ? probeStore(name, file) : { fault: null, degraded: await readDegraded(admin) };
 }
 
 /**
- * Uncommitted records by the name of the reading service. Read from Kafka, because the lag matters most when a service
- * does not answer. A partition without a commit counts as a whole.
+ * Counts uncommitted records by service. The lag is read from Kafka, because it matters most when a service does not
+ * respond. For a partition without a commit, all records count.
  */
 async function readLag(file: StackFile): Promise<Map<string, number>> {
   patchKafkaTimer();
@@ -213,8 +213,8 @@ async function readLag(file: StackFile): Promise<Map<string, number>> {
     brokers: [...file.kafka],
     logLevel: logLevel.NOTHING,
     connectionTimeout: 1000,
-    requestTimeout: ANSWER_MS,
-    // The first request to a coordinator may find no connection yet.
+    requestTimeout: RESPONSE_MAX_MS,
+    // The first request to a coordinator may fail without a connection.
     retry: { retries: 3, initialRetryTime: 50 },
   });
   const admin = client.admin();

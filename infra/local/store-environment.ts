@@ -1,7 +1,7 @@
 const MACHINE_VARIABLES =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|TZ|TMPDIR|JAVA_HOME|(DY)?LD_LIBRARY_PATH)$/;
 
-/** Only variables that any program needs. Others are for services: the registry, for one, would read LOG_LEVEL. */
+/** Returns only general variables, because stores may interpret service settings: the registry would read LOG_LEVEL. */
 export function storeEnvironment(
   environment: Record<string, string | undefined> = process.env,
 ): Record<string, string | undefined> {

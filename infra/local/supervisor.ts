@@ -1,4 +1,4 @@
-// `supervisor.pid`: which process supervises the stack of a checkout.
+// The file `supervisor.pid`, which identifies the process that supervises the stack of a checkout.
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { endOrphans } from './children.ts';
@@ -6,12 +6,12 @@ import type { StackPaths } from './paths.ts';
 import { endProcess, isAlive, markOf, type ProcessRecord } from './process-mark.ts';
 import { removeStackFile } from './stack-file.ts';
 
-/** Services stop within 26 s, stores within 30 s. */
+/** Longer than services (26 s) and stores (30 s) take to stop. */
 const SUPERVISOR_GRACE_MS = 60_000;
 
 const pathOf = (paths: StackPaths) => join(paths.state, 'supervisor.pid');
 
-/** The process id is on the first line, the mark on the second. */
+/** Reads the pid in the first line and the mark in the second line. */
 function readRecord(paths: StackPaths): ProcessRecord | null {
   try {
     const [pid, mark = ''] = readFileSync(pathOf(paths), 'utf8').split('\n');
@@ -21,31 +21,31 @@ function readRecord(paths: StackPaths): ProcessRecord | null {
   }
 }
 
-/** The living supervisor, or null. A different process with the same id does not count. */
+/** @returns the running supervisor, or null. Another process with the same pid is ignored. */
 export function findSupervisor(paths: StackPaths): ProcessRecord | null {
   const record = readRecord(paths);
   return record !== null && isAlive(record) ? record : null;
 }
 
-/** When the supervisor started (ISO 8601); '' without one. */
+/** @returns the start time of the supervisor (ISO 8601), or '' if there is none */
 export const supervisedSinceAt = (paths: StackPaths): string =>
   statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 
-/** Removes the file of a dead supervisor. Puts it back if it turns out to be the new file of a living one. */
-function removeStaleRecord(paths: StackPaths, aside: string): void {
+/** Removes the file of a dead supervisor. Restores the file if a new supervisor has written it in the meantime. */
+function removeStaleRecord(paths: StackPaths, draft: string): void {
   try {
-    renameSync(pathOf(paths), aside);
-    const [pid, mark = ''] = readFileSync(aside, 'utf8').split('\n');
-    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(aside, pathOf(paths));
+    renameSync(pathOf(paths), draft);
+    const [pid, mark = ''] = readFileSync(draft, 'utf8').split('\n');
+    if (isAlive({ name: 'supervisor', pid: Number(pid), mark })) linkSync(draft, pathOf(paths));
   } catch (error) {
-    // ENOENT: there was no file. EEXIST: another supervisor has just written one.
+    // ENOENT: the file does not exist. EEXIST: another supervisor has just written the file.
     if (!['ENOENT', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   } finally {
-    rmSync(aside, { force: true });
+    rmSync(draft, { force: true });
   }
 }
 
-/** Makes this process the supervisor, or returns the existing one. The file is linked complete, so only one process wins. */
+/** Makes this process the supervisor, or returns the existing supervisor. Linking a complete file is atomic. */
 export function claimSupervision(paths: StackPaths): ProcessRecord | null {
   mkdirSync(paths.state, { recursive: true, mode: 0o700 });
   const draft = `${pathOf(paths)}.${process.pid}.new`;
@@ -72,8 +72,8 @@ export function releaseSupervision(paths: StackPaths): void {
 }
 
 /**
- * Stops the stack in any state, through its supervisor or by the records of its processes.
- * @returns a message; null when nothing ran
+ * Stops the stack in any state, through its supervisor or with the process records.
+ * @returns a message, or null if nothing was running
  */
 export async function endStack(paths: StackPaths): Promise<string | null> {
   const supervisor = findSupervisor(paths);
@@ -81,6 +81,6 @@ export async function endStack(paths: StackPaths): Promise<string | null> {
   const orphans = await endOrphans(paths, (line) => console.error(line));
   removeStackFile(paths);
   rmSync(pathOf(paths), { force: true });
-  if (orphans.length > 0) return `ended orphans of a dead supervisor: ${orphans.join(', ')}`;
+  if (orphans.length > 0) return `stopped orphans of a dead supervisor: ${orphans.join(', ')}`;
   return supervisor === null ? null : 'stopped';
 }

@@ -1,5 +1,5 @@
-// A process that adds TLS, and optionally a login, to an HTTP store of the stack that supports neither here: ClickHouse
-// (clickhouse-local) and the registry. The argument is a file with the settings.
+// A process that adds TLS, and optionally a login, to an HTTP store that supports neither in this stack: ClickHouse
+// (clickhouse-local) and the registry. The argument is the path of a settings file.
 import { timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import type { RelaySettings } from './tls-relays.ts';
 const settings = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as RelaySettings;
 const { listenPort, targetPort, server: files, login } = settings;
 const HOST = '127.0.0.1';
-/** As many as clients keep open. */
+/** The socket limit equals the number of connections that clients keep open. */
 const agent = new Agent({ keepAlive: true, maxSockets: 64 });
 const expected = login === null ? null : Buffer.from(`${login.username}:${login.password}`).toString('base64');
 
@@ -19,33 +19,33 @@ function isAllowed({ headers }: IncomingMessage): boolean {
   return given.length === expected.length && timingSafeEqual(given, Buffer.from(expected));
 }
 
-/** Forwards a request and streams the response. A connection that breaks on one side is broken on the other. */
-function relay(incoming: IncomingMessage, answer: ServerResponse): void {
+/** Forwards a request and streams the response. If the connection breaks on one side, the other side is closed. */
+function relay(incoming: IncomingMessage, response: ServerResponse): void {
   const { method, url: path, headers } = incoming;
-  const { authorization: _, ...others } = headers;
-  const forwarded = login === null ? headers : others;
-  const passed = request({ host: HOST, port: targetPort, method, path, agent, headers: forwarded });
-  passed.once('response', (given) => {
-    answer.writeHead(given.statusCode ?? 502, given.headers);
-    given.once('error', () => answer.destroy());
-    given.pipe(answer);
+  const { authorization: _, ...rest } = headers;
+  const forwarded = login === null ? headers : rest;
+  const upstream = request({ host: HOST, port: targetPort, method, path, agent, headers: forwarded });
+  upstream.once('response', (upstreamResponse) => {
+    response.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers);
+    upstreamResponse.once('error', () => response.destroy());
+    upstreamResponse.pipe(response);
   });
-  passed.once('error', () => {
-    if (answer.headersSent) answer.destroy();
-    else answer.writeHead(502).end();
+  upstream.once('error', () => {
+    if (response.headersSent) response.destroy();
+    else response.writeHead(502).end();
   });
-  answer.once('close', () => {
-    if (!answer.writableFinished) passed.destroy();
+  response.once('close', () => {
+    if (!response.writableFinished) upstream.destroy();
   });
-  incoming.pipe(passed);
+  incoming.pipe(upstream);
 }
 
 const server = createServer(
   { cert: readFileSync(files.certificate), key: readFileSync(files.key), keepAliveTimeout: 3_000 },
-  (incoming, answer) => {
-    if (isAllowed(incoming)) return relay(incoming, answer);
+  (incoming, response) => {
+    if (isAllowed(incoming)) return relay(incoming, response);
     incoming.resume();
-    answer.writeHead(401, { 'www-authenticate': 'Basic' }).end();
+    response.writeHead(401, { 'www-authenticate': 'Basic' }).end();
   },
 );
 server.listen(listenPort, HOST);

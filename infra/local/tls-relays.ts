@@ -12,7 +12,7 @@ export interface RelaySettings {
   readonly listenPort: number;
   readonly targetPort: number;
   readonly server: CertificateFiles;
-  /** Null leaves authentication to the store. */
+  /** Null if the store itself authenticates requests. */
   readonly login: Account | null;
 }
 
@@ -22,13 +22,13 @@ interface RelayedStack {
   readonly start: (spec: ProcessSpec) => Promise<void>;
 }
 
-/** @param started resolves for each store when it is ready */
+/** @param started promises that resolve when the stores are ready */
 export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<void>>>(
   paths: StackPaths,
   started: T,
   { security, port, start }: RelayedStack,
 ): T {
-  /** @param probe a path to which the store answers with 200 */
+  /** @param probe a path for which the store responds with 200 */
   const relay = (store: 'registry' | 'clickhouse', login: Account | null, probe: string) => {
     const [listenPort, targetPort] = [port(`${store}-secured`), port(store)];
     const settings: RelaySettings = { listenPort, targetPort, server: security.server, login };
@@ -42,7 +42,7 @@ export function startRelays<T extends Record<'registry' | 'clickhouse', Promise<
   };
 }
 
-/** Ready once the store answers through it. */
+/** Returns a relay process that is ready once the store responds through the relay. */
 function tlsRelaySpec(
   paths: StackPaths,
   name: string,
@@ -60,11 +60,11 @@ function tlsRelaySpec(
     folder: join(paths.state, 'data', name),
     logFile: logFileOf(paths, name),
     isReady: async () => {
-      const answer = await send(url, { signal: AbortSignal.timeout(2_000) });
-      await answer.body?.cancel();
-      return answer.ok;
+      const response = await send(url, { signal: AbortSignal.timeout(2_000) });
+      await response.body?.cancel();
+      return response.ok;
     },
-    // The slowest store's.
+    // The deadline of the slowest store.
     readyDeadlineMs: 120_000,
     stopBy: 'SIGTERM',
     stopDeadlineMs: 5_000,

@@ -7,8 +7,7 @@ export interface Audit {
   readonly versions: number;
 }
 
-/** The table that serves unfiltered pages, with the chain of each row. */
-const SERVED =
+const UNFILTERED =
   "(SELECT substring(feed, 1, length(feed) - 4) AS chain, id, updated_at FROM activity_feeds WHERE entry = 'version' AND endsWith(feed, ' * *')) WHERE true";
 
 export async function audit({
@@ -23,7 +22,7 @@ export async function audit({
     const where = `chain IN (${chainsInPartition.map(({ name }) => `'${name}'`).join()}) AND updated_at <= fromUnixTimestamp64Micro(${watermark}, 'UTC')`;
     const countIn = (from: string) => `(SELECT uniqExact(chain, id, updated_at) FROM ${from} AND ${where})`;
     const [activities = 0, versions = 0] = (
-      await query(`SELECT ${countIn('activities WHERE true')}, ${countIn(SERVED)} FORMAT TSV`)
+      await query(`SELECT ${countIn('activities WHERE true')}, ${countIn(UNFILTERED)} FORMAT TSV`)
     )
       .split('\t')
       .map(Number);

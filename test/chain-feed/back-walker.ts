@@ -3,14 +3,14 @@ import { type FeedQuery, isLast } from './page-client.ts';
 
 export interface BackWalk {
   readonly query: FeedQuery;
-  /** The walk covers everything before this time, at which its first cursor is. */
+  /** The time of the walk's first cursor. The walk covers everything before this time. */
   readonly upTo: number;
   readonly rows: readonly { id: string; us: number }[];
   readonly watermark: number;
   readonly cursor: string;
 }
 
-/** Walks back with `previous_cursor` from a reader's cursor. @returns null when no reader has left a cursor yet */
+/** Walks back with `previous_cursor` from a reader's cursor. @returns null if no reader has stored a cursor yet */
 export async function walkBack({
   random,
   client,
@@ -27,12 +27,12 @@ export async function walkBack({
   for (;;) {
     const page = await client.read(query, cursor);
     await served.note(query.chain, page);
-    // The reader crashes before it stores the cursor, and reads the same page again.
+    // Simulates a reader that crashes before it stores the cursor, and reads the same page again.
     if (random.chance(0.06)) continue;
     const last = page.rows.at(-1);
     const bound = rows.at(-1)?.us ?? upTo;
     if (last !== undefined && last.us >= bound)
-      findings.add('backwards', `${query.chain.name} ${last.us} is before ${bound}`);
+      findings.add('backwards', `${query.chain.name} ${last.us} follows ${bound}`);
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (isLast(page, page.previous, cursor)) {
       served.walksBack++;

@@ -8,29 +8,35 @@ import { type FeedRun, runFeed } from './run.ts';
 const FIRST_SEED = Number(process.env.FAULT_SEED ?? 1);
 const SEEDS = Number(process.env.FEED_SEEDS ?? 1);
 const FAULTS = Number(process.env.FEED_FAULTS ?? ALL_KINDS);
-/** A fault takes seconds, and several times that on a busy machine. */
+/** A fault takes seconds, and several times as long on a busy machine. */
 const RUN_MAX_MS = 60_000 + FAULTS * 40_000;
 
 const GUARANTEES: readonly (readonly [string, Guarantee])[] = [
-  ['a follower has exactly the last versions of the activities that match its filters', 'complete'],
+  ['a follower has exactly the last versions of all activities that match its filters', 'complete'],
   [
-    'a reader at the end of the feed has everything up to the watermark, and nothing is added below the watermark later',
+    'a reader at the end of the feed has everything up to the watermark, and no row is added below the watermark later',
     'at the end',
   ],
-  ['versions are served in strictly ascending order, so none is served twice', 'in order'],
-  ['nothing above the watermark is served', 'below the watermark'],
-  ['when a watermark is published, the tables have every row up to it', 'stable watermarks'],
-  ['a backward reader gets each activity that is not updated during the walk, once, in descending order', 'backwards'],
-  ['pages contain only published versions at their final position, and no refused or aborted version', 'true content'],
+  ['pages return versions in strictly ascending order, so no version is returned twice', 'in order'],
+  ['pages contain no rows above the watermark', 'below the watermark'],
+  ['the tables have every row up to a watermark when the watermark is published', 'stable watermarks'],
   [
-    'the table has one row per log record, in log order, and a dead letter for each forbidden update',
+    'a backward reader receives each activity once in descending order, unless it is updated during the walk',
+    'backwards',
+  ],
+  [
+    'pages contain only published versions at their final positions, and no rejected or aborted versions',
+    'true content',
+  ],
+  [
+    'the table has one row per log record in log order, and each forbidden update has a dead letter',
     'one row per record',
   ],
-  ['every API process responds to readers with a page', 'responses'],
+  ['every API process responds to readers with pages', 'responses'],
 ];
 
 describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
-  'a chain feed, while writers are killed, frozen and replaced, watermarks are lost and APIs crash (seed %i),',
+  'a chain feed while writers are killed, frozen and replaced, watermarks are lost and APIs crash (seed %i)',
   (seed) => {
     let run: FeedRun;
     beforeAll(async () => {
@@ -39,11 +45,11 @@ describe.each(Array.from({ length: SEEDS }, (_, index) => FIRST_SEED + index))(
       onLine(toText(run.counts));
     }, RUN_MAX_MS);
 
-    it.each(GUARANTEES)('the feed keeps its guarantee: %s', (_, guarantee) => {
+    it.each(GUARANTEES)('the feed guarantees: %s', (_, guarantee) => {
       expect(run.findings.of(guarantee)).toEqual([]);
     });
 
-    it('the run included reads, updates, refusals, aborts and backward walks', () => {
+    it('the run includes reads, updates, rejections, aborts and backward walks', () => {
       expect(Object.entries(run.counts).filter(([, count]) => count === 0)).toEqual([]);
       expect(Object.values(run.reached).some((count) => count > 0)).toBe(true);
     });

@@ -10,13 +10,13 @@ import { isWanted, lastVersions, type TimedVersion } from './truth.ts';
 
 export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;
 
-/** Checks that every served row is a version exactly as published, at its final `updated_at`. */
+/** Checks that every returned row is a version exactly as published, with its final `updated_at`. */
 export function checkServed(served: Iterable<ServedVersion>, versions: Versions, findings: Findings): void {
-  const known = new Map(
+  const versionsByName = new Map(
     [...versions.values()].flat().map((version) => [`${version.chain} ${version.id} ${version.us}`, version]),
   );
   for (const { chain, id, us, text } of served) {
-    const version = known.get(`${chain} ${id} ${us}`);
+    const version = versionsByName.get(`${chain} ${id} ${us}`);
     const expected = version && { ...version.shown, updated_at: toTimestamp(us) };
     if (!isDeepStrictEqual(JSON.parse(text), expected))
       findings.add('true content', `${text} is not a version of its activity; expected ${JSON.stringify(expected)}`);
@@ -25,13 +25,13 @@ export function checkServed(served: Iterable<ServedVersion>, versions: Versions,
 
 const replicaOf = (rows: Walk['rows']): Map<string, number> => new Map(rows.map(({ id, us }) => [id, us]));
 
-// Checks that a replica at the end has each matching activity in the version at the previous watermark, or a later one.
+// Checks that a replica at the end has each matching activity in the version at the watermark, or in a later one.
 export function checkArrivals(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
-  const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
+  const matchingVersions = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
   for (const { watermark, count } of walk.arrivals) {
     const replica = replicaOf(walk.rows.slice(0, count));
-    for (const [id, { us }] of lastVersions(wanted, watermark))
+    for (const [id, { us }] of lastVersions(matchingVersions, watermark))
       if ((replica.get(id) ?? 0) < us)
         findings.add(
           'at the end',
@@ -40,12 +40,12 @@ export function checkArrivals(walk: Walk, versions: Versions, findings: Findings
   }
 }
 
-/** Checks that a replica has the last version of each matching activity and no other activity at the end of the run. */
+/** Checks that a replica finally has the last version of each matching activity, and no other activity. */
 export function checkComplete(walk: Walk, versions: Versions, findings: Findings): void {
   const { chain, filters } = walk.query;
-  const wanted = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
+  const matchingVersions = (versions.get(chain.name) ?? []).filter((version) => isWanted(version, filters));
   const replica = replicaOf(walk.rows);
-  const last = lastVersions(wanted, Number.POSITIVE_INFINITY);
+  const last = lastVersions(matchingVersions, Number.POSITIVE_INFINITY);
   for (const [id, { us }] of last)
     if (replica.get(id) !== us)
       findings.add('complete', `${chain.name} ${id} is at ${us}; a replica has ${replica.get(id)}`);
@@ -54,18 +54,18 @@ export function checkComplete(walk: Walk, versions: Versions, findings: Findings
       findings.add('complete', `${chain.name} ${id} does not match the filters of the replica that has it`);
 }
 
-// Activities before the cursor that are not updated during the walk appear at their position; updated ones may be
-// missing.
+// Checks that a backward walk returns each activity before the cursor at its position. Activities that are updated
+// during the walk may be missing.
 export function checkBackWalk(walk: BackWalk, versions: Versions, findings: Findings): void {
   const { query, upTo, rows, watermark } = walk;
   const seen = new Set(rows.map(({ id, us }) => `${id} ${us}`));
-  const wanted = (versions.get(query.chain.name) ?? []).filter((version) => isWanted(version, query.filters));
-  for (const [id, { us }] of lastVersions(wanted, watermark))
+  const matchingVersions = (versions.get(query.chain.name) ?? []).filter((version) => isWanted(version, query.filters));
+  for (const [id, { us }] of lastVersions(matchingVersions, watermark))
     if (us < upTo && !seen.has(`${id} ${us}`))
-      findings.add('backwards', `${query.chain.name} ${id} is at ${us}, before ${upTo}, and was not served`);
+      findings.add('backwards', `${query.chain.name} ${id} is at ${us}, before ${upTo}, and was not returned`);
 }
 
-/** Checks that the rows up to a watermark are complete when it is published: none is added later. */
+/** Checks that the tables had all rows up to a watermark when it was published. */
 export function checkAudits(
   audits: readonly Audit[],
   chains: readonly FeedChain[],
@@ -80,7 +80,7 @@ export function checkAudits(
       if (count !== current)
         findings.add(
           'stable watermarks',
-          `${count} of ${current} rows up to ${watermark} were in ${table} of partition ${partition}`,
+          `${table} contained ${count} of ${current} rows up to ${watermark} in partition ${partition}`,
         );
   }
 }

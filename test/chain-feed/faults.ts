@@ -22,12 +22,12 @@ export interface Victims {
 
 export type Fault = (victims: Victims) => Promise<Reached>;
 
-/** Kills a writer within a block. Its last request arrives before its successor starts, or after everything else. */
+/** Kills a writer within a block. Its last request arrives before its successor starts, or after all other work. */
 const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: random.integer(0, 2), breaksOff: random.chance(0.5) });
-  const isReached = await isReachedInTime(trap.reached, point, random);
+  const isReached = await isReachedWithinLimit(trap.reached, point, random);
   await victim.kill();
   processes.dismiss(victim);
   const arrivesLate = random.chance(0.5);
@@ -39,12 +39,11 @@ const killWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   return { [`killed ${point}`]: Number(isReached) };
 };
 
-/** Freezes a writer at a kill point for longer than its session. */
 const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   const point = drawPoint();
   const victim = random.pick(processes.writers);
   const trap = setTrap(victim, { point, passages: 0, breaksOff: false });
-  const isReached = await isReachedInTime(trap.reached, point, random);
+  const isReached = await isReachedWithinLimit(trap.reached, point, random);
   victim.signal('SIGSTOP');
   // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
   await rig.caughtUp();
@@ -55,7 +54,7 @@ const freezeWriter: Fault = async ({ rig, processes, random, drawPoint }) => {
   return { [`frozen ${point}`]: Number(isReached) };
 };
 
-async function isReachedInTime(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
+async function isReachedWithinLimit(reached: Promise<void>, point: KillPoint, random: Random): Promise<boolean> {
   if (point === 'at any moment') return delay(random.integer(0, 400), true);
   return Promise.race([reached.then(() => true), delay(REACH_MAX_MS, false)]);
 }
@@ -90,7 +89,6 @@ const killApi: Fault = async ({ processes, random }) => {
   return { 'API killed': 1 };
 };
 
-/** Restarts all processes while Redis has no watermarks. */
 const restartAll: Fault = async ({ rig, processes, served }) => {
   const [writers, apis] = [processes.writers, processes.apis];
   for (const writer of writers) processes.dismiss(writer);
@@ -127,15 +125,15 @@ const FAULTS: readonly Fault[] = [
 ];
 export const ALL_KINDS: number = FAULTS.length;
 
-/** Causes faults one after another, and lets the writers catch up after each. @param onLine called after each fault */
-export async function tryFaults(
+/** Injects faults one after another, and waits for the writers to catch up after each. @param onLine logs each fault */
+export async function injectFaults(
   victims: Omit<Victims, 'drawPoint'>,
   { count, onLine }: { count: number; onLine: (line: string) => void },
 ): Promise<Reached> {
   const draw = createDeck(victims.random, FAULTS);
   const drawPoint = createDeck(victims.random, KILL_POINTS);
   let reached: Reached = {};
-  // Some faults wait for readers who walk back, which need a cursor that another reader has left.
+  // Some faults wait for backward readers, which need a cursor that another reader has stored.
   await until('a reader has walked back', () => victims.served.walksBack > 0, WAIT_MAX_MS);
   for (let done = 1; done <= count; done++) {
     const startMs = performance.now();

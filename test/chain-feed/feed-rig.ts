@@ -17,7 +17,7 @@ export interface FeedChain extends ShownChain {
 export interface Api {
   readonly url: string;
   readonly process: GatedProcess;
-  /** Number of pages served with a stale watermark: as last read, and read now. */
+  /** The number of pages with a stale watermark: as last fetched, and fetched now. */
   readonly stalePages: { readonly known: number; fetch(): Promise<number> };
 }
 
@@ -30,7 +30,7 @@ export interface StoredVersion {
 }
 
 export interface FeedRig {
-  /** Three partitions with three, two and one chain. */
+  /** Chains in three partitions: three, two and one. */
   readonly chains: readonly FeedChain[];
   readonly activities: string;
   readonly brokers: readonly string[];
@@ -40,33 +40,32 @@ export interface FeedRig {
   startWriter(rowsMax: number): Promise<GatedProcess>;
   startApi(): Promise<Api>;
   query(sql: string): Promise<string>;
-  /** Every row of `activities`, copies included. */
   versions(): Promise<StoredVersion[]>;
   waiting(): Promise<number>;
-  /** Waits until the writers have committed all records that were on the log at the time of the call. */
+  /** Waits until the writers have committed all records that are on the log at the time of the call. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 }
 
 const PARTITIONS = 3;
 const CHAINS_PER_PARTITION: readonly number[] = [3, 2, 1];
-/** The shortest timeout with which heartbeats arrive in time on a busy machine. Every kill waits this long. */
+/** As short as possible, because every kill waits this long, but long enough for heartbeats on a busy machine. */
 export const SESSION_TIMEOUT_MS = 1_500;
 const WRITER = 'services/activity-writer/src/main.ts';
 const API = 'services/chain-api/src/main.ts';
 export const WAIT_MAX_MS = 120_000;
 
 export async function openFeedRig(stores: Stores): Promise<FeedRig> {
-  const own = await openOwnStores({ stores, partitions: PARTITIONS });
+  const testStores = await openOwnStores({ stores, partitions: PARTITIONS });
   const redis = await openRedisDatabase(stores.redis);
   const [log, watermarks] = [await openLogAccess(stores.kafka), await openWatermarkWatch(redis)];
   // Merges would remove a duplicate row before it is counted.
-  await own.query('SYSTEM STOP MERGES activities');
-  const activities = own.prefix + TOPICS.activities.name;
-  const group = `${own.prefix}activity-writer`;
-  const schemaId = own.schemaIdOf(activities);
+  await testStores.query('SYSTEM STOP MERGES activities');
+  const activities = testStores.prefix + TOPICS.activities.name;
+  const group = `${testStores.prefix}activity-writer`;
+  const schemaId = testStores.schemaIdOf(activities);
   const chains = chooseChains();
-  const environment = { ...own.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
+  const environment = { ...testStores.environment, REDIS_URL: redis.url, LOG_LEVEL: 'fatal' };
   const processes = createProcesses(stores, { environment, group, chains });
   return {
     chains,
@@ -74,7 +73,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     brokers: stores.kafka,
     log,
     watermarks,
-    query: own.query,
+    query: testStores.query,
     toOutgoing: (record) => ({
       topic: activities,
       key: Buffer.from(record.chain),
@@ -83,7 +82,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
     }),
     startWriter: processes.startWriter,
     startApi: processes.startApi,
-    versions: async () => toVersions(await own.query(VERSIONS)),
+    versions: async () => toVersions(await testStores.query(VERSIONS)),
     waiting: () => log.lag(activities, group),
     async caughtUp() {
       const ends = await log.reader.bounds(activities);
@@ -100,7 +99,7 @@ export async function openFeedRig(stores: Stores): Promise<FeedRig> {
       await processes.close();
       await Promise.all([log.close(), watermarks.close()]);
       await redis.close();
-      await own.close();
+      await testStores.close();
     },
   };
 }
@@ -136,17 +135,16 @@ interface ProcessSettings {
 function createProcesses(stores: Stores, { environment, group, chains }: ProcessSettings) {
   const started = new Set<GatedProcess>();
   const start = async (file: string, settings: Readonly<Record<string, string>>) => {
-    const own = { ...environment, ...settings };
     const process = await startGatedProcess({
       file,
       brokers: stores.kafka,
       clickhouse: stores.clickhouse.url,
-      environment: own,
+      environment: { ...environment, ...settings },
     });
     started.add(process);
     return process;
   };
-  // All APIs sign with the same key, so a reader can continue at any of them.
+  // All APIs sign with the same key, so a reader can continue with any API.
   const cursorKeys = `1=${randomBytes(32).toString('hex')}`;
   return {
     startWriter: (rowsMax: number) =>

@@ -1,4 +1,4 @@
-/** The guarantees that a run checks. Each has its own test, and a finding is a violation. */
+/** The guarantees that a run checks. Each has its own test. A finding is a violation of a guarantee. */
 export const GUARANTEES = [
   'complete',
   'at the end',

@@ -5,17 +5,17 @@ import type { Served } from './served.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 
-/** Share of pages after which a reader crashes, and after which it stores its cursor. */
-const CRASH_SHARE = 0.06;
-const STORED_SHARE = 0.7;
+/** Fractions of pages after which a reader crashes, or stores its cursor. */
+const CRASH_FRACTION = 0.06;
+const STORED_FRACTION = 0.7;
 
 export interface Arrival {
-  /** The partition's watermark before the empty page was requested. The reader has read everything up to it. */
+  /** The partition's watermark before the empty page was requested. The reader must have everything up to this. */
   readonly watermark: number;
   readonly count: number;
 }
 
-/** All rows that one reader has read. Rows that it lost in a crash and read again are listed once. */
+/** All rows that a reader has read. Rows lost in a crash and read again are listed once. */
 export interface Walk {
   readonly query: FeedQuery;
   readonly rows: { id: string; us: number }[];
@@ -32,7 +32,7 @@ export interface ReaderParts {
   readonly draw: () => FeedQuery;
 }
 
-/** A replica that follows `next_cursor`, crashes at times, and continues from its stored cursor. */
+/** A replica that follows `next_cursor`, sometimes crashes, and continues from its stored cursor. */
 export class Follower {
   readonly #parts: ReaderParts;
   #walk: Walk;
@@ -61,13 +61,13 @@ export class Follower {
     const [losses, watermark] = [watermarks.losses, await watermarks.read(query.chain.partition)];
     const page = await client.read(query, this.#cursor);
     await served.note(query.chain, page);
-    if (random.chance(CRASH_SHARE)) return this.#crash();
+    if (random.chance(CRASH_FRACTION)) return this.#crash();
     this.#take(page);
     const isEnd = isLast(page, page.next, this.#cursor);
     if (isEnd && (await page.isFresh()) && watermark !== null && watermarks.losses === losses)
       arrivals.push({ watermark, count: rows.length });
     this.#cursor = page.next;
-    if (random.chance(STORED_SHARE))
+    if (random.chance(STORED_FRACTION))
       this.#stored = { cursor: this.#cursor, count: rows.length, arrivals: arrivals.length };
     return isEnd;
   }
@@ -77,7 +77,7 @@ export class Follower {
     const before = rows.at(-1);
     const first = page.rows[0];
     if (before !== undefined && first !== undefined && first.us <= before.us)
-      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} is served after ${before.us}`);
+      this.#parts.findings.add('in order', `${query.chain.name} ${first.us} was returned after ${before.us}`);
     for (const { id, us } of page.rows) rows.push({ id, us });
     const upTo = first?.us ?? (rows.at(-1)?.us ?? -1) + 1;
     this.#parts.starts.offer({ query, cursor: page.previous, upTo });

@@ -16,11 +16,11 @@ export interface ServedPage {
   readonly rows: readonly ServedRow[];
   readonly previous: string;
   readonly next: string;
-  /** False when the API may have used a stale watermark. */
+  /** Whether the API certainly used a current watermark. */
   isFresh(): Promise<boolean>;
 }
 
-/** An empty page with a new cursor is not the end. @param requested the requested cursor; null for the beginning */
+/** An empty page with a new cursor is not the end. @param requested the requested cursor, or null for the beginning */
 export const isLast = ({ rows }: ServedPage, onward: string, requested: string | null): boolean =>
   rows.length === 0 && onward === requested;
 
@@ -30,7 +30,7 @@ export interface FeedQuery {
 }
 
 const PAGE_MAX = 30;
-const LARGE_SHARE = 0.3;
+const LARGE_FRACTION = 0.3;
 const LARGE_MAX = 200;
 const RESPONSE_MAX_MS = 10_000;
 const RETRY_MS = 50;
@@ -54,11 +54,11 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
     const staleBefore = api.stalePages.known;
     const url = new URL(`${api.url}/v1/chains/${query.chain.name}/activity-history`);
     for (const [name, value] of parametersOf(query.filters, random)) url.searchParams.set(name, value);
-    const largest = random.chance(LARGE_SHARE) ? LARGE_MAX : PAGE_MAX;
+    const largest = random.chance(LARGE_FRACTION) ? LARGE_MAX : PAGE_MAX;
     if (random.chance(0.9)) url.searchParams.set('page_size', String(random.integer(1, largest)));
     if (cursor !== null) url.searchParams.set('page_cursor', cursor);
     const response = await fetchPage(url);
-    // The API was killed, is starting or cannot reach a store, so another API is tried.
+    // The API was killed, is starting or cannot reach a store. The next attempt may use another API.
     if (response === null || response.status === 500) {
       missed = `${url.pathname}${url.search}: ${response?.text ?? 'no response'}`;
       return null;
@@ -80,7 +80,7 @@ export function createPageClient({ random, apis, findings }: PageClientOptions):
       for (;;) {
         const page = await readOnce(query, cursor);
         if (page !== null) return page;
-        if (performance.now() > endMs) throw new Error(`no API responds; last request: ${missed}`);
+        if (performance.now() > endMs) throw new Error(`no API responds; last failure: ${missed}`);
         await delay(RETRY_MS);
       }
     },
@@ -103,7 +103,7 @@ async function fetchPage(url: URL): Promise<{ status: number; text: string } | n
   }
 }
 
-/** Each bound on `indexed_at` has two parameter names. */
+/** Uses one of the two parameter names for each bound on `indexed_at`. */
 function parametersOf({ type, contractAddress, ...bounds }: ActivityFilters, random: Random): [string, string][] {
   const suffix = () => random.pick(['updated_at', 'indexed_at']);
   const { fromIndexedAt: from, toIndexedAt: to } = bounds;

@@ -5,10 +5,10 @@ import type { GatedProcess } from '../faults/writer-process.ts';
 import { type Api, type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
 
 const BLOCK_ROWS = { min: 6, max: 30 };
-/** Longest delay of an insert and of its response, so that readers read in between. */
+/** Maximum delay before an insert and before its response, so that reads happen in between. */
 const INSERT_MAX_MS = 40;
-/** Share of longer delays, in which a new reader can read everything between an insert and the watermark. */
-const LONG_SHARE = 0.1;
+/** Fraction of longer delays, during which a new reader can read the whole feed between an insert and the watermark. */
+const LONG_FRACTION = 0.1;
 const LONG_MS = { min: 300, max: 1_000 };
 
 export interface RunningProcesses {
@@ -16,7 +16,7 @@ export interface RunningProcesses {
   readonly apis: readonly Api[];
   join(): Promise<GatedProcess>;
   serve(): Promise<Api>;
-  /** Starts an API without waiting until it is ready, because no API is ready before the first watermark. */
+  /** Starts an API without waiting for readiness, because no API is ready before the first watermark. */
   listen(): Promise<Api>;
   dismiss(member: GatedProcess | Api): void;
 }
@@ -29,7 +29,7 @@ export async function openProcesses(rig: FeedRig, random: Random): Promise<OpenP
   let writers: readonly GatedProcess[] = [];
   let apis: readonly Api[] = [];
   const whenReady = (what: string, process: GatedProcess) => until(what, () => process.isReady(), WAIT_MAX_MS);
-  const isLong = () => random.chance(LONG_SHARE);
+  const isLong = () => random.chance(LONG_FRACTION);
   const pause = () => delay(isLong() ? random.integer(LONG_MS.min, LONG_MS.max) : random.integer(0, INSERT_MAX_MS));
   const processes: OpenProcesses = {
     get writers() {

@@ -5,7 +5,7 @@ import type { Reached } from '../faults/world/report.ts';
 import { type Audit, audit } from './auditor.ts';
 import { type BackWalk, walkBack } from './back-walker.ts';
 import { checkArrivals, checkAudits, checkBackWalk, checkComplete, checkServed } from './checks.ts';
-import { tryFaults } from './faults.ts';
+import { injectFaults } from './faults.ts';
 import { type FeedRig, openFeedRig } from './feed-rig.ts';
 import { Findings } from './findings.ts';
 import { Follower, type ReaderParts, type Walk } from './follower.ts';
@@ -18,7 +18,7 @@ import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
 const NEWCOMERS = 3;
-/** Number of readers who walk back. Every second reader turns round at the beginning. */
+/** The number of backward readers. Every other one turns around at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
 const AUDIT_PAUSE_MS = 100;
@@ -31,9 +31,9 @@ export interface RunOptions {
 
 export interface FeedRun {
   readonly findings: Findings;
-  /** Number of faults by name. 0 means that the fault did not take effect. */
+  /** Number of faults by name. 0 if the fault never took effect. */
   readonly reached: Reached;
-  /** Counts of all other events. If a count is 0, the run has tested less than it claims. */
+  /** Counts of all other events. If a count is 0, the run did not test everything. */
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -44,7 +44,7 @@ interface Recorded {
   readonly audits: Audit[];
 }
 
-/** Runs sources, writers, APIs and readers. At the end everything that readers received is compared with the log. */
+/** Runs sources, writers, APIs and readers, and then compares everything that readers received with the log. */
 export async function runFeed(stores: Stores, options: RunOptions): Promise<FeedRun> {
   const { seed } = options;
   const rig = await openFeedRig(stores);
@@ -64,23 +64,22 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
   const traffic = openTraffic(rig, seed);
   const served = new Served(rig.watermarks, findings);
   const state = { isOver: false };
-  const parts = (own: Random): ReaderParts => ({
-    random: own,
+  const parts = (readerRandom: Random): ReaderParts => ({
+    random: readerRandom,
     served,
     watermarks: rig.watermarks,
     findings,
     starts,
-    client: createPageClient({ random: own, apis: () => processes.apis, findings }),
-    draw: () => drawQuery(own, rig.chains, traffic.numbers),
+    client: createPageClient({ random: readerRandom, apis: () => processes.apis, findings }),
+    draw: () => drawQuery(readerRandom, rig.chains, traffic.numbers),
   });
   const starts = new Starts();
   const seen: Recorded = { followers: [], walks: [], backWalks: [], audits: [] };
   const reading = Promise.all(
-    openReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
+    startReaders({ rig, seen, state, parts: (index) => parts(createRandom(seed * 7_919 + index)) }),
   );
-  // If a reader fails, the run fails immediately.
   const reached = await Promise.race([
-    tryFaults({ rig, processes, served, random }, { count: faults, onLine }),
+    injectFaults({ rig, processes, served, random }, { count: faults, onLine }),
     failureOf(reading),
   ]);
   await traffic.stop();
@@ -94,7 +93,7 @@ async function runOn(rig: FeedRig, { seed, faults, onLine }: RunOptions): Promis
 
 const failureOf = async (work: Promise<unknown>): Promise<never> => {
   await work;
-  throw new Error('readers ended too early');
+  throw new Error('the readers ended too early');
 };
 
 interface Reading {
@@ -104,27 +103,27 @@ interface Reading {
   readonly parts: (index: number) => ReaderParts;
 }
 
-function openReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
-  const rest = (random: Random) => delay(random.integer(0, READER_PAUSE_MAX_MS));
+function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
+  const pause = (random: Random) => delay(random.integer(0, READER_PAUSE_MAX_MS));
   const follow = async (index: number, isNewcomer: boolean) => {
-    const own = parts(index);
-    const follower = new Follower(own);
+    const readerParts = parts(index);
+    const follower = new Follower(readerParts);
     seen.followers.push(follower);
     while (!state.isOver) {
       const isEnd = await follower.step();
       if (isEnd && isNewcomer) follower.begin();
-      if (isEnd) await rest(own.random);
+      if (isEnd) await pause(readerParts.random);
     }
     await follower.finish();
   };
   const walk = async (index: number) => {
-    const own = parts(index);
+    const readerParts = parts(index);
     for (let isLast = false; !isLast; ) {
       isLast = state.isOver;
-      const back = await walkBack(own);
-      if (back === null) await rest(own.random);
-      else seen.backWalks.push(back);
-      if (back !== null && index % 2 === 0) seen.walks.push(await walkForth(own, back));
+      const backWalk = await walkBack(readerParts);
+      if (backWalk === null) await pause(readerParts.random);
+      else seen.backWalks.push(backWalk);
+      if (backWalk !== null && index % 2 === 0) seen.walks.push(await walkForth(readerParts, backWalk));
     }
   };
   const poll = async () => {
@@ -160,13 +159,13 @@ async function check(rig: FeedRig, { findings, traffic, served, seen }: Outcome)
   checkServed(served.versions, versions, findings);
   const walks = [...seen.followers.flatMap((follower) => follower.walks), ...seen.walks];
   for (const walk of walks) checkArrivals(walk, versions, findings);
-  for (const { walks: own } of seen.followers) checkComplete(own.at(-1)!, versions, findings);
+  for (const { walks: walksOfFollower } of seen.followers) checkComplete(walksOfFollower.at(-1)!, versions, findings);
   for (const walk of seen.backWalks) checkBackWalk(walk, versions, findings);
   checkAudits(seen.audits, rig.chains, { versions, findings });
   return {
     activities: traffic.numbers,
     versions: truth.accepted.length,
-    refused: truth.refused.size,
+    rejected: truth.refused.size,
     committed: journal.transactions.committed,
     aborted: journal.transactions.aborted,
     pages: served.pages,

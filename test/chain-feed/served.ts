@@ -26,7 +26,7 @@ export class Served {
     return this.#versions.values();
   }
 
-  /** Reads the watermark after the response, so it is at least as high as the page's watermark. */
+  /** Checks a page. Reads the watermark after the response, so it is at least as high as the page's watermark. */
   async note({ name: chain, partition }: FeedChain, { rows }: ServedPage): Promise<void> {
     this.pages++;
     for (const row of rows) {
@@ -34,15 +34,15 @@ export class Served {
       const before = this.#versions.get(key);
       if (before === undefined) this.#versions.set(key, { chain, ...row });
       else if (before.text !== row.text)
-        this.#findings.add('true content', `${key} was ${before.text} and is ${row.text}`);
+        this.#findings.add('true content', `${key} was ${before.text} and is now ${row.text}`);
     }
     for (const [index, { us }] of rows.entries())
       if (index > 0 && us <= rows[index - 1]!.us)
-        this.#findings.add('in order', `${us} served after ${rows[index - 1]!.us}`);
+        this.#findings.add('in order', `${us} was returned after ${rows[index - 1]!.us}`);
     const last = rows.at(-1);
     if (last === undefined) return;
     const greatest = await this.#watermarks.greatest(partition);
     if (last.us > greatest)
-      this.#findings.add('below the watermark', `${chain} ${last.us} is ${last.us - greatest} µs above it`);
+      this.#findings.add('below the watermark', `${chain} ${last.us} is ${last.us - greatest} µs above the watermark`);
   }
 }

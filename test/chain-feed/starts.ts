@@ -11,14 +11,14 @@ export interface Start {
 const STORED_MAX = 40;
 
 export class Starts {
-  readonly #kept: Start[] = [];
+  readonly #starts: Start[] = [];
 
   offer(start: Start): void {
-    this.#kept.push(start);
-    if (this.#kept.length > STORED_MAX) this.#kept.shift();
+    this.#starts.push(start);
+    if (this.#starts.length > STORED_MAX) this.#starts.shift();
   }
 
   draw(random: Random): Start | null {
-    return this.#kept.length === 0 ? null : random.pick(this.#kept);
+    return this.#starts.length === 0 ? null : random.pick(this.#starts);
   }
 }

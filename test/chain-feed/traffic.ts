@@ -13,21 +13,21 @@ const INDEXED_AT_US = 1_700_000_000_000_000;
 const INDEXED_STEP_US = 1_000_003;
 const BURST_MAX = 25;
 const PAUSE_MAX_MS = 600;
-/** Limit on records that wait for writers, so that a run does not end with minutes of backlog. */
+/** Maximum consumer lag, so that a run does not end with minutes of backlog. */
 const WAITING_MAX = 150;
 const POLL_MS = 200;
 const OPEN_MAX_MS = 1_200;
 
-/** Constant members of activities, by activity number. Readers filter by them. */
+/** The constant members of each activity, by which readers filter. */
 export const typeOf = (number: number): (typeof TYPES)[number] => TYPES[number % TYPES.length]!;
 export const contractOf = (number: number): number => 1 + (number % CONTRACTS);
 export const indexedAtOf = (number: number): number => INDEXED_AT_US + number * INDEXED_STEP_US;
 
-/** What the sources have sent, by version number. Every record contains its version number. */
+/** What the sources have published, by version number. Every record contains its version number. */
 export interface Journal {
   readonly acknowledged: Set<number>;
   readonly aborted: Set<number>;
-  /** Versions that must be refused, except for one that is the first of its activity. */
+  /** Versions that must be rejected, unless they are the first version of their activity. */
   readonly wrong: Set<number>;
   readonly transactions: { committed: number; aborted: number };
 }
@@ -64,7 +64,7 @@ export function openTraffic(rig: FeedRig, seed: number): Traffic {
     }
   };
   const all = Promise.all([...sources, poll()]);
-  // `stop` reports the error. Until then it must not count as an unhandled rejection.
+  // `stop` reports an error. Until then, the error must not count as an unhandled rejection.
   all.catch(() => {});
   return {
     journal,
@@ -90,13 +90,13 @@ class RecordFactory {
     this.journal = journal;
   }
 
-  /** Creates a new activity, or an update to an activity that any source has sent, committed or not. */
+  /** Creates a new activity, or an update to an activity that any source has published, committed or not. */
   record(random: Random, chain: FeedChain): { version: number; outgoing: Outgoing } {
-    const known = this.#known.get(chain.name) ?? [];
-    this.#known.set(chain.name, known);
-    const isNew = known.length === 0 || random.chance(0.4);
-    const number = isNew ? ++this.numbers : random.pick(known);
-    if (isNew) known.push(number);
+    const knownNumbers = this.#known.get(chain.name) ?? [];
+    this.#known.set(chain.name, knownNumbers);
+    const isNew = knownNumbers.length === 0 || random.chance(0.4);
+    const number = isNew ? ++this.numbers : random.pick(knownNumbers);
+    if (isNew) knownNumbers.push(number);
     const version = ++this.#versions;
     const written = { chain: chain.name, version, type: typeOf(number), contract: contractOf(number) };
     const isWrong = !isNew && random.chance(0.06);
@@ -107,15 +107,15 @@ class RecordFactory {
     };
   }
 
-  /** Creates a record that must be refused: it changes a constant member, or is in another chain's partition. */
+  /** Creates a record that must be rejected: it changes a constant member, or is in another chain's partition. */
   #toWrong(random: Random, number: number, written: WrittenVersion): Outgoing {
     const kind = random.integer(0, 3);
     const record = recordOf(number, written);
     if (kind === 0) return this.#rig.toOutgoing(recordOf(number, { ...written, type: typeOf(number + 1) }));
     if (kind === 1) return this.#rig.toOutgoing({ ...record, indexedAt: record.indexedAt + 1 });
     if (kind === 2) return this.#rig.toOutgoing(recordOf(number, { ...written, contract: contractOf(number + 1) }));
-    const own = this.#rig.chains.find(({ name }) => name === record.chain)!.partition;
-    const others = [...new Set(this.#rig.chains.map(({ partition }) => partition))].filter((each) => each !== own);
+    const correct = this.#rig.chains.find(({ name }) => name === record.chain)!.partition;
+    const others = [...new Set(this.#rig.chains.map(({ partition }) => partition))].filter((each) => each !== correct);
     return { ...this.#rig.toOutgoing(record), partition: random.pick(others) };
   }
 }
@@ -144,7 +144,7 @@ class Aborted extends Error {
   override readonly name = 'Aborted';
 }
 
-/** A producer of activities. It sends in bursts, so that records with the same millisecond are in different blocks. */
+/** Publishes activities in bursts, so that blocks can end between records with the same millisecond. */
 class Source {
   readonly #rig: FeedRig;
   readonly #records: RecordFactory;
@@ -176,12 +176,12 @@ class Source {
     await delay(random.integer(0, PAUSE_MAX_MS));
   }
 
-  /** Publishes in a transaction that stays open for a while. The next producer ends an aborted transaction. */
+  /** Publishes a burst in a transaction that stays open for a while, and may be aborted by opening a new publisher. */
   async #publishAtomically(burst: readonly { version: number; outgoing: Outgoing }[]): Promise<void> {
-    const [openMs, isKept] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
+    const [openMs, isCommitted] = [this.#random.integer(0, OPEN_MAX_MS), this.#random.chance(0.6)];
     this.#beforeCommit = async () => {
       await delay(openMs);
-      if (!isKept) throw new Aborted();
+      if (!isCommitted) throw new Aborted();
     };
     const { journal } = this.#records;
     this.#publisher ??= await this.#open();

@@ -5,7 +5,7 @@ import type { FeedChain, FeedRig } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import type { Journal } from './traffic.ts';
 
-/** A log record that must become a version of its activity. */
+/** A log record that must be stored as a version of its activity. */
 export interface TrueVersion {
   readonly chain: string;
   readonly id: string;
@@ -14,7 +14,7 @@ export interface TrueVersion {
   readonly indexedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** The activity that a page must contain, except for `updated_at`. */
+  /** The JSON that a page must contain, without `updated_at`. */
   readonly shown: Readonly<Record<string, unknown>>;
 }
 
@@ -22,7 +22,7 @@ export interface TimedVersion extends TrueVersion {
   readonly us: number;
 }
 
-/** The expected outcome of every record, computed only from the committed log records in log order. */
+/** The expected outcome of every record, derived only from the committed records in log order. */
 export interface LogTruth {
   readonly accepted: readonly TrueVersion[];
   /** `partition offset` of each record that must be a dead letter. */
@@ -76,20 +76,21 @@ function toVersion({ partition, offset }: StreamRecord, record: ActivityRecord, 
   return { chain: chain.name, id: shown.id, type, contractAddress, indexedAt, partition, offset, shown };
 }
 
-/** Checks that the log itself is as expected; otherwise the other checks would prove nothing. */
+/** Checks the log itself, without which the other checks would prove nothing. */
 export function checkJournal({ numbers }: LogTruth, journal: Journal): void {
   const lost = [...journal.acknowledged].filter((number) => !numbers.has(number));
-  const undone = [...journal.aborted].filter((number) => numbers.has(number));
-  if (lost.length + undone.length > 0) throw new Error(`the log has lost ${lost} and contains the aborted ${undone}`);
+  const committedAborts = [...journal.aborted].filter((number) => numbers.has(number));
+  if (lost.length + committedAborts.length > 0)
+    throw new Error(`the log lost versions ${lost} and contains aborted versions ${committedAborts}`);
 }
 
-/** Finds the row of each version. @returns the versions per chain, ascending */
+/** Finds each version's row. @returns each chain's versions in ascending order */
 export async function addTimes(
   rig: FeedRig,
   { accepted, refused }: LogTruth,
   findings: Findings,
 ): Promise<Map<string, TimedVersion[]>> {
-  const wrong = (text: string) => findings.add('one row per record', text);
+  const report = (text: string) => findings.add('one row per record', text);
   const rows = Map.groupBy(await rig.versions(), ({ partition, offset }) => `${partition} ${offset}`);
   const timed: TimedVersion[] = [];
   const lastUs = new Map<number, number>();
@@ -98,21 +99,21 @@ export async function addTimes(
     const [row, ...others] = rows.get(name) ?? [];
     rows.delete(name);
     if (row === undefined || others.length > 0 || row.id !== version.id || row.chain !== version.chain)
-      wrong(`record ${name} (${version.id}) is ${JSON.stringify([row, ...others])}`);
+      report(`record ${name} (${version.id}) is stored as ${JSON.stringify([row, ...others])}`);
     if (row === undefined) continue;
     if (row.us <= (lastUs.get(row.partition) ?? 0))
-      wrong(`record ${name} is at ${row.us}, not above the record before`);
+      report(`record ${name} is at ${row.us}, which is not above the previous record`);
     lastUs.set(row.partition, row.us);
     timed.push({ ...version, us: row.us });
   }
-  for (const [name, found] of rows) wrong(`unexpected row of ${name}: ${JSON.stringify(found)}`);
+  for (const [name, found] of rows) report(`unexpected row for ${name}: ${JSON.stringify(found)}`);
   const deadLetters = new Set(
     (await rig.log.read(`${rig.activities}.dead`)).map(
       ({ headers }) => `${headers['original-partition']} ${headers['original-offset']}`,
     ),
   );
-  for (const name of refused) if (!deadLetters.has(name)) wrong(`no dead letter for ${name}`);
-  for (const name of deadLetters) if (!refused.has(name)) wrong(`unexpected dead letter for ${name}`);
+  for (const name of refused) if (!deadLetters.has(name)) report(`no dead letter for ${name}`);
+  for (const name of deadLetters) if (!refused.has(name)) report(`unexpected dead letter for ${name}`);
   return Map.groupBy(
     timed.toSorted((a, b) => a.us - b.us),
     ({ chain }) => chain,

@@ -4,7 +4,7 @@ import type { RedisDatabase } from '@playline/testkit';
 export interface WatermarkWatch {
   readonly losses: number;
   read(partition: number): Promise<number | null>;
-  /** Never lower than any process has read, because watermarks are read and removed in one transaction. */
+  /** Returns the greatest watermark that any process may have read. */
   greatest(partition: number): Promise<number>;
   lose(): Promise<void>;
   close(): Promise<void>;
@@ -30,7 +30,7 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
     read: watermarks.read,
     async greatest(partition) {
       const now = (await watermarks.read(partition)) ?? 0;
-      // Waits for a running `lose`, whose result has the watermarks that were lost before.
+      // Waits for a running `lose`, which records the watermarks that it removes.
       await losing;
       return Math.max(now, lost.get(partition) ?? 0);
     },

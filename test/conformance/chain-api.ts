@@ -4,12 +4,12 @@ import { CHAIN, type HistoryPage } from '../../services/chain-api/src/test/open-
 import { openProcess } from '../../services/chain-api/src/test/open-process.ts';
 import { type ChainStores, openChainStores } from '../../services/chain-api/src/test/open-stores.ts';
 
-/** A chain API process with separate stores. The `put…` functions write rows like the activity writer. */
+/** A chain API process with separate stores. The `put…` functions write rows like the activity writer does. */
 export interface ConformanceChainApi extends ChainStores {
   readonly url: string;
-  /** Requests a path below `/v1/chains/demo-chain`. */
+  /** Sends a GET request to a path below `/v1/chains/demo-chain`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Requests a page of the history. @throws Error when the status is not 200 */
+  /** Reads a page of the history. Expects status 200. */
   history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
   /** Stops the process and deletes its stores. */
   close(): Promise<void>;
@@ -36,8 +36,8 @@ export async function startChainApi(settings: Record<string, string> = {}): Prom
   return { ...stores, url: api.url, get, history, close };
 }
 
-/** Expects a response with the error envelope for a code. */
-export async function expectChainFault(response: Response, status: number, code: string): Promise<void> {
+/** Expects an error envelope with the given status and code. */
+export async function expectChainError(response: Response, status: number, code: string): Promise<void> {
   expect(response.status).toBe(status);
   expect(await response.json()).toEqual({
     message: expect.stringMatching(/./),

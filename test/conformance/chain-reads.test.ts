@@ -1,5 +1,4 @@
-// Contract, tables "Token", "Activity", "Page" and "details by type", chain reads, their callers, and the error
-// envelope.
+// Contract, "Chain reads" and "Error envelope".
 import {
   createRateLimitKey,
   createRateLimitKeyText,
@@ -11,10 +10,10 @@ import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CHAIN } from '../../services/chain-api/src/test/open-chain-api.ts';
 import { activityRow, addressOf, DETAILS, NOON, NOON_US, tokenRow } from '../../services/chain-api/src/test/rows.ts';
-import { type ConformanceChainApi, expectChainFault, startChainApi } from './chain-api.ts';
+import { type ConformanceChainApi, expectChainError, startChainApi } from './chain-api.ts';
 import { START_MAX_MS } from './gateway.ts';
 
-/** Call limit per address; higher than the number of calls that all other tests make from this address. */
+/** Call limit per address, higher than the number of calls of all other tests in this file. */
 const CALLS = 600;
 
 let wire: Wire;
@@ -32,7 +31,7 @@ afterAll(async () => {
 });
 
 let numbers = 1000;
-/** Stores a new token, and returns the `result` that the API responds with. */
+/** Stores a new token and returns it as the API does. */
 async function readNewToken(fields: Parameters<typeof tokenRow>[0]): Promise<Record<string, unknown>> {
   const { contractAddress, ...row } = tokenRow({ contractAddress: addressOf(numbers++), ...fields });
   await api.putTokens({ ...row, contractAddress });
@@ -41,7 +40,7 @@ async function readNewToken(fields: Parameters<typeof tokenRow>[0]): Promise<Rec
   return ((await response.json()) as { result: Record<string, unknown> }).result;
 }
 
-it('a token has exactly the fields of the contract', async () => {
+it('the response for a token has exactly the fields of the contract', async () => {
   const contractAddress = addressOf(1);
   expect(await readNewToken({ contractAddress })).toEqual({
     chain: CHAIN,
@@ -76,13 +75,13 @@ it('a token’s contract_address is compared case-insensitively and returned in 
   }
 });
 
-it('an unknown token: 404 RESOURCE_NOT_FOUND', async () => {
-  await expectChainFault(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
+it('an unknown token returns 404 RESOURCE_NOT_FOUND', async () => {
+  await expectChainError(await api.get(`/tokens/${addressOf(999)}`), 404, 'RESOURCE_NOT_FOUND');
 });
 
 let contracts = 1000;
 let nextMicros = 0;
-/** Stores rows for a new contract, one microsecond apart. Returns the rows and the filter that selects them. */
+/** Stores rows for a new contract, one microsecond apart. Returns the rows and a query that selects them. */
 async function put(...rows: Parameters<typeof activityRow>[0][]) {
   const contract = addressOf(contracts++);
   const created = rows.map((row) => activityRow({ contractAddress: contract, after: nextMicros++, ...row }));
@@ -94,7 +93,7 @@ const idsOf = ({ result }: Awaited<ReturnType<typeof api.history>>) => result.ma
 const follow = (query: Record<string, string>, cursor: string) =>
   api.history({ ...query, page_size: '3', page_cursor: cursor });
 
-const MEMBERS: Record<ActivityType, readonly string[]> = {
+const DETAIL_FIELDS: Record<ActivityType, readonly string[]> = {
   mint: ['to', 'amount', 'asset'],
   burn: ['from', 'amount', 'asset'],
   transfer: ['from', 'to', 'amount', 'asset'],
@@ -124,7 +123,7 @@ it('an activity has exactly the fields of the contract', async () => {
   ]);
 });
 
-it('an activity’s blockchain_metadata is null or has four members, which are strings except that log_index may be null', async () => {
+it('an activity’s blockchain_metadata is null or has four strings, of which log_index may be null', async () => {
   const metadata = { transactionHash: `0x${'cd'.repeat(32)}`, blockNumber: '7', transactionIndex: '1' };
   const { query } = await put({ blockchainMetadata: null }, { blockchainMetadata: { ...metadata, logIndex: null } });
   expect((await api.history(query)).result.map((activity) => activity.blockchain_metadata)).toEqual([
@@ -133,17 +132,17 @@ it('an activity’s blockchain_metadata is null or has four members, which are s
   ]);
 });
 
-it.each(ACTIVITY_TYPES)('the details of a %s have all members of that type', async (type) => {
+it.each(ACTIVITY_TYPES)('the details of a %s have all fields of that type', async (type) => {
   const { query } = await put({ type });
   const [activity] = (await api.history(query)).result;
   expect(activity).toMatchObject({ type, details: DETAILS[type] });
-  expect(Object.keys(activity?.details ?? {})).toEqual(MEMBERS[type]);
+  expect(Object.keys(activity?.details ?? {})).toEqual(DETAIL_FIELDS[type]);
 });
 
 it.each([
   ['from_updated_at', 'to_updated_at'],
   ['from_indexed_at', 'to_indexed_at'],
-])('the parameters %s and %s bound indexed_at, both inclusive', async (from, to) => {
+])('the parameters %s and %s limit indexed_at, both inclusive', async (from, to) => {
   const times = [-1, 0, 1, 2].map((micros) => ({ indexedAt: NOON_US + micros }));
   const { ids, query } = await put(...times);
   const bounds = { [from]: NOON, [to]: '2026-11-22T12:00:00.000001Z' };
@@ -152,14 +151,14 @@ it.each([
   expect(idsOf(await api.history({ ...query, [to]: NOON }))).toEqual(ids.slice(0, 2));
 });
 
-it('the parameter contract_address is compared case-insensitively, and combines with other filters', async () => {
+it('the parameter contract_address is case-insensitive and combines with other filters', async () => {
   const { ids, query } = await put({ type: 'mint' }, { type: 'burn' });
   const upperCase = { contract_address: `0x${query.contract_address.slice(2).toUpperCase()}` };
   expect(idsOf(await api.history(upperCase))).toEqual(ids);
   expect(idsOf(await api.history({ ...upperCase, activity_type: 'burn' }))).toEqual(ids.slice(1));
 });
 
-it('the parameter page_size is 1 to 200, and defaults to 100', async () => {
+it('the parameter page_size is 1 to 200 and defaults to 100', async () => {
   const { ids, query } = await put(...Array.from({ length: 201 }, () => ({})));
   expect(idsOf(await api.history(query))).toEqual(ids.slice(0, 100));
   expect(idsOf(await api.history({ ...query, page_size: '1' }))).toEqual(ids.slice(0, 1));
@@ -184,50 +183,50 @@ it.each([
   [400, 'VALIDATION_ERROR', `${HISTORY}?page_size=0`],
   [404, 'RESOURCE_NOT_FOUND', `/tokens/${addressOf(9)}`],
   [404, 'RESOURCE_NOT_FOUND', '/collections'],
-])('the response is %i %s in the error envelope: %s', async (status, code, path) => {
-  await expectChainFault(await api.get(path), status, code);
+])('the API returns %i %s in the error envelope for %s', async (status, code, path) => {
+  await expectChainError(await api.get(path), status, code);
 });
 
 it.each([TOKEN, HISTORY])(
-  'the response is 500 INTERNAL_SERVER_ERROR while ClickHouse is unavailable, and reveals no internal message: %s',
+  'the API returns 500 INTERNAL_SERVER_ERROR without internal details for %s while ClickHouse is unavailable',
   async (path) => {
     wire.mode = 'cut';
     const response = await api.get(path);
     const text = await response.clone().text();
     expect(text).not.toMatch(/clickhouse|127\.0\.0\.1:\d+\/?\?|ECONN/i);
-    await expectChainFault(response, 500, 'INTERNAL_SERVER_ERROR');
+    await expectChainError(response, 500, 'INTERNAL_SERVER_ERROR');
     wire.mode = 'open';
     expect((await api.get(path)).status).toBe(200);
   },
 );
 
-it.each([TOKEN, HISTORY])('project keys are not required, and are ignored when sent: %s', async (path) => {
+it.each([TOKEN, HISTORY])('project keys are not required and are ignored: %s', async (path) => {
   const headers = { 'x-service-api-key': 'hello', 'x-service-publishable-key': 'hello', authorization: 'hello' };
   expect((await api.get(path)).status).toBe(200);
   expect((await api.get(path, headers)).status).toBe(200);
 });
 
-it('an unknown x-api-key: 403 AUTHENTICATION_ERROR', async () => {
+it('an unknown x-api-key returns 403 AUTHENTICATION_ERROR', async () => {
   for (const path of [TOKEN, HISTORY]) {
     const headers = { 'x-api-key': createRateLimitKeyText('svcapik') };
-    await expectChainFault(await api.get(path, headers), 403, 'AUTHENTICATION_ERROR');
+    await expectChainError(await api.get(path, headers), 403, 'AUTHENTICATION_ERROR');
   }
 });
 
 const plan = { partner: 'Acme', calls: 10_000, windowS: 60, expiresAt: null };
 const statusOf = async (key: string) => (await api.get(TOKEN, { 'x-api-key': key })).status;
 
-it('rate limit keys allow as many calls as their plan, from any address: the next call is 429', async () => {
+it('a rate limit key allows the calls of its plan from any addresses, and the next call returns 429', async () => {
   const { key } = await createRateLimitKey(api.rateLimitKeys, { ...plan, calls: 3 });
   const from = (address: string) =>
     api.get(TOKEN, { 'x-api-key': key, 'x-service-api-key': 'sent together', 'x-forwarded-for': address });
   for (const address of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) expect((await from(address)).status).toBe(200);
   const response = await from('192.0.2.4');
   expect(response.headers.get('ratelimit-policy')).toBe('"calls";q=3;w=60');
-  await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
+  await expectChainError(response, 429, 'TOO_MANY_REQUESTS_ERROR');
 });
 
-it('rate limit keys that were replaced, revoked or have expired: 403 AUTHENTICATION_ERROR', async () => {
+it('a replaced, revoked or expired rate limit key returns 403 AUTHENTICATION_ERROR', async () => {
   const { key, record } = await createRateLimitKey(api.rateLimitKeys, plan);
   expect(await statusOf(key)).toBe(200);
   const next = await refreshRateLimitKey(api.rateLimitKeys, record);
@@ -236,21 +235,21 @@ it('rate limit keys that were replaced, revoked or have expired: 403 AUTHENTICAT
   await revokeRateLimitKey(api.rateLimitKeys, record.keyId);
   await until('the revoked key is refused', async () => (await statusOf(next.key)) === 403);
   const expired = await createRateLimitKey(api.rateLimitKeys, { ...plan, expiresAt: Date.now() });
-  await expectChainFault(await api.get(TOKEN, { 'x-api-key': expired.key }), 403, 'AUTHENTICATION_ERROR');
+  await expectChainError(await api.get(TOKEN, { 'x-api-key': expired.key }), 403, 'AUTHENTICATION_ERROR');
 });
 
-// The default of 1,500 calls is tested with the settings.
-it('without a key, each client address has a number of calls per 5 minutes: the next call is 429 with Retry-After, and other addresses can still call', async () => {
+// The chain API's settings test checks the default of 1,500 calls.
+it('without a key, an address that exceeds its calls per 5 minutes gets 429 with Retry-After, and other addresses do not', async () => {
   const from = (address: string, path = TOKEN) => api.get(path, { 'x-forwarded-for': address });
   expect((await from('192.0.2.77')).status).toBe(200);
-  // An invalid call counts too, and needs no store.
+  // Invalid calls also count, and need no store.
   const responses = await Promise.all(Array.from({ length: CALLS - 1 }, () => from('192.0.2.77', '/tokens/x')));
   expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([400]));
   for (const path of [TOKEN, HISTORY]) {
     const response = await from('192.0.2.77', path);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(240);
     expect(response.headers.get('ratelimit-policy')).toBe(`"calls";q=${CALLS};w=300`);
-    await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
+    await expectChainError(response, 429, 'TOO_MANY_REQUESTS_ERROR');
   }
   expect((await from('192.0.2.78')).status).toBe(200);
 });

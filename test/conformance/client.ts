@@ -4,30 +4,30 @@ import { expect } from 'vitest';
 /** A message as a client sends it: any JSON, valid or not. */
 export type Sent = Record<string, unknown>;
 
-/** A message with the required fields only. `extra` adds, replaces or (with undefined) removes fields. */
+/** Creates a message with only the required fields. `extra` adds, replaces or (with undefined) removes fields. */
 export const message = (type: string, extra: Sent = {}): Sent => smallMessage(type, extra);
 
 export const track = (extra: Sent = {}): Sent => message('track', extra);
 
-/** A message with the context fields that clients always send, and `extra` in that context. */
+/** Creates a message with the required context fields and `extra` in the context. */
 export const withContext = (extra: Sent = {}): Sent =>
   track({ context: { library: 'playline-web', libraryVersion: '1.2.3', ...extra } });
 
 export interface ClientResponse {
   status: number;
   headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests assert the body; a type would repeat them
+  // biome-ignore lint/suspicious/noExplicitAny: the tests check the body, so a type would duplicate the checks
   body: any;
 }
 
 export interface Client {
   /** Address of the gateway. */
   readonly base: string;
-  /** Sends any request as given. A body that is neither bytes nor a string is sent as JSON. */
+  /** Sends a request unchanged. */
   request(path: string, init?: RequestInit): Promise<ClientResponse>;
-  /** POST /v1/audience/messages with the publishable key of the test environment. */
+  /** Posts a body to `/v1/audience/messages` with the publishable key. Objects are sent as JSON. */
   post(body: unknown, headers?: Record<string, string>): Promise<ClientResponse>;
-  /** Posts the messages as one batch. */
+  /** Posts the messages as a batch. */
   send(...messages: unknown[]): Promise<ClientResponse>;
 }
 
@@ -51,7 +51,7 @@ export function createClient(base: string, key: string): Client {
   return { base, request, post, send: (...messages) => post({ messages }) };
 }
 
-/** Checks all members of the error envelope, and the trace id in the header. */
+/** Checks all fields of the error envelope, and the trace id in the header. */
 export function expectEnvelope(response: ClientResponse, status: number, code: string): void {
   expect(response.status).toBe(status);
   expect(Object.keys(response.body).sort()).toEqual(['code', 'details', 'link', 'message', 'trace_id']);
@@ -74,7 +74,7 @@ export function expectRejected(response: ClientResponse, ...expected: string[]):
   expect(errorsOf(response)).toEqual([...expected].sort());
 }
 
-/** `CODE field` for every error of a rejection, sorted. Checks that each error has a message. */
+/** Returns the errors of a rejection as sorted `CODE field` strings. Checks that each error has a message. */
 export function errorsOf(response: ClientResponse, entry = 0): string[] {
   const errors: { field: string; code: string; message: string }[] = response.body.rejections[entry].errors;
   for (const error of errors) {

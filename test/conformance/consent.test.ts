@@ -1,5 +1,5 @@
-// Contract, "Consent", and from "Rules of a batch" how ingest treats a stored consent. 429: rate-limit.test.ts. Not
-// tested here: that a change is kept "until the identity is erased", which needs an eraser.
+// Contract, "Consent", and the row "Consent" in "Rules of a batch". rate-limit.test.ts tests 429. The deletion of
+// consents by an erasure is not tested here, because it needs an eraser.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Client, CONSENT_PATH, expectAccepted, expectEnvelope, track } from './client.ts';
@@ -24,7 +24,7 @@ const write = (extra: object = {}, key: string | null = client.publishableKey) =
   return client.request(CONSENT_PATH, { method: 'PUT', headers: headers(key), body: JSON.stringify(consent) });
 };
 
-it('a GET with an unknown anonymousId is 200 with status not_set', async () => {
+it('a GET with an unknown anonymousId returns 200 with the status not_set', async () => {
   expect(await read(`anon-${randomUUID()}`)).toMatchObject({ status: 200, body: { status: 'not_set' } });
 });
 
@@ -34,7 +34,7 @@ it.each<[string, () => string | null]>([
   ['unknown', () => client.unknownKey],
   ['secret', () => client.secretKey],
   ['replaced', () => client.endedPublishableKey],
-])('consent requests with a %s key: 400 VALIDATION_ERROR, details.header names the header', async (_, key) => {
+])('a consent request with a %s key returns 400 VALIDATION_ERROR with the header in details.header', async (_, key) => {
   for (const response of [await read('a', key()), await write({}, key())]) {
     expectEnvelope(response, 400, 'VALIDATION_ERROR');
     expect(response.body.details).toMatchObject({ header: HEADER });
@@ -48,15 +48,15 @@ it.each([
   { status: null },
   { source: null },
   { source: 'x'.repeat(129) },
-])('a PUT of a consent with %j: 400 VALIDATION_ERROR', async (extra) => {
+])('a PUT of a consent with %j returns 400 VALIDATION_ERROR', async (extra) => {
   expectEnvelope(await write(extra), 400, 'VALIDATION_ERROR');
 });
 
-it.each([' ', 'x'.repeat(257)])('a GET with the anonymousId %j: 400 VALIDATION_ERROR', async (anonymousId) => {
+it.each([' ', 'x'.repeat(257)])('a GET with the anonymousId %j returns 400 VALIDATION_ERROR', async (anonymousId) => {
   expectEnvelope(await read(anonymousId), 400, 'VALIDATION_ERROR');
 });
 
-it('an anonymousId of 256 code points and a source of 128 are accepted', async () => {
+it('an anonymousId of 256 code points and a source of 128 code points are accepted', async () => {
   const anonymousId = '😀'.repeat(256);
   expect(await write({ anonymousId, source: 'é'.repeat(128) })).toMatchObject({ status: 204, body: null });
   expect((await read(anonymousId)).body).toEqual({ status: 'full' });
@@ -84,7 +84,7 @@ async function statusOf({ anonymousId }: Change): Promise<string> {
 }
 
 it.each(STATUSES.flatMap((from) => STATUSES.map((to) => [from, to] as const)))(
-  'a consent may change to any status, and a GET after the 204 returns the new status: %s to %s',
+  'a consent can change from %s to %s, and a GET after the 204 returns the new status',
   async (from, to) => {
     const first = change({ status: from });
     await store(first);
@@ -108,7 +108,7 @@ it('among concurrent consent changes, the change with the highest offset wins', 
   }
 });
 
-it('the consent history keeps every change with its source and time, in the order of the requests', async () => {
+it('the log contains every consent change with its source and time, in the order of the requests', async () => {
   const first = change({ status: 'full' });
   const times = [Date.now()];
   for (const status of ['full', 'none', 'full']) {
@@ -125,7 +125,7 @@ it('the consent history keeps every change with its source and time, in the orde
   }
 });
 
-it.each(STATUSES)('ingest accepts messages regardless of the stored consent: %s', async (status) => {
+it.each(STATUSES)('ingest accepts messages of an identity with the stored consent %s', async (status) => {
   const stored = change({ status });
   await store(stored);
   expectAccepted(await client.send(track({ anonymousId: stored.anonymousId, consentLevel: 'none' })));

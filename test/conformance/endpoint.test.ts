@@ -1,5 +1,5 @@
 // Contract, "Rules of a batch" (key, body, CORS, rate limit headers), "JSON bodies", "Erasure" and "Error envelope".
-// Every error in a body: packages/http. 500: failures.test.ts. Later states of an erasure: test/journeys.
+// packages/http tests every error in a body, failures.test.ts tests 500, test/journeys tests later erasure states.
 import { randomUUID } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { erasureRequestCodec, FRAME_BYTES, TOPICS } from '@playline/contracts';
@@ -30,7 +30,7 @@ const batch = () => ({ messages: [track()] });
 const bytes = () => Buffer.from(JSON.stringify(batch()));
 const padded = (size: number) => Buffer.concat([bytes(), Buffer.alloc(size - bytes().length, 32)]);
 
-it('a batch without a key: 400 VALIDATION_ERROR, which names the header', async () => {
+it('a batch without a key returns 400 VALIDATION_ERROR with the header name', async () => {
   const headers = { 'content-type': 'application/json' };
   const response = await client.request(MESSAGES_PATH, { method: 'POST', headers, body: bytes() });
   expectEnvelope(response, 400, 'VALIDATION_ERROR');
@@ -42,7 +42,7 @@ it.each<[string, () => string]>([
   ['unknown', () => client.unknownKey],
   ['replaced', () => client.endedPublishableKey],
   ['secret', () => client.secretKey],
-])('a batch with a %s key: 401 UNAUTHORISED_REQUEST, and the response does not contain the key', async (_, key) => {
+])('a batch with a %s key returns 401 UNAUTHORISED_REQUEST without repeating the key', async (_, key) => {
   const response = await client.post(batch(), { [HEADER]: key() });
   expectEnvelope(response, 401, 'UNAUTHORISED_REQUEST');
   expect(JSON.stringify(response.body)).not.toContain(key());
@@ -54,7 +54,7 @@ it.each([
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
 ])(
-  'a body in %s is accepted; a corrupt body, or one above 1 MiB after decompression, is 400',
+  'a %s body is accepted, and a corrupt body or a body of more than 1 MiB after decompression returns 400',
   async (encoding, compress) => {
     const headers = { 'content-encoding': encoding };
     expectAccepted(await client.post(compress(bytes()), headers));
@@ -65,7 +65,7 @@ it.each([
   },
 );
 
-it('a body of 1 MiB is accepted; one byte more is 400 VALIDATION_ERROR, which names the limit', async () => {
+it('a body of 1 MiB is accepted, and a larger body returns 400 VALIDATION_ERROR with the limit', async () => {
   expectAccepted(await client.post(padded(LIMIT)));
   const response = await client.post(padded(LIMIT + 1));
   expectEnvelope(response, 400, 'VALIDATION_ERROR');
@@ -73,15 +73,15 @@ it('a body of 1 MiB is accepted; one byte more is 400 VALIDATION_ERROR, which na
 });
 
 it.each<[string, number, string, Record<string, string>]>([
-  ['a body far over the limit', 400, 'VALIDATION_ERROR', {}],
+  ['a body far above the limit', 400, 'VALIDATION_ERROR', {}],
   ['a wrong key', 401, 'UNAUTHORISED_REQUEST', { [HEADER]: 'hello' }],
   ['a wrong content type', 400, 'VALIDATION_ERROR', { 'content-type': 'text/html' }],
-  ['an unknown encoding', 400, 'VALIDATION_ERROR', { 'content-encoding': 'lzma' }],
+  ['an unsupported encoding', 400, 'VALIDATION_ERROR', { 'content-encoding': 'lzma' }],
 ])('a client that is still sending 6 MiB receives the error for %s: %i', async (_, status, code, headers) => {
   expectEnvelope(await client.post(padded(6 << 20), headers), status, code);
 });
 
-it('for unreadable JSON, the details have the position of the error', async () => {
+it('the error for unreadable JSON has the position in its details', async () => {
   const response = await client.post('{"messages":[{},\n{"properties":{"fps":NaN}}]}');
   expect(response).toMatchObject({
     status: 400,
@@ -89,14 +89,14 @@ it('for unreadable JSON, the details have the position of the error', async () =
   });
 });
 
-it('a batch with invalid UTF-8: 400 VALIDATION_ERROR', async () => {
+it('a batch with invalid UTF-8 returns 400 VALIDATION_ERROR', async () => {
   const body = Buffer.from(JSON.stringify({ messages: [track({ eventName: 'XX' })] }));
   body[body.indexOf('XX')] = 0xff;
   expectEnvelope(await client.post(body), 400, 'VALIDATION_ERROR');
 });
 
 const origin = 'https://game.example';
-const listOf = (text: string | null) =>
+const parseList = (text: string | null) =>
   (text ?? '')
     .toLowerCase()
     .split(/\s*,\s*/)
@@ -113,8 +113,8 @@ it.each([
   expect(headers.get('access-control-allow-origin')).toBe('*');
   expect(headers.get('access-control-allow-credentials')).toBeNull();
   const allowed = ['content-encoding', 'content-type', 'traceparent', HEADER];
-  expect(listOf(headers.get('access-control-allow-headers'))).toEqual(allowed);
-  expect(listOf(headers.get('access-control-allow-methods'))).toEqual(['get', 'post', 'put']);
+  expect(parseList(headers.get('access-control-allow-headers'))).toEqual(allowed);
+  expect(parseList(headers.get('access-control-allow-methods'))).toEqual(['get', 'post', 'put']);
   expect(headers.get('access-control-max-age')).toBe('7200');
 });
 
@@ -123,14 +123,14 @@ it.each([
   ['a refused key', () => client.post(batch(), { [HEADER]: 'x', origin })],
   ['an unreadable body', () => client.post('{', { origin })],
   ['a refused consent', () => client.request(CONSENT_PATH, { headers: { origin } })],
-])('the response to %s is readable by any origin, with the exposed headers', async (_, send) => {
+])('the response to %s allows any origin and exposes the headers of the contract', async (_, send) => {
   const { headers } = await send();
   expect(headers.get('access-control-allow-origin')).toBe('*');
   const exposed = ['ratelimit', 'ratelimit-policy', 'retry-after', 'x-trace-id'];
-  expect(listOf(headers.get('access-control-expose-headers'))).toEqual(exposed);
+  expect(parseList(headers.get('access-control-expose-headers'))).toEqual(exposed);
 });
 
-/** The eight identity types, and an id without a type. */
+/** Eight identity types, and one untyped identity. */
 const USER_SUBJECTS = 9;
 
 const erase = (query: string, headers: Record<string, string> = { 'x-service-api-key': client.secretKey }) =>
@@ -156,11 +156,11 @@ it.each([
   ['both ids', '?anonymousId=a&userId=u'],
   ['a blank id', '?userId=%20%09'],
   ['an id of 257 characters', `?anonymousId=${'x'.repeat(257)}`],
-])('an erasure with %s: 400 VALIDATION_ERROR', async (_, query) => {
+])('an erasure with %s returns 400 VALIDATION_ERROR', async (_, query) => {
   expectEnvelope(await erase(query), 400, 'VALIDATION_ERROR');
 });
 
-it('an erasure without x-service-api-key: 400 VALIDATION_ERROR, even with the secret key in the publishable key header', async () => {
+it('an erasure without x-service-api-key returns 400, even with the secret key in the publishable key header', async () => {
   for (const headers of [{}, { 'x-service-publishable-key': client.secretKey }] as Record<string, string>[])
     expectEnvelope(await erase('?userId=u', headers), 400, 'VALIDATION_ERROR');
 });
@@ -170,11 +170,11 @@ it.each<[string, () => string]>([
   ['publishable', () => client.publishableKey],
   ['unknown', () => client.unknownKey],
   ['replaced', () => client.endedSecretKey],
-])('an erasure with a %s key: 401 UNAUTHORISED_REQUEST', async (_, key) => {
+])('an erasure with a %s key returns 401 UNAUTHORISED_REQUEST', async (_, key) => {
   expectEnvelope(await erase('?userId=u', { 'x-service-api-key': key() }), 401, 'UNAUTHORISED_REQUEST');
 });
 
-it('erasure responses have no CORS headers, including preflights', async () => {
+it('responses of the erasure endpoint have no CORS headers, including responses to preflights', async () => {
   const origin = 'https://game.example';
   const preflight = { origin, 'access-control-request-method': 'DELETE' };
   const responses = [
@@ -186,7 +186,7 @@ it('erasure responses have no CORS headers, including preflights', async () => {
     expect([...headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([]);
 });
 
-it('an erasure for an unknown identity is 202 and the request is on the log', async () => {
+it('an erasure of an unknown identity returns 202, and the request is on the log', async () => {
   const response = await erase(`?anonymousId=${encodeURIComponent('😀'.repeat(256))}`);
   const request = await findRequest(expectQueued(response));
   expect(request.environmentId).toBe(client.environmentId);
@@ -194,7 +194,7 @@ it('an erasure for an unknown identity is 202 and the request is on the log', as
   expect(request.traceId).toBe(response.headers.get('x-trace-id'));
 });
 
-it('an erasure covers the id with every identity type and without a type, and has its own erasure id', async () => {
+it('an erasure covers the id with every identity type and without a type, and has a unique erasure id', async () => {
   const query = `?userId=user-${randomUUID()}`;
   const erasureId = expectQueued(await erase(query));
   expect(expectQueued(await erase(query))).not.toBe(erasureId);
@@ -232,7 +232,7 @@ const ERRORS: [string, number, string, (headers: Headers) => Promise<ClientRespo
 ];
 
 it.each(ERRORS)(
-  'the response to %s is %i %s in the error envelope, with the trace id from traceparent or a new trace id',
+  'the response to %s is %i %s in an error envelope, with the trace id from traceparent or a new trace id',
   async (_, status, code, send) => {
     const traced = await send({ traceparent: `00-${TRACE_ID}-00f067aa0ba902b7-01` });
     expectEnvelope(traced, status, code);
@@ -244,7 +244,7 @@ it.each(ERRORS)(
   },
 );
 
-it('a successful response has x-trace-id too', async () => {
+it('a successful response also has x-trace-id', async () => {
   expect((await post({})).headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
 });
 
@@ -254,20 +254,20 @@ const LIMITED_RESPONSES: [string, number, () => Promise<ClientResponse>][] = [
   ['a batch with only invalid messages', 400, () => client.send(track({ surface: 'phone' }))],
   ['an unreadable batch', 400, () => client.post('{')],
   ['a batch with an unknown key', 401, () => client.post('{', { [HEADER]: client.unknownKey })],
-  ['a batch in an unknown encoding', 400, () => client.post('{', { 'content-encoding': 'lzma' })],
-  ['a consent', 200, () => consent('?anonymousId=a', { [HEADER]: client.publishableKey })],
-  ['a consent without a key', 400, () => consent('?anonymousId=a', {})],
+  ['a batch with an unsupported encoding', 400, () => client.post('{', { 'content-encoding': 'lzma' })],
+  ['a consent read', 200, () => consent('?anonymousId=a', { [HEADER]: client.publishableKey })],
+  ['a consent read without a key', 400, () => consent('?anonymousId=a', {})],
   ['an erasure', 202, () => erase('?userId=u')],
   ['an erasure with a wrong key', 401, () => erase('?userId=u', { 'x-service-api-key': 'hello' })],
 ];
 
-it.each(LIMITED_RESPONSES)('the response to %s has RateLimit and RateLimit-Policy: %i', async (_, status, send) => {
+it.each(LIMITED_RESPONSES)('the response to %s has RateLimit and RateLimit-Policy (%i)', async (_, status, send) => {
   const response = await send();
   expect(response.status).toBe(status);
   expectRateLimitFields(response);
 });
 
-it('a burst of 10,000 messages is accepted by default, and the policy states that the limit refills in two seconds', async () => {
+it('by default, a burst of 10,000 messages is accepted and the policy has a window of two seconds', async () => {
   const headers = { [HEADER]: client.otherPublishableKey };
   for (let sent = 0; sent < 10_000; sent += 1000) {
     const batches = Array.from({ length: 10 }, () =>
@@ -280,7 +280,7 @@ it('a burst of 10,000 messages is accepted by default, and the policy states tha
   }
 });
 
-it('link in the error envelope opens a page of the service, one page per code', async () => {
+it('the link in an error envelope opens a documentation page for the code', async () => {
   const flood = Array.from({ length: 90 }, () =>
     client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: publishable() }),
   );

@@ -1,5 +1,4 @@
-// Contract, ingest, rows "Broker cannot take some of the batch" and
-// "Overload"; error envelope, "No 5xx leaks an internal message" and row 500.
+// Contract, "Rules of a batch" (rows "Brokers" and "Overload") and "Error envelope" (500).
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { TOPICS } from '@playline/contracts';
@@ -21,10 +20,10 @@ import {
 import { type ConformanceGateway, START_MAX_MS, startGateway } from './gateway.ts';
 import { messagesOnLog } from './log.ts';
 
-/** The smallest limit for bytes in flight that the gateway accepts: two batches of the maximum size. */
+/** The smallest valid setting: two batches of the maximum size. */
 const IN_FLIGHT_BYTES = 2 << 20;
 const BATCH_BYTES = 1 << 20;
-/** Time for brokers and gateways to restart on a busy machine. */
+/** Enough time for brokers to apply changes on a busy machine. */
 const WAIT_MAX_MS = 60_000;
 
 let wire: Wire;
@@ -82,7 +81,7 @@ const REQUESTS: [string, () => Promise<ClientResponse>][] = [
   ],
 ];
 
-it.each(REQUESTS)('the 5xx for %s reveals no internal message while Redis is unavailable', async (_, send) => {
+it.each(REQUESTS)('while Redis is unavailable, the 500 for %s has no internal details', async (_, send) => {
   expectAccepted(await client.send(track()));
   wire.mode = 'cut';
   try {
@@ -104,12 +103,12 @@ async function deleteLinkTopic(): Promise<void> {
   const admin = new Kafka({ brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
   await admin.deleteTopics({ topics: [linkTopic()] });
-  await until('the topic is gone', async () => !(await admin.listTopics()).includes(linkTopic()), WAIT_MAX_MS);
+  await until('the topic is deleted', async () => !(await admin.listTopics()).includes(linkTopic()), WAIT_MAX_MS);
   await admin.disconnect();
 }
 
 it(
-  'when a broker cannot store part of a batch, the whole batch gets 500 without internal details, and is accepted when it is resent with the same ids',
+  'a batch that the brokers cannot store completely returns 500 without internal details, and is accepted when it is resent',
   async () => {
     await deleteLinkTopic();
     const plain = track();
@@ -124,29 +123,28 @@ it(
   START_MAX_MS,
 );
 
-/** Sends the request headers of a batch and the first bytes of the body, and never the rest. */
-async function begin(announced: number, sent: number): Promise<Socket> {
+/** Sends the headers of a batch and only the first bytes of its body. */
+async function sendIncomplete(contentLength: number, sentBytes: number): Promise<Socket> {
   const socket = connect(Number(new URL(client.base).port), '127.0.0.1');
   socket.on('error', () => {});
   await once(socket, 'connect');
-  const headers = { host: 'gateway', 'content-length': announced, ...publishable() };
+  const headers = { host: 'gateway', 'content-length': contentLength, ...publishable() };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   socket.write(`POST ${MESSAGES_PATH} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
-  socket.write(Buffer.alloc(sent, ' '));
+  socket.write(Buffer.alloc(sentBytes, ' '));
   return socket;
 }
 
 it(
-  'an overloaded gateway responds with 429 and an integer Retry-After before it parses or receives the body',
+  'an overloaded gateway returns 429 with an integer Retry-After before it parses or receives the body',
   async () => {
-    const held: Socket[] = [];
+    const sockets: Socket[] = [];
     const unreadable = '{'.repeat(10_000);
     const refused = await until(
-      'a batch of invalid JSON exceeds the capacity',
+      'a batch of invalid JSON is refused',
       async () => {
-        // A client with an unfinished body is disconnected after a while, so the capacity is filled again until the
-        // refusal is seen.
-        if (held.length < 200) held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
+        // The gateway disconnects clients with incomplete bodies after a while, so each attempt uses more memory.
+        if (sockets.length < 200) sockets.push(await sendIncomplete(BATCH_BYTES, BATCH_BYTES - 1));
         const response = await client.post(unreadable);
         return response.status === 429 ? response : null;
       },
@@ -157,17 +155,17 @@ it(
     const early = await until(
       'a request is refused before its body',
       async () => {
-        held.push(await begin(BATCH_BYTES, BATCH_BYTES - 1));
-        const socket = await begin(BATCH_BYTES, 0);
-        held.push(socket);
+        sockets.push(await sendIncomplete(BATCH_BYTES, BATCH_BYTES - 1));
+        const socket = await sendIncomplete(BATCH_BYTES, 0);
+        sockets.push(socket);
         const first = await Promise.race([once(socket, 'data'), client.post(unreadable)]);
         return Array.isArray(first) ? String(first[0]) : null;
       },
       WAIT_MAX_MS,
     );
     expect(early).toMatch(/^HTTP\/1\.1 429 [\s\S]*\r\nretry-after: [1-9]\d*\r\n/i);
-    for (const socket of held) socket.destroy();
-    await until('there is capacity again', async () => (await client.send(track())).status === 200);
+    for (const socket of sockets) socket.destroy();
+    await until('the gateway accepts batches again', async () => (await client.send(track())).status === 200);
   },
   START_MAX_MS,
 );

@@ -9,12 +9,12 @@ import { openRedisPeople } from '@playline/people/redis';
 import { type Stores, TEST_PARTITIONS, testStores, until } from '@playline/testkit';
 import { type Client, createClient } from './client.ts';
 
-/** The key prefix that the gateway under test and the test keys share. */
+/** The key prefix of the gateway and of the test keys. */
 const KEY_PREFIX = 'svcapik';
 
-/** Maximum time until a gateway is ready on a machine that runs many tests concurrently. */
+/** Maximum time until a gateway is ready, on a machine that runs many tests concurrently. */
 const READY_MAX_MS = 90_000;
-/** Timeout of hooks that start a gateway, including their other set-up. */
+/** Timeout of hooks that start a gateway. */
 export const START_MAX_MS = 150_000;
 
 export interface ConformanceGateway extends ConformanceKeys {
@@ -33,13 +33,13 @@ export interface ConformanceKeys {
   unknownKey: string;
   /** A valid publishable key of another environment. */
   otherPublishableKey: string;
-  /** Keys of the other environment that were replaced before the gateway started, so they are invalid. */
+  /** Invalid keys of the other environment, which were replaced before the gateway started. */
   endedPublishableKey: string;
   endedSecretKey: string;
 }
 
-// Starts a gateway process on the test stores, with separate topics and a separate environment. `settings` are
-// environment variables that override the defaults.
+// Starts a gateway process with the test stores and separate topics and environments. `settings` are environment
+// variables that override the defaults.
 export async function startGateway(
   settings: Record<string, string> = {},
   stores: Pick<Stores, 'kafka' | 'redis' | 'registry'> = testStores(),
@@ -114,7 +114,7 @@ async function createOtherKeys(context: Parameters<typeof createKey>[0], project
   return { otherPublishableKey: other.key, endedPublishableKey: endedPublishable.key, endedSecretKey: endedSecret.key };
 }
 
-/** Consent and erasure need the identity epoch in Redis. An existing epoch is kept. */
+/** Creates the identity epoch in Redis, which consents and erasures require, unless an epoch exists. */
 async function initIdentity(redisUrl: string): Promise<void> {
   const people = await openRedisPeople({ url: redisUrl });
   await until('the graph has its epoch', () => people.rebuild.mintEpoch());

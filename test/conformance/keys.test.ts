@@ -1,5 +1,5 @@
-// Contract, the two prefixes, row "Missing key" of ingest, and keys, for the audience operations. That changes apply
-// within one second is tested in services/gateway/src/keys.long.test.ts.
+// Contract, "Keys" and the row "Missing key" in "Rules of a batch". services/gateway/src/keys.long.test.ts tests that
+// changes apply within a second.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import {
@@ -54,7 +54,7 @@ const ownerOf = (name: string): Omit<NewKey, 'kind'> => {
 const context = () => ({ store, prefix: 'svcapik' });
 const send = (key: string) => client.post({ messages: [track()] }, { 'x-service-publishable-key': key });
 
-it('a key is a prefix, 30 base62 characters and their CRC32 in 6 characters: pk_ and sk_, _test for development', () => {
+it('a key consists of a prefix for its kind and environment, 30 base62 characters, and a CRC32 in 6 characters', () => {
   const keys = [
     [client.publishableKey, 'pk_svcapik-'],
     [client.secretKey, 'sk_svcapik-'],
@@ -69,11 +69,11 @@ it('a key is a prefix, 30 base62 characters and their CRC32 in 6 characters: pk_
   }
 });
 
-it('a key with a wrong checksum is refused without a look-up: 401 even while Redis is unavailable', async () => {
+it('a key with a wrong checksum returns 401 without a look-up, even while Redis is unavailable', async () => {
   const { publishableKey: key } = client;
-  const wrong = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+  const wrongKey = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
   wire.mode = 'cut';
-  expectEnvelope(await send(wrong), 401, 'UNAUTHORISED_REQUEST');
+  expectEnvelope(await send(wrongKey), 401, 'UNAUTHORISED_REQUEST');
   wire.mode = 'open';
 });
 
@@ -88,18 +88,18 @@ it('a key is stored as a SHA-256 hash with its last four characters', async () =
 
 it('after a refresh, a running gateway refuses the old key and accepts the new key', async () => {
   const owner = { ...ownerOf('refreshed'), kind: 'publishable' } as const;
-  const { key: old } = await createKey(context(), owner);
-  await until('the key is accepted', async () => (await send(old)).status === 200);
+  const { key: oldKey } = await createKey(context(), owner);
+  await until('the key is accepted', async () => (await send(oldKey)).status === 200);
   const { key } = await refreshKey(context(), owner);
   const refused = await until('the old key is refused', async () => {
-    const response = await send(old);
+    const response = await send(oldKey);
     return response.status === 200 ? null : response;
   });
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
   expectAccepted(await send(key));
 });
 
-it('an erasure with a revoked secret key: 401', async () => {
+it('an erasure with a revoked secret key returns 401', async () => {
   const owner = { ...ownerOf('revoked'), kind: 'secret' } as const;
   const { key } = await createKey(context(), owner);
   const erase = () =>
@@ -113,7 +113,7 @@ it('an erasure with a revoked secret key: 401', async () => {
   expectEnvelope(refused, 401, 'UNAUTHORISED_REQUEST');
 });
 
-it('while Redis is unavailable, a cached key stays valid, and a key that is not cached gets 500, never 401', async () => {
+it('while Redis is unavailable, cached keys stay valid and other keys get 500 instead of 401', async () => {
   expectAccepted(await send(client.publishableKey));
   wire.mode = 'cut';
   const fresh = await createKey(context(), { ...ownerOf('fresh'), kind: 'publishable' });
@@ -127,7 +127,7 @@ it('while Redis is unavailable, a cached key stays valid, and a key that is not 
 });
 
 it(
-  'header names, key prefixes and the time window are settings: the configured prefix is accepted, and the default is not',
+  'header names, key prefixes and the time window are configurable',
   async () => {
     const other = await startGateway({
       HTTP_HEADER_PREFIX: 'x-studio',

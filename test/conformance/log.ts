@@ -4,7 +4,7 @@ import { testStores, until } from '@playline/testkit';
 
 const bodyOf = (value: Buffer) => value.subarray(FRAME_BYTES);
 
-/** The message records on the log with these message ids, each with its record key. */
+/** Reads the message records with these message ids from the log, with their record keys. */
 export async function messagesOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.messages.name });
   const wanted = new Set(messageIds.map(toHex));
@@ -17,7 +17,7 @@ export async function messagesOnLog(topicPrefix: string, messageIds: readonly un
     .filter(({ record }) => wanted.has(record.messageId.toString('hex')));
 }
 
-/** The link facts on the log with these message ids. */
+/** Reads the link facts with these message ids from the log. */
 export async function linksOnLog(topicPrefix: string, messageIds: readonly unknown[]) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.identityLinks.name });
   const wanted = new Set(messageIds.map(toHex));
@@ -26,18 +26,18 @@ export async function linksOnLog(topicPrefix: string, messageIds: readonly unkno
     .filter(({ messageId }) => wanted.has(messageId.toString('hex')));
 }
 
-/** The consent changes on the log with this source, in log order. */
+/** Reads the consent changes with this source from the log, in log order. */
 export async function consentsOnLog(topicPrefix: string, source: string) {
   const records = await readTopic({ brokers: testStores().kafka, topic: topicPrefix + TOPICS.consents.name });
   return records
     .map(({ partition, offset, value }) => ({ partition, offset, ...consentCodec.decode(bodyOf(value as Buffer)) }))
     .filter((change) => change.source === source)
-    .sort((one, other) => one.offset - other.offset);
+    .sort((a, b) => a.offset - b.offset);
 }
 
 const toHex = (messageId: unknown) => String(messageId).replaceAll('-', '').toLowerCase();
 
-/** Waits until a record of `topic` satisfies `isWanted`, and returns the decoded record. */
+/** Waits until `isWanted` returns true for a record of `topic`, and returns the record. */
 export async function findRecord<T>(
   topic: string,
   decode: (value: Buffer) => T,

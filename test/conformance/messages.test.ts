@@ -1,5 +1,5 @@
-// Contract, "Message" to "Rules of a batch", up to the stored records. All cases of each rule:
-// packages/contracts/src/{message,batch}.test.ts.
+// Contract, from "Message" to "Rules of a batch", including the stored records. The tests in packages/contracts cover
+// all cases of each rule.
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
@@ -18,7 +18,7 @@ import { linksOnLog, messagesOnLog } from './log.ts';
 
 const BATCH_BYTES = 1 << 20;
 const DAY_MS = 86_400_000;
-/** Longer than a request takes, so that a timestamp stays on its side of the bound. */
+/** Longer than a request, so that a timestamp stays on the same side of the bound. */
 const MARGIN_MS = 30_000;
 
 let client: Client & ConformanceGateway;
@@ -27,9 +27,9 @@ beforeAll(async () => {
 }, START_MAX_MS);
 afterAll(() => client.close());
 
-const many = (count: number) => Array.from({ length: count }, () => track());
+const createTracks = (count: number) => Array.from({ length: count }, () => track());
 const trackAt = (offsetMs: number) => track({ eventTimestamp: new Date(Date.now() + offsetMs).toISOString() });
-const sized = (bytes: number) => {
+const createSized = (bytes: number) => {
   const empty = track({ properties: { text: '' } });
   return { ...empty, properties: { text: 'x'.repeat(bytes - JSON.stringify(empty).length) } };
 };
@@ -69,15 +69,15 @@ const ACCEPTED: [string, () => Sent[]][] = [
     ],
   ],
   ['timestamps just inside the time window', () => [trackAt(-30 * DAY_MS + MARGIN_MS), trackAt(DAY_MS - MARGIN_MS)]],
-  ['a message of exactly 32 KiB', () => [sized(32 * 1024)]],
-  ['a batch of 100', () => many(100)],
+  ['a message of exactly 32 KiB', () => [createSized(32 * 1024)]],
+  ['a batch of 100 messages', () => createTracks(100)],
 ];
 
-it.each(ACCEPTED)('accepts %s', async (_, messages) => {
+it.each(ACCEPTED)('the gateway accepts %s', async (_, messages) => {
   expectAccepted(await client.send(...messages()), messages().length);
 });
 
-const same = { fromId: 'player-1', toId: ' player-1 ', fromType: 'steam', toType: 'epic' };
+const selfAlias = { fromId: 'player-1', toId: ' player-1 ', fromType: 'steam', toType: 'epic' };
 const REJECTED: [string, () => unknown][] = [
   ['MISSING_REQUIRED_FIELD type', () => track({ type: null })],
   ['UNSUPPORTED_TYPE type', () => track({ type: 'group' })],
@@ -87,7 +87,7 @@ const REJECTED: [string, () => unknown][] = [
   ['MISSING_REQUIRED_FIELD eventName', () => track({ eventName: ' \t\n' })],
   ['MISSING_REQUIRED_FIELD userId', () => message('identify', { userId: undefined })],
   ['MISSING_REQUIRED_FIELD toId', () => message('alias', { toId: '' })],
-  ['INVALID_VALUE toId', () => message('alias', same)],
+  ['INVALID_VALUE toId', () => message('alias', selfAlias)],
   ['INVALID_VALUE deviceId', () => track({ deviceId: 'x'.repeat(257) })],
   ['INVALID_FORMAT sessionId', () => track({ sessionId: 1 })],
   ['INVALID_ENUM surface', () => track({ surface: 'Web' })],
@@ -100,22 +100,22 @@ const REJECTED: [string, () => unknown][] = [
   ['INVALID_FORMAT eventTimestamp', () => track({ eventTimestamp: '2026-02-30T00:00:00Z' })],
   ['INVALID_VALUE eventTimestamp', () => trackAt(-30 * DAY_MS - MARGIN_MS)],
   ['INVALID_VALUE eventTimestamp', () => trackAt(DAY_MS + MARGIN_MS)],
-  ['INVALID_VALUE message', () => sized(32 * 1024 + 1)],
+  ['INVALID_VALUE message', () => createSized(32 * 1024 + 1)],
   ['INVALID_FORMAT message', () => []],
 ];
 
-it.each(REJECTED)('rejects with %s', async (error, build) => {
+it.each(REJECTED)('the gateway rejects a message with %s', async (error, build) => {
   expectRejected(await client.send(build()), error);
 });
 
-it('accepts a lone surrogate in a name, but not in an id', async () => {
+it('the gateway accepts a lone surrogate in a name, but not in an id', async () => {
   const post = (field: string) =>
     client.post(JSON.stringify({ messages: [track({ [field]: 'LONE' })] }).replace('LONE', 'a\\ud800b'));
   expectAccepted(await post('eventName'));
   expectRejected(await post('anonymousId'), 'INVALID_FORMAT anonymousId');
 });
 
-it('uses the last of duplicate keys in one object', async () => {
+it('the gateway uses the last of duplicate keys in an object', async () => {
   const valid = JSON.stringify(track());
   expectAccepted(await client.post(`{"messages":[${valid.replace('{', '{"type":"nothing",')}]}`));
   const response = await client.post(`{"messages":[${valid.replace(/}$/, ',"type":"nothing"}')}]}`);
@@ -124,16 +124,16 @@ it('uses the last of duplicate keys in one object', async () => {
 
 it.each([
   ['no messages', { messages: [] }],
-  ['101 messages', { messages: many(101) }],
+  ['101 messages', { messages: createTracks(101) }],
   ['a string instead of the array', { messages: 'x' }],
   ['an array instead of the object', [track()]],
-])('rejects a batch with %s: 400 VALIDATION_ERROR envelope', async (_, body) => {
+])('a body with %s returns 400 VALIDATION_ERROR in an error envelope', async (_, body) => {
   expectEnvelope(await client.post(JSON.stringify(body)), 400, 'VALIDATION_ERROR');
 });
 
-it('accepts the valid messages of a batch and lists every error of an invalid message', async () => {
+it('the gateway accepts the valid messages of a batch and lists every error of an invalid message', async () => {
   const invalid = track({ eventName: null, surface: 'phone', test: 1, context: { library: 'a' } });
-  const response = await client.send(...many(50), invalid, ...many(49));
+  const response = await client.send(...createTracks(50), invalid, ...createTracks(49));
   expect(response.status).toBe(200);
   expect(response.body).toMatchObject({ success: true, accepted: 99, rejected: 1 });
   expect(response.body.rejections).toHaveLength(1);
@@ -146,14 +146,14 @@ it('accepts the valid messages of a batch and lists every error of an invalid me
   ]);
 });
 
-it('responds with 400 and the MessagesResponse if all messages are invalid', async () => {
+it('a batch of only invalid messages returns 400 with a MessagesResponse', async () => {
   const response = await client.send(track({ test: 'yes' }), track({ surface: 'phone' }));
   expect(response.status).toBe(400);
   expect(response.body).toMatchObject({ success: false, accepted: 0, rejected: 2 });
   expect(Object.keys(response.body).sort()).toEqual(['accepted', 'rejected', 'rejections', 'success']);
 });
 
-it('rejects all duplicates of a messageId in a batch, in one entry with the id as first written', async () => {
+it('all messages with a duplicate id are rejected in one entry, with the id as first written', async () => {
   const messageId = randomUUID();
   const duplicates = [messageId.toUpperCase(), messageId].map((id) => track({ messageId: id }));
   const response = await client.send(track(), ...duplicates, track({ messageId, surface: 'phone' }));
@@ -163,13 +163,13 @@ it('rejects all duplicates of a messageId in a batch, in one entry with the id a
   expect(errorsOf(response)).toEqual(['DUPLICATE_MESSAGE_ID messageId', 'INVALID_ENUM surface']);
 });
 
-it('accepts a messageId again in a later batch', async () => {
+it('a messageId from an earlier batch is accepted again', async () => {
   const sent = track();
   expectAccepted(await client.send(sent));
   expectAccepted(await client.send(sent, message('page')), 2);
 });
 
-it('returns a messageId unchanged, including special characters and the longest id that fits in a batch', async () => {
+it('a rejection contains the messageId unchanged, with special characters or the maximum length', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: '' })] }).length;
   for (const messageId of ['é😀\u0000\n"\\</script>\u2028\u00a0', 'x'.repeat(space)]) {
     const response = await client.send(track({ messageId }));
@@ -178,7 +178,7 @@ it('returns a messageId unchanged, including special characters and the longest 
   }
 });
 
-it('returns a messageId that is not a string as JSON, in at most twice the length of the batch', async () => {
+it('a rejection contains a messageId that is not a string as JSON, in at most twice the size of the batch', async () => {
   const space = BATCH_BYTES - JSON.stringify({ messages: [track({ messageId: [''] })] }).length;
   // Each quotation mark is escaped.
   const messageId = Array.from({ length: Math.floor(space / 3) + 1 }, () => '');
@@ -198,14 +198,14 @@ async function store(...sent: Sent[]) {
   return records;
 }
 
-it('unknown fields are not stored, neither in a message nor in its context', async () => {
-  const word = `word-${randomUUID()}`;
-  const [stored] = await store({ ...withContext({ plugin: word }), extra: { deep: [word] } });
+it('unknown fields of a message and of its context are not stored', async () => {
+  const value = `value-${randomUUID()}`;
+  const [stored] = await store({ ...withContext({ plugin: value }), extra: { deep: [value] } });
   expect(stored?.record.library).toBe('playline-web');
-  expect(stored?.bytes.includes(word)).toBe(false);
+  expect(stored?.bytes.includes(value)).toBe(false);
 });
 
-it('null in an optional field is stored as an absent field, including in context', async () => {
+it('an optional field that is null is stored as absent, including context fields', async () => {
   const fields = ['anonymousId', 'deviceId', 'userId', 'identityType', 'surface', 'consentLevel', 'test', 'traits'];
   const [messageId, eventTimestamp] = [randomUUID(), new Date().toISOString()];
   const nulls = Object.fromEntries(fields.map((field) => [field, null]));
@@ -219,17 +219,14 @@ it('null in an optional field is stored as an absent field, including in context
   expect({ ...withNulls?.record, ...ignored }).toEqual({ ...absent?.record, ...ignored });
 });
 
-it.each(['', ' ', '\t\n', '\u3000'])(
-  'a blank optional id counts as absent, so it owns no message: %j',
-  async (blank) => {
-    const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
-    expect(stored?.key).toBeNull();
-    expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
-  },
-);
+it.each(['', ' ', '\t\n', '\u3000'])('the blank optional id %j counts as absent and owns no message', async (blank) => {
+  const [stored] = await store(track({ anonymousId: blank, userId: blank, deviceId: blank }));
+  expect(stored?.key).toBeNull();
+  expect(stored?.record).toMatchObject({ anonymousId: '', userId: '' });
+});
 
 it.each([undefined, null, '', '  '])(
-  'a blank anonymousId in an identify counts as absent, so it creates no link: %j',
+  'the anonymousId %j in an identify message counts as absent and creates no link',
   async (blank) => {
     const sent = message('identify', { anonymousId: blank });
     const linking = message('identify', { anonymousId: `anon-${randomUUID()}` });
@@ -239,7 +236,7 @@ it.each([undefined, null, '', '  '])(
   },
 );
 
-it('a message with a blank and a valid id is owned by the valid id', async () => {
+it('the valid id owns a message with a blank id and a valid id', async () => {
   const [blank] = await store(track({ anonymousId: 'visitor', userId: ' ' }));
   const [absent] = await store(track({ anonymousId: 'visitor' }));
   expect(blank?.key).not.toBeNull();
@@ -247,7 +244,7 @@ it('a message with a blank and a valid id is owned by the valid id', async () =>
 });
 
 it.each(['N/A', ' undefined ', '{"id":null}', 'ffffffff-ffff-ffff-ffff-ffffffffffff'])(
-  'a placeholder id is stored and owns no message: %j',
+  'the placeholder id %j is stored but owns no message',
   async (placeholder) => {
     const [stored] = await store(track({ anonymousId: placeholder, userId: placeholder }));
     expect(stored?.key).toBeNull();
@@ -255,17 +252,17 @@ it.each(['N/A', ' undefined ', '{"id":null}', 'ffffffff-ffff-ffff-ffff-fffffffff
   },
 );
 
-it('an alias without fromType refers to the anonymous identity if fromId is the message’s anonymousId, otherwise to an untyped identity', async () => {
-  const own = `anon-${randomUUID()}`;
-  const same = message('alias', { anonymousId: own, fromId: ` ${own}`, fromType: undefined });
-  const other = message('alias', { anonymousId: own, fromId: `anon-${randomUUID()}`, fromType: undefined });
+it('in an alias without fromType, fromId is anonymous if it equals the message’s anonymousId, and otherwise untyped', async () => {
+  const anonymousId = `anon-${randomUUID()}`;
+  const same = message('alias', { anonymousId, fromId: ` ${anonymousId}`, fromType: undefined });
+  const other = message('alias', { anonymousId, fromId: `anon-${randomUUID()}`, fromType: undefined });
   const [stored] = await store(same, other);
   expect(stored?.record.fromKey).toEqual(stored?.record.anonymousKey);
   const links = await linksOnLog(client.topicPrefix, [same.messageId, other.messageId]);
   expect(links.map(({ fromKind }) => fromKind).sort()).toEqual(['anonymous', 'untyped']);
 });
 
-/** Sends a track event as JSON that `JSON.stringify` never produces, such as escapes and long numbers. */
+/** Sends a track message with JSON that `JSON.stringify` does not produce, such as escapes and long numbers. */
 async function storeAs(fields: Record<string, unknown>, texts: Record<string, string>) {
   const sent = track(fields);
   let body = JSON.stringify({ messages: [sent] });
@@ -275,14 +272,14 @@ async function storeAs(fields: Record<string, unknown>, texts: Record<string, st
   return stored?.record;
 }
 
-it('a lone surrogate is stored as U+FFFD, in names and in free-form objects', async () => {
+it('a lone surrogate in a name or a free-form object is stored as U+FFFD', async () => {
   const fields = { eventName: 'NAME', properties: { a: 'TEXT' }, traits: { a: 'PAIR' } };
   const stored = await storeAs(fields, { NAME: 'a\\ud83c', TEXT: '\\udf00b', PAIR: '\\ud83c\\udf00' });
   expect(stored).toMatchObject({ eventName: 'a\ufffd', properties: '{"a":"\\ufffdb"}' });
   expect(stored?.traits).toBe('{"a":"\\ud83c\\udf00"}');
 });
 
-it('integers beyond 64 bits and numbers beyond a double in free-form objects are stored as strings with the same digits', async () => {
+it('integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits', async () => {
   const fields = { properties: { a: 'BIG' }, traits: { a: 'HUGE' } };
   const stored = await storeAs(fields, { '"BIG"': '20000000000000000000', '"HUGE"': '[-1e400,18446744073709551615]' });
   expect(stored).toMatchObject({
@@ -292,7 +289,7 @@ it('integers beyond 64 bits and numbers beyond a double in free-form objects are
 });
 
 it.each(['track', 'page', 'screen', 'identify', 'alias'])(
-  'the test flag of a %s is stored unchanged in its record',
+  'the test flag of a %s message is stored unchanged',
   async (type) => {
     const flags = [true, false, undefined];
     const sent = flags.map((test) => message(type, { test }));
@@ -303,7 +300,7 @@ it.each(['track', 'page', 'screen', 'identify', 'alias'])(
   },
 );
 
-it('the accepted messages of a batch are on the log once each, and rejected messages are not', async () => {
+it('each accepted message of a batch is on the log once, and rejected messages are not', async () => {
   const [valid, invalid] = [track(), track({ surface: 'phone' })];
   expect((await client.send(valid, invalid)).body).toMatchObject({ accepted: 1, rejected: 1 });
   const stored = await messagesOnLog(client.topicPrefix, [valid.messageId, invalid.messageId]);

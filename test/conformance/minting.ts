@@ -35,18 +35,18 @@ const PREFIX = 'svcapik';
 export const OWNER = `0x${'ab'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
 
-/** A chain API and an activity writer as processes, with separate topics, tables and Redis, and without a minter. */
+/** Processes of a chain API and an activity writer with separate topics, tables and Redis, but without a minter. */
 export interface MintingSystem {
-  /** Links a new collection to the secret key's environment, which has a signable key. */
+  /** Links a new collection to the environment of the secret key, which also has a signable key. */
   link(override?: { readonly projectId?: string; readonly environmentId?: string }): Promise<string>;
   readonly keys: { readonly demo: string; readonly other: string; readonly publishable: string };
-  /** Sends a request below `/v1/chains/demo-chain/collections`, with the secret key unless headers replace it. */
+  /** Sends a request to a path below `/v1/chains/demo-chain/collections` with the secret key. `headers` replace the key. */
   call(path: string, request?: { body?: unknown; headers?: Readonly<Record<string, string>> }): Promise<Response>;
-  /** The mint requests on the log. */
+  /** Reads the mint requests on the log. */
   requests(): Promise<MintRequestRecord[]>;
   /** Publishes the result of a request in place of the minter. */
   publishState(request: MintRequestRecord, change: Partial<MintStateRecord>): Promise<void>;
-  /** Rows from ClickHouse. */
+  /** Queries rows from ClickHouse. */
   rows<R>(sql: string): Promise<R[]>;
   close(): Promise<void>;
 }
@@ -85,16 +85,16 @@ async function openAccess(url: string) {
 
 /** @param settings environment variables of the chain API that override the test defaults */
 export async function startMinting(settings: Record<string, string> = {}): Promise<MintingSystem> {
-  const own = await openOwnStores({ partitions: PARTITIONS });
+  const stores = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
   const access = await openAccess(redis.url);
-  const environment = { ...own.environment, REDIS_URL: redis.url };
+  const environment = { ...stores.environment, REDIS_URL: redis.url };
   const writers = openServiceProcesses(WRITER, {
     ...environment,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
     BLOCK_AGE_MAX_MS: '250',
-    CONSUMER_GROUP: `${own.prefix}writer`,
+    CONSUMER_GROUP: `${stores.prefix}writer`,
   });
   await writers.start();
   const api = await openProcess({
@@ -103,27 +103,27 @@ export async function startMinting(settings: Record<string, string> = {}): Promi
     ACTIVITY_PARTITIONS: String(PARTITIONS),
     ...settings,
   });
-  const topic = own.prefix + TOPICS.mintStates.name;
+  const topic = stores.prefix + TOPICS.mintStates.name;
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [topic] });
   const system: MintingSystem = {
     keys: access.keys,
     link: createLink(access.collections),
     call: createCall(api.url, access.keys.demo),
     requests: async () => {
-      const name = own.prefix + TOPICS.mintRequests.name;
+      const name = stores.prefix + TOPICS.mintRequests.name;
       const records = await readTopic({ brokers: testStores().kafka, topic: name });
       return records.map(({ value }) => mintRequestCodec.decode(value!.subarray(5)));
     },
     publishState: (request, change) =>
-      publishMintState({ producer, topic, schemaId: own.schemaIdOf(topic) }, request, change),
+      publishMintState({ producer, topic, schemaId: stores.schemaIdOf(topic) }, request, change),
     rows: async <R>(sql: string) => {
-      const text = await own.query(`${sql} FORMAT JSONEachRow`);
+      const text = await stores.query(`${sql} FORMAT JSONEachRow`);
       return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
     },
     close: async () => {
       await Promise.all([api.close(), writers.close()]);
       await Promise.all([producer.close(), access.close()]);
-      await Promise.all([redis.close(), own.close()]);
+      await Promise.all([redis.close(), stores.close()]);
     },
   };
   const isReady = async () => (await api.notReady()).length === 0 && (await redis.client.get('mint:complete')) !== null;
@@ -179,17 +179,17 @@ async function publishMintState(
   await producer.sendForOffset({ topic, partition, key: Buffer.from(toMintStateKey(state)), value });
 }
 
-/** An asset with a new reference id. */
+/** Creates an asset with a new reference id. */
 export const assetOf = (fields: object = {}) => ({ reference_id: randomUUID(), owner_address: OWNER, ...fields });
 
 /** The status, code and details of an error response. */
-export interface ReadFault {
+export interface ErrorResponse {
   readonly status: number;
   readonly code: string;
   readonly details: { readonly errors?: readonly { readonly field: string }[]; readonly limitBytes?: number } | null;
 }
 
-export async function readFault(response: Response): Promise<ReadFault> {
-  const { code, details } = (await response.json()) as Omit<ReadFault, 'status'>;
+export async function readError(response: Response): Promise<ErrorResponse> {
+  const { code, details } = (await response.json()) as Omit<ErrorResponse, 'status'>;
   return { status: response.status, code, details };
 }

@@ -1,10 +1,10 @@
-// Contract, mints and metadata: the six operations with their statuses, limits and headers, and what they write to the
-// log, the tables and Redis.
+// Contract, "Mints and metadata": the six operations with their statuses, limits and headers, and the records that they
+// write to the log, the tables and Redis.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { expectChainFault } from './chain-api.ts';
+import { expectChainError } from './chain-api.ts';
 import { START_MAX_MS } from './gateway.ts';
-import { assetOf, type MintingSystem, OWNER, readFault, startMinting } from './minting.ts';
+import { assetOf, type MintingSystem, OWNER, readError, startMinting } from './minting.ts';
 
 let system: MintingSystem;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ async function readList(path: string): Promise<MintList> {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 
-it('an accepted mint request is readable immediately, is on the log and in the list, and has all fields, including the minter’s result', async () => {
+it('an accepted mint request is readable immediately, appears in the list, and receives the minter’s result', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf({ token_id: '7', amount: '2', metadata: { name: 'Sword' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
@@ -43,8 +43,8 @@ it('an accepted mint request is readable immediately, is on the log and in the l
     created_at: expect.stringMatching(TIME),
     updated_at: expect.stringMatching(TIME),
   };
-  const one = `${mints}/${asset.reference_id}`;
-  expect((await readList(one)).result).toEqual([shown]);
+  const mint = `${mints}/${asset.reference_id}`;
+  expect((await readList(mint)).result).toEqual([shown]);
   await until('the request is in the list', async () => (await readList(mints)).result.length === 1);
   expect((await readList(mints)).result).toEqual([shown]);
   const request = (await system.requests()).find(({ referenceId }) => referenceId === asset.reference_id)!;
@@ -65,13 +65,13 @@ it('an accepted mint request is readable immediately, is on the log and in the l
     transaction_hash: `0x${'cd'.repeat(32)}`,
   };
   const isDone = async (path: string) => (await readList(path)).result[0]?.status === 'succeeded';
-  await until('the request has the minter’s result', () => isDone(one));
+  await until('the request has the minter’s result', () => isDone(mint));
   await until('the list has the minter’s result', () => isDone(mints));
-  expect((await readList(one)).result).toEqual([succeeded]);
+  expect((await readList(mint)).result).toEqual([succeeded]);
   expect((await readList(mints)).result).toEqual([succeeded]);
 });
 
-it('a failed mint request has the reason, and its reference id may be reused; reading that id then returns the new attempt', async () => {
+it('a failed mint request has the reason, and its reference id can be reused for a new attempt', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const asset = assetOf();
   await system.call(mints, { body: { assets: [asset] } });
@@ -83,16 +83,16 @@ it('a failed mint request has the reason, and its reference id may be reused; re
     stage: 'settled',
     error: 'token already minted',
   });
-  const one = `${mints}/${asset.reference_id}`;
-  await until('the request has failed', async () => (await readList(one)).result[0]?.status === 'failed');
-  expect((await readList(one)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
+  const mint = `${mints}/${asset.reference_id}`;
+  await until('the request has failed', async () => (await readList(mint)).result[0]?.status === 'failed');
+  expect((await readList(mint)).result[0]).toMatchObject({ error: { message: 'token already minted' } });
   expect((await system.call(mints, { body: { assets: [asset] } })).status).toBe(202);
-  expect((await readList(one)).result[0]).toMatchObject({ status: 'pending', error: null });
+  expect((await readList(mint)).result[0]).toMatchObject({ status: 'pending', error: null });
   await until('the list has only the second attempt', async () => {
     const { result } = await readList(mints);
     return result.length === 1 && result[0]?.status === 'pending';
   });
-  await until('both attempts are kept', async () => {
+  await until('both attempts are stored', async () => {
     const rows = await system.rows<{ n: string }>(
       `SELECT uniqExact(attempt_id) AS n FROM mint_requests WHERE reference_id = '${asset.reference_id}'`,
     );
@@ -102,7 +102,7 @@ it('a failed mint request has the reason, and its reference id may be reused; re
 
 const path = '/nfts/mint-requests';
 
-it('mint requests get 400 without a key, and 401 with a malformed, unknown or publishable key', async () => {
+it('a mint request returns 400 without a key, and 401 with a malformed, unknown or publishable key', async () => {
   const contract = await system.link();
   const body = { assets: [assetOf()] };
   const codeOf = async (key: string, sent: unknown = body) => {
@@ -115,11 +115,11 @@ it('mint requests get 400 without a key, and 401 with a malformed, unknown or pu
     for (const sent of [body, undefined]) expect(await codeOf(key, sent)).toEqual([401, 'UNAUTHORISED_REQUEST']);
 });
 
-it('mint requests get 400 with all validation errors, and 400 for an unreadable body or one above the limit', async () => {
+it('a mint request returns 400 with all validation errors, or 400 for an unreadable or too large body', async () => {
   const mints = `/${await system.link()}${path}`;
-  const wrong = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
-  expect(wrong.status).toBe(400);
-  expect((await readFault(wrong)).details?.errors?.map(({ field }) => field)).toEqual([
+  const invalid = await system.call(mints, { body: { assets: [assetOf({ token_id: 1, owner_address: 'me' })] } });
+  expect(invalid.status).toBe(400);
+  expect((await readError(invalid)).details?.errors?.map(({ field }) => field)).toEqual([
     'assets[0].owner_address',
     'assets[0].token_id',
   ]);
@@ -128,37 +128,37 @@ it('mint requests get 400 with all validation errors, and 400 for an unreadable 
     400,
   );
   const large = await system.call(mints, { body: JSON.stringify({ assets: ['a'.repeat(2 << 20)] }) });
-  expect(await readFault(large)).toMatchObject({ status: 400, details: { limitBytes: 2 << 20 } });
+  expect(await readError(large)).toMatchObject({ status: 400, details: { limitBytes: 2 << 20 } });
   expect((await system.call(`/0x12${path}`, { body: {} })).status).toBe(400);
 });
 
-it('the list of mint requests is paged by page_size in both directions, in order of acceptance, with each request once', async () => {
+it('the list of mint requests can be paged in both directions and contains each request once, in order of acceptance', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
   const assets = Array.from({ length: 25 }, () => assetOf());
   for (let start = 0; start < 25; start += 5)
     await system.call(mints, { body: { assets: assets.slice(start, start + 5) } });
   await until('all requests are in the list', async () => (await readList(mints)).result.length === 25);
-  const whole = (await readList(mints)).result.map(({ reference_id }) => reference_id);
-  expect(whole.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
+  const allIds = (await readList(mints)).result.map(({ reference_id }) => reference_id);
+  expect(allIds.toSorted()).toEqual(assets.map(({ reference_id }) => reference_id).toSorted());
   const forwards: unknown[] = [];
   let page = await readList(`${mints}?page_size=4`);
   while (page.result.length > 0) {
     forwards.push(...page.result.map(({ reference_id }) => reference_id));
     page = await readList(`${mints}?page_size=4&page_cursor=${page.page.next_cursor}`);
   }
-  expect(forwards).toEqual(whole);
+  expect(forwards).toEqual(allIds);
   const backwards: unknown[] = [];
   for (;;) {
     page = await readList(`${mints}?page_size=7&page_cursor=${page.page.previous_cursor}`);
     if (page.result.length === 0) break;
     backwards.unshift(...page.result.map(({ reference_id }) => reference_id));
   }
-  expect(backwards).toEqual(whole);
+  expect(backwards).toEqual(allIds);
 });
 
-it('the list of mint requests can be filtered by status, and always has two cursors, valid only for the same collection and status', async () => {
+it('the list of mint requests can be filtered by status, and its cursors are valid only for the same collection and status', async () => {
   const mints = `/${await system.link()}/nfts/mint-requests`;
-  const other = `/${await system.link()}/nfts/mint-requests`;
+  const otherMints = `/${await system.link()}/nfts/mint-requests`;
   const assets = [assetOf(), assetOf()];
   await system.call(mints, { body: { assets } });
   const request = (await system.requests()).find(({ referenceId }) => referenceId === assets[0]!.reference_id)!;
@@ -172,15 +172,15 @@ it('the list of mint requests can be filtered by status, and always has two curs
     result: [],
     page: { next_cursor: expect.any(String), previous_cursor: expect.any(String) },
   });
-  for (const target of [`${mints}?status=failed`, `${mints}?`, `${other}?status=succeeded`])
+  for (const target of [`${mints}?status=failed`, `${mints}?`, `${otherMints}?status=succeeded`])
     expect((await system.call(`${target}&page_cursor=${empty.page.next_cursor}`)).status).toBe(400);
 });
 
 it.each(['page_size=0', 'page_size=201', 'page_size=x', 'page_cursor=x', 'status=done', 'status=failed&status=failed'])(
-  'the list of mint requests with %s: 400 VALIDATION_ERROR',
+  'the list of mint requests with %s returns 400 VALIDATION_ERROR',
   async (query) => {
     const response = await system.call(`/${await system.link()}/nfts/mint-requests?${query}`);
-    expect(await readFault(response)).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' });
+    expect(await readError(response)).toMatchObject({ status: 400, code: 'VALIDATION_ERROR' });
   },
 );
 
@@ -205,7 +205,7 @@ const TOKEN = {
 const METADATA_ID = '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e';
 const HEADERS = ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes'];
 
-it('collection metadata: 200 with address, chain and the metadata sent; later metadata replaces earlier metadata', async () => {
+it('a collection metadata refresh returns 200 with the metadata, and later metadata replaces earlier metadata', async () => {
   const contract = await system.link();
   for (const name of ['Axes', 'Swords']) {
     const body = { collection_metadata: { ...COLLECTION, name } };
@@ -218,13 +218,13 @@ it('collection metadata: 200 with address, chain and the metadata sent; later me
     });
     for (const header of HEADERS) expect(response.headers.get(header), header).toMatch(/\d/);
   }
-  const kept = `SELECT metadata FROM collections FINAL WHERE contract = unhex('${contract.slice(2)}')`;
+  const query = `SELECT metadata FROM collections FINAL WHERE contract = unhex('${contract.slice(2)}')`;
   await until('the last metadata is stored', async () =>
-    (await system.rows<{ metadata: string }>(kept))[0]?.metadata.includes('Swords'),
+    (await system.rows<{ metadata: string }>(query))[0]?.metadata.includes('Swords'),
   );
 });
 
-it('token and stack metadata: 202 with four strings, which are also sent as headers', async () => {
+it('a token or stack metadata refresh returns 202 with four strings, which are also headers', async () => {
   const contract = await system.link();
   const lists = [
     ['/metadata/refresh-metadata', { metadata: [{ metadata_id: METADATA_ID, ...TOKEN }] }],
@@ -244,7 +244,7 @@ it('token and stack metadata: 202 with four strings, which are also sent as head
       expect(response.headers.get(name.replaceAll('_', '-'))).toBe(value);
   }
   const where = `WHERE contract = unhex('${contract.slice(2)}')`;
-  const kept = async () => [
+  const readStored = async () => [
     ...(await system.rows<{ id: string; metadata: string }>(
       `SELECT token_id AS id, metadata FROM nft_metadata FINAL ${where}`,
     )),
@@ -252,14 +252,14 @@ it('token and stack metadata: 202 with four strings, which are also sent as head
       `SELECT metadata_id AS id, metadata FROM metadata_stacks FINAL ${where}`,
     )),
   ];
-  await until('token and stack metadata are stored', async () => (await kept()).length === 2);
-  expect((await kept()).map(({ id, metadata }) => [id, JSON.parse(metadata)])).toEqual([
+  await until('token and stack metadata are stored', async () => (await readStored()).length === 2);
+  expect((await readStored()).map(({ id, metadata }) => [id, JSON.parse(metadata)])).toEqual([
     ['7', TOKEN],
     [METADATA_ID, TOKEN],
   ]);
 });
 
-it('metadata in a body above 228 KiB: 400, which names the limit', async () => {
+it('a metadata refresh of more than 228 KiB returns 400 with the limit', async () => {
   const contract = await system.link();
   const response = await system.call(`/${contract}/nfts/refresh-metadata`, {
     body: { nft_metadata: [{ token_id: '7', ...TOKEN, description: 'a'.repeat(228 * 1024) }] },
@@ -269,11 +269,11 @@ it('metadata in a body above 228 KiB: 400, which names the limit', async () => {
 });
 
 it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metadata'])(
-  'metadata at %s: 400 without a key, 401 with a wrong key, 403 for another project’s collection, 404 for an unlinked collection',
+  '%s returns 400 without a key, 401 with a wrong key, 403 for another project’s collection, and 404 for an unlinked collection',
   async (path) => {
     const contract = await system.link();
     const body = {};
-    await expectChainFault(
+    await expectChainError(
       await system.call(`/${contract}${path}`, { body, headers: { 'x-service-api-key': '' } }),
       400,
       'VALIDATION_ERROR',
@@ -282,18 +282,18 @@ it.each(['/refresh-metadata', '/metadata/refresh-metadata', '/nfts/refresh-metad
       body,
       headers: { 'x-service-api-key': system.keys.publishable },
     });
-    expect(await readFault(unauthorised)).toMatchObject({ status: 401, code: 'UNAUTHORISED_REQUEST' });
+    expect(await readError(unauthorised)).toMatchObject({ status: 401, code: 'UNAUTHORISED_REQUEST' });
     const foreign = await system.call(`/${contract}${path}`, {
       body,
       headers: { 'x-service-api-key': system.keys.other },
     });
-    expect(await readFault(foreign)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
-    await expectChainFault(await system.call(`/0x${'99'.repeat(20)}${path}`, { body }), 404, 'RESOURCE_NOT_FOUND');
-    await expectChainFault(await system.call(`/${contract}${path}`, { body }), 400, 'VALIDATION_ERROR');
+    expect(await readError(foreign)).toMatchObject({ status: 403, code: 'AUTHENTICATION_ERROR' });
+    await expectChainError(await system.call(`/0x${'99'.repeat(20)}${path}`, { body }), 404, 'RESOURCE_NOT_FOUND');
+    await expectChainError(await system.call(`/${contract}${path}`, { body }), 400, 'VALIDATION_ERROR');
   },
 );
 
-it('metadata above the project’s hourly limit: 429 with three headers and Retry-After, in all three operations', async () => {
+it('metadata refreshes above the project’s hourly limit return 429 with three headers and Retry-After', async () => {
   const contract = await system.link();
   const nft_metadata = Array.from({ length: 250 }, (_, index) => ({ token_id: String(index), ...TOKEN }));
   await until('the hourly limit is reached', async () => {
@@ -309,6 +309,6 @@ it('metadata above the project’s hourly limit: 429 with three headers and Retr
   ] as const) {
     const response = await system.call(`/${contract}${path}`, { body });
     for (const header of [...HEADERS, 'retry-after']) expect(response.headers.get(header), header).toMatch(/\d/);
-    await expectChainFault(response, 429, 'TOO_MANY_REQUESTS_ERROR');
+    await expectChainError(response, 429, 'TOO_MANY_REQUESTS_ERROR');
   }
 });

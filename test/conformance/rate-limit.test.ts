@@ -1,4 +1,4 @@
-// Contract, "Rules of a batch", rate limit rows. Rate limit headers: endpoint.test.ts.
+// Contract, the row "Rate limit" in "Rules of a batch". endpoint.test.ts tests the rate limit headers.
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
@@ -19,16 +19,15 @@ beforeAll(async () => {
 afterAll(() => client.close());
 
 const HEADER = 'x-service-publishable-key';
-const many = (count: number, extra = {}) => Array.from({ length: count }, () => track(extra));
+const createTracks = (count: number, extra = {}) => Array.from({ length: count }, () => track(extra));
 
-/** Sends batches of the whole burst, which refills within five seconds, until one is refused. */
+/** Sends batches of the burst size until one is refused. The bucket refills within five seconds. */
 const exceedLimit = (extra = {}) =>
   until('the bucket is empty', async () => {
-    const response = await client.send(...many(100, extra));
+    const response = await client.send(...createTracks(100, extra));
     return response.status === 429 ? response : null;
   });
-const waitForRefill = () =>
-  until('the bucket has waitForRefill', async () => (await client.send(track())).status === 200);
+const waitForRefill = () => until('the bucket has refilled', async () => (await client.send(track())).status === 200);
 
 function expectLimited(response: ClientResponse): void {
   expectEnvelope(response, 429, 'TOO_MANY_REQUESTS_ERROR');
@@ -36,7 +35,7 @@ function expectLimited(response: ClientResponse): void {
   expectRateLimitFields(response);
 }
 
-it('messages are counted per publishable key: 429 envelope with Retry-After until the bucket refills', async () => {
+it('the rate limit counts messages per publishable key and returns 429 with Retry-After until the bucket refills', async () => {
   expectLimited(await exceedLimit());
   const other = await client.post({ messages: [track()] }, { [HEADER]: client.otherPublishableKey });
   expect(other.status).toBe(200);
@@ -48,8 +47,8 @@ it('rejected messages count towards the rate limit', async () => {
   expectLimited(await exceedLimit({ surface: 'phone' }));
 });
 
-it('too many consent calls get a 429 envelope with Retry-After', async () => {
-  // More concurrent calls than the bucket holds and the rate refills.
+it('too many consent calls return 429 with Retry-After', async () => {
+  // More concurrent calls than the burst and the refill allow.
   const calls = Array.from({ length: 60 }, () =>
     client.request(`${CONSENT_PATH}?anonymousId=a`, { headers: { [HEADER]: client.publishableKey } }),
   );

@@ -14,7 +14,7 @@ it('the table in the README lists every section of the contract', () => {
   expect(rows.map(({ section }) => section)).toEqual(names);
 });
 
-it('the table in the README lists exactly the test files in this folder', () => {
+it('the table in the README lists exactly the test files of this folder', () => {
   const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.ts') && name !== 'rows.test.ts');
   expect([...new Set(rows.flatMap((row) => row.files))].sort()).toEqual(files.sort());
 });

@@ -1,7 +1,7 @@
 import { type Recipe, readRecipes } from '@playline/events';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { occurredIn, toTime } from './answers/facts-of.ts';
-import { ANSWERS, type RecipeParams, type Row } from './answers/index.ts';
+import { occurredIn, toTime } from './answers/facts.ts';
+import { EXPECTED_ROWS, type RecipeParams, type Row } from './answers/index.ts';
 import { fill } from './fill.ts';
 import { type OwnDatabase, openOwnDatabase } from './own-database.ts';
 import { createWorld, ENVIRONMENT } from './world.ts';
@@ -12,28 +12,28 @@ const formatOf = ({ query }: Recipe) => /\bFORMAT (\w+)$/.exec(query)?.[1] ?? nu
 const queries = recipes.filter((recipe) => formatOf(recipe) === null);
 const exports = recipes.filter((recipe) => formatOf(recipe) !== null);
 
-// Of the persons who have sent a test event, the one with the most ids. In this timeline a query could easily lose rows
-// or return too many.
-function personOfMany(): string {
-  const tested = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
+// Returns the person with the most ids among those with test events, for whom a wrong query would most likely lose or
+// duplicate rows.
+function findComplexPerson(): string {
+  const testers = new Set(world.facts.map(({ person, message }) => (message.test === true ? person : null)));
   const members = Map.groupBy(world.linked, ({ person }) => person);
-  const [most] = [...members].filter(([person]) => tested.has(person)).sort(([, a], [, b]) => b.length - a.length);
-  return most![0];
+  const [largest] = [...members].filter(([person]) => testers.has(person)).sort(([, a], [, b]) => b.length - a.length);
+  return largest![0];
 }
 
-/** Further parameters for recipes, where more than one answer is worth checking. */
-const ALSO: Readonly<Record<string, readonly RecipeParams[]>> = {
+/** Additional parameters to test, besides those in a recipe's commands. */
+const EXTRA_PARAMS: Readonly<Record<string, readonly RecipeParams[]>> = {
   '01-active-people.sql': [{ period: 'day' }, { period: 'month' }],
   '04-funnel-in-order.sql': [{ seconds: '60' }, { first: 'purchase', third: 'player_died' }],
   '05-funnel-in-any-order.sql': [{ first: 'purchase', third: 'session_started' }],
   '06-paths.sql': [{ steps: '2', paths: '100' }],
-  '11-person-timeline.sql': [{ person: personOfMany() }],
+  '11-person-timeline.sql': [{ person: findComplexPerson() }],
 };
 
-/** The parameters for a recipe: first those of its command, then others. */
+/** Returns the parameter sets for a recipe: first those in its command, then `EXTRA_PARAMS`. */
 function paramsOf({ commands, file }: Recipe): RecipeParams[] {
   const values = [...commands[0]!.matchAll(/param_(\w+)=([^&"]*)/g)].map(([, name, value]) => [name, value]);
-  return [{}, ...(ALSO[file] ?? [])].map((also) => ({ ...Object.fromEntries(values), ...also }));
+  return [{}, ...(EXTRA_PARAMS[file] ?? [])].map((extra) => ({ ...Object.fromEntries(values), ...extra }));
 }
 
 const toSearch = (params: RecipeParams) =>
@@ -41,7 +41,7 @@ const toSearch = (params: RecipeParams) =>
 const toRows = (text: string) => text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Row]));
 const AS_JSON = { default_format: 'JSONEachRow', output_format_json_quote_64bit_integers: '0' };
 
-describe('the cookbook, on the traffic of a simulated game', () => {
+describe('the cookbook with traffic of a simulated game', () => {
   let database: OwnDatabase;
   beforeAll(async () => {
     database = await openOwnDatabase();
@@ -52,12 +52,12 @@ describe('the cookbook, on the traffic of a simulated game', () => {
   const rowsOf = async (sql: string, params: RecipeParams = {}) =>
     toRows(await (await database.query(sql, { ...toSearch(params), ...AS_JSON })).text());
 
-  it('has a test with the expected answer for each recipe', () => {
-    expect(queries.map(({ file }) => file)).toEqual(Object.keys(ANSWERS));
+  it('has expected rows for every recipe', () => {
+    expect(queries.map(({ file }) => file)).toEqual(Object.keys(EXPECTED_ROWS));
     expect(exports.map(formatOf)).toEqual(['Parquet', 'CSVWithNames']);
   });
 
-  it('is tested with everything that could be counted wrongly: copies, reused ids, tests, links, sessions of two people', async () => {
+  it('is tested with copies, reused ids, test events, links, and sessions of two people', async () => {
     const where = `WHERE environment_id = '${ENVIRONMENT}'`;
     const counts = `SELECT count() AS copies, uniqExact(message_id) AS ids, countIf(test) AS tests FROM events ${where}`;
     const [{ ids, tests, ...stored } = {}] = await rowsOf(counts);
@@ -73,54 +73,51 @@ describe('the cookbook, on the traffic of a simulated game', () => {
     expect(shared.length).toBeGreaterThan(3);
   });
 
-  it.each(queries)('$file returns the correct answer', async (recipe) => {
-    const expected = paramsOf(recipe).map((params) => ANSWERS[recipe.file]!(world, params));
+  it.each(queries)('$file returns the expected rows', async (recipe) => {
+    const expected = paramsOf(recipe).map((params) => EXPECTED_ROWS[recipe.file]!(world, params));
     expect(expected.flat().length).toBeGreaterThan(1);
     for (const [index, params] of paramsOf(recipe).entries())
       expect(await rowsOf(recipe.text, params), JSON.stringify(params)).toEqual(expected[index]);
   });
 
-  it('returns the same answers once the dictionary has the persons of fresh links', async () => {
-    const answers = async () => {
-      const given: Row[][] = [];
-      for (const recipe of queries) given.push(await rowsOf(recipe.text, paramsOf(recipe).at(-1)));
-      return given;
+  it('returns the same rows after the dictionary has loaded the persons of new links', async () => {
+    const readAll = async () => {
+      const results: Row[][] = [];
+      for (const recipe of queries) results.push(await rowsOf(recipe.text, paramsOf(recipe).at(-1)));
+      return results;
     };
-    const before = await answers();
+    const before = await readAll();
     await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
-    expect(await answers()).toEqual(before);
+    expect(await readAll()).toEqual(before);
   });
 
-  it.each(exports)(
-    '$file writes a file with every event of the span, which ClickHouse can read back',
-    async (recipe) => {
-      const [params = {}] = paramsOf(recipe);
-      const exported = await (await database.query(recipe.text, toSearch(params))).blob();
-      const form = new FormData();
-      form.append('exported', exported);
-      const structure =
-        "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
-      const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
-      const answer = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
-      const expected = occurredIn(world, params).map(({ id, person, message }) => ({
-        message_id: id,
-        event_name: message.eventName ?? '',
-        event_time: toTime(message.eventTime),
-        person_id: person,
-        property_price: message.properties?.price ?? null,
-      }));
-      const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
-      expect(sorted(toRows(await answer.text()))).toEqual(sorted(expected));
-    },
-  );
+  it.each(exports)('$file exports every event of the time range to a file that ClickHouse can read', async (recipe) => {
+    const [params = {}] = paramsOf(recipe);
+    const exported = await (await database.query(recipe.text, toSearch(params))).blob();
+    const form = new FormData();
+    form.append('exported', exported);
+    const structure =
+      "message_id UUID, event_name String, event_time DateTime64(3, 'UTC'), person_id Nullable(String), property_price Nullable(Float64)";
+    const search = { exported_format: formatOf(recipe)!, exported_structure: structure, ...AS_JSON };
+    const response = await database.query(form, { ...search, query: 'SELECT * FROM exported' });
+    const expected = occurredIn(world, params).map(({ id, person, message }) => ({
+      message_id: id,
+      event_name: message.eventName ?? '',
+      event_time: toTime(message.eventTime),
+      person_id: person,
+      property_price: message.properties?.price ?? null,
+    }));
+    const sorted = (rows: readonly Row[]) => rows.map((row) => JSON.stringify(row)).sort();
+    expect(sorted(toRows(await response.text()))).toEqual(sorted(expected));
+  });
 
-  it.each(exports)('$file writes no raw id, and no property without a column', async (recipe) => {
+  it.each(exports)('$file exports no raw ids, and no properties without a column', async (recipe) => {
     const [params = {}] = paramsOf(recipe);
     const text = await (await database.query(recipe.text, toSearch(params))).text();
     const { anonymousId, deviceId } = world.facts
       .map(({ message }) => message)
-      .find((one) => one.anonymousId && one.deviceId)!;
+      .find((sent) => sent.anonymousId && sent.deviceId)!;
     const raw = [anonymousId!, deviceId!, 'anonymous_id', 'device_id', 'user_agent', 'page_url', 'traits', 'match_id'];
-    expect([...raw, 'property_currency'].filter((one) => text.includes(one))).toEqual(['property_currency']);
+    expect([...raw, 'property_currency'].filter((name) => text.includes(name))).toEqual(['property_currency']);
   });
 });

@@ -14,15 +14,15 @@ import type { OwnDatabase } from './own-database.ts';
 import { addPropertyColumns } from './property-columns.ts';
 import { createKeyOf, ENVIRONMENT, type World } from './world.ts';
 
-/** Has some of the same messages, none of which may count. */
+/** Contains some of the same messages, which recipes must not count. */
 const OTHER_ENVIRONMENT = 'staging';
 const OTHER_ROWS = 500;
 
-/** Stores the world as the event writer does, and leaves copies of messages unmerged. */
+/** Stores the world like the event writer and keeps copies of messages unmerged. */
 export async function fill(database: OwnDatabase, world: World): Promise<void> {
   await addPropertyColumns(database);
   await database.command('SYSTEM STOP MERGES events');
-  // Rejections expire after 90 days, and these have fixed dates.
+  // Rejections expire after 90 days, but the simulated rejections have fixed dates.
   await database.command('SYSTEM STOP TTL MERGES message_rejections');
   const store = openEventStore(database.target);
   const { signal } = new AbortController();
@@ -32,7 +32,7 @@ export async function fill(database: OwnDatabase, world: World): Promise<void> {
     return store.insert({ table, rows: out.toBytes(), token: table, signal });
   };
   await insert('events', (out) => addEventRows(out, world));
-  // Loads the dictionary before the links below are stored, so that it does not have them.
+  // Loads the dictionary before the links are stored, so that it does not contain them.
   await database.command('SYSTEM RELOAD DICTIONARY identity_persons');
   await insert('identity_overrides', (out) => addLinks(out, world));
   await insert('consent_log', (out) => {

@@ -5,7 +5,7 @@ import type { OwnDatabase } from './own-database.ts';
 
 const COMMAND = /`npm run columns -- ([^`]+)`/g;
 
-/** Runs every command about columns in a recipe's text, word for word. */
+/** Runs every `columns` command from the recipe descriptions, exactly as written. */
 export async function addPropertyColumns({ target }: OwnDatabase): Promise<void> {
   const stop = new AbortController().signal;
   const columns = createColumnsCommand({ clickhouse: () => target, wallClockMs: Date.now, stop });
@@ -19,6 +19,6 @@ export async function addPropertyColumns({ target }: OwnDatabase): Promise<void>
       progress: report,
       isInteractive: false,
     });
-    if (code !== 0) throw new Error(`npm run columns -- ${text} ended with ${code}: ${lines.join('; ')}`);
+    if (code !== 0) throw new Error(`npm run columns -- ${text} exited with ${code}: ${lines.join('; ')}`);
   }
 }

@@ -15,24 +15,24 @@ import { createLedger } from '../simulate/run.ts';
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Includes a week before and a week after the days of the recipes, whose events must not count. */
+/** Includes a week before and after the time range of the recipes, with events that recipes must not count. */
 const FROM_MS = Date.parse('2026-06-01T00:00:00Z');
 const TO_MS = Date.parse('2026-07-20T00:00:00Z');
-const [PLAYERS, BATCHES, BROKEN_SHARE] = [70, 420, 0.05];
-/** A client that lost the answer sends the same batch again after this time. */
-const AGAIN_MS = 5_000;
-/** The id of one message in this many is reused by a different message. */
+const [PLAYERS, BATCHES, BROKEN_RATE] = [70, 420, 0.05];
+/** A client that did not receive the response resends the batch after this time. */
+const RESEND_MS = 5_000;
+/** Determines how often a different message reuses an existing message id. */
 const CONFLICT_EVERY = 150;
-const SESSION_ENDS_SHARE = 0.5;
+const SESSION_END_RATE = 0.5;
 
-/** A message as a gateway accepted it. A resent message occurs several times. */
+/** A message as accepted by a gateway. Resent messages have several copies. */
 export interface AcceptedCopy {
   readonly message: Message;
   readonly receivedAt: number;
   readonly traceId: string;
 }
 
-/** Traffic of some weeks, and the persons of its ids. */
+/** Several weeks of traffic, with the persons behind the ids. */
 export interface SimulatedTraffic {
   readonly copies: readonly AcceptedCopy[];
   readonly rejections: readonly Omit<RejectionRecord, 'environmentId'>[];
@@ -41,11 +41,11 @@ export interface SimulatedTraffic {
   readonly persons: PersonsModel;
 }
 
-/** Simulates seven weeks of traffic. Seed, ids and times are fixed, so it is the same each time. */
+/** Simulates seven weeks of traffic. Seed, ids and times are fixed, so the result is always the same. */
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
   const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
-  const traffic = createTraffic({ run, players: PLAYERS, brokenShare: BROKEN_SHARE, ledger });
+  const traffic = createTraffic({ run, players: PLAYERS, brokenFraction: BROKEN_RATE, ledger });
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
   const identities = new Map<string, Identity>();
@@ -56,9 +56,9 @@ export function createSimulatedTraffic(): SimulatedTraffic {
     const batch = traffic.next(nowMs);
     for (const sound of batch.sound) {
       cast.accept(batch.household, sound);
-      for (const each of [sound.owner, sound.fact?.from, sound.fact?.to]) if (each) add(each);
+      for (const identity of [sound.owner, sound.fact?.from, sound.fact?.to]) if (identity) add(identity);
     }
-    for (const receivedAt of batch.resent || batch.answerLost ? [nowMs, nowMs + AGAIN_MS] : [nowMs]) {
+    for (const receivedAt of batch.resent || batch.responseLost ? [nowMs, nowMs + RESEND_MS] : [nowMs]) {
       const result = validate(batch, receivedAt, random.hex(32));
       copies.push(...result.copies);
       rejections.push(...result.rejections);
@@ -72,13 +72,13 @@ export function createSimulatedTraffic(): SimulatedTraffic {
   };
 }
 
-/** Over weeks, a device sometimes starts a new session between two batches. */
+/** Makes some devices start a new session between two batches. */
 function endSessions({ households }: Traffic, random: Random): void {
   for (const { devices } of households)
-    for (const device of devices) if (random.chance(SESSION_ENDS_SHARE)) device.sessionId = random.hex(32);
+    for (const device of devices) if (random.chance(SESSION_END_RATE)) device.sessionId = random.hex(32);
 }
 
-/** Accepts and rejects messages as the gateway does. */
+/** Accepts and rejects messages like the gateway. */
 function validate(batch: Batch, receivedAt: number, traceId: string): Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   const document = JSON.parse(batch.body) as { messages: unknown[] };
   const sources = document.messages.map((element) => ({
@@ -86,19 +86,19 @@ function validate(batch: Batch, receivedAt: number, traceId: string): Pick<Simul
     messageIdText: JSON.stringify((element as { messageId?: unknown } | null)?.messageId) ?? '',
   }));
   const window = { fromMs: receivedAt - EVENT_AGE_MAX_MS, toMs: receivedAt + EVENT_AHEAD_MAX_MS };
-  const verdict = validateBatch(document, { window, sources });
-  if (verdict.kind === 'fault' || verdict.accepted.length !== batch.sound.length)
-    throw new Error('the validation of a simulated batch has an unexpected result');
+  const result = validateBatch(document, { window, sources });
+  if (result.kind === 'fault' || result.accepted.length !== batch.sound.length)
+    throw new Error('unexpected validation result for a simulated batch');
   return {
-    copies: verdict.accepted.map(({ message }) => ({ message, receivedAt, traceId })),
-    rejections: verdict.rejected.flatMap(({ index, errors }) =>
-      errors.map(({ code, field }) => ({ code, field, ...clientOf(document.messages[index]), receivedAt, traceId })),
+    copies: result.accepted.map(({ message }) => ({ message, receivedAt, traceId })),
+    rejections: result.rejected.flatMap(({ index, errors }) =>
+      errors.map(({ code, field }) => ({ code, field, ...readClient(document.messages[index]), receivedAt, traceId })),
     ),
   };
 }
 
-/** The client of a message, where stated in valid form. */
-function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'> {
+/** Reads the client of a message from its valid fields. */
+function readClient(element: unknown): Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'> {
   const { surface, context } = (element ?? {}) as { surface?: unknown; context?: unknown };
   const { library, libraryVersion } = (context ?? {}) as { library?: unknown; libraryVersion?: unknown };
   const textOf = (value: unknown) => (typeof value === 'string' ? value.slice(0, 64) : '');
@@ -109,13 +109,13 @@ function clientOf(element: unknown): Pick<RejectionRecord, 'surface' | 'library'
   };
 }
 
-/** Different messages with ids that exist already: with another time and name, or only another time. */
+/** Creates messages that reuse existing ids with a different time, and half of them with a different name. */
 function createConflicts(copies: readonly AcceptedCopy[]): AcceptedCopy[] {
   return copies
     .filter(({ message }, index) => message.type === 'track' && index % CONFLICT_EVERY < 5)
     .map(({ message, receivedAt, traceId }, index) => {
       const eventName = index % 2 === 0 ? 'level_completed' : message.eventName;
-      const other = { ...message, eventTime: message.eventTime - HOUR_MS, eventName } as Message;
-      return { message: other, receivedAt: receivedAt + DAY_MS, traceId };
+      const conflicting = { ...message, eventTime: message.eventTime - HOUR_MS, eventName } as Message;
+      return { message: conflicting, receivedAt: receivedAt + DAY_MS, traceId };
     });
 }

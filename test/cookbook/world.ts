@@ -5,38 +5,38 @@ import { identitiesOf, type KeyOf } from '../../services/gateway/src/test/expect
 import type { Identity } from '../simulate/game/persons.ts';
 import { type AcceptedCopy, createSimulatedTraffic, type SimulatedTraffic } from './traffic.ts';
 
-/** One event, counted once however many copies are stored. Keys are 32 hexadecimal digits; null for none. */
+/** An event, which counts once even if several copies are stored. `identity` and `person` are hexadecimal keys or null. */
 export interface Fact extends AcceptedCopy {
-  /** In lower case. */
+  /** The message id in lower case. */
   readonly id: string;
-  /** Sorts like ClickHouse's UUIDs: by the second half, then by the first. */
+  /** Sorts like ClickHouse's UUIDs: by the second half, then by the first half. */
   readonly idOrder: string;
   readonly identity: string | null;
   readonly person: string | null;
 }
 
-/** A change of consent, in the order of the log. */
+/** A consent change. Lists of changes are in log order. */
 export type Consent = Pick<ConsentRecord, 'status' | 'source' | 'receivedAt'> & { readonly identityKey: Buffer };
 
-/** Everything that is stored, and the facts from which answers are computed. */
+/** Everything that is stored, and the facts from which expected rows are computed. */
 export interface World extends Pick<SimulatedTraffic, 'copies' | 'rejections'> {
   readonly facts: readonly Fact[];
   readonly consents: readonly Consent[];
-  /** Identities that share a person with others, each with its person. */
+  /** Linked identities with their persons. */
   readonly linked: readonly { readonly key: Buffer; readonly kind: IdentityKind; readonly person: string }[];
 }
 
-/** The environment with known answers, which the commands of recipes query. */
+/** The environment that the commands of recipes query. */
 export const ENVIRONMENT = 'production';
 
-/** Replaces the gateway's keyed hash, which differs between environments. */
+/** Replaces the gateway's keyed hash. The keys of an identity differ between environments. */
 export function createKeyOf(environmentId: string): KeyOf {
   return (kind, id) => createHash('sha256').update(`${environmentId} ${kind} ${id.trim()}`).digest().subarray(0, 16);
 }
 
 const keyOf = createKeyOf(ENVIRONMENT);
 
-/** Creates the world. All random parts come from fixed seeds. */
+/** Creates the world from fixed random seeds. */
 export function createWorld(): World {
   const { copies, rejections, identities, persons } = createSimulatedTraffic();
   const members = Map.groupBy(identities, (identity) => persons.personOf(identity));
@@ -53,7 +53,7 @@ export function createWorld(): World {
   return { copies, rejections, facts: toFacts(copies, personOf), consents: createConsents(identities), linked };
 }
 
-/** Of several copies with the same id, type, time, name and owner, keeps the one received first. */
+/** Returns the first received copy of each event. Copies have the same id, type, time, name and owner. */
 function toFacts(copies: readonly AcceptedCopy[], personOf: ReadonlyMap<string, string>): Fact[] {
   const facts = copies.map((copy): Fact => {
     const { owner } = identitiesOf(copy.message);
@@ -62,13 +62,13 @@ function toFacts(copies: readonly AcceptedCopy[], personOf: ReadonlyMap<string, 
     const id = copy.message.messageId.toLowerCase();
     return { ...copy, id, idOrder: id.slice(19) + id.slice(0, 18), identity, person };
   });
-  const alike = Map.groupBy(facts, ({ id, identity, message: { type, eventTime, eventName } }) =>
+  const events = Map.groupBy(facts, ({ id, identity, message: { type, eventTime, eventName } }) =>
     JSON.stringify([id, type, eventTime, eventName ?? '', identity]),
   );
-  return [...alike.values()].map((group) => group.reduce((a, b) => (b.receivedAt < a.receivedAt ? b : a)));
+  return [...events.values()].map((group) => group.reduce((a, b) => (b.receivedAt < a.receivedAt ? b : a)));
 }
 
-/** Some identities never give a consent, and some change it. */
+/** Creates up to three consent changes for each anonymous identity. */
 function createConsents(identities: readonly Identity[]): Consent[] {
   const random = createRandom(29);
   return identities

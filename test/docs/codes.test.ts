@@ -1,42 +1,40 @@
 import { createDocuments, examplesOfError, examplesOfPartCode, operationsOfError } from '@playline/api-docs';
 import { ENVELOPE_CODES, REJECTION_CODES } from '@playline/contracts';
 import { ERROR_CODES, REJECTIONS } from '@playline/errors';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { openGatewayIn, PUBLIC_URL, SOURCE } from './gateways.ts';
 
 const documents = createDocuments(SOURCE);
 const textOf = (path: string) => documents.get(path)?.text ?? '';
 
-describe('the codes', () => {
-  it('are the same in the contract and in the catalogue', () => {
-    expect([...ERROR_CODES].sort()).toEqual([...ENVELOPE_CODES].sort());
-    expect(Object.keys(REJECTIONS).sort()).toEqual([...REJECTION_CODES].sort());
-  });
-
-  it('have one page each, and there is no page about anything else', () => {
-    const below = (folder: string) =>
-      [...documents.keys()].flatMap((path) => (path.startsWith(folder) ? [path.slice(folder.length)] : [])).sort();
-    expect(below('/docs/errors/')).toEqual([...ERROR_CODES].sort());
-    expect(below('/docs/rejections/')).toEqual([...REJECTION_CODES].sort());
-  });
-
-  it('are each explained on their page with cause and remedy, and listed in the index', () => {
-    const errors = ERROR_CODES.map((code) => `errors/${code}`);
-    for (const path of [...errors, ...REJECTION_CODES.map((code) => `rejections/${code}`)]) {
-      expect(textOf(`/docs/${path}`)).toMatch(/<h2>Cause<\/h2>\n<p>.{20,}<\/p>/);
-      expect(textOf(`/docs/${path}`)).toMatch(/<h2>What to do<\/h2>\n<p>.{20,}<\/p>/);
-      expect(textOf('/docs')).toContain(`href="./docs/${path}"`);
-    }
-  });
-
-  it('have an example each: all codes that an operation or an unknown path returns, and all rejection codes', () => {
-    const answered = ERROR_CODES.filter((code) => operationsOfError(SOURCE, code).length > 0);
-    for (const code of [...answered, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(SOURCE, code), code).not.toEqual([]);
-    for (const code of REJECTION_CODES) expect(examplesOfPartCode(SOURCE, code), code).not.toEqual([]);
-  });
+it('error and rejection codes are the same in the contract and the catalogue', () => {
+  expect([...ERROR_CODES].sort()).toEqual([...ENVELOPE_CODES].sort());
+  expect(Object.keys(REJECTIONS).sort()).toEqual([...REJECTION_CODES].sort());
 });
 
-it('the gateway serves every document, and the link in an error envelope opens the page of its code', async () => {
+it('every error and rejection code has exactly one page', () => {
+  const pagesIn = (folder: string) =>
+    [...documents.keys()].flatMap((path) => (path.startsWith(folder) ? [path.slice(folder.length)] : [])).sort();
+  expect(pagesIn('/docs/errors/')).toEqual([...ERROR_CODES].sort());
+  expect(pagesIn('/docs/rejections/')).toEqual([...REJECTION_CODES].sort());
+});
+
+it('the page of each code explains the cause and the fix, and the index links to the page', () => {
+  const errors = ERROR_CODES.map((code) => `errors/${code}`);
+  for (const path of [...errors, ...REJECTION_CODES.map((code) => `rejections/${code}`)]) {
+    expect(textOf(`/docs/${path}`)).toMatch(/<h2>Cause<\/h2>\n<p>.{20,}<\/p>/);
+    expect(textOf(`/docs/${path}`)).toMatch(/<h2>What to do<\/h2>\n<p>.{20,}<\/p>/);
+    expect(textOf('/docs')).toContain(`href="./docs/${path}"`);
+  }
+});
+
+it('every code that the gateway can return has an example', () => {
+  const returned = ERROR_CODES.filter((code) => operationsOfError(SOURCE, code).length > 0);
+  for (const code of [...returned, 'RESOURCE_NOT_FOUND']) expect(examplesOfError(SOURCE, code), code).not.toEqual([]);
+  for (const code of REJECTION_CODES) expect(examplesOfPartCode(SOURCE, code), code).not.toEqual([]);
+});
+
+it('the gateway serves every document, and the link in an error opens the page of its code', async () => {
   const { url, routes } = await openGatewayIn(undefined);
   expect(routes.map(({ path }) => path)).toEqual(expect.arrayContaining([...documents.keys()]));
   const { code, link } = (await (await fetch(`${url}/nowhere`)).json()) as { code: string; link: string };
@@ -45,7 +43,7 @@ it('the gateway serves every document, and the link in an error envelope opens t
   expect(await page.text()).toContain(`<h1>${code}</h1>`);
 });
 
-it('a page links only to existing documents of the service', () => {
+it('documentation pages link only to existing documents of the service', () => {
   for (const [path, { type, text }] of documents) {
     if (!type.startsWith('text/html')) continue;
     const targets = [...text.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, target = '']) => target);

@@ -5,7 +5,7 @@ import { KEY_OF } from '../../services/gateway/src/docs/examples.ts';
 import { PUBLIC_URL, SOURCE } from './gateways.ts';
 
 const [first] = SOURCE.operations.flatMap(({ examples }) => examples);
-const hard: Example = {
+const hardToQuote: Example = {
   ...(first as Example),
   name: 'hard-to-quote',
   request: {
@@ -24,9 +24,9 @@ function argsOf(command: string): string[] {
   return stdout.split('\0').slice(0, -1);
 }
 
-// The test of examples parses the command of each one.
-it.each([first as Example, hard])(
-  'the command of $name makes curl send exactly the request',
+// examples.test.ts parses the command of every example.
+it.each([first as Example, hardToQuote])(
+  'the curl command for the example $name sends exactly the documented request',
   ({ request, ...rest }) => {
     const { method, target, headers, body } = request;
     expect(argsOf(toCommand({ request, ...rest }, PUBLIC_URL))).toEqual([

@@ -6,12 +6,12 @@ import { shownInCollection, shownInPage, shownInText } from './shown.ts';
 
 const examples = allExamples(SOURCE);
 
-it('the description of the interface has no contradictions', () => {
+it('the gateway documentation has no inconsistencies', () => {
   expect(findFaults(SOURCE)).toEqual([]);
 });
 
 it.each([...new Set(examples.map(({ situation }) => situation))])(
-  'each example of the situation %s gets exactly the answer that it shows, listed for its operation with every header that the operation documents',
+  'the gateway returns the documented response and headers for each example in the situation %s',
   async (situation) => {
     const gateway = await openGatewayIn(situation);
     for (const { examples, answers } of SOURCE.operations)
@@ -37,11 +37,11 @@ it.each([
   ['pages', pages.flatMap(([, { text }]) => shownInPage(text)), examples],
   ['llms.txt', shownInText(textOf('/llms.txt')), examples],
   [
-    'collection, as far as a reader can reproduce it,',
+    'collection',
     shownInCollection(JSON.parse(textOf('/collection.json'))),
     examples.filter(({ situation }) => situation === undefined),
   ],
-] as const)('the %s shows each example with its request and its answer', (_, shown, expected) => {
+] as const)('every reproducible example appears in the documentation format "%s"', (_, shown, expected) => {
   const documented = expected.map(({ request: { method, target, headers, body }, answer }) => ({
     request: { method, address: PUBLIC_URL + target, headers, body },
     status: answer.status,

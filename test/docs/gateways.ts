@@ -4,7 +4,7 @@ import { KEY_OF, type Situation } from '../../services/gateway/src/docs/examples
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { openGateway, type TestGateway } from '../../services/gateway/src/test/open-gateway.ts';
 
-/** A request as the documentation shows it, without a reader's keys. */
+/** A documented request, with placeholders instead of keys. */
 export interface ShownRequest {
   method: string;
   address: string;
@@ -18,24 +18,24 @@ export const SOURCE = createGatewayDocs({ publicUrl: PUBLIC_URL, headerPrefix: '
 const SITUATIONS: readonly (string | undefined)[] = [undefined, 'full', 'broken'] satisfies (Situation | undefined)[];
 
 export async function openGatewayIn(situation: string | undefined): Promise<TestGateway> {
-  if (!SITUATIONS.includes(situation)) throw new Error(`no test knows the situation ${situation}`);
+  if (!SITUATIONS.includes(situation)) throw new Error(`unknown situation ${situation}`);
   const gateway = await openGateway(situation === 'full' ? { BYTES_IN_FLIGHT_MAX: 1, PUBLISH_DEADLINE_MS: 1 } : {});
   if (situation === 'broken') gateway.producer.mode = 'fail';
   if (situation !== 'full') return gateway;
   gateway.producer.mode = 'hold';
-  // Brokers never acknowledge this batch. It uses up the limit of bytes in flight, also after its 500.
+  // The brokers never acknowledge this batch, so it keeps the bytes-in-flight limit exhausted even after its 500.
   void gateway.post({ messages: [smallMessage('page')] }).catch(() => {});
   while (gateway.producer.sent.length === 0) await new Promise(setImmediate);
   return gateway;
 }
 
-/** Sends a shown request with real keys. @returns the answer, with the trace id of the examples */
+/** Sends a documented request with real keys. @returns the response, with the trace id from the examples */
 export async function send(gateway: TestGateway, { address, method, headers, body }: ShownRequest) {
   const keys: Record<string, string> = { [KEY_OF.publishable]: gateway.key, [KEY_OF.secret]: gateway.secretKey };
-  const sent = Object.entries(headers).map(([name, value]): [string, string] => [name, keys[value] ?? value]);
-  const answer = await fetch(address.replace(PUBLIC_URL, gateway.url), { method, headers: sent, body });
-  const text = await answer.text();
+  const realHeaders = Object.entries(headers).map(([name, value]): [string, string] => [name, keys[value] ?? value]);
+  const response = await fetch(address.replace(PUBLIC_URL, gateway.url), { method, headers: realHeaders, body });
+  const text = await response.text();
   const parsed = text === '' ? null : (JSON.parse(text) as Record<string, unknown>);
-  const answered = parsed !== null && 'trace_id' in parsed ? { ...parsed, trace_id: EXAMPLE_TRACE_ID } : parsed;
-  return { status: answer.status, headers: answer.headers, body: answered };
+  const shown = parsed !== null && 'trace_id' in parsed ? { ...parsed, trace_id: EXAMPLE_TRACE_ID } : parsed;
+  return { status: response.status, headers: response.headers, body: shown };
 }

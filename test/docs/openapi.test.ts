@@ -1,7 +1,7 @@
 import { createDocuments } from '@playline/api-docs';
 import { parseMessage, parseTimestamp } from '@playline/contracts';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { parseSubject, parseWantedConsent } from '../../services/gateway/src/audience-routes.ts';
 import { createGatewayDocs } from '../../services/gateway/src/docs/source.ts';
 import { ODD_LOCATIONS, ODD_VALUES, oddMessage } from '../../services/gateway/src/scan/test/odd-values.ts';
@@ -17,7 +17,6 @@ const parse = (documents: ReturnType<typeof createDocuments>, path: string): Jso
 const openapi = parse(createDocuments(createGatewayDocs({ ...settings, nowMs: Date.now() })), '/openapi.json');
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-/** Strict: a keyword that the dialect does not know is an error. */
 const ajv = new Ajv2020({
   strict: true,
   strictTypes: false,
@@ -26,159 +25,153 @@ const ajv = new Ajv2020({
   formats: { uuid: UUID, 'date-time': (text: string) => !Number.isNaN(parseTimestamp(text)) },
 });
 
-const toKnown = (schema: unknown) =>
+const toInternalRefs = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
-  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
-const compile = (schema: unknown): ValidateFunction => ajv.compile(toKnown(schema));
+  ajv.addSchema(toInternalRefs(schema), `urn:schema:${name}`);
+const compile = (schema: unknown): ValidateFunction => ajv.compile(toInternalRefs(schema));
 const components = (name: string) => compile({ $ref: `#/components/schemas/${name}` });
 
 const operations = Object.entries(openapi.paths ?? {}).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ at: `${method} ${path}`, method, path, operation })),
 );
 
-describe('the OpenAPI document', () => {
-  it('lists exactly the operations that the gateway has', async () => {
-    const { routes } = await openGatewayIn(undefined);
-    const documents = new Set(createDocuments(createGatewayDocs({ ...settings, nowMs: 0 })).keys());
-    const served = routes
-      .filter(({ path }) => !documents.has(path) && !path.startsWith('/docs/'))
-      .map(({ method, path }) => `${method} ${path}`);
-    expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(served.sort());
-  });
-
-  it('is OpenAPI 3.1 with all that the format requires', () => {
-    expect(openapi.openapi).toBe('3.1.0');
-    expect(openapi.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
-    const ids = operations.map(({ operation }) => operation.operationId);
-    expect(ids).toEqual([...new Set(ids)]);
-    for (const { at, path, operation } of operations) {
-      expect(path, at).not.toMatch(/[{}]/);
-      const [security = {}] = Object.values(operation.security ?? {});
-      for (const name of Object.keys(security)) expect(openapi.components?.securitySchemes, at).toHaveProperty(name);
-      for (const [status, response] of Object.entries(operation.responses ?? {})) {
-        expect(status).toMatch(/^[2-5]\d\d$/);
-        expect(response.description, `${at} ${status}`).toMatch(/\S/);
-      }
-    }
-  });
-
-  it('has schemas that are valid JSON Schema 2020-12', () => {
-    for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {})) {
-      expect(ajv.validateSchema(schema), name).toBe(true);
-      expect(() => components(name)).not.toThrow();
-    }
-  });
-
-  it('gives examples of parameters and answers that their schemas allow', () => {
-    let seen = 0;
-    const expectValid = (holder: Json | undefined, at: string) => {
-      if (holder?.examples === undefined) return;
-      const validate = compile(holder.schema);
-      for (const [name, { value }] of Object.entries(holder.examples)) {
-        seen++;
-        expect(validate(value), `${at} ${name}: ${ajv.errorsText(validate.errors)}`).toBe(true);
-      }
-    };
-    for (const { at, operation } of operations) {
-      for (const parameter of Object.values(operation.parameters ?? {})) expectValid(parameter, at);
-      for (const [status, response] of Object.entries(operation.responses ?? {}))
-        expectValid(response.content?.['application/json'], `${at} ${status}`);
-    }
-    expect(seen).toBeGreaterThan(20);
-  });
-
-  it('accepts the body of an example exactly when no answer rejects it', () => {
-    for (const { at, operation } of operations) {
-      const body = operation.requestBody?.content?.['application/json'];
-      if (body === undefined) continue;
-      const refused = Object.entries(operation.responses ?? {}).flatMap(([status, response]) => {
-        const examples = response.content?.['application/json']?.examples ?? {};
-        return Object.entries(examples).flatMap(([name, { value }]) =>
-          Number(status) >= 400 || Number(value?.rejected) > 0 ? [name] : [],
-        );
-      });
-      const validate = compile(body.schema);
-      for (const [name, { value }] of Object.entries(body.examples ?? {})) {
-        // A schema can neither compare two messages nor know the server's clock.
-        if (['duplicate-message-id', 'invalid-value'].includes(name)) continue;
-        expect(validate(value), `${at} ${name}`).toBe(!refused.includes(name));
-      }
-    }
-  });
-
-  it('contains the configured names of the key headers', async () => {
-    const { url } = await openGateway({ HTTP_HEADER_PREFIX: 'x-other' });
-    const text = await (await fetch(`${url}/openapi.json`)).text();
-    const { securitySchemes } = (JSON.parse(text) as Json).components ?? {};
-    expect(securitySchemes?.publishableKey?.name).toBe('x-other-publishable-key');
-    expect(securitySchemes?.secretKey?.name).toBe('x-other-api-key');
-    const pages = ['/docs/reference', '/docs/errors/VALIDATION_ERROR'];
-    for (const path of ['/openapi.json', '/llms.txt', '/collection.json', ...pages])
-      expect(await (await fetch(url + path)).text(), path).not.toContain('x-service-');
-  });
+it('the OpenAPI document lists exactly the operations that the gateway has', async () => {
+  const { routes } = await openGatewayIn(undefined);
+  const documents = new Set(createDocuments(createGatewayDocs({ ...settings, nowMs: 0 })).keys());
+  const served = routes
+    .filter(({ path }) => !documents.has(path) && !path.startsWith('/docs/'))
+    .map(({ method, path }) => `${method} ${path}`);
+  expect(operations.map(({ method, path }) => `${method.toUpperCase()} ${path}`).sort()).toEqual(served.sort());
 });
 
-describe('the schema of a message', () => {
-  const validate = components('Message');
-  const window = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
-
-  it('accepts everything that the contract accepts, and rejects everything that it rejects, with two exceptions', () => {
-    const counts = { both: 0, neither: 0, refusedLater: 0 };
-    for (let kind = 0; kind < SAMPLE_KINDS; kind++)
-      for (const location of ODD_LOCATIONS)
-        for (const odd of ODD_VALUES) {
-          const message = oddMessage(sampleMessage(kind, Date.now()), location, odd);
-          const allowed = validate(message);
-          const parsed = parseMessage(message, window);
-          if (allowed === parsed.ok) counts[allowed ? 'both' : 'neither']++;
-          else {
-            counts.refusedLater++;
-            expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
-            const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
-            // A schema can neither compare two members nor find lone surrogates in text.
-            for (const message of messages) expect(message).toMatch(/is the same as fromId|holds a lone surrogate/);
-          }
-        }
-    expect(Math.min(counts.both, counts.neither, counts.refusedLater)).toBeGreaterThan(10);
-  });
+it('the OpenAPI document has all fields that OpenAPI 3.1 requires', () => {
+  expect(openapi.openapi).toBe('3.1.0');
+  expect(openapi.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(ids).toEqual([...new Set(ids)]);
+  for (const { at, path, operation } of operations) {
+    expect(path, at).not.toMatch(/[{}]/);
+    const [security = {}] = Object.values(operation.security ?? {});
+    for (const name of Object.keys(security)) expect(openapi.components?.securitySchemes, at).toHaveProperty(name);
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      expect(status).toMatch(/^[2-5]\d\d$/);
+      expect(response.description, `${at} ${status}`).toMatch(/\S/);
+    }
+  }
 });
 
-describe('the schemas of consent and erasure', () => {
-  const isAccepted = (parse: () => unknown) => {
-    try {
-      return Boolean(parse());
-    } catch {
-      return false;
+it('every schema is valid JSON Schema 2020-12', () => {
+  for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {})) {
+    expect(ajv.validateSchema(schema), name).toBe(true);
+    expect(() => components(name)).not.toThrow();
+  }
+});
+
+it('every parameter and response example is valid against its schema', () => {
+  let count = 0;
+  const expectValid = (holder: Json | undefined, at: string) => {
+    if (holder?.examples === undefined) return;
+    const validate = compile(holder.schema);
+    for (const [name, { value }] of Object.entries(holder.examples)) {
+      count++;
+      expect(validate(value), `${at} ${name}: ${ajv.errorsText(validate.errors)}`).toBe(true);
     }
   };
-  const holdsLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
+  for (const { at, operation } of operations) {
+    for (const parameter of Object.values(operation.parameters ?? {})) expectValid(parameter, at);
+    for (const [status, response] of Object.entries(operation.responses ?? {}))
+      expectValid(response.content?.['application/json'], `${at} ${status}`);
+  }
+  expect(count).toBeGreaterThan(20);
+});
 
-  it('accept exactly the changes of consent that the gateway accepts', () => {
-    const validate = components('UpdateTrackingConsentRequest');
-    const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
-    const values = [...ODD_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
-    const counts = { accepted: 0, refused: 0 };
-    for (const member of ['anonymousId', 'status', 'source'])
-      for (const value of values.filter((one) => !holdsLoneSurrogate(one))) {
-        const text = JSON.stringify({ ...good, [member]: value });
-        const accepted = isAccepted(() => parseWantedConsent(Buffer.from(text)));
-        expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
-        counts[accepted ? 'accepted' : 'refused']++;
-      }
-    expect(Math.min(counts.accepted, counts.refused)).toBeGreaterThan(20);
-  });
+it('a body schema rejects exactly the examples that the gateway rejects', () => {
+  for (const { at, operation } of operations) {
+    const body = operation.requestBody?.content?.['application/json'];
+    if (body === undefined) continue;
+    const rejected = Object.entries(operation.responses ?? {}).flatMap(([status, response]) => {
+      const examples = response.content?.['application/json']?.examples ?? {};
+      return Object.entries(examples).flatMap(([name, { value }]) =>
+        Number(status) >= 400 || Number(value?.rejected) > 0 ? [name] : [],
+      );
+    });
+    const validate = compile(body.schema);
+    for (const [name, { value }] of Object.entries(body.examples ?? {})) {
+      // A schema cannot compare messages or read the clock.
+      if (['duplicate-message-id', 'invalid-value'].includes(name)) continue;
+      expect(validate(value), `${at} ${name}`).toBe(!rejected.includes(name));
+    }
+  }
+});
 
-  it('accept exactly the identifiers that the gateway accepts in a query', () => {
-    const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
-    const schemas = parameters.flatMap(({ schema, in: location }) => (String(location) === 'query' ? [schema] : []));
-    expect(schemas).toHaveLength(3);
-    const texts = ODD_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
-    for (const schema of schemas)
-      for (const text of texts) {
-        const target = `/v1/audience/data?userId=${encodeURIComponent(String(text))}`;
-        const allowed = isAccepted(() => parseSubject(target));
-        expect({ text, allowed: compile(schema)(text) }).toEqual({ text, allowed });
+it('all documents use the configured key headers', async () => {
+  const { url } = await openGateway({ HTTP_HEADER_PREFIX: 'x-other' });
+  const text = await (await fetch(`${url}/openapi.json`)).text();
+  const { securitySchemes } = (JSON.parse(text) as Json).components ?? {};
+  expect(securitySchemes?.publishableKey?.name).toBe('x-other-publishable-key');
+  expect(securitySchemes?.secretKey?.name).toBe('x-other-api-key');
+  const pages = ['/docs/reference', '/docs/errors/VALIDATION_ERROR'];
+  for (const path of ['/openapi.json', '/llms.txt', '/collection.json', ...pages])
+    expect(await (await fetch(url + path)).text(), path).not.toContain('x-service-');
+});
+
+const validate = components('Message');
+const window = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
+it('the message schema and the parser accept the same messages, except for two checks that a schema cannot express', () => {
+  const counts = { valid: 0, invalid: 0, rejectedByParser: 0 };
+  for (let kind = 0; kind < SAMPLE_KINDS; kind++)
+    for (const location of ODD_LOCATIONS)
+      for (const odd of ODD_VALUES) {
+        const message = oddMessage(sampleMessage(kind, Date.now()), location, odd);
+        const allowed = validate(message);
+        const parsed = parseMessage(message, window);
+        if (allowed === parsed.ok) counts[allowed ? 'valid' : 'invalid']++;
+        else {
+          counts.rejectedByParser++;
+          expect({ location, odd, allowed, parsed }).toMatchObject({ allowed: true, parsed: { ok: false } });
+          const messages = parsed.ok ? [] : parsed.errors.map((error) => error.message);
+          // A schema cannot compare fields or find lone surrogates.
+          for (const message of messages) expect(message).toMatch(/is the same as fromId|holds a lone surrogate/);
+        }
       }
-  });
+  expect(Math.min(counts.valid, counts.invalid, counts.rejectedByParser)).toBeGreaterThan(10);
+});
+
+const isAccepted = (parse: () => unknown) => {
+  try {
+    return Boolean(parse());
+  } catch {
+    return false;
+  }
+};
+const hasLoneSurrogate = (value: unknown) => typeof value === 'string' && !value.isWellFormed();
+
+it('the consent schema accepts exactly the bodies that the gateway accepts', () => {
+  const validate = components('UpdateTrackingConsentRequest');
+  const good = { anonymousId: 'a', status: 'full', source: 's', more: 1 };
+  const values = [...ODD_VALUES, undefined, 'none', 'anonymous', 'a'.repeat(128), '😀'.repeat(128), '😀'.repeat(129)];
+  const counts = { accepted: 0, rejected: 0 };
+  for (const member of ['anonymousId', 'status', 'source'])
+    for (const value of values.filter((one) => !hasLoneSurrogate(one))) {
+      const text = JSON.stringify({ ...good, [member]: value });
+      const accepted = isAccepted(() => parseWantedConsent(Buffer.from(text)));
+      expect({ text, allowed: validate(JSON.parse(text)) }).toEqual({ text, allowed: accepted });
+      counts[accepted ? 'accepted' : 'rejected']++;
+    }
+  expect(Math.min(counts.accepted, counts.rejected)).toBeGreaterThan(20);
+});
+
+it('the erasure parameters accept exactly the ids that the gateway accepts in a query', () => {
+  const parameters = operations.flatMap(({ operation }) => Object.values(operation.parameters ?? {}));
+  const schemas = parameters.flatMap(({ schema, in: location }) => (String(location) === 'query' ? [schema] : []));
+  expect(schemas).toHaveLength(3);
+  const texts = ODD_VALUES.filter((value) => typeof value === 'string' && value.isWellFormed());
+  for (const schema of schemas)
+    for (const text of texts) {
+      const target = `/v1/audience/data?userId=${encodeURIComponent(String(text))}`;
+      const allowed = isAccepted(() => parseSubject(target));
+      expect({ text, allowed: compile(schema)(text) }).toEqual({ text, allowed });
+    }
 });

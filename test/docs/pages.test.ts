@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readTree, type Tree } from '../house/tree.ts';
 import { faultOf, linksOf } from './markdown.ts';
 import { NEWCOMER_PATHS } from './questions.ts';
@@ -7,54 +7,50 @@ import { NEWCOMER_PATHS } from './questions.ts';
 const tree = readTree(fileURLToPath(new URL('../..', import.meta.url)));
 const pages = [...tree.keys()].filter((path) => path.endsWith('.md'));
 
-const textAt = (path: string, of: Tree) =>
-  of.get(path) ?? [...of].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
+const textAt = (path: string, files: Tree) =>
+  files.get(path) ?? [...files].map(([file, text]) => (file.startsWith(`${path}/`) ? text : '')).join('\n');
 
-const missingSteps = (path: readonly string[], of: Tree) =>
+const missingLinks = (path: readonly string[], files: Tree) =>
   path.slice(1).filter((next, index) => {
     const page = path[index]?.split('#')[0] ?? '';
-    return !linksOf(page, of).some((link) => [link.path, `${link.path}#${link.anchor}`].includes(next));
+    return !linksOf(page, files).some((link) => [link.path, `${link.path}#${link.anchor}`].includes(next));
   });
 
-describe('the pages of the repository', () => {
-  it.each(pages)('%s has no broken link', (page) => {
-    const faults = linksOf(page, tree).flatMap((link) => faultOf(link, tree) ?? []);
-    expect(faults).toEqual([]);
-  });
-
-  it.each(NEWCOMER_PATHS)('lead from the root README to the answer of "$wants"', ({ path, answer }) => {
-    expect(missingSteps(path, tree)).toEqual([]);
-    expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
-  });
-
-  it('list every decision under its own title', () => {
-    const decisions = pages.filter((page) => /^infra\/decisions\/\d/.test(page));
-    const index = tree.get('infra/decisions/README.md') ?? '';
-    const lines = decisions.map((page) => {
-      const [, number, title] = /^# (\d{4}): (.*)/.exec(tree.get(page) ?? '') ?? [];
-      return `- [${number}](${page.slice('infra/decisions/'.length)}): ${title}`;
-    });
-    expect(index.split('\n').filter((line) => line.startsWith('- '))).toEqual(lines);
-  });
+it.each(pages)('%s has no broken links', (page) => {
+  const faults = linksOf(page, tree).flatMap((link) => faultOf(link, tree) ?? []);
+  expect(faults).toEqual([]);
 });
 
-describe('the check of pages', () => {
-  const small: Tree = new Map([
-    ['README.md', 'See [one](a/b.md#what-it-is), [none](a/c.md) and [nowhere](a/b.md#other).\n```\n[x](y.md)\n```\n'],
-    [
-      'a/b.md',
-      '# What it is\n\n## `code`, and more: `x-y`\n\n[up](../README.md), [here](#code-and-more-x-y), `[code](no.md)`\n',
-    ],
-  ]);
+it.each(NEWCOMER_PATHS)('links from the root README lead to the answer to "$goal"', ({ path, answer }) => {
+  expect(missingLinks(path, tree)).toEqual([]);
+  expect(textAt(path.at(-1)?.split('#')[0] ?? '', tree)).toMatch(answer);
+});
 
-  it('reports a missing page and a missing heading, and no other link', () => {
-    const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
-    expect(faultsOf('README.md')).toEqual(['there is no a/c.md', 'a/b.md has no heading #other']);
-    expect(faultsOf('a/b.md')).toEqual([]);
+it('the decision index lists every decision with its title', () => {
+  const decisions = pages.filter((page) => /^infra\/decisions\/\d/.test(page));
+  const index = tree.get('infra/decisions/README.md') ?? '';
+  const lines = decisions.map((page) => {
+    const [, number, title] = /^# (\d{4}): (.*)/.exec(tree.get(page) ?? '') ?? [];
+    return `- [${number}](${page.slice('infra/decisions/'.length)}): ${title}`;
   });
+  expect(index.split('\n').filter((line) => line.startsWith('- '))).toEqual(lines);
+});
 
-  it('reports a step without a link', () => {
-    expect(missingSteps(['README.md', 'a/b.md#what-it-is', 'README.md'], small)).toEqual([]);
-    expect(missingSteps(['README.md', 'a/b.md#else', 'a/d.md'], small)).toEqual(['a/b.md#else', 'a/d.md']);
-  });
+const small: Tree = new Map([
+  ['README.md', 'See [one](a/b.md#what-it-is), [none](a/c.md) and [nowhere](a/b.md#other).\n```\n[x](y.md)\n```\n'],
+  [
+    'a/b.md',
+    '# What it is\n\n## `code`, and more: `x-y`\n\n[up](../README.md), [here](#code-and-more-x-y), `[code](no.md)`\n',
+  ],
+]);
+
+it('the link check reports only missing pages and missing headings', () => {
+  const faultsOf = (page: string) => linksOf(page, small).flatMap((link) => faultOf(link, small) ?? []);
+  expect(faultsOf('README.md')).toEqual(['a/c.md does not exist', 'a/b.md has no heading #other']);
+  expect(faultsOf('a/b.md')).toEqual([]);
+});
+
+it('the path check reports a page that the previous page does not link to', () => {
+  expect(missingLinks(['README.md', 'a/b.md#what-it-is', 'README.md'], small)).toEqual([]);
+  expect(missingLinks(['README.md', 'a/b.md#else', 'a/d.md'], small)).toEqual(['a/b.md#else', 'a/d.md']);
 });

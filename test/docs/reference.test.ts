@@ -14,7 +14,7 @@ import { configSchema as portal } from '../../services/portal/src/config.ts';
 import { isNode, type Node, nodesIn, parseSources, type SourceFile } from '../house/syntax.ts';
 import { readTree } from '../house/tree.ts';
 
-// The two reference pages of operators. `npx vitest run test/docs/reference.test.ts -u` writes them again.
+// To regenerate infra/SETTINGS.md and infra/METRICS.md, run `npx vitest run test/docs/reference.test.ts -u`.
 
 const SERVICES: Record<string, z.ZodObject> = {
   gateway,
@@ -34,15 +34,14 @@ const product = [...tree].filter(
   ([path]) => /^(services|packages)\/.*\.ts$/.test(path) && !/\.(test|bench)\.ts$|\/test\//.test(path),
 );
 
-/** The same for every store. */
 const TLS_MEANINGS: readonly [RegExp, string][] = [
-  [/_TLS_CA_FILE$/, 'Certificate of the authority that signed the certificate of the store'],
-  [/_TLS_CERT_FILE$/, 'Certificate of the client, where the store requires one'],
-  [/_TLS_KEY_FILE$/, 'Private key of that certificate'],
-  [/_TLS_SERVER_NAME$/, 'Name in the certificate of the store, if it differs from the host'],
+  [/_TLS_CA_FILE$/, 'CA certificate that signed the server certificate'],
+  [/_TLS_CERT_FILE$/, 'Client certificate, if the store requires one'],
+  [/_TLS_KEY_FILE$/, 'Private key for the client certificate'],
+  [/_TLS_SERVER_NAME$/, 'Server name in the certificate, if different from the host'],
 ];
 
-/** First sentence of the comment above a member, by the name of the setting. */
+/** The first sentence of the comment above each setting, keyed by setting name. */
 function readMeanings(): Map<string, string> {
   const meanings = new Map<string, string>();
   for (const [path, text] of product) {
@@ -72,7 +71,7 @@ const UNITS: readonly [RegExp, string][] = [
   [/HEX$|PEPPER$/, 'hexadecimal'],
 ];
 
-/** The default as it would be written in the environment; `required` where a service does not start without one. */
+/** The default value, or `required` if the service does not start without the setting. */
 function toDefault(schema: z.ZodType): string {
   const { type, defaultValue, in: input } = schema.def as { type: string; defaultValue?: unknown; in?: z.ZodType };
   if (type === 'pipe' && input !== undefined) return toDefault(input);
@@ -80,7 +79,7 @@ function toDefault(schema: z.ZodType): string {
   return typeof defaultValue === 'object' || defaultValue === '' ? '' : `\`${defaultValue}\``;
 }
 
-it('the page of settings has each setting with its default, unit, services and meaning', async () => {
+it('infra/SETTINGS.md lists every setting with its default, unit, services and meaning', async () => {
   const meanings = readMeanings();
   const byName = new Map<string, { services: string[]; defaults: Set<string> }>();
   for (const [service, { shape }] of Object.entries(SERVICES)) {
@@ -98,34 +97,35 @@ it('the page of settings has each setting with its default, unit, services and m
       const meaning = meanings.get(name) ?? TLS_MEANINGS.find(([pattern]) => pattern.test(name))?.[1];
       expect(meaning, `a comment above ${name}`).toBeDefined();
       const missing = Object.keys(SERVICES).filter((service) => !services.includes(service));
-      const where =
+      const usedBy =
         missing.length < 3 ? (missing.length === 0 ? 'all' : `all but ${missing.join(', ')}`) : services.join(', ');
-      return `| \`${name}\` | ${[...defaults].filter(Boolean).join(', ')} | ${unit} | ${where} | ${meaning} |`;
+      return `| \`${name}\` | ${[...defaults].filter(Boolean).join(', ')} | ${unit} | ${usedBy} | ${meaning} |`;
     });
   const head = `# Settings
 
-Generated from the code. Each is an environment variable; an empty one counts as absent. A service refuses to start and names every setting that is missing or wrong, without its value.
+Generated from the code. Every setting is an environment variable; an empty value is treated as unset. If a setting is missing or invalid, the service does not start and lists all such settings by name, without their values.
 
 | name | default | unit | services | meaning |
 |---|---|---|---|---|`;
   await expect(`${[head, ...rows].join('\n')}\n`).toMatchFileSnapshot('../../infra/SETTINGS.md');
 });
 
-const KINDS: Record<string, string> = {
+const METRIC_TYPES: Record<string, string> = {
   counter: 'counter',
   histogram: 'histogram',
   gauge: 'gauge',
   collectedGauge: 'gauge',
 };
 
-/** All nodes below a node. */
-const within = (node: Node): Node[] => [
+/** The node and all its descendants. */
+const nodesBelow = (node: Node): Node[] => [
   node,
-  ...Object.values(node).flatMap((field) => nodesIn(field).flatMap(within)),
+  ...Object.values(node).flatMap((field) => nodesIn(field).flatMap(nodesBelow)),
 ];
-const literals = (node: Node) => within(node).flatMap(({ type, value }) => (type === 'Literal' ? [String(value)] : []));
+const literals = (node: Node) =>
+  nodesBelow(node).flatMap(({ type, value }) => (type === 'Literal' ? [String(value)] : []));
 const labelsIn = (node: Node) =>
-  within(node)
+  nodesBelow(node)
     .filter(({ type }) => type === 'ArrayExpression')
     .flatMap(literals)
     .filter((text) => /^[a-z_]+$/.test(text));
@@ -134,24 +134,25 @@ function toMetric(call: Node, { nodes }: SourceFile): string[] | null {
   const callee = call.callee as Node;
   const method = String(((callee.property ?? callee) as Node).name);
   const [name, help, ...rest] = nodesIn(call.arguments);
-  if (KINDS[method] === undefined || !String(name?.value).startsWith('playline_')) return null;
+  if (METRIC_TYPES[method] === undefined || !String(name?.value).startsWith('playline_')) return null;
   const declares = (node: Node, id: unknown) =>
     node.type === 'VariableDeclarator' && isNode(node.id) && node.id.name === id;
   const text = help?.type === 'Identifier' ? nodes.find((node) => declares(node, help.name)) : help;
-  // A local helper `gauge` has the labels of all its calls.
+  // Metrics created through a local helper have the labels that the helper sets.
   const helper = nodes.findLast((node) => declares(node, callee.name) && node.start < call.start);
   const labels = [...rest, ...(callee.type === 'Identifier' && helper ? [helper] : [])].flatMap(labelsIn);
-  return [String(name!.value), KINDS[method], [...new Set(labels)].join(', '), (text && literals(text)[0]) ?? ''];
+  const meaning = (text && literals(text)[0]) ?? '';
+  return [String(name!.value), METRIC_TYPES[method], [...new Set(labels)].join(', '), meaning];
 }
 
-it('the page of metrics has each metric with its kind, labels, source and meaning', async () => {
+it('infra/METRICS.md lists every metric with its type, labels, source and meaning', async () => {
   const rows = parseSources(new Map(product.filter(([, text]) => text.includes("'playline_")))).flatMap((file) => {
     const source = file.path.split('/').slice(0, 2).join('/').replace('services/', '');
     return file.nodes.flatMap((node) => {
       const metric = node.type === 'CallExpression' || node.type === 'NewExpression' ? toMetric(node, file) : null;
       if (metric === null) return [];
-      const [name, kind, labels, help] = metric;
-      return [`| \`${name}\` | ${kind} | ${labels} | ${source} | ${help} |`];
+      const [name, type, labels, help] = metric;
+      return [`| \`${name}\` | ${type} | ${labels} | ${source} | ${help} |`];
     });
   });
   const declared = new Set(product.flatMap(([, text]) => text.match(/(?<=')playline_[a-z_]+(?=')/g) ?? []));
@@ -159,9 +160,9 @@ it('the page of metrics has each metric with its kind, labels, source and meanin
   expect([...declared].filter((name) => !listed.includes(name) && name !== 'playline_build_info')).toEqual([]);
   const head = `# Metrics
 
-Generated from the code. Every service serves \`/metrics\` on its admin port; every metric has the label \`service\`. Metrics of Node and of the process keep the names of prom-client (\`nodejs_…\`, \`process_…\`); \`playline_build_info{version}\` names the release.
+Generated from the code. Every service exposes \`/metrics\` on its admin port, and every metric has the label \`service\`. Node.js and process metrics have the default prom-client names (\`nodejs_…\`, \`process_…\`). \`playline_build_info{version}\` contains the release.
 
-| name | kind | labels | from | meaning |
+| name | type | labels | source | meaning |
 |---|---|---|---|---|`;
   await expect(`${[head, ...rows.sort()].join('\n')}\n`).toMatchFileSnapshot('../../infra/METRICS.md');
 });

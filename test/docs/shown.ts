@@ -54,23 +54,23 @@ function inPairs(blocks: readonly string[]): Shown[] {
 
 function fromCommand(command: string): ShownRequest {
   const args = [...command.matchAll(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\])+/g)].map(([word]) =>
-    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_all, single, double, escaped) =>
+    word.replace(/'([^']*)'|"([^"]*)"|\\(')/g, (_match, single, double, escaped) =>
       double === undefined ? (single ?? escaped) : withPlaceholders(double),
     ),
   );
   const [program, , , method = '', address = '', ...rest] = args;
-  if (program !== 'curl') throw new Error(`no command: ${command}`);
+  if (program !== 'curl') throw new Error(`not a curl command: ${command}`);
   const request: ShownRequest = { method, address, headers: {}, body: null };
-  for (let at = 0; at < rest.length; at += 2) {
-    const value = rest[at + 1] ?? '';
-    if (rest[at] === '--data-binary') request.body = value;
+  for (let index = 0; index < rest.length; index += 2) {
+    const value = rest[index + 1] ?? '';
+    if (rest[index] === '--data-binary') request.body = value;
     const [name = '', ...parts] = value.split(': ');
-    if (rest[at] === '-H') request.headers[name] = parts.join(': ');
+    if (rest[index] === '-H') request.headers[name] = parts.join(': ');
   }
   return request;
 }
 
-/** Replaces shell variables by placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. */
+/** Replaces shell variables with placeholders: `$SECRET_KEY` becomes `{{secretKey}}`. */
 function withPlaceholders(text: string): string {
   const toCamel = (name: string) =>
     name.toLowerCase().replace(/_(.)/g, (_, character: string) => character.toUpperCase());

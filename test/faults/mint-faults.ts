@@ -14,9 +14,9 @@ export const MINT_FAULTS = [
 ] as const satisfies readonly Pick<Row, 'fault' | 'tried'>[];
 
 async function tryInMemory(seed: number): Promise<SeedEnd> {
-  const { struck, references, succeeded, failed, tokens } = await runCampaign(seed);
+  const { injected, references, succeeded, failed, tokens } = await runCampaign(seed);
   const count = (pattern: RegExp) =>
-    [...struck].reduce((sum, [what, times]) => (pattern.test(what) ? sum + times : sum), 0);
+    [...injected].reduce((sum, [what, times]) => (pattern.test(what) ? sum + times : sum), 0);
   const reached = {
     kills: count(/^killed/),
     'takeovers of running minters': count(/^takeover/),
@@ -25,7 +25,7 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
   return { reached, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
 }
 
-/** @param stores started when a fault needs stores @param options.isChosen selects the `MINT_FAULTS` to run */
+/** @param stores starts the stores on first use @param options.isChosen selects the `MINT_FAULTS` to run */
 export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
@@ -39,10 +39,10 @@ export function createMintTrials(
   const tryOnBrokers = async (seed: number): Promise<SeedEnd> => {
     minting ??= await openMinting({ stores: await stores() });
     try {
-      const { struck: reached, requests, succeeded, failed } = await runStorm(minting, seed);
+      const { injected: reached, requests, succeeded, failed } = await runStorm(minting, seed);
       return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
     } catch (error) {
-      // Leftovers of a failed seed would make the next seed fail too.
+      // Data from a failed seed could make the next seed fail.
       await close();
       throw error;
     }

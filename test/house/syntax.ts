@@ -2,7 +2,6 @@ import { posix } from 'node:path';
 import { parseAst } from 'vitest/node';
 import { exportsOf, type Tree } from './tree.ts';
 
-/** A code file as a syntax tree. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
@@ -10,14 +9,13 @@ export interface SourceFile {
   readonly nodes: readonly Node[];
 }
 
-/** `import`, `export … from` and `import()`. `target` is null when it is not a literal. */
+/** An `import`, `export … from` or `import()`. `target` is null if it is not a literal. */
 export interface Import {
   readonly target: string | null;
   readonly typeOnly: boolean;
   readonly line: number;
 }
 
-/** A node of the ESTree format, including TypeScript's nodes. */
 export interface Node {
   readonly type: string;
   readonly start: number;
@@ -25,7 +23,7 @@ export interface Node {
   readonly [field: string]: unknown;
 }
 
-/** Parses the code files of a tree. @throws Error with the path of a file that is not TypeScript or JavaScript */
+/** Parses the code files of a tree. @throws Error with the path of a file that cannot be parsed */
 export function parseSources(tree: Tree): SourceFile[] {
   return [...tree].filter(([path]) => /\.(ts|mts|js|mjs)$/.test(path)).map(([path, text]) => parseFile(path, text));
 }
@@ -48,7 +46,6 @@ function collect(node: Node, nodes: Node[]): void {
 function toImport(node: Node, text: string): Import[] {
   if (!/^(Import|ExportNamed|ExportAll)Declaration$|^ImportExpression$|^TSImportType$/.test(node.type)) return [];
   const source = node.source;
-  // `export { x }` has no source: nothing is imported.
   if (!isNode(source)) return [];
   const parts = nodesIn(node.specifiers);
   const target = typeof source.value === 'string' ? source.value : null;
@@ -57,29 +54,27 @@ function toImport(node: Node, text: string): Import[] {
   return [{ target, typeOnly, line: text.slice(0, node.start).split('\n').length }];
 }
 
-/** Whether an import, an export, or one name of either is of a type only. */
 export function isTypeOnly({ importKind, exportKind }: Node): boolean {
   return importKind === 'type' || exportKind === 'type';
 }
 
-/** Whether a field's value is a node. */
 export function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && 'type' in value && typeof value.type === 'string';
 }
 
-/** The nodes in a field, which may be a node, a list of nodes, or neither. */
+/** Returns the nodes in a field, which may be a node, a list of nodes, or another value. */
 export function nodesIn(value: unknown): Node[] {
   return (Array.isArray(value) ? value : [value]).filter(isNode);
 }
 
-/** The name of an identifier, a private name or a literal key; '' for anything else. */
+/** Returns the name of an identifier, a private name or a literal key, otherwise ''. */
 export function nameOf(value: unknown): string {
   if (!isNode(value)) return '';
   if (value.type === 'Literal') return String(value.value);
   return typeof value.name === 'string' ? value.name : '';
 }
 
-/** The path of an imported file of the repository; '' for a package of others. */
+/** Returns the path of an imported file in the repository, or '' for an external package. */
 export function resolveImport(path: string, target: string, tree: Tree): string {
   if (target.startsWith('.')) return posix.join(posix.dirname(path), target);
   const [, name = '', rest = ''] = /^@playline\/([^/]+)(\/.*)?$/.exec(target) ?? [];

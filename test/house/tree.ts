@@ -2,15 +2,14 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The repository as text. Keys are paths from the top with `/`, values are file contents. */
+/** The text files of the repository. Keys are paths relative to the root, values are file contents. */
 export type Tree = ReadonlyMap<string, string>;
 
-/** Reads the files that Git tracks or would track; binary files count as empty. */
+/** Reads the files that Git tracks or would track. Binary files are returned as empty strings. */
 export function readTree(root: string): Tree {
   const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
     cwd: root,
     encoding: 'utf8',
-    // Enough for a listing of a hundred thousand paths.
     maxBuffer: 16 * 1024 * 1024,
   });
   const paths = listed.split('\0').filter((path) => path !== '' && existsSync(join(root, path)));
@@ -18,7 +17,7 @@ export function readTree(root: string): Tree {
   return new Map(texts.map(([path, text]) => [path, text.includes('\0') ? '' : text]));
 }
 
-/** The names and files of the `exports` of a folder's package.json; an empty record when there are none. */
+/** Returns the `exports` of a folder's package.json, or an empty record. */
 export function exportsOf(folder: string, tree: Tree): Record<string, string> {
   const text = tree.get(`${folder}/package.json`) ?? '{}';
   return (JSON.parse(text) as { exports?: Record<string, string> }).exports ?? {};

@@ -1,10 +1,9 @@
 import { fileURLToPath } from 'node:url';
 import { readTree } from './tree.ts';
 
-// Fails the lint step on words that do not mean here what they mean elsewhere: `node test/house/vocabulary.ts [prefix
-// of paths]`. Names are read word by word (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. The value
-// says what to write instead. There is no baseline: a finding is rewritten, or its pattern of ordinary use is added to
-// `USUAL`.
+// Fails the lint step if a banned term occurs: `node test/house/vocabulary.ts [path prefix]`. Identifiers are split
+// into words (`askNode` is `ask` and `node`), in code, SQL, Lua and Markdown. Each entry lists the preferred terms.
+// There is no baseline: rewrite a finding, or add a pattern of ordinary use to `USUAL`.
 const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\b(stand|stands|standing|stood|standstills?)\b/g, 'exists, is stored, is paused, is current or applies'],
   [/\b(go|goes|went|going) on\b/g, 'continues or resumes'],
@@ -30,7 +29,7 @@ const BANNED: readonly (readonly [RegExp, string])[] = [
   [/\bvain\b/g, 'say what had no effect'],
 ];
 
-/** Ordinary uses of these words: fixed expressions of English and names that contracts or libraries fix. */
+/** Ordinary uses of banned terms: English expressions, and names defined by contracts or libraries. */
 const USUAL: readonly RegExp[] = [
   /\bdead letters?\b/g,
   /\b(in place|takes? place|took place|decimal places?|place holders?)\b/g,
@@ -41,7 +40,7 @@ const USUAL: readonly RegExp[] = [
   /questions\.ts/g,
 ];
 
-/** Terms that an interface fixes: keys of Redis, members of the JSON of commands, a column, Bash, Node and CSS. */
+/** Terms in interfaces: Redis keys, JSON members of commands, a column name, Bash, Node and CSS. */
 const FIXED: readonly (readonly [RegExp, RegExp])[] = [
   [/\.(ts|md)$/, /:places\b/g],
   [/^services\/operator\/src\/(commands|identity|import|verify)\//, /\b(place|says|standing|fate)\b/g],
@@ -54,14 +53,14 @@ const FIXED: readonly (readonly [RegExp, RegExp])[] = [
 const READ = /\.(ts|js|mjs|sql|lua|md|sh|yml|css|html)$/;
 const SKIPPED = /^(test\/docs\/questions\.ts|test\/house\/vocabulary\.ts|infra\/chain\/compiled\/)/;
 
-/** A text with the words of its names apart and in lower case, line by line: `askNode` becomes `ask node`. */
+/** Splits the identifiers of a line into lower-case words: `askNode` becomes `ask node`. */
 const toWords = (line: string) =>
   line
     .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replace(/[_-]/g, ' ')
     .toLowerCase();
 
-function findingsOf(path: string, line: string): string[] {
+function findBannedTerms(path: string, line: string): string[] {
   const allowed = [...USUAL, ...FIXED.flatMap(([paths, term]) => (paths.test(path) ? [term] : []))];
   const text = allowed.reduce((rest, usual) => rest.replace(usual, ''), toWords(line));
   return BANNED.flatMap(([banned, instead]) =>
@@ -74,14 +73,14 @@ function main(prefix: string): void {
   for (const [path, text] of readTree(fileURLToPath(new URL('../..', import.meta.url)))) {
     if (!READ.test(path) || SKIPPED.test(path) || !path.startsWith(prefix)) continue;
     for (const [index, line] of text.split('\n').entries()) {
-      for (const finding of findingsOf(path, line)) {
+      for (const finding of findBannedTerms(path, line)) {
         findings += 1;
         console.error(`${path}:${index + 1}: ${finding}`);
       }
     }
   }
   if (findings > 0) {
-    console.error(`${findings} words that this project does not use; see CONTRIBUTING.md.`);
+    console.error(`${findings} banned terms; see CONTRIBUTING.md.`);
     process.exitCode = 1;
   }
 }

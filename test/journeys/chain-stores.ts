@@ -1,18 +1,18 @@
-/** Shared setup of the chain journeys: a real node, separate stores, and the commands on both. */
+/** Shared setup for the chain journeys: a real node, separate stores, and operator commands for both. */
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
 import { encodeFunctionData, type Hash } from 'viem';
 import { OPERATOR, type Ran, runProgram } from './stack.ts';
 
 export const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
-/** Number of latest blocks that are not final: two epochs of two. */
+/** The number of latest blocks that are not final: two epochs of two blocks. */
 export const DEPTH = 4;
 export const NAME = 'demo-chain';
 export const CHAIN_ID = 'eip155:31337';
 
 export type ChainStores = Awaited<ReturnType<typeof openChainStores>>;
 
-/** @param options.partitions of each topic @param options.node settings of the chain in CHAIN_NODES */
+/** @param options.partitions per topic @param options.node additional settings for the chain in CHAIN_NODES */
 export async function openChainStores(options: { partitions?: number; node?: object } = {}) {
   const chain = await openTestChain();
   const stores = await openOwnStores(options.partitions === undefined ? {} : { partitions: options.partitions });

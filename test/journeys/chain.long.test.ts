@@ -1,4 +1,4 @@
-/** A game that mints on a stack with a chain, the location of its private keys, and the recovery after data loss. */
+/** A game that mints on a stack with a chain, where private keys are stored, and recovery after data loss. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ import { makeKeyInDumpedProcess, needlesOf, searchFiles, searchMemory, searchRed
 import { OPERATOR, query, readRecords, runProgram } from './stack.ts';
 
 const START_MS = 240_000;
-/** Time for a game, or for a handful of assets that become final in sequence. */
+/** Time limit for a game, or for several assets that become final one after another. */
 const GAME_MS = 280_000;
 const OWNER = `0x${'12'.repeat(20)}`;
 const root = testStackFolder('chain');
@@ -25,7 +25,7 @@ let stack: Stack;
 
 async function start(...services: readonly ServiceName[]) {
   lines.length = 0;
-  // This test polls often, with more requests than the default limit per address.
+  // This test polls more often than the default limit per address allows.
   const settings = { RATE_LIMIT_CALLS: '50000' };
   stack = await startStack({ directory, services, settings, chain: true, report: (line) => void lines.push(line) });
 }
@@ -37,7 +37,7 @@ async function restartWithout(...lost: string[]) {
 }
 
 beforeAll(async () => {
-  // The file of an earlier chain, whose records are lost too.
+  // Simulates the file of an earlier chain whose records are lost.
   mkdirSync(directory, { recursive: true });
   writeFileSync(join(directory, 'chain.json'), JSON.stringify({ genesis: '0x', signer: OWNER }));
   await start('gateway', 'chain-api', 'activity-writer', 'chain-indexer', 'minter');
@@ -74,7 +74,6 @@ const headers = () => ({
   'content-type': 'application/json',
 });
 
-/** Requests the ERC-721 token with this id. @returns the reference id */
 async function requestMint(tokenId: string, owner: string): Promise<string> {
   const referenceId = `journey-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: owner, token_id: tokenId }];
@@ -83,20 +82,20 @@ async function requestMint(tokenId: string, owner: string): Promise<string> {
   return referenceId;
 }
 
-const ended = (referenceId: string) => {
+const settled = (referenceId: string) => {
   const readResult = async () => {
     const response = await fetch(`${mintsUrl()}/${referenceId}`, { headers: headers() });
     const { result } = (await response.json()) as { result: { status: string; error: { message: string } | null }[] };
-    if (result[0]?.status === 'pending') throw new Error('the mint is pending');
+    if (result[0]?.status === 'pending') throw new Error('the mint is still pending');
     return result[0]!;
   };
-  return until(`${referenceId} has ended`, readResult, 120_000);
+  return until(`${referenceId} is settled`, readResult, 120_000);
 };
 
 async function burn(tokenId: bigint): Promise<void> {
   const data = encodeFunctionData({ abi: CONTRACT_ABIS['demo-erc721'], functionName: 'burn', args: [tokenId] });
   const hash = await callRpc<string>(chainOf().rpc, 'eth_sendTransaction', [{ from: ADMIN, to: contract(), data }]);
-  await until('the token is burned in a block', async () => {
+  await until('the burn is in a block', async () => {
     const receipt = await callRpc<{ status: string } | null>(chainOf().rpc, 'eth_getTransactionReceipt', [hash]);
     return receipt?.status === '0x1';
   });
@@ -108,25 +107,25 @@ function cpuSecondsOf(pid: number): number {
   return (user! + system!) / 100;
 }
 
-/** The latest block, once no block has followed for three times the usual interval. */
+/** Waits until no block is created for three times the usual interval. @returns the latest block */
 async function readIdleHead(): Promise<bigint> {
   for (;;) {
     const head = await openChainClient().getBlockNumber();
     const endAt = performance.now() + 3_000;
-    await until('three seconds have passed', () => performance.now() > endAt);
+    await until('three seconds pass', () => performance.now() > endAt);
     if (head === (await openChainClient().getBlockNumber())) return head;
   }
 }
 
 describe('the demo project of a stack', () => {
-  it('has both collections of the chain linked, under the addresses in the stack file', async () => {
+  it('the demo project is linked to both collections at the addresses in the stack file', async () => {
     const { contracts } = chainOf();
     expect((await collections()).map(({ id, projectId, state }) => [id, projectId, state]).sort()).toEqual(
       [contracts.erc721, contracts.erc1155].map((address) => [`demo-chain:${address}`, 'demo', 'linked']).sort(),
     );
   });
 
-  it('gets a new key, which may mint on all contracts, if the records of the previous key were lost', async () => {
+  it('the demo project gets a new key that can mint on all contracts if the records of the previous key were lost', async () => {
     expect(lines).toContainEqual(expect.stringContaining('the chain lost its state and started from its first block'));
     await expectSignerHasRoles();
     const [record, ...others] = await signableKeys();
@@ -138,7 +137,7 @@ describe('the demo project of a stack', () => {
 });
 
 describe('a game that mints', { timeout: GAME_MS }, () => {
-  it('ends with one token or one clear failure per reference id, and all sources agree', async () => {
+  it('a game ends with one token or one clear failure per reference id, and all data sources agree', async () => {
     const game = ['--mint', '--assets', '60', '--rate', '0', '--seed', '5', '--json'];
     const { code, out, err } = await runProgram('test/simulate/main.ts', game, { cwd: root });
     const result = JSON.parse(out || 'null');
@@ -154,19 +153,19 @@ describe('a game that mints', { timeout: GAME_MS }, () => {
     expect(result.calls.made).toBeLessThan(1_000);
   });
 
-  it('gets one token for a failed asset with `mints retry`, once the cause of the failure is resolved', async () => {
-    expect(await ended(await requestMint('5', ADMIN))).toMatchObject({ status: 'succeeded' });
+  it('`mints retry` mints one token for a failed asset once the cause of the failure is removed', async () => {
+    expect(await settled(await requestMint('5', ADMIN))).toMatchObject({ status: 'succeeded' });
     const failed = await requestMint('5', OWNER);
-    expect(await ended(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
+    expect(await settled(failed)).toMatchObject({ status: 'failed', error: { message: 'TokenAlreadyMinted(5)' } });
     await burn(5n);
-    // Two concurrent commands must start only one attempt, whichever command reports it.
+    // Two concurrent commands must start only one attempt, which either command may report.
     const args = ['mints', 'retry', '--chain', 'demo-chain', '--contract', contract(), '--reference', failed];
     const runs = await Promise.all([1, 2].map(() => runProgram(OPERATOR, args, { cwd: root })));
     expect(runs.map(({ code }) => code)).toContain(0);
     for (const { code, out, err } of runs)
       if (code === 0) expect(out).toContain(`${failed}: accepted again`);
       else expect(err).toMatch(/the asset is pending|taken|claimed/);
-    expect(await ended(failed)).toMatchObject({ status: 'succeeded', error: null });
+    expect(await settled(failed)).toMatchObject({ status: 'succeeded', error: null });
     expect((await read<string>(contract(), 'ownerOf', [5n])).toLowerCase()).toBe(OWNER);
     const attempts = await until('both attempts are stored', async () => {
       const sql = `SELECT status FROM mint_requests FINAL WHERE reference_id = '${failed}' ORDER BY requested_at`;
@@ -185,24 +184,24 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
   });
   afterAll(() => created?.close());
 
-  it('is in no file of the stack: log, append-only file, tables, process logs, records', () => {
+  it('no file of the stack contains the private key: logs, append-only file, tables, process logs, records', () => {
     const { ofKey, locationsOf } = searchFiles(directory, created);
-    // Proves that the search works: the log and the append-only file contain the record.
+    // The log and the append-only file contain the sealed key, which proves that the search works.
     expect(locationsOf('sealed')).toEqual(['data/kafka', 'data/redis']);
     expect(locationsOf('table')).toContain('data/clickhouse');
     expect(ofKey).toEqual([]);
   });
 
-  it('is in no key of Redis', async () => {
+  it('no key in Redis contains the private key', async () => {
     const found = await searchRedis(stack.file.redis, created);
     expect(found).toEqual({ ofAddress: expect.arrayContaining([expect.anything()]), ofKey: [] });
   });
 
-  it('was never in the memory of the process that requested it', () => {
+  it('the memory of the process that created the key does not contain the private key', () => {
     expect(searchMemory(created)).toEqual({ ofAddress: ['heap.heapsnapshot', 'memory'], ofKey: [] });
   });
 
-  it('is found by the search in every encoding', () => {
+  it('the search finds the private key in every encoding', () => {
     const needles = needlesOf(created.key);
     for (const { bytes } of needles) {
       const around = Buffer.concat([Buffer.alloc(7), bytes, Buffer.alloc(3)]);
@@ -215,7 +214,7 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
     }
   });
 
-  it('can be decrypted by the minter only, because no other process has the keys for sealed keys', () => {
+  it('only the minter can decrypt the private key, because no other process has SIGNER_KEYS', () => {
     const environmentOf = (name: string) => readFileSync(`/proc/${stack.file.processes[name]}/environ`, 'utf8');
     expect(environmentOf('minter')).toContain(signerKeys());
     for (const name of ['gateway', 'chain-api', 'activity-writer', 'chain-indexer'])
@@ -224,7 +223,7 @@ describe('the private key of a signable key', { timeout: START_MS }, () => {
 });
 
 describe('the chain of a stack', { timeout: START_MS }, () => {
-  it('that has lost its state gets its contracts and roles again, and the loss is reported', async () => {
+  it('a chain that has lost its state gets its contracts and roles again, and the loss is reported', async () => {
     const before = chainOf();
     await restartWithout('data/chain');
     expect(chainOf()).toEqual(before);
@@ -232,7 +231,7 @@ describe('the chain of a stack', { timeout: START_MS }, () => {
     expect(lines).toContainEqual(expect.stringContaining('the chain lost its state and started from its first block'));
   });
 
-  it('creates no block, uses no CPU and writes nothing while there are no transactions', async () => {
+  it('an idle chain creates no blocks, uses no CPU and writes no data', async () => {
     const head = await readIdleHead();
     const { number: final } = await openChainClient().getBlock({ blockTag: 'finalized' });
     expect([head - final <= 4n, head > 4n]).toEqual([true, true]);
@@ -244,31 +243,31 @@ describe('the chain of a stack', { timeout: START_MS }, () => {
     expect(statSync(state).mtimeMs).toBe(writtenAt);
   });
 
-  it('cannot be used by web pages of other origins', async () => {
+  it('a chain rejects requests from web pages on other origins', async () => {
     const headers = { origin: 'https://evil.example', 'access-control-request-method': 'POST' };
     const response = await fetch(chainOf().rpc, { method: 'OPTIONS', headers });
     expect(response.headers.get('access-control-allow-origin')).toBeNull();
   });
 
-  it('restarts at the same address after it is killed, with all final blocks', async () => {
+  it('a killed chain restarts at the same address with all final blocks', async () => {
     const head = await openChainClient().getBlock({ blockTag: 'finalized' });
     const { chain: killed } = stack.file.processes;
     process.kill(killed ?? 0, 'SIGKILL');
-    await until('a new process', () => ![undefined, killed].includes(stack.file.processes.chain));
+    await until('a new process is running', () => ![undefined, killed].includes(stack.file.processes.chain));
     await until('the node responds', () => callRpc(chainOf().rpc, 'eth_chainId'));
     expect((await openChainClient().getBlock({ blockNumber: head.number })).hash).toBe(head.hash);
     await expectSignerHasRoles();
   });
 
-  it('is unchanged after a restart, even if Redis and chain.json were lost, and nothing is created twice', async () => {
+  it('a chain is unchanged after a restart, even if Redis and chain.json were lost', async () => {
     const [head, before] = [await readIdleHead(), chainOf()];
     const genesis = await openChainClient().getBlock({ blockNumber: 0n });
     const keys = (await signableKeys()).length;
     await restartWithout('chain.json', 'data/redis');
-    // A loss is reported once, by the start that detects it.
+    // A loss is reported only once, by the start that detects the loss.
     expect(lines).not.toContainEqual(expect.stringContaining('lost its state'));
     expect(chainOf()).toEqual(before);
-    // Only the empty blocks that make the last blocks final again.
+    // The restart adds only the empty blocks that make the last blocks final.
     expect(await readIdleHead()).toBe(head + 4n);
     expect((await openChainClient().getBlock({ blockNumber: 0n })).hash).toBe(genesis.hash);
     expect(await signableKeys()).toHaveLength(keys);

@@ -34,8 +34,8 @@ const published = async (): Promise<ActivityRow[]> =>
 const shown = (rows: readonly ActivityRow[]): Record<string, unknown>[] =>
   rows.map(({ type, details }) => ({ type, ...(JSON.parse(details) as Record<string, unknown>) }));
 
-/** Activities of all final blocks, computed from fresh queries of the chain, block by block. */
-async function freshIndex(): Promise<string[]> {
+/** Computes the activity ids in all final blocks from new requests to the node, block by block. */
+async function computeIndex(): Promise<string[]> {
   const node = createRpcNode({ name: 'test', url: chain.rpc });
   const read = createReadActivities({ chain: NAME, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   const final = (await node.block('finalized'))!.number;
@@ -51,7 +51,7 @@ async function chainCommand(...args: readonly string[]): Promise<{ code: number;
 }
 
 async function untilIndexed(): Promise<string[]> {
-  const expected = await freshIndex();
+  const expected = await computeIndex();
   await until('all final activities are published', async () => (await published()).length >= expected.length);
   return expected;
 }
@@ -59,7 +59,7 @@ async function untilIndexed(): Promise<string[]> {
 describe('the index of a chain from a real node', () => {
   let erc20: Address;
 
-  it('contains mints, transfers and burns of three token standards, with token names', async () => {
+  it('the index contains mints, transfers and burns for three token standards, and token names', async () => {
     await indexers.start();
     const [admin, player] = chain.accounts as readonly [Address, Address];
     const demo = await chain.deployDemo(admin);
@@ -96,7 +96,7 @@ describe('the index of a chain from a real node', () => {
     expect(tokens.some(({ decimals }) => decimals === 18)).toBe(true);
   });
 
-  it('survives a reorganisation of all blocks that are not final, and kills of indexer and node', async () => {
+  it('the index is correct after a reorganisation, and after the indexer and the node were killed', async () => {
     const [, player] = chain.accounts as readonly [Address, Address];
     const mint = (value: bigint) => chain.send({ to: erc20, data: call('demo-erc20', 'mint', [player, value]) });
     for (let value = 1n; value <= 3n; value++) await mint(value);
@@ -115,12 +115,11 @@ describe('the index of a chain from a real node', () => {
     expect((await published()).map(({ id }) => id)).toEqual(expected);
   });
 
-  it('can be compared with the history by commands, which publish only missing activities', async () => {
+  it('commands compare the index with the history and publish only missing activities', async () => {
     const { code: ofStatus, out: status } = await chainCommand('status', '--json');
     expect(ofStatus, status).toBe(0);
     const { head, horizon, indexed, behind } = JSON.parse(status);
     expect([head - horizon, horizon - indexed, behind]).toEqual([DEPTH, behind, behind]);
-    // Nothing has written the history yet.
     const before = await chainCommand('verify', '--chain', NAME);
     expect(before.code, before.out).toBe(1);
     expect(before.out).toContain('is not in the history');

@@ -1,4 +1,4 @@
-/** The work of an operator at night, with commands alone, on a stack that was started with every setting changed. */
+/** An operator works at night, using only commands, on a stack that was started with every setting changed. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePorts, readStackFile, type StackFile, stackPathsOf } from '@playline/infra/local';
@@ -19,7 +19,7 @@ const NIGHT_MS = 300_000;
 const root = testStackFolder('night');
 const paths = stackPathsOf(join(root, '.playline'));
 
-/** Every setting that users of a stack can change, none at its default. */
+/** Every setting that a stack's users can change, each with a value other than the default. */
 const SETTINGS: Record<string, string> = {
   LOG_LEVEL: 'warn',
   PUBLIC_URL: 'https://audience.example',
@@ -64,7 +64,7 @@ const SETTINGS: Record<string, string> = {
   MINTS_LISTED_AFTER_MS: '4000',
 };
 
-/** Settings that a stack sets itself: these values for another deployment must have no effect. */
+/** Settings that a stack sets itself. These values for another deployment must have no effect. */
 const STACK_SETTINGS: Record<string, string> = {
   KAFKA_BROKERS: 'elsewhere.invalid:9092',
   KAFKA_TLS: 'true',
@@ -93,14 +93,13 @@ const STACK_SETTINGS: Record<string, string> = {
   ADMIN_HOST: '203.0.113.1',
   ADMIN_PORT: '1',
 };
-/** Optional settings of logins and certificates. */
 const OPTIONAL_STORE_SETTINGS = /_(TLS_(CA_FILE|CERT_FILE|KEY_FILE|SERVER_NAME)|SASL_\w+|USERNAME|PASSWORD)$/;
 
 const STORE_PORTS = ['KAFKA', 'CONTROLLER', 'REGISTRY', 'REDIS', 'CLICKHOUSE'];
 const PORTS = [...STORE_PORTS, 'GATEWAY', 'GATEWAY_ADMIN', 'EVENT_WRITER_ADMIN', 'ERASER_ADMIN'];
 let ports: Record<string, string> = {};
 
-/** Runs a command as `npm run` does. */
+/** Runs a command like `npm run` does. */
 async function run(args: readonly string[], environment: Record<string, string> = {}) {
   const env = { HOME: process.env.HOME ?? '', PLAYLINE_ROOT: root, ...environment };
   const { code, out, err } = await runProgram('infra/local/bootstrap.mjs', args, { env });
@@ -130,17 +129,18 @@ async function countLinks(): Promise<number> {
   return Number(row?.n);
 }
 
-/** Finds the person of the first message's anonymous id, in a terminal with the pepper of another deployment. */
+/** Resolves the first message's anonymous id, in a terminal with another deployment's pepper. */
 const resolveFirst = () => {
   const subject = ['--environment', 'development', '--kind', 'anonymous', '--id', 'before'];
   return run(['identity', 'resolve', ...subject, '--json'], { IDENTITY_PEPPER: 'cd'.repeat(32) });
 };
 
 const untilMoreLinksThan = (count: number) =>
-  until('a link is decided and stored', async () => (await countLinks()) > count, 60_000);
+  until('a new link is decided and stored', async () => (await countLinks()) > count, 60_000);
 
-/** The supervisor checks each process once a minute, `status` checks immediately. */
-const untilAllReady = () => until('all processes serve again', async () => (await run(['status'])).code === 0, 60_000);
+/** `status` checks the processes immediately. The supervisor checks each one only once a minute. */
+const untilAllReady = () =>
+  until('all processes are ready again', async () => (await run(['status'])).code === 0, 60_000);
 
 beforeAll(async () => {
   const found = await freePorts(PORTS.length);
@@ -151,7 +151,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 }, NIGHT_MS);
 
-it('the settings in this test include every setting of every service', () => {
+it('this test changes every setting of every service', () => {
   const ofEvents = [gatewaySettings, linkerSettings, writerSettings, eraserSettings];
   const known = [...ofEvents, activityWriterSettings, indexerSettings, chainSettings, portalSettings].flatMap(
     ({ shape }) => Object.keys(shape),
@@ -160,8 +160,8 @@ it('the settings in this test include every setting of every service', () => {
   expect(known.filter((name) => !tested.has(name) && !OPTIONAL_STORE_SETTINGS.test(name))).toEqual([]);
 });
 
-describe('a night of an operator', { timeout: NIGHT_MS }, () => {
-  it('begins with a stack that was started with every setting changed, and uses the changed names', async () => {
+describe("an operator's night", { timeout: NIGHT_MS }, () => {
+  it('a stack starts with every setting changed, and uses the changed names', async () => {
     const started = await up();
     const ignored = Object.keys(STACK_SETTINGS).sort().join(', ');
     expect(started.out).toContain(`ignored, because the stack sets them itself: ${ignored}`);
@@ -174,13 +174,13 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await untilMoreLinksThan(0);
   });
 
-  it('finds out which ids are one person, with the pepper of the running stack', async () => {
+  it("`identity resolve` uses the running stack's pepper", async () => {
     const { code, out } = await resolveFirst();
     expect(code, out).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ environmentId: 'demo-development', isLinked: true });
   });
 
-  it('has processes that run without serving: every command reports which processes and why, and exits with an error', async () => {
+  it('every command reports which processes do not serve and why, and exits with an error', async () => {
     const { processes, redis } = stack();
     const client = new Redis(redis);
     await client.config('SET', 'maxmemory', '1kb');
@@ -192,13 +192,15 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await client.config('SET', 'maxmemory', '512mb');
     client.disconnect();
     expect(status!.code).toBe(1);
-    expect(status!.out).toMatch(/^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not response$/m);
+    expect(status!.out).toMatch(
+      /^gateway +does not serve +\d+ (s|min) +0 +- +\d+\n +why: it does not (answer|respond)$/m,
+    );
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
     expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
     for (const result of [doctor!, again!]) {
       expect(result.code).toBe(1);
-      // Six if the activity writer has noticed too: it writes to Redis only when it publishes.
+      // Six if the activity writer is affected as well, because it writes to Redis only when it publishes.
       expect(result.out).toMatch(/[56] of 14 processes: .*gateway does not serve, .*\(details: `npm run status`\)/);
     }
     expect(verify!.code).toBe(3);
@@ -206,7 +208,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
     await untilAllReady();
   });
 
-  it('loses the data of Redis while the stack is down: `up` starts the stack, and one command restores the data', async () => {
+  it('`up` starts a stack whose Redis data was lost, and one command restores the data', async () => {
     await run(['down']);
     rmSync(join(paths.state, 'data', 'redis'), { recursive: true });
     const started = await up('--no-chain');
@@ -228,7 +230,7 @@ describe('a night of an operator', { timeout: NIGHT_MS }, () => {
       readFileSync(join(paths.state, 'logs', 'supervisor.log'), 'utf8').includes('identity-linker is ready again'),
     );
     const verified = await run(['verify']);
-    expect(verified.out).toContain('every record of the log is stored or explained exactly once');
+    expect(verified.out).toContain('all log records are stored exactly once or accounted for');
     expect(verified.code).toBe(0);
   });
 });

@@ -11,7 +11,6 @@ export interface Ran {
   readonly err: string;
 }
 
-/** Runs a program of the checkout with only the settings in `env`. */
 export function runProgram(
   main: string,
   args: readonly string[],
@@ -29,10 +28,10 @@ export const OPERATOR = 'services/operator/src/main.ts';
 
 export type JourneyStack = Awaited<ReturnType<typeof startJourneyStack>>;
 
-/** Starts a whole separate pipeline in a folder that `close` removes. */
+/** Starts a separate stack in a folder that `close` removes. */
 export async function startJourneyStack(options: StackOptions = {}) {
   const root = testStackFolder('journey');
-  // Commands expect the stack's records in a folder of this name.
+  // Commands read the stack's files from a folder with this name.
   const folder = join(root, '.playline');
   const stack = await startStack({ ...options, directory: folder });
   const read = (name: string) => JSON.parse(readFileSync(join(folder, name), 'utf8'));
@@ -43,12 +42,12 @@ export async function startJourneyStack(options: StackOptions = {}) {
   return {
     stack,
     folder,
-    /** The current stack file. Process ids change when a process is restarted. */
+    /** Reads the current stack file. Process ids change when processes are restarted. */
     file,
-    /** Runs an operator command on this stack. @returns its output @throws Error if it fails */
+    /** Runs an operator command on this stack and returns the output. @throws Error if the command fails */
     operate: async (...args: string[]) => {
       const { code, out, err } = await runProgram(OPERATOR, args, { cwd: root });
-      if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${err}`);
+      if (code !== 0) throw new Error(`${args.join(' ')} exited with ${code}: ${err}`);
       return out;
     },
     close: async () => {
@@ -56,7 +55,7 @@ export async function startJourneyStack(options: StackOptions = {}) {
       rmSync(root, { recursive: true, force: true });
     },
     keys,
-    /** The analysts' account. The stack file contains the operator's account. */
+    /** The analyst account. The stack file contains the operator's account. */
     analyst: { ...clickhouse, user: 'analyst', password: read('secrets.json').analystPassword },
     query: <T>(sql: string): Promise<T[]> => query(file().clickhouse, sql, file().security?.caFile),
     post: async (messages: unknown[], headers: Record<string, string> = {}) => {
@@ -72,7 +71,6 @@ export async function startJourneyStack(options: StackOptions = {}) {
 
 type Engine = StackFile['clickhouse'];
 
-/** @param caFile certificate authority of a ClickHouse with TLS */
 export async function query<T>(engine: Engine, sql: string, caFile?: string): Promise<T[]> {
   const send = caFile === undefined ? fetch : createStackFetch(caFile);
   const url = new URL(engine.url);
@@ -86,7 +84,7 @@ export async function query<T>(engine: Engine, sql: string, caFile?: string): Pr
   return lines.map((line) => JSON.parse(line) as T);
 }
 
-/** Waits until the exact view contains all of these messages. @returns the row counts of table and view */
+/** Waits until the exact view contains all of these messages. @returns the row counts in the table and the view */
 export async function stored(stack: JourneyStack, messageIds: readonly string[]) {
   const ids = messageIds.map((id) => `'${id}'`).join();
   const count = async (table: string) => {
@@ -98,7 +96,6 @@ export async function stored(stack: JourneyStack, messageIds: readonly string[])
   return { raw: await count('events'), exact: await count('events_exact') };
 }
 
-/** Records of a kind in Redis, for example `collections`. */
 export async function readRecords<R>(url: string, kind: string): Promise<R[]> {
   const redis = new Redis(url);
   const texts = await redis.hvals(`access:${kind}`).finally(() => redis.disconnect());

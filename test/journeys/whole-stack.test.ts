@@ -39,8 +39,8 @@ const bystander = trackMessage({ anonymousId: randomUUID() });
 const all = [sent, identify, bystander].map(({ messageId }) => messageId);
 const listed = all.map((id) => `'${id}'`).join();
 
-describe('a person on a whole stack', () => {
-  it('appears in ClickHouse as posted: one row per message with its fields, even if the batch is sent three times', async () => {
+describe('a person in a complete stack', () => {
+  it('ClickHouse contains one row per message with all fields, even if the batch is sent three times', async () => {
     for (let round = 0; round < 3; round++)
       expect(
         await stack.post([sent, identify, bystander], { traceparent: `00-${traceId}-00f067aa0ba902b7-01` }),
@@ -74,8 +74,8 @@ describe('a person on a whole stack', () => {
     expect(JSON.parse(String(row?.properties))).toEqual(sent.properties);
   });
 
-  it('owns the events from before and after identify, and no event of a bystander', async () => {
-    const persons = await until('identify has joined the two identities', async () => {
+  it("events before and after identify belong to one person, but a bystander's events do not", async () => {
+    const persons = await until('identify joins the two identities', async () => {
       const rows = await stack.query<{ id: string; person: string }>(
         `SELECT message_id AS id, hex(person_key) AS person FROM events_identified WHERE message_id IN (${listed})`,
       );
@@ -85,7 +85,7 @@ describe('a person on a whole stack', () => {
     expect(persons.get(bystander.messageId)).not.toBe(persons.get(sent.messageId));
   });
 
-  it('is erased from every table with a receipt, and the bystander keeps the event', async () => {
+  it("an erasure deletes the person from every table and issues a receipt, and the bystander's event remains", async () => {
     const url = `${stack.file().gateway}/v1/audience/data?userId=${account}`;
     const headers = { 'x-service-api-key': stack.keys.production.secret };
     const response = await fetch(url, { method: 'DELETE', headers });
@@ -93,12 +93,12 @@ describe('a person on a whole stack', () => {
     const id = response.headers.get('x-erasure-id');
     const receipt = `SELECT 1 FROM erasure_receipts FINAL WHERE erasure_id = '${id}'`;
     await until('the receipt is stored', async () => (await stack.query(receipt)).length > 0);
-    const left = await stack.query(`SELECT DISTINCT message_id FROM events WHERE message_id IN (${listed})`);
-    expect(left).toEqual([{ message_id: bystander.messageId }]);
+    const remaining = await stack.query(`SELECT DISTINCT message_id FROM events WHERE message_id IN (${listed})`);
+    expect(remaining).toEqual([{ message_id: bystander.messageId }]);
   });
 });
 
-it('a game on a whole stack gets the token that it requested, and the mint is an activity in the history', async () => {
+it('a game receives the token that it requested, and the mint is in the activity history', async () => {
   const { chainApi, chain } = stack.file();
   const contract = chain?.contracts.erc721;
   const mints = `${chainApi}/v1/chains/demo-chain/collections/${contract}/nfts/mint-requests`;
@@ -106,7 +106,7 @@ it('a game on a whole stack gets the token that it requested, and the mint is an
   const asset = { reference_id: `journey-${randomUUID()}`, owner_address: `0x${'12'.repeat(20)}`, token_id: '77' };
   const response = await fetch(mints, { method: 'POST', headers, body: JSON.stringify({ assets: [asset] }) });
   expect(response.status).toBe(202);
-  const request = await until('the mint has succeeded', async () => {
+  const request = await until('the mint succeeds', async () => {
     const page = await (await fetch(`${mints}/${asset.reference_id}`, { headers })).json();
     const [found] = (page as { result: { status: string; activity_id: string | null }[] }).result;
     if (found?.status !== 'succeeded') throw new Error(JSON.stringify(found));
@@ -120,7 +120,7 @@ it('a game on a whole stack gets the token that it requested, and the mint is an
   expect(activity).toMatchObject({ type: 'mint', details: { to: asset.owner_address, asset: { token_id: '77' } } });
 });
 
-describe('the pages of a whole stack in a browser', () => {
+describe('the pages of a complete stack in a browser', () => {
   let browser: Browser;
   let page: Page;
   const faults: string[] = [];
@@ -133,7 +133,7 @@ describe('the pages of a whole stack in a browser', () => {
   afterAll(() => browser?.close());
   const heading = () => page.getByRole('heading', { level: 1 }).textContent();
 
-  it('are the documentation of the gateway and of the chain API, without an error in the console', async () => {
+  it('the documentation pages of the gateway and the chain API load without errors in the console', async () => {
     for (const url of [stack.file().gateway, stack.file().chainApi]) {
       expect((await page.goto(`${url}/docs`))?.status()).toBe(200);
       expect(await heading()).not.toBe('');
@@ -141,7 +141,7 @@ describe('the pages of a whole stack in a browser', () => {
     expect(faults).toEqual([]);
   });
 
-  it('are the portal, in which the first link creates an administrator who sees the demo project', async () => {
+  it("the portal's first link creates an administrator who sees the demo project", async () => {
     const { link } = JSON.parse(await stack.operate('accounts', 'link', '--json'));
     await page.goto(link);
     await page.getByLabel('Login').fill('ada@example.com');
@@ -156,14 +156,14 @@ describe('the pages of a whole stack in a browser', () => {
   });
 });
 
-describe('the protected data of a whole stack', () => {
-  it('can be read by analysts in views, but not written', async () => {
+describe('the protected data in a complete stack', () => {
+  it('analysts can read the views but cannot write', async () => {
     expect(await query(stack.analyst, 'SELECT count() FROM analysis_events')).toHaveLength(1);
     for (const statement of ['DROP TABLE events', "INSERT INTO events (type) VALUES ('x')"])
       await expect(query(stack.analyst, statement)).rejects.toThrow(/ACCESS_DENIED|READONLY/);
   });
 
-  it('does not appear in logs, even if every part of a request contains a secret key', async () => {
+  it('a secret key does not appear in logs, even if every part of a request contains the key', async () => {
     const secret = stack.keys.production.secret;
     await stack.post([trackMessage()], { 'x-service-publishable-key': secret });
     await stack.post([trackMessage()], { 'x-service-api-key': secret, traceparent: secret });

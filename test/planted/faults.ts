@@ -1,12 +1,11 @@
-/** A realistic mistake in product code, and the quick test that must fail for it. */
+/** A realistic mistake in product code, with the quick test that must fail. */
 export interface PlantedFault {
-  /** What would break for a user. */
   readonly what: string;
   readonly file: string;
-  /** Occurs in the file once. */
+  /** Code to replace, which must occur exactly once in the file. */
   readonly find: string;
   readonly replace: string;
-  /** When it is not the test beside the file. */
+  /** Path of the test, if it is not the test file with the same name. */
   readonly test?: string;
 }
 
@@ -107,7 +106,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: 'return [chain];',
   },
   {
-    what: 'Activities get times below the published watermark, so clients that follow a feed never see them.',
+    what: 'Activities are assigned times below the published watermark, so clients that follow a feed never see them.',
     file: 'services/activity-writer/src/steps/timed-block.ts',
     find: 'const after = Math.max(from.last, from.watermark);',
     replace: 'const after = from.last;',
@@ -134,7 +133,7 @@ export const FAULTS: readonly PlantedFault[] = [
     replace: 'return checksumAt > 0;',
   },
   {
-    what: 'A revoked key stays valid.',
+    what: 'A revoked key remains valid.',
     file: 'packages/access-keys/src/keys/key-lookup.ts',
     find: 'return key.revokedAt === null ? key : null;',
     replace: 'return key;',

@@ -77,7 +77,7 @@ export const TALL_ROWS = `[...document.querySelectorAll('tbody tr')]
 /** Disabled by default, because a screenshot takes as long as all other checks of a page. */
 export async function screenshot({ page, protocol }: Tab, name: string, { width, scheme }: Viewport): Promise<void> {
   if (process.env.PLAYLINE_TEST_PICTURES === undefined) return;
-  mkdirSync(PICTURES, { recursive: true });
+  mkdirSync(SCREENSHOTS, { recursive: true });
   const file = `${name.replace(/[^a-z0-9]+/gi, '-').replace(/^-|-$/g, '') || 'home'}-${width}-${scheme}.png`;
   const { cssContentSize } = await protocol.send('Page.getLayoutMetrics');
   const { height } = cssContentSize;

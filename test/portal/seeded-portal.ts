@@ -47,7 +47,7 @@ function createFakeLive(events: SeededRows['live']): LiveHub {
       return { next: async () => queue.shift() ?? null, close: () => {} };
     },
     subscribers: 0,
-    held: { entries: 0, bytes: 0 },
+    buffered: { entries: 0, bytes: 0 },
     close: async () => {},
   };
 }

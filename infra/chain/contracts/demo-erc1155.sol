@@ -5,7 +5,7 @@ import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {ERC1155} from "@openzeppelin/contracts/token/ERC1155/ERC1155.sol";
 import {MintingRoles} from "./minting-roles.sol";
 
-/// An ERC-1155 collection: each id has many tokens.
+/// An ERC-1155 collection, in which each id can have many tokens.
 contract DemoErc1155 is ERC1155, MintingRoles {
     string public name;
 
@@ -15,7 +15,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         name = name_;
     }
 
-    /// A safe mint: an owner that is a contract must accept the tokens, else the whole call reverts.
+    /// Mints safely: if the owner is a contract, it must accept the tokens; otherwise, the call reverts.
     function safeMint(address to, uint256 id, uint256 value, bytes calldata data) external onlyRole(MINTER_ROLE) {
         _mint(to, id, value, data);
     }
@@ -27,7 +27,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         _mintBatch(to, ids, values, data);
     }
 
-    /// Only for the owner, and for operators that the owner has approved.
+    /// Only the owner and approved operators can burn tokens.
     function burn(address from, uint256 id, uint256 value) external {
         if (from != _msgSender() && !isApprovedForAll(from, _msgSender())) {
             revert ERC1155MissingApprovalForAll(_msgSender(), from);
@@ -35,7 +35,7 @@ contract DemoErc1155 is ERC1155, MintingRoles {
         _burn(from, id, value);
     }
 
-    /// Number of tokens with this id that are minted and not burned.
+    /// Returns the number of tokens with this id that were minted and not burned.
     function totalSupply(uint256 id) external view returns (uint256) {
         return _supply[id];
     }

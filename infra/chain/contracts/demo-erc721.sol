@@ -5,16 +5,16 @@ import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {ERC721} from "@openzeppelin/contracts/token/ERC721/ERC721.sol";
 import {MintingRoles} from "./minting-roles.sol";
 
-/// An ERC-721 collection. The minter chooses ids below a threshold. From the threshold on the contract counts ids
-/// itself, so that the two ranges never overlap.
+/// An ERC-721 collection. The minter chooses ids below a threshold. The contract assigns ids above the threshold, so that
+/// the two ranges never overlap.
 contract DemoErc721 is ERC721, MintingRoles {
-    /// A request for tokens with ids that the minter chooses, for one owner.
+    /// A request for tokens with chosen ids for one owner.
     struct MintByIds {
         address to;
         uint256[] tokenIds;
     }
 
-    /// A request for a number of tokens for one owner. The contract chooses the ids.
+    /// A request for a number of tokens for one owner. The contract assigns the ids.
     struct MintByQuantity {
         address to;
         uint256 quantity;
@@ -31,7 +31,7 @@ contract DemoErc721 is ERC721, MintingRoles {
 
     constructor(address admin, string memory name, string memory symbol) ERC721(name, symbol) MintingRoles(admin) {}
 
-    /// Mints all or nothing: one id that cannot be minted reverts the whole batch.
+    /// Mints the batch atomically: one id that cannot be minted reverts the batch.
     function mintBatch(MintByIds[] calldata mints) external onlyRole(MINTER_ROLE) {
         for (uint256 i = 0; i < mints.length; ++i) {
             uint256[] calldata tokenIds = mints[i].tokenIds;
@@ -44,7 +44,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         }
     }
 
-    /// Assigns consecutive ids in the order of the batch, from `mintBatchByQuantityThreshold` on, and none twice.
+    /// Assigns unique, consecutive ids in batch order, starting at `mintBatchByQuantityThreshold`.
     function mintBatchByQuantity(MintByQuantity[] calldata mints) external onlyRole(MINTER_ROLE) {
         uint256 tokenId = _nextByQuantity;
         for (uint256 i = 0; i < mints.length; ++i) {
@@ -54,7 +54,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         _nextByQuantity = tokenId;
     }
 
-    /// Only for the owner, and for accounts that the owner has approved.
+    /// Only the owner and approved accounts can burn a token.
     function burn(uint256 tokenId) external {
         _update(address(0), tokenId, _msgSender());
     }
@@ -63,7 +63,7 @@ contract DemoErc721 is ERC721, MintingRoles {
         return THRESHOLD;
     }
 
-    /// Number of tokens that are minted and not burned.
+    /// Returns the number of tokens that were minted and not burned.
     function totalSupply() external view returns (uint256) {
         return _supply;
     }

@@ -1,47 +1,48 @@
--- The row policies of the account `views` look up this table (users.xml), so it is created before every view. Granules of 512
--- rows: each of these lookups reads one granule.
+-- The row policies of the account `views` read this table (users.xml), so the table is created before every view. With granules
+-- of 512 rows, each policy lookup reads one granule.
 CREATE TABLE IF NOT EXISTS analyst_grants
 (
-    account LowCardinality(String) COMMENT 'Account of ClickHouse',
-    environment_id LowCardinality(String) COMMENT 'Environment that the account may read; *: all of them',
-    revoked Bool COMMENT 'The grant is revoked',
-    changed_at DateTime64(3, 'UTC') COMMENT 'When the grant was changed',
-    version UInt64 COMMENT 'Milliseconds of changed_at; the greatest applies'
+    account LowCardinality(String) COMMENT 'ClickHouse account',
+    environment_id LowCardinality(String) COMMENT 'Environment that the account may read; * for all environments',
+    revoked Bool COMMENT 'Flag that indicates whether the grant is revoked',
+    changed_at DateTime64(3, 'UTC') COMMENT 'Time when the grant was changed',
+    version UInt64 COMMENT 'Version of the row: changed_at in epoch milliseconds; the row with the greatest version applies'
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, environment_id)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Environments that each account may read through the views. npm run analysts changes it. Read with FINAL.';
+COMMENT 'Environments that each account may read through the views, maintained by npm run analysts. Read with FINAL.';
 
--- The claim is in the sorting key: when two commands take the same account at the same time, each sees both claims or the
--- other command sees none, so no password is shown to two people.
+-- The claim is part of the sorting key. When two commands claim the same account concurrently, each command reads both claims, or
+-- one command reads only its own. Either way, a password is shown to one person at most.
 CREATE TABLE IF NOT EXISTS analyst_accounts
 (
-    account LowCardinality(String) COMMENT 'Account of ClickHouse',
-    password_mark String COMMENT 'Part of the hash of the password; differs between passwords of the account',
-    claim UUID COMMENT 'Id of the command that took the account',
-    dropped Bool COMMENT 'The account is free again',
-    changed_at DateTime64(3, 'UTC') COMMENT 'When the account was taken or freed',
-    version UInt64 COMMENT '0 when taken, 1 when freed; the greatest applies'
+    account LowCardinality(String) COMMENT 'ClickHouse account',
+    password_mark String COMMENT 'Prefix of the password hash, different for each password of the account',
+    claim UUID COMMENT 'Id of the command that claimed the account',
+    dropped Bool COMMENT 'Flag that indicates whether the account was released',
+    changed_at DateTime64(3, 'UTC') COMMENT 'Time when the account was claimed or released',
+    version UInt64 COMMENT 'Version of the row: 0 when claimed, 1 when released; the row with the greatest version applies'
 )
 ENGINE = {{engine ReplacingMergeTree(version)}}
 ORDER BY (account, password_mark, claim)
 SETTINGS index_granularity = 512, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Accounts that analysts have. npm run analysts changes it. Their environments are in analyst_grants. Read with FINAL.';
+COMMENT 'ClickHouse accounts assigned to analysts, maintained by npm run analysts. analyst_grants contains their environments. Read with FINAL.';
 
--- Every row policy reads this view (users.xml). authenticatedUser() is the account that logged in, also inside a view that runs
--- with the rights of another account; a client of the native protocol can set currentUser(). `operator` and `writer` run the
--- pipeline and see everything. `portal` may read only views that take one environment or project as a parameter (portal_…).
--- No account has logged in when ClickHouse itself loads the dictionary of persons, as `views`.
+-- Every row policy reads this view (users.xml). authenticatedUser() returns the account that logged in, even inside a view that
+-- runs with the rights of another account; a native-protocol client can set currentUser(). The accounts `operator` and `writer`
+-- run the pipeline and may read everything. `portal` may read only views that require an environment or project as a parameter
+-- (portal_…). When ClickHouse loads the dictionary of persons as `views`, authenticatedUser() is empty.
 CREATE VIEW IF NOT EXISTS readable_environments
 (
-    environment_id String COMMENT 'Environment; *: all of them'
+    environment_id String COMMENT 'Environment; * for all environments'
 )
 SQL SECURITY INVOKER AS
 SELECT environment_id FROM analyst_grants FINAL WHERE account = authenticatedUser() AND NOT revoked
 UNION ALL
 SELECT '*' WHERE authenticatedUser() IN ('operator', 'writer', 'portal') OR (authenticatedUser() = '' AND currentUser() = 'views')
-COMMENT 'Environments whose rows the account of the query may see through the views; *: all of them';
+COMMENT 'Environments whose rows the querying account may read through the views; * for all environments';
 
--- Every deployment has the account `analyst`. A revocation has a greater version, so a repeated insert does not undo it.
+-- The account `analyst` exists in every deployment. A revocation has a greater version, so repeating this insert does not undo
+-- it.
 INSERT INTO analyst_grants (account, environment_id, revoked, changed_at, version) VALUES ('analyst', '*', false, now64(3), 1);

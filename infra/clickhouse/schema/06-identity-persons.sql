@@ -1,12 +1,12 @@
--- The source of the dictionary identity_persons. Its first row has the time at which the load began, and is read first, so
--- overrides that the other rows lack were stored later or at the same time. Versions are one more than stored, because the very first decision
--- has version 0, and 0 means that the dictionary does not have the identity.
+-- The source of the dictionary identity_persons. The first row contains the start time of the load. It is read first, so
+-- overrides missing from the other rows were stored at or after that time. Versions are one greater than stored: the first
+-- decision has version 0, and in the dictionary 0 means that the identity is missing.
 CREATE VIEW IF NOT EXISTS settled_persons
 (
-    name UInt64 COMMENT 'First half of the identity key; the greatest number in the row of the load',
+    name UInt64 COMMENT 'First half of the identity key; the greatest number in the row with the load time',
     identity_key UUID COMMENT 'Keyed hash of the identity',
     person_key UUID COMMENT 'Person of the identity',
-    version UInt64 COMMENT 'Version of the override, plus one; in the row of the load its time in epoch milliseconds'
+    version UInt64 COMMENT 'Version of the override plus one; epoch milliseconds in the row with the load time'
 )
 SQL SECURITY INVOKER AS
 SELECT toUInt64(18446744073709551615) AS name, toUUID('00000000-0000-0000-0000-000000000000') AS identity_key,
@@ -16,18 +16,18 @@ SELECT reinterpretAsUInt64(identity_key), reinterpretAsUUID(identity_key), reint
 FROM identity_overrides FINAL
 COMMENT 'Source of the dictionary identity_persons';
 
--- Persons as of the last load, in memory. `name` is the first half of the identity key, a hash that contains the environment:
--- unique enough to search by, and the whole key is compared afterwards. The dictionary has the identities of every environment
--- and no row policy applies to it, so only the account `views` may read it.
+-- Persons as of the last load, in memory. `name` is the first half of the identity key, a hash that includes the environment.
+-- Lookups use `name` and then compare the complete key. The dictionary contains the identities of all environments, and no row
+-- policy applies to it, so only the account `views` may read it.
 CREATE DICTIONARY IF NOT EXISTS identity_persons (name UInt64, identity_key UUID, person_key UUID, version UInt64)
 PRIMARY KEY name
 SOURCE(CLICKHOUSE(NAME persons TABLE 'settled_persons' INVALIDATE_QUERY 'SELECT max(stored_at), count() FROM identity_overrides'))
 LAYOUT(HASHED_ARRAY())
 LIFETIME(MIN 240 MAX 360)
-COMMENT 'Person of every linked identity at the time of the load; newer ones are in recent_overrides';
+COMMENT 'Person of each linked identity at the time of the load. recent_overrides contains newer links.';
 
--- What was stored since the load of the dictionary, and two minutes before it: the time of a row is taken when its insert
--- begins, and an insert may take a minute. An old decision that is written again is stored later but has no greater version.
+-- The overrides stored since two minutes before the dictionary was loaded: stored_at is set when an insert begins, and an insert
+-- may take a minute. An old decision that is written again has a new stored_at, but no greater version.
 CREATE VIEW IF NOT EXISTS recent_overrides
 (
     identity_key FixedString(16) COMMENT 'Keyed hash of the identity',
@@ -39,4 +39,4 @@ FROM identity_overrides
 WHERE stored_at > fromUnixTimestamp64Milli(toInt64(dictGet('identity_persons', 'version', toUInt64(18446744073709551615))), 'UTC') - INTERVAL 2 MINUTE
 GROUP BY identity_key
 HAVING max(version) + 1 > dictGetOrDefault('identity_persons', 'version', reinterpretAsUInt64(identity_key), toUInt64(0))
-COMMENT 'Overrides that are newer than the dictionary identity_persons. The key of an identity includes its environment.';
+COMMENT 'Overrides newer than the dictionary identity_persons. An identity key includes the environment.';

@@ -1,25 +1,25 @@
--- Only minima, maxima and the like, so a copy of a message changes nothing. Keyed by identity and not by person, so an unlink
--- changes no row. last_seen_at is the time that a client claims, which may be tomorrow and does not depend on which copy of a
--- message is kept; persons show last_active_at.
+-- The table contains only aggregates that do not change when a copy of a message is added, such as minima and maxima. It is keyed
+-- by identity rather than person, so an unlink changes no row. last_seen_at is the time stated by the client, which may be in the
+-- future and does not depend on which copy of a message remains; persons show last_active_at.
 CREATE TABLE IF NOT EXISTS identities
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identity',
     identity_key FixedString(16) COMMENT 'Keyed hash of the owner of the events',
-    test Bool COMMENT 'Sent as a test',
-    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of its first event, by the clock of the client',
-    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of its last event',
-    first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of its first page event, or of its first event when there is none',
-    latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of its last identify',
-    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of its last event; an event counts at most a minute after the gateway received it'
+    test Bool COMMENT 'Flag for test messages',
+    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event of the identity, according to the client clock',
+    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event of the identity, according to the client clock',
+    first_touch AggregateFunction(argMin, Tuple(surface String, page_url String, page_referrer String), Tuple(Bool, DateTime64(3, 'UTC'), UUID, UInt64)) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
+    latest_traits AggregateFunction(argMaxIf, String, Tuple(DateTime64(3, 'UTC'), UUID, UInt64), UInt8) COMMENT 'Traits of the last identify message that has traits',
+    last_active_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) DEFAULT last_seen_at COMMENT 'Time of the last event, limited to one minute after the gateway received the event'
 )
 ENGINE = {{engine AggregatingMergeTree}}
 ORDER BY (environment_id, identity_key, test)
 SETTINGS index_granularity = 1024, fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'First and last seen, first touch and latest traits of each identity, derived from events; npm run derive corrects it. Read persons.';
+COMMENT 'First and last event, first touch and latest traits per identity, derived from events and corrected by npm run derive. Read persons instead.';
 
--- What copies of a message share decides first, and then which one was received first, as in a merge: a copy with other values
--- changes nothing. An identify without traits changes no traits. last_active_at allows a minute: more than clocks of servers
--- differ, and less than a pause between two sessions.
+-- Ties are resolved first by values that all copies of a message share, then by the order of receipt, as in a merge, so a copy
+-- with other values changes nothing. An identify message without traits changes no traits. last_active_at allows one minute: more
+-- than server clocks differ, and less than a pause between two sessions.
 CREATE MATERIALIZED VIEW IF NOT EXISTS identities_of_events TO identities AS
 SELECT
     environment_id, identity_key, test,
@@ -34,7 +34,7 @@ GROUP BY environment_id, identity_key, test;
 
 ALTER TABLE identities_of_events {{comments of identities}};
 
--- What identities must contain for the events of a span. The states of several spans can be merged.
+-- The expected rows of identities for a time range. The states of several time ranges can be merged.
 CREATE VIEW IF NOT EXISTS derived_identities SQL SECURITY INVOKER AS
 SELECT
     environment_id, identity_key, test,
@@ -46,4 +46,4 @@ SELECT
 FROM events
 WHERE identity_key != toFixedString('', 16) AND type != 'alias' AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
 GROUP BY environment_id, identity_key, test
-COMMENT 'derived_identities(since = …, until = …): what identities has, by the events of a span';
+COMMENT 'derived_identities(since = …, until = …): expected rows of identities for the events in a time range';

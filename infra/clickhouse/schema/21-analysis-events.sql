@@ -1,5 +1,5 @@
--- For analysts who may read raw ids. Ids, pages, properties and traits are what clients sent, and any of them may name a
--- person. Columns property_… are those that `npm run columns` has added.
+-- For analysts who may read raw ids. Ids, pages, properties and traits contain what clients sent, which may identify a person.
+-- The columns property_… are added by `npm run columns`.
 CREATE VIEW IF NOT EXISTS analysis_events_raw DEFINER = views SQL SECURITY DEFINER AS
 WITH event.identity_key = toFixedString('', 16) AS is_nobodys
 SELECT
@@ -20,29 +20,29 @@ SELECT
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id
 FROM events_identified AS event
 WHERE NOT test
-COMMENT 'Events for analysts, with raw ids and everything that clients sent. One row for each message, without tests. person_id is null without an owner, so count people with uniqExact(person_id).';
+COMMENT 'Events for analysts, with raw ids and all client data. One row per message, without test messages. person_id is NULL for an event without an owner, so count people with uniqExact(person_id).';
 
 ALTER TABLE analysis_events_raw {{comments of events_identified}},
     COMMENT COLUMN event_second 'event_time in seconds, for sequenceMatch and windowFunnel',
     COMMENT COLUMN event_millisecond 'event_time in epoch milliseconds, for windowFunnel',
     COMMENT COLUMN event_day 'Day of event_time in UTC',
-    COMMENT COLUMN person_id 'person_key as 32 hexadecimal digits; null without an owner',
-    COMMENT COLUMN identity_id 'identity_key as 32 hexadecimal digits; null without an owner',
-    COMMENT COLUMN page_route 'context.pagePath; parts with a digit, @ or % are :id',
+    COMMENT COLUMN person_id 'person_key as 32 hexadecimal digits; NULL for an event without an owner',
+    COMMENT COLUMN identity_id 'identity_key as 32 hexadecimal digits; NULL for an event without an owner',
+    COMMENT COLUMN page_route 'context.pagePath with :id in place of segments that contain a digit, @ or %',
     COMMENT COLUMN campaign 'utm_campaign of context.pageUrl; empty when absent',
     COMMENT COLUMN referrer_domain 'Domain of context.pageReferrer without www; empty when absent';
 
--- Without ids, free text and whole addresses. The rest is still text of clients: a campaign or a part of a path can name a person
--- if they write it so. A property is here after an operator has made it a column.
+-- Excludes ids, free text and complete URLs. The remaining columns still contain client text: a campaign or path segment can
+-- identify a person if the client puts an id there. A property appears here after an operator has made it a column.
 CREATE VIEW IF NOT EXISTS analysis_events DEFINER = views SQL SECURITY DEFINER AS
 SELECT * EXCEPT (anonymous_id, user_id, identity_type, from_id, from_type, to_id, to_type, device_id, user_agent,
     page_url, page_path, page_referrer, page_title, properties, traits, trace_id)
 FROM analysis_events_raw
-COMMENT 'Events for analysts: one row for each message, without tests and raw ids. person_id is null without an owner, so count people with uniqExact(person_id). Filter by environment_id and event_time.';
+COMMENT 'Events for analysts, one row per message, without test messages and raw ids. person_id is NULL for an event without an owner, so count people with uniqExact(person_id). Filter by environment_id and event_time.';
 
 ALTER TABLE analysis_events {{comments of analysis_events_raw}};
 
--- For people who try a client or check what a release sends. It has the columns of analysis_events.
+-- For developers who try out a client or check what a release sends. The view has the columns of analysis_events.
 CREATE VIEW IF NOT EXISTS analysis_tests DEFINER = views SQL SECURITY DEFINER AS
 WITH event.identity_key = toFixedString('', 16) AS is_nobodys
 SELECT
@@ -61,6 +61,6 @@ SELECT
     COLUMNS('^property_')
 FROM events_identified AS event
 WHERE test
-COMMENT 'Messages with test = true, which analysis_events and the views that read it leave out. One row for each message, without raw ids. Filter by environment_id and event_time.';
+COMMENT 'Test messages, which all other analyst views exclude. One row per message, without raw ids. Filter by environment_id and event_time.';
 
 ALTER TABLE analysis_tests {{comments of analysis_events_raw}};

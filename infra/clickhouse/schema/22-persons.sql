@@ -1,9 +1,9 @@
 CREATE VIEW IF NOT EXISTS person_days
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the person',
-    day Date COMMENT 'Day of the events in UTC, by the clock of the client',
-    event_name LowCardinality(String) COMMENT 'Name of the events; empty when their type has none',
-    person_key FixedString(16) COMMENT 'Person at the time of the query',
+    day Date COMMENT 'Day of the events in UTC, according to the client clock',
+    event_name LowCardinality(String) COMMENT 'Name of the events; empty for types without a name',
+    person_key FixedString(16) COMMENT 'Person at query time',
     person_id String COMMENT 'person_key as 32 hexadecimal digits'
 )
 DEFINER = views SQL SECURITY DEFINER AS
@@ -18,25 +18,25 @@ SELECT
 FROM {{all}}.identity_days AS active
 LEFT ANY JOIN recent_overrides AS recent ON active.identity_key = recent.identity_key
 WHERE NOT active.test
-COMMENT 'Who was active on which day, and with which events; without tests. One row for each identity, so count people with uniqExact(person_key).';
+COMMENT 'Active days and event names of each person, without test messages. One row per identity, so count people with uniqExact(person_key).';
 
 CREATE VIEW IF NOT EXISTS persons_raw
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the person',
-    person_key FixedString(16) COMMENT 'Person at the time of the query',
+    person_key FixedString(16) COMMENT 'Person at query time',
     person_id String COMMENT 'person_key as 32 hexadecimal digits',
-    identities UInt64 COMMENT 'Number of identities of the person that have sent an event',
-    members Array(String) COMMENT 'These identities, 32 hexadecimal digits each',
-    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event by the clock of the client, not after last_seen_at',
-    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event; an event counts at most a minute after the gateway received it',
-    touch Tuple(surface String, page_url String, page_referrer String) COMMENT 'Surface, page and referrer of the first page event, or of the first event when there is none',
+    identities UInt64 COMMENT 'Number of identities of the person that have at least one event',
+    members Array(String) COMMENT 'Identities of the person that have at least one event, 32 hexadecimal digits each',
+    first_seen_at SimpleAggregateFunction(min, DateTime64(3, 'UTC')) COMMENT 'Time of the first event, according to the client clock, never later than last_seen_at',
+    last_seen_at SimpleAggregateFunction(max, DateTime64(3, 'UTC')) COMMENT 'Time of the last event, limited to one minute after the gateway received the event',
+    touch Tuple(surface String, page_url String, page_referrer String) COMMENT 'Surface, page and referrer of the first page event, or of the first event if there is no page event',
     first_surface String COMMENT 'Surface of the first touch',
-    first_route String COMMENT 'Path of the first page; parts with a digit, @ or % are :id',
+    first_route String COMMENT 'Path of the first page with :id in place of segments that contain a digit, @ or %',
     first_referrer_domain String COMMENT 'Domain of the first referrer, without www',
     first_campaign String COMMENT 'utm_campaign of the first page',
-    first_page_url String COMMENT 'Address of the first page',
-    first_page_referrer String COMMENT 'Address of the first referrer',
-    traits String COMMENT 'JSON object of the traits of the last identify'
+    first_page_url String COMMENT 'URL of the first page',
+    first_page_referrer String COMMENT 'URL of the first referrer',
+    traits String COMMENT 'Traits of the last identify message that has traits, a JSON object'
 )
 DEFINER = views SQL SECURITY DEFINER AS
 SELECT
@@ -69,19 +69,19 @@ FROM
     WHERE NOT identity.test
 )
 GROUP BY environment_id, person_key
-COMMENT 'People who have sent an event: over all identities of the person, with the first page and the latest traits. An event counts at most a minute after it was received, whatever the clock of its client. Without tests.';
+COMMENT 'Persons with at least one event, aggregated over all identities, with the first page and the latest traits. Event times are limited to one minute after receipt. Without test messages.';
 
 CREATE VIEW IF NOT EXISTS persons DEFINER = views SQL SECURITY DEFINER AS
 SELECT environment_id, person_key, person_id, identities, members, first_seen_at, last_seen_at,
     first_surface, first_route, first_referrer_domain, first_campaign
 FROM persons_raw
-COMMENT 'People who have sent an event: over all identities of the person, first and last seen, and first touch. Without tests.';
+COMMENT 'Persons with at least one event, aggregated over all identities, with first and last event and first touch. Without test messages.';
 
 ALTER TABLE persons {{comments of persons_raw}};
 
--- identity_days knows the front of the sorting key of the person's events. The rows are so few that their copies are folded
--- here. The members of the person are found through a filter first, because with FINAL alone ClickHouse would read granules that
--- the filter excludes. Rows are compared with these few members first, and then with the keys: a tenth of the time.
+-- identity_days contains the leading columns of the sorting key of the person's events. The result is small enough to remove
+-- copies here. A filter finds the person's members first, because FINAL alone would read granules that the filter excludes.
+-- Comparing rows with these few members before the keys takes a tenth of the time.
 CREATE VIEW IF NOT EXISTS person_timeline DEFINER = views SQL SECURITY DEFINER AS
 WITH members AS
 (
@@ -109,4 +109,4 @@ FROM
     ORDER BY version DESC
     LIMIT 1 BY environment_id, event_name, event_time, identity_key, message_id, type
 )
-COMMENT 'person_timeline(environment = …, person = …): every event of a person except aliases, tests included, over all its identities; person is person_id, 32 hexadecimal digits. For a key that belongs to another person by now, its own events';
+COMMENT 'person_timeline(environment = …, person = …): all events of a person except aliases, including test messages, over all identities; person is a person_id of 32 hexadecimal digits. For the key of an identity that now belongs to another person, the events of that identity';

@@ -1,6 +1,6 @@
--- Counts exact events and not what an insert has added to a table, so a count is right however often a message was sent. A
--- session belongs to the span in which it began, so a day more is read on each side. Times are limited as in
--- identities.last_active_at: a client's clock that is ahead makes no session of twenty hours.
+-- The view counts exact events instead of inserted rows, so resent messages do not change a count. A session belongs to the time
+-- range in which it began, so the query reads one more day on each side. Times are limited as in identities.last_active_at, so a
+-- client clock that is ahead does not create a session of twenty hours.
 CREATE VIEW IF NOT EXISTS sessions DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     environment_id, session_id, person_key,
@@ -21,7 +21,7 @@ FROM
 )
 GROUP BY environment_id, session_id, person_key
 HAVING started_at >= {since: DateTime64(3, 'UTC')} AND started_at < {until: DateTime64(3, 'UTC')}
-COMMENT 'sessions(environment = …, since = …, until = …): sessions of a person that began in the span: with a first event in it and none in the day before. A session that two people share is one of each. An event counts at most a minute after it was received, whatever the clock of its client.';
+COMMENT 'sessions(environment = …, since = …, until = …): sessions per person whose first event is in the time range, without an event in the day before it. A session shared by two persons counts for each of them. Event times are limited to one minute after receipt.';
 
 CREATE VIEW IF NOT EXISTS event_catalogue DEFINER = views SQL SECURITY DEFINER AS
 SELECT type, event_name, count() AS events, events / sum(events) OVER () AS share,
@@ -30,9 +30,9 @@ FROM {{all}}.analysis_events
 WHERE environment_id = {environment: String}
     AND event_time >= {since: DateTime64(3, 'UTC')} AND event_time < {until: DateTime64(3, 'UTC')}
 GROUP BY type, event_name
-COMMENT 'event_catalogue(environment = …, since = …, until = …): names of events in the span: number, share of all events, first and last seen';
+COMMENT 'event_catalogue(environment = …, since = …, until = …): event names in a time range with their number, fraction of all events, and first and last time';
 
--- Names of properties are what clients sent and may name a person, so this is for analysts who may read raw ids.
+-- Clients choose property names, which may identify a person, so this view requires the right to read raw ids.
 CREATE VIEW IF NOT EXISTS property_catalogue DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     event_name, property.1 AS property_name,
@@ -49,4 +49,4 @@ FROM
 )
 ARRAY JOIN arrayMap(each -> (each, toString(JSONType(properties, each))), JSONExtractKeys(properties)) AS property
 GROUP BY event_name, property_name
-COMMENT 'property_catalogue(environment = …, since = …, until = …): properties of each event in the span, their types, and the share of its events that have them';
+COMMENT 'property_catalogue(environment = …, since = …, until = …): properties per event name in a time range, with their types and the fraction of events that contain them';

@@ -1,12 +1,12 @@
--- Consents as text, with the person of each identity.
+-- Consents with hexadecimal ids and the person of each identity.
 CREATE VIEW IF NOT EXISTS analysis_consents
 (
-    environment_id LowCardinality(String) COMMENT 'Environment of the consent',
-    person_id String COMMENT 'Person at the time of the query: 32 hexadecimal digits',
-    identity_id String COMMENT 'Keyed hash of the anonymous id: 32 hexadecimal digits',
-    status LowCardinality(String) COMMENT 'none, anonymous or full',
-    source LowCardinality(String) COMMENT 'Where the consent was given, as stated by the client',
-    received_at DateTime64(3, 'UTC') COMMENT 'When the gateway accepted the change'
+    environment_id LowCardinality(String) COMMENT 'Environment in which the consent was given',
+    person_id String COMMENT 'Person at query time, 32 hexadecimal digits',
+    identity_id String COMMENT 'Keyed hash of the anonymous id, 32 hexadecimal digits',
+    status LowCardinality(String) COMMENT 'Consent status: none, anonymous or full',
+    source LowCardinality(String) COMMENT 'Location in the product where the consent was given, as stated by the client',
+    received_at DateTime64(3, 'UTC') COMMENT 'Time when the gateway accepted the change'
 )
 DEFINER = views SQL SECURITY DEFINER AS
 WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(consent.identity_key),
@@ -20,7 +20,7 @@ SELECT
     consent.status AS status, consent.source AS source, consent.received_at AS received_at
 FROM (SELECT * FROM consent_log FINAL) AS consent
 LEFT ANY JOIN recent_overrides AS recent ON consent.identity_key = recent.identity_key
-COMMENT 'Every change of a tracking consent, one row each. The current ones are in analysis_consents_current.';
+COMMENT 'Changes to tracking consents, one row per change. analysis_consents_current contains the current consents.';
 
 CREATE VIEW IF NOT EXISTS analysis_consents_current DEFINER = views SQL SECURITY DEFINER AS
 WITH dictGetOrDefault('identity_persons', ('identity_key', 'person_key'), reinterpretAsUInt64(consent.identity_key),
@@ -34,6 +34,6 @@ SELECT
     consent.status AS status, consent.source AS source, consent.received_at AS received_at
 FROM consents_current AS consent
 LEFT ANY JOIN recent_overrides AS recent ON consent.identity_key = recent.identity_key
-COMMENT 'Current tracking consent of each identity that has ever stated one.';
+COMMENT 'Current tracking consent of each identity that has stated a consent.';
 
 ALTER TABLE analysis_consents_current {{comments of analysis_consents}};

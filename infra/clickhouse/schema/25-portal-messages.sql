@@ -1,6 +1,7 @@
--- A list of messages without their long columns. It reads the days of the span (of one event name if given), so the portal begins
--- with a short span. Copies are returned as stored, and the portal folds them within its page. Empty texts filter nothing. Times
--- are epoch milliseconds. At `until` itself only messages before the id `before` are read; that is where the previous page ended.
+-- A list of messages without long columns. The query reads all days of the time range (for one event name if given), so the
+-- portal starts with a short time range. The view returns copies as stored, and the portal removes duplicates within a page.
+-- Empty parameters filter nothing. Times are epoch milliseconds. At `until` itself, where the previous page ended, the view
+-- returns only messages whose id is less than `before`.
 CREATE VIEW IF NOT EXISTS portal_messages DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,
@@ -15,10 +16,10 @@ WHERE environment_id = {environment: String}
     AND ({surface: String} = '' OR surface = {surface: String})
     AND ({test: String} = '' OR test = ({test: String} = 'true'))
     AND ({identity: String} = '' OR identity_key = toFixedString(unhex({identity: String}), 16))
-COMMENT 'portal_messages(environment = …, since = …, until = …, before = …, type = …, name = …, surface = …, test = …, identity = …): messages as stored, copies included';
+COMMENT 'portal_messages(environment = …, since = …, until = …, before = …, type = …, name = …, surface = …, test = …, identity = …): messages as stored, including copies';
 
--- The messages of portal_messages that name one of these identities: as owner, as the visitor before, or as a side of an alias.
--- The filters over keys select the granules, so a person costs their own granules and not the days of the span.
+-- Messages of portal_messages that refer to one of the identities: as owner, as anonymous visitor, or as a side of an alias. The
+-- bloom filters on keys select the granules, so the query reads a person's granules instead of every day in the time range.
 CREATE VIEW IF NOT EXISTS portal_messages_of_people DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,
@@ -33,9 +34,9 @@ WHERE environment_id = {environment: String}
         OR anonymous_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
         OR from_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16))
         OR to_key IN (SELECT toFixedString(unhex(arrayJoin({identities: Array(String)})), 16)))
-COMMENT 'portal_messages_of_people(environment = …, since = …, until = …, before = …, name = …, identities = […]): messages that name one of these identities, copies included';
+COMMENT 'portal_messages_of_people(environment = …, since = …, until = …, before = …, name = …, identities = […]): messages that refer to one of the identities, including copies';
 
--- One message, whole. It is found by the filter over ids: a few granules, however many rows the table has.
+-- One complete message, found by the bloom filter on ids in a few granules, regardless of the number of rows.
 CREATE VIEW IF NOT EXISTS portal_message DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,
@@ -46,4 +47,4 @@ FROM {{all}}.events
 WHERE environment_id = {environment: String} AND message_id = toUUIDOrZero({message: String})
 ORDER BY version DESC
 LIMIT 1 BY type, event_name, event_time, identity_key
-COMMENT 'portal_message(environment = …, message = …): messages with an id; a client may have used it for more than one message';
+COMMENT 'portal_message(environment = …, message = …): messages with the given id; a client may have reused an id';

@@ -1,4 +1,4 @@
--- Reads the environment's rejections of the weeks of the span.
+-- Reads the environment's rejections for all weeks in the time range.
 CREATE VIEW IF NOT EXISTS portal_rejections DEFINER = views SQL SECURITY DEFINER AS
 SELECT code, field, surface, library, library_version, count() AS errors, max(received_at) AS last_at, argMax(trace_id, received_at) AS last_trace_id
 FROM message_rejections FINAL
@@ -8,9 +8,9 @@ WHERE environment_id = {environment: String}
     AND ({code: String} = '' OR code = {code: String})
     AND ({field: String} = '' OR field = {field: String})
 GROUP BY code, field, surface, library, library_version
-COMMENT 'portal_rejections(environment = …, since = …, until = …, code = …, field = …): errors by code, field and client; a sample';
+COMMENT 'portal_rejections(environment = …, since = …, until = …, code = …, field = …): number of errors by code, field and client library, from a sample';
 
--- The same over time, in steps of so many seconds.
+-- Errors over time, in steps of `step` seconds.
 CREATE VIEW IF NOT EXISTS portal_rejection_times DEFINER = views SQL SECURITY DEFINER AS
 SELECT toStartOfInterval(received_at, toIntervalSecond({step: UInt32})) AS step_at, code, count() AS errors
 FROM message_rejections FINAL
@@ -20,19 +20,20 @@ WHERE environment_id = {environment: String}
     AND ({code: String} = '' OR code = {code: String})
     AND ({field: String} = '' OR field = {field: String})
 GROUP BY step_at, code
-COMMENT 'portal_rejection_times(environment = …, since = …, until = …, step = …, code = …, field = …): errors by step and code; a sample';
+COMMENT 'portal_rejection_times(environment = …, since = …, until = …, step = …, code = …, field = …): number of errors by step and code, from a sample';
 
--- A developer who misses a message has the trace of the answer. Rows are found by the filter over traces, which FINAL would not
--- use; they are so few that their copies are folded here.
+-- A developer who misses a message takes the trace id from the response. The bloom filter on trace ids finds the rows; FINAL
+-- would not use that filter. The result is small enough to remove copies here.
 CREATE VIEW IF NOT EXISTS portal_rejections_of_trace DEFINER = views SQL SECURITY DEFINER AS
 SELECT code, field, surface, library, library_version, received_at, trace_id
 FROM message_rejections
 WHERE environment_id = {environment: String} AND trace_id = {trace: String} AND trace_id != ''
 LIMIT 1 BY code, field, received_at, kafka_partition, kafka_offset
-COMMENT 'portal_rejections_of_trace(environment = …, trace = …): errors of one request; a sample';
+COMMENT 'portal_rejections_of_trace(environment = …, trace = …): errors in one request, from a sample';
 
--- Received and rejected messages by minute of receipt. Of events it reads the days around the span: messages of a client that was
--- offline for more than a day are not counted. Copies count until a merge; rejections are a sample.
+-- Accepted and rejected messages by minute of receipt. The query reads the events of one more day on each side of the time range,
+-- so messages from clients that were offline for more than a day are not counted. Copies count until a merge. Rejections are a
+-- sample.
 CREATE VIEW IF NOT EXISTS portal_counts DEFINER = views SQL SECURITY DEFINER AS
 SELECT environment_id, 'accepted' AS fate, toStartOfMinute(received_at) AS minute_at, count() AS messages, max(received_at) AS last_at
 FROM {{all}}.events
@@ -49,4 +50,4 @@ WHERE environment_id IN ({environments: Array(String)})
     AND received_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
     AND received_at < fromUnixTimestamp64Milli({until: Int64}, 'UTC')
 GROUP BY environment_id, minute_at
-COMMENT 'portal_counts(environments = […], since = …, until = …): accepted messages and requests with rejections, by minute';
+COMMENT 'portal_counts(environments = […], since = …, until = …): number of accepted messages and of requests with rejections, by minute';

@@ -1,5 +1,5 @@
--- All requests of the environment are read, because people request erasures one by one. 0 deleted rows and values means that the
--- identity was never seen.
+-- Reads all requests of the environment, because erasures are requested one by one. 0 deleted rows and values means that the
+-- identity was unknown.
 CREATE VIEW IF NOT EXISTS portal_erasures DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     request.erasure_id AS erasure_id, request.requested_at AS requested_at, request.cutoff_at AS cutoff_at,
@@ -11,19 +11,19 @@ SELECT
 FROM (SELECT * FROM erasure_requests FINAL WHERE environment_id = {environment: String}) AS request
 LEFT ANY JOIN (SELECT *, version FROM erasure_receipts FINAL WHERE environment_id = {environment: String}) AS receipt
     ON request.erasure_id = receipt.erasure_id
-COMMENT 'portal_erasures(environment = …): requests with the times of their receipts; a time is the epoch without a receipt';
+COMMENT 'portal_erasures(environment = …): erasure requests with the times of their receipts; without a receipt, times are 1970-01-01';
 
--- One receipt, whole, as the requester of the erasure gets it.
+-- One complete receipt, as returned to the requester of the erasure.
 CREATE VIEW IF NOT EXISTS portal_erasure_receipt DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     erasure_id, environment_id, lower(hex(closure_hash)) AS closure_digest, closure_count, cutoff_at, accepted_at, fenced_at,
     visibly_erased_at, physically_erased_at, log_expires_at, log_expired_at, deleted, verified, log_ends, trace_id
 FROM erasure_receipts FINAL
 WHERE environment_id = {environment: String} AND erasure_id = toUUIDOrZero({erasure: String})
-COMMENT 'portal_erasure_receipt(environment = …, erasure = …): no row while there is no receipt';
+COMMENT 'portal_erasure_receipt(environment = …, erasure = …): receipt of an erasure; no row until the erasure is complete';
 
--- All requests and receipts of the environments are read, but only narrow columns. A receipt closes the erasure of its own
--- environment only.
+-- Reads all requests and receipts of the environments, but only narrow columns. A receipt completes only erasures in its own
+-- environment.
 CREATE VIEW IF NOT EXISTS portal_open_erasures DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     environment_id, count() AS erasures, countIf(is_open) AS open_erasures, minIf(requested_at, is_open) AS oldest_at,
@@ -38,13 +38,13 @@ FROM
     WHERE environment_id IN ({environments: Array(String)})
 )
 GROUP BY environment_id
-COMMENT 'portal_open_erasures(environments = […]): number of erasures, those without a receipt, and the oldest of these; its time is the epoch when there is none';
+COMMENT 'portal_open_erasures(environments = […]): number of erasures, number of open erasures, and the oldest open erasure; its time is 1970-01-01 if no erasure is open';
 
--- The page of live messages hides messages of erased identities. Only keyed hashes and times. It is read in pages by key, and then
--- by the time of writing.
+-- The live messages page uses this view to hide messages of erased identities. The view returns only keyed hashes and times. The
+-- portal reads it in pages by key, then by the time of writing.
 CREATE VIEW IF NOT EXISTS portal_fences DEFINER = views SQL SECURITY DEFINER AS
 SELECT lower(hex(identity_key)) AS identity_id, cutoff_at, erasure_id, fenced_at
 FROM erasure_fences
 WHERE environment_id = {environment: String} AND identity_key > unhex({after: String})
     AND fenced_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
-COMMENT 'portal_fences(environment = …, after = …, since = …): erased identities; one may have several rows until a merge';
+COMMENT 'portal_fences(environment = …, after = …, since = …): erased identities; an identity may have several rows until a merge';

@@ -1,4 +1,4 @@
--- Each attempt in its current state. The limit of time keeps it from reading years of attempts.
+-- The current state of each attempt. The lower time bound prevents reading years of attempts.
 CREATE VIEW IF NOT EXISTS portal_mints DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     chain, concat('0x', lower(hex(contract))) AS contract_address, reference_id, requested_at, changed_at,
@@ -9,11 +9,11 @@ FROM mint_requests FINAL
 WHERE environment_id = {environment: String}
     AND requested_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
     AND ({status: String} = '' OR status = {status: String})
-COMMENT 'portal_mints(environment = …, since = …, status = …): requests to mint assets, and their states';
+COMMENT 'portal_mints(environment = …, since = …, status = …): mint requests with their current states';
 
--- What mint requests show about the addresses that sign for collections: when the minter last had a transaction of the signer ready
--- or settled, for which it had checked the role on the contract, and since when and why assets wait for the signer. A time is the
--- epoch when there is none.
+-- The state of the signers of collections, derived from mint requests: when the minter last prepared or completed a signer's
+-- transaction, which requires the minter role on the contract, and since when and why requests wait for the signer. Times are
+-- 1970-01-01 if there is no such request.
 CREATE VIEW IF NOT EXISTS portal_mint_signers DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     environment_id, chain, concat('0x', lower(hex(contract))) AS contract_address, concat('0x', lower(hex(signer))) AS signer_address,
@@ -23,4 +23,4 @@ SELECT
 FROM mint_requests FINAL
 WHERE environment_id = {environment: String} AND requested_at >= fromUnixTimestamp64Milli({since: Int64}, 'UTC')
 GROUP BY environment_id, chain, contract, signer
-COMMENT 'portal_mint_signers(environment = …, since = …): collections and signers of mints: when the signer could last mint, and what mints wait for';
+COMMENT 'portal_mint_signers(environment = …, since = …): signers per collection: last time the signer was able to mint, and why mint requests are waiting';

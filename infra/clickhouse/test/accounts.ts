@@ -1,7 +1,6 @@
 import { toHeaders } from '@playline/testkit';
 
 export interface QueryOptions {
-  /** After `?database=playline`. */
   readonly search?: string;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
@@ -14,7 +13,6 @@ export interface QueryResult {
 
 export interface Accounts {
   query(account: string, sql: string, options?: QueryOptions): Promise<QueryResult>;
-  /** Runs SQL as the operator. @throws Error with ClickHouse's message */
   runAsOperator(sql: string): Promise<string>;
 }
 
@@ -28,8 +26,8 @@ export function createAccounts(url: string, passwordOf: Readonly<Record<string, 
       body: sql,
       ...(signal && { signal }),
     };
-    const answer = await fetch(`${url}/?database=playline${search}`, sent);
-    return { ok: answer.ok, text: await answer.text() };
+    const response = await fetch(`${url}/?database=playline${search}`, sent);
+    return { ok: response.ok, text: await response.text() };
   };
   const runAsOperator = async (sql: string) => {
     const { ok, text } = await query('operator', sql);

@@ -9,20 +9,16 @@ import { freePorts } from '../../local/ports.ts';
 import { loadSecrets } from '../../local/secrets.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 
-/** A ClickHouse for one test, with the accounts of production. */
 export interface AnalystsEngine extends Accounts {
   readonly url: string;
   readonly passwords: readonly string[];
   readonly secretsFile: string;
   readonly logFile: string;
-  /** For clients that log in by themselves. */
   accountOf(user: string): ClickHouseAccount;
-  /** Grants an account an environment, or revokes it. */
   grant(account: string, environmentId: string, isGranted?: boolean): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param nativePort port on which it also serves the native protocol */
 export async function openAnalystsEngine({ nativePort }: { nativePort?: number } = {}): Promise<AnalystsEngine> {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
@@ -57,9 +53,9 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   try {
     await keeper.whenReady();
     await createTables({ url, user: 'operator', password: secrets.operatorPassword, database: 'playline' });
-  } catch (fault) {
+  } catch (error) {
     await close();
-    throw fault;
+    throw error;
   }
   const passwords = Object.values(passwordOf);
   const files = { secretsFile: join(paths.state, 'secrets.json'), logFile: spec.logFile };
@@ -67,9 +63,9 @@ export async function openAnalystsEngine({ nativePort }: { nativePort?: number }
   return { url, passwords, ...files, ...accounts, accountOf, grant, close };
 }
 
-/** The statement opens the listeners of all configured ports. */
+/** Changes the start statement so that it opens the listeners of all configured ports. */
 function toNativeArgs(args: ProcessSpec['args'], port: number): readonly string[] {
-  const given = typeof args === 'function' ? args() : args;
-  const listening = given.map((arg) => (arg === 'SYSTEM START LISTEN HTTP' ? 'SYSTEM START LISTEN QUERIES ALL' : arg));
-  return [...listening, '--tcp_port', String(port)];
+  const original = typeof args === 'function' ? args() : args;
+  const changed = original.map((arg) => (arg === 'SYSTEM START LISTEN HTTP' ? 'SYSTEM START LISTEN QUERIES ALL' : arg));
+  return [...changed, '--tcp_port', String(port)];
 }

@@ -1,16 +1,16 @@
 import { type DatabaseTarget, runStatement } from '@playline/testkit';
 
 /**
- * Each object of a database with the statement that creates it as it is now, and the rows that the SQL files insert. The
- * name of the database is left out, and settings are sorted, because `ALTER TABLE … MODIFY SETTING` appends.
+ * Returns the current CREATE statement of each object in a database, and the rows inserted by the SQL files. The
+ * database name is removed, and settings are sorted, because `ALTER TABLE … MODIFY SETTING` appends them.
  */
 export async function readCatalogue(target: DatabaseTarget): Promise<Record<string, string>> {
-  const answer = await runStatement(
+  const response = await runStatement(
     target,
     `SELECT name, formatQuery(create_table_query) AS statement FROM system.tables
      WHERE database = currentDatabase() ORDER BY name FORMAT JSONEachRow`,
   );
-  const objects = answer.split('\n').map((line) => JSON.parse(line) as { name: string; statement: string });
+  const objects = response.split('\n').map((line) => JSON.parse(line) as { name: string; statement: string });
   const catalogue = Object.fromEntries(
     objects.map(({ name, statement }) => [name, toNormalForm(statement, target.database)]),
   );

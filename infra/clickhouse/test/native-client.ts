@@ -1,16 +1,16 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** A client without ClientInfo, which keeps its packets this short. */
+/** A protocol revision without ClientInfo, so that packets are short. */
 const REVISION = 54_031;
 const [HELLO, QUERY, DATA] = [0, 1, 2];
 const COMPLETE_STAGE = 2;
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  let left = value;
-  for (; left >= 0x80; left >>>= 7) bytes.push((left & 0x7f) | 0x80);
-  return Buffer.from([...bytes, left]);
+  let rest = value;
+  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return Buffer.from([...bytes, rest]);
 }
 
 const text = (value: string) => Buffer.concat([varint(Buffer.byteLength(value)), Buffer.from(value)]);
@@ -27,7 +27,7 @@ export interface NativeQuery {
   readonly sql: string;
 }
 
-/** Sends one query by ClickHouse's native protocol. @returns the text in what the server sent, up to a result or error */
+/** Sends one query over ClickHouse's native protocol. @returns the response as Latin-1, up to a result or error */
 export async function queryNatively({ port, user, password, sql }: NativeQuery): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -35,13 +35,13 @@ export async function queryNatively({ port, user, password, sql }: NativeQuery):
     socket.write(packet(HELLO, 'test', 1, 1, REVISION, 'playline', user, password));
     await once(socket, 'data');
     socket.write(Buffer.concat([packet(QUERY, '', '', COMPLETE_STAGE, 0, sql), NO_DATA]));
-    let seen = '';
+    let received = '';
     for await (const chunk of socket) {
-      seen += (chunk as Buffer).toString('latin1');
-      // An exception has its stack trace at its end; EndOfStream is a single 5.
-      if (seen.includes('DB::Exception') || seen.endsWith('\x05')) break;
+      received += (chunk as Buffer).toString('latin1');
+      // An exception ends with its stack trace; EndOfStream is a single byte 5.
+      if (received.includes('DB::Exception') || received.endsWith('\x05')) break;
     }
-    return seen;
+    return received;
   } finally {
     socket.destroy();
   }

@@ -1,28 +1,25 @@
 import type { AnalystsEngine } from './analysts-engine.ts';
 
-/** Two environments with one row of everything. All texts of the second one contain `stray`. */
+/** Two environments with one row per table. All strings of the second environment contain `stray`. */
 export const DEMO = 'demo-own';
 export const OTHER = 'demo-stray';
-/** A text in everything that identifies a person, and nowhere else. */
+/** A string that occurs in every value that identifies a person, and in no other value. */
 export const RAW = 'rawid';
-/** Hexadecimal keys of the identities. */
 const KEY = { [DEMO]: '6f'.repeat(16), [OTHER]: '73'.repeat(16) } as const;
 type Environment = keyof typeof KEY;
 
-/** Texts that only rows of the other environment contain. */
-export const ofOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
+export const isFromOther = (text: string) => /stray|(73){16}|s{16}/i.test(text);
 export const personOf = (environment: Environment) => KEY[environment];
 
-/** Arguments of parameterised views for an environment. */
-export function argumentsOf(view: string, environment: Environment): string {
-  const span = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
+export function toArguments(view: string, environment: Environment): string {
+  const range = `environment = '${environment}', since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00'`;
   if (view.startsWith('derived_')) return "(since = '2000-01-01 00:00:00', until = '2100-01-01 00:00:00')";
-  if (['sessions', 'event_catalogue', 'property_catalogue'].includes(view)) return `(${span})`;
+  if (['sessions', 'event_catalogue', 'property_catalogue'].includes(view)) return `(${range})`;
   return view === 'person_timeline' ? `(environment = '${environment}', person = '${KEY[environment]}')` : '';
 }
 
-function eventOf(environment: Environment): Record<string, unknown> {
-  const [name] = [environment === DEMO ? 'own' : 'stray'];
+function toEvent(environment: Environment): Record<string, unknown> {
+  const name = environment === DEMO ? 'own' : 'stray';
   const id = `${RAW}-${name}-7@example.org`;
   return {
     environment_id: environment,
@@ -55,43 +52,42 @@ function eventOf(environment: Environment): Record<string, unknown> {
   };
 }
 
-const keyText = (environment: Environment) => Buffer.from(KEY[environment], 'hex').toString();
 const TIME = '2026-11-01 10:00:00.000';
 
-const testOf = (environment: Environment) => ({
+const toTestFields = (environment: Environment) => ({
   test: true,
   message_id: environment === DEMO ? '33333333-3333-4333-8333-333333333333' : '44444444-4444-4444-8444-444444444444',
 });
 
-/** Rows of every table, whether or not a view for analysts reads it. */
-function rowsOf(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
+/** @returns rows of every table, including tables that no analyst view reads */
+function toRows(environment: Environment): Record<string, Record<string, unknown> | Record<string, unknown>[]> {
   const name = environment === DEMO ? 'own' : 'stray';
-  const [of, key] = [{ environment_id: environment }, { identity_key: keyText(environment) }];
+  const person = Buffer.from(KEY[environment], 'hex').toString();
+  const [scope, key] = [{ environment_id: environment }, { identity_key: person }];
   const log = { kafka_partition: 0, kafka_offset: environment === DEMO ? 1 : 2 };
   return {
     events: [
-      { ...eventOf(environment), ...key },
-      { ...eventOf(environment), ...key, ...testOf(environment) },
+      { ...toEvent(environment), ...key },
+      { ...toEvent(environment), ...key, ...toTestFields(environment) },
     ],
-    identity_overrides: { ...of, ...key, person_key: keyText(environment), kind: 'email', linked_at: TIME, version: 1 },
-    identity_links: { ...of, a_key: keyText(environment), b_key: keyText(environment), received_at: TIME, ...log },
-    identity_unlinks: { ...of, ...key, side: 'split', unlinked_at: TIME },
-    consent_log: { ...of, ...key, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
-    message_rejections: { ...of, code: `${name.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
-    erasure_fences: { ...of, ...key, cutoff_at: '2020-01-01 00:00:00.000' },
-    erasure_requests: { ...of, cutoff_at: TIME, requested_at: TIME },
+    identity_overrides: { ...scope, ...key, person_key: person, kind: 'email', linked_at: TIME, version: 1 },
+    identity_links: { ...scope, a_key: person, b_key: person, received_at: TIME, ...log },
+    identity_unlinks: { ...scope, ...key, side: 'split', unlinked_at: TIME },
+    consent_log: { ...scope, ...key, status: 'full', source: `${name}-banner`, received_at: TIME, ...log },
+    message_rejections: { ...scope, code: `${name.toUpperCase()}_CODE`, field: 'x', received_at: TIME, ...log },
+    erasure_fences: { ...scope, ...key, cutoff_at: '2020-01-01 00:00:00.000' },
+    erasure_requests: { ...scope, cutoff_at: TIME, requested_at: TIME },
   };
 }
 
-/** Fills both environments. */
-export async function fillTwoEnvironments({ runAsOperator: operate }: AnalystsEngine): Promise<void> {
+export async function fillTwoEnvironments({ runAsOperator: run }: AnalystsEngine): Promise<void> {
   for (const environment of [DEMO, OTHER] as const)
-    for (const [table, rows] of Object.entries(rowsOf(environment)))
-      await operate(
+    for (const [table, rows] of Object.entries(toRows(environment)))
+      await run(
         `INSERT INTO ${table} FORMAT JSONEachRow ${[rows]
           .flat()
           .map((row) => JSON.stringify(row))
           .join(' ')}`,
       );
-  await operate('SYSTEM RELOAD DICTIONARY identity_persons');
+  await run('SYSTEM RELOAD DICTIONARY identity_persons');
 }

@@ -11,7 +11,7 @@ import { areJarsInstalled } from '../jars.ts';
 import { findJava } from '../java.ts';
 import { findMissingParts, installLine } from '../machine.ts';
 import type { StackPaths } from '../paths.ts';
-import { givenPort, isPortFree, portVariableOf } from '../ports.ts';
+import { configuredPort, isPortFree, portVariableOf } from '../ports.ts';
 import { SERVICES } from '../services.ts';
 import { portNamesFor } from '../stack-options.ts';
 import { readStatus, toVerdict } from '../status.ts';
@@ -19,7 +19,7 @@ import { findSupervisor } from '../supervisor.ts';
 
 const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
-/** Prints every finding with its fix. Returns 1 when one would keep the stack from starting or serving. */
+/** Prints all findings with their fixes. @returns 1 if a finding prevents the stack from starting or serving */
 export async function doctor(paths: StackPaths): Promise<number> {
   const supervisor = findSupervisor(paths);
   const orphans = supervisor === null ? findOrphans(paths).map(({ name }) => name) : [];
@@ -27,50 +27,50 @@ export async function doctor(paths: StackPaths): Promise<number> {
   const findings = await examine(paths, { environment: process.env, isRunning });
   for (const { level, what, fix } of findings)
     console.log(`${SIGNS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
-  const isMachineWell = !findings.some((finding) => finding.level === 'bad');
+  const isMachineHealthy = !findings.some((finding) => finding.level === 'bad');
   if (orphans.length > 0) {
     console.log(toVerdict(null, orphans).sentence);
     return EXIT.failed;
   }
   if (supervisor === null) {
     console.log('the stack is not running');
-    return isMachineWell ? EXIT.ok : EXIT.failed;
+    return isMachineHealthy ? EXIT.ok : EXIT.failed;
   }
   const statuses = (await readStatus(paths)) ?? [];
   const { isWell, sentence, hint } = toVerdict(statuses);
   console.log(`the stack is running (supervisor ${supervisor.pid}): ${sentence}${hint}`);
   for (const { fix } of statuses) if (fix !== null) console.log(`      fix: ${fix}`);
-  return isMachineWell && isWell ? EXIT.ok : EXIT.failed;
+  return isMachineHealthy && isWell ? EXIT.ok : EXIT.failed;
 }
 
 interface Finding {
   level: 'good' | 'warning' | 'bad';
   what: string;
-  /** Absent when nothing is wrong. */
+  /** Absent for the level `good`. */
   fix?: string;
 }
 
 /** The oldest version of Redis that the tests cover. */
 const REDIS_MAJOR_MIN = 7;
-/** Memory of a running stack: broker 310 MB, registry 150, ClickHouse up to 1 GB under load, services 100 each. */
+/** Memory of a running stack: broker 310 MB, registry 150 MB, ClickHouse at most 1 GB, services 100 MB each. */
 const MEMORY_MIN_BYTES = 2 * 1024 ** 3;
-/** Packages 700 MB, jars 200, Node 120, caches, and data. */
+/** Disk space for packages (700 MB), jars (200 MB), Node (120 MB), caches and data. */
 const DISK_MIN_BYTES = 3 * 1024 ** 3;
 
 const gigabytes = (bytes: number) => `${(bytes / 1024 ** 3).toFixed(1)} GB`;
 
-/** Memory that is available without swapping, in bytes; null when unknown. */
+/** @returns the bytes of memory that are available without swapping, or null if unknown */
 export function parseAvailableMemory(meminfo: string): number | null {
   const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo) ?? [];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;
 }
 
-export function checkAmount(name: string, have: number, { need, fix }: { need: number; fix: string }): Finding {
-  if (have >= need) return { level: 'good', what: `${name}: ${gigabytes(have)} free` };
-  return { level: 'bad', what: `${name}: ${gigabytes(have)} free, ${gigabytes(need)} needed`, fix };
+export function checkAmount(name: string, free: number, { need, fix }: { need: number; fix: string }): Finding {
+  if (free >= need) return { level: 'good', what: `${name}: ${gigabytes(free)} free` };
+  return { level: 'bad', what: `${name}: ${gigabytes(free)} free, ${gigabytes(need)} needed`, fix };
 }
 
-/** The version from the output of `redis-server --version`, or null. */
+/** Parses the output of `redis-server --version`. Returns null if it contains no version. */
 export function parseRedisVersion(text: string): [number, number] | null {
   const [, major, minor] = /\bv=(\d+)\.(\d+)/.exec(text) ?? [];
   return major === undefined ? null : [Number(major), Number(minor)];
@@ -78,12 +78,12 @@ export function parseRedisVersion(text: string): [number, number] | null {
 
 function findRedis(): Finding[] {
   const program = findProgram('redis-server');
-  if (program === null) return []; // reported with the other missing parts
+  if (program === null) return []; // reported by findMissingParts
   const version = parseRedisVersion(spawnSync(program, ['--version'], { encoding: 'utf8' }).stdout ?? '');
-  const what = `Redis ${version?.join('.') ?? 'of an unknown version'}`;
+  const what = `Redis ${version?.join('.') ?? '(unknown version)'}`;
   if (version !== null && version[0] >= REDIS_MAJOR_MIN) return [{ level: 'good', what }];
   const fix = 'install a newer redis-server';
-  return [{ level: 'warning', what: `${what}, ${REDIS_MAJOR_MIN}.0 or newer is tested`, fix }];
+  return [{ level: 'warning', what: `${what}; only ${REDIS_MAJOR_MIN}.0 and newer are tested`, fix }];
 }
 
 function findVersions(paths: StackPaths): Finding[] {
@@ -91,7 +91,7 @@ function findVersions(paths: StackPaths): Finding[] {
   const java = findJava();
   if (java !== null) found.push({ level: 'good', what: `Java ${java.major}` });
   for (const part of findMissingParts(paths)) {
-    const fix = `\`npm start\` installs it, or: ${installLine([part])}`;
+    const fix = `\`npm start\` installs it; to install it manually: ${installLine([part])}`;
     found.push({ level: 'bad', what: `${part.what} is not installed`, fix });
   }
   const jars = areJarsInstalled(paths) ? 'are installed' : 'will be downloaded at the first start';
@@ -100,7 +100,7 @@ function findVersions(paths: StackPaths): Finding[] {
     engineLibrary();
     found.push({ level: 'good', what: 'the ClickHouse engine is installed' });
   } catch (error) {
-    const fix = 'remove node_modules and start again; it exists for Linux with glibc on x64 and arm64';
+    const fix = 'remove node_modules and start again. ClickHouse supports Linux with glibc on x64 and arm64';
     found.push({ level: 'bad', what: (error as Error).message, fix });
   }
   return [...found, findChain()];
@@ -108,8 +108,8 @@ function findVersions(paths: StackPaths): Finding[] {
 
 function findChain(): Finding {
   const problem = findAnvilProblem();
-  if (problem === null) return { level: 'good', what: 'the program of the chain is installed' };
-  return { level: 'warning', what: `the chain is left out: ${problem.what}`, fix: problem.fix };
+  if (problem === null) return { level: 'good', what: 'anvil is installed' };
+  return { level: 'warning', what: `the stack starts without the chain: ${problem.what}`, fix: problem.fix };
 }
 
 async function findPorts(environment: Record<string, string | undefined>): Promise<Finding[]> {
@@ -117,34 +117,34 @@ async function findPorts(environment: Record<string, string | undefined>): Promi
   const found: Finding[] = [];
   for (const name of names) {
     try {
-      const port = givenPort(name, environment);
-      const fix = `set ${portVariableOf(name)} to another or unset it`;
+      const port = configuredPort(name, environment);
+      const fix = `set ${portVariableOf(name)} to another port, or unset it`;
       if (port !== null && !(await isPortFree(port)))
-        found.push({ level: 'bad', what: `port ${port} for ${name} is taken`, fix });
+        found.push({ level: 'bad', what: `port ${port} for ${name} is in use`, fix });
     } catch (error) {
       found.push({ level: 'bad', what: (error as Error).message, fix: `correct or unset ${portVariableOf(name)}` });
     }
   }
-  return found.length > 0 ? found : [{ level: 'good', what: 'no configured port is taken' }];
+  return found.length > 0 ? found : [{ level: 'good', what: 'no configured port is in use' }];
 }
 
-/** Space that is needed on a separate disk of a store's data. */
+/** Free space required on a separate disk with a store's data. */
 const DATA_DISK_MIN_BYTES = 1024 ** 3;
 
-function entriesOf(folder: string): string[] {
+function listEntries(folder: string): string[] {
   if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) return [];
   return readdirSync(folder).map((name) => join(folder, name));
 }
 
-/** All disks with data, because a folder in the stack's folder may be a mount or a symbolic link. */
+/** Checks all disks with data, because a folder of the stack may be a mount point or a symbolic link. */
 function findDisks(paths: StackPaths): Finding[] {
   const data = join(paths.state, 'data');
-  const stores = entriesOf(data);
+  const stores = listEntries(data);
   const seen = new Set<number>();
   const found: Finding[] = [];
   for (const folder of [
     ...[existsSync(paths.state) ? paths.state : paths.checkout, data],
-    ...stores.flatMap((store) => [store, ...entriesOf(store)]),
+    ...stores.flatMap((store) => [store, ...listEntries(store)]),
   ]) {
     const { dev } = statSync(folder, { throwIfNoEntry: false }) ?? {};
     if (dev === undefined || seen.has(dev)) continue;
@@ -152,7 +152,7 @@ function findDisks(paths: StackPaths): Finding[] {
     const isFirst = seen.size === 0;
     seen.add(dev);
     const need = isFirst ? DISK_MIN_BYTES : DATA_DISK_MIN_BYTES;
-    const fix = 'free space, or drop this stack’s data with `npm run reset`';
+    const fix = 'free disk space, or delete the data of this stack with `npm run reset`';
     found.push(checkAmount(isFirst ? 'disk' : `disk of ${folder}`, bavail * bsize, { need, fix }));
   }
   return found;
@@ -161,14 +161,14 @@ function findDisks(paths: StackPaths): Finding[] {
 function findSpace(paths: StackPaths): Finding[] {
   const memory = existsSync('/proc/meminfo') ? parseAvailableMemory(readFileSync('/proc/meminfo', 'utf8')) : null;
   const found = findDisks(paths);
-  const fix = 'end other programs; the stack needs about 2 GB';
+  const fix = 'close other programs; the stack needs about 2 GB';
   if (memory !== null) found.push(checkAmount('memory', memory, { need: MEMORY_MIN_BYTES, fix }));
   if (availableParallelism() < 2)
-    found.push({ level: 'warning', what: 'one processor', fix: 'the stack works, slowly' });
+    found.push({ level: 'warning', what: 'only one processor', fix: 'add a processor; with one, the stack is slow' });
   return found;
 }
 
-/** Checks what the stack needs of this machine. @param isRunning true skips the ports, which the stack itself uses */
+/** Checks whether the machine can run the stack. @param isRunning true skips the ports, which the running stack uses */
 export async function examine(
   paths: StackPaths,
   { environment, isRunning }: { environment: Record<string, string | undefined>; isRunning: boolean },

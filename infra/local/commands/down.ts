@@ -8,12 +8,12 @@ export async function down(paths: StackPaths): Promise<number> {
   return 0;
 }
 
-/** The data, and what is useless without it. */
+/** The data, and files that are useless without it. */
 const DATA = ['data', 'etc', 'secrets.json', 'keys.json', 'topics.json', 'chain.json'];
 
 export async function reset(paths: StackPaths): Promise<number> {
   await down(paths);
   for (const name of DATA) rmSync(join(paths.state, name), { recursive: true, force: true });
-  console.log('data removed; the next start begins with empty stores and new keys');
+  console.log('data deleted; the next start creates empty stores and new keys');
   return 0;
 }

@@ -16,7 +16,7 @@ function logNames(paths: StackPaths): string[] {
   }
 }
 
-/** Reads a file from an offset, or from the beginning when a shorter file replaced it. @returns the offset after the text */
+/** Reads a file from an offset, or from the beginning if it was replaced. @returns the text and the next offset */
 function readFrom(path: string, offset: number): { text: string; offset: number } {
   const file = openSync(path, 'r');
   try {
@@ -30,16 +30,16 @@ function readFrom(path: string, offset: number): { text: string; offset: number 
   }
 }
 
-/** Prints the last lines. At a terminal it follows the logs until Ctrl-C. */
+/** Prints the last log lines. In a terminal, follows the logs until Ctrl-C. */
 export async function logs(paths: StackPaths, wanted: readonly string[]): Promise<number> {
   const existing = logNames(paths);
   const unknown = wanted.filter((name) => !existing.includes(name));
   if (unknown.length > 0) {
-    console.error(`no log named ${unknown.join(', ')}; existing logs: ${existing.join(', ')}`);
+    console.error(`unknown log: ${unknown.join(', ')}. Available logs: ${existing.join(', ')}`);
     return 2;
   }
   if (existing.length === 0) {
-    console.error('no logs yet');
+    console.error('no logs yet; start the stack with `npm start`');
     return 1;
   }
   const names = wanted.length > 0 ? wanted : existing;

@@ -5,13 +5,13 @@ import { EXIT } from '../command-table.mjs';
 import type { StackPaths } from '../paths.ts';
 import { readStackFile } from '../stack-file.ts';
 
-/** Environment with this Node first in PATH, because the machine's own may be too old. */
+/** Returns the environment with this Node first in PATH, because the machine's Node may be too old. */
 export const environmentOfNode = (): NodeJS.ProcessEnv => ({
   ...process.env,
   PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH ?? ''}`,
 });
 
-/** Runs a program in the checkout with this terminal, and passes SIGTERM on. @returns its exit code */
+/** Runs a program in the checkout and this terminal, and forwards SIGTERM. @returns the exit code of the program */
 export function runHere(
   paths: StackPaths,
   program: string,
@@ -30,7 +30,7 @@ export function runHere(
   });
 }
 
-/** Operator commands that `npm run` offers by name. */
+/** Operator commands that are available through `npm run`. */
 export const OPERATOR_COMMANDS: readonly string[] = [
   ...['keys', 'projects', 'accounts', 'mints', 'collections', 'identity', 'consent', 'rebuild', 'chain'],
   ...['dead-letters', 'offsets', 'derive', 'analysts', 'erasures', 'columns', 'import', 'replicate', 'completion'],
@@ -44,7 +44,7 @@ export const operate =
 export const simulate = (paths: StackPaths, args: readonly string[]): Promise<number> =>
   runForStack(paths, ['test/simulate/main.ts', ...args]);
 
-/** Runs a program that finds the stack by its working folder. @param program its path in the checkout */
+/** Runs a program, which finds the stack through its working directory. @param program path relative to the checkout */
 function runForStack(paths: StackPaths, [program = '', ...args]: readonly string[]): Promise<number> {
   return runHere(paths, process.execPath, {
     args: [join(paths.checkout, program), ...args],
@@ -53,35 +53,33 @@ function runForStack(paths: StackPaths, [program = '', ...args]: readonly string
   });
 }
 
-const NEEDED_BY_VERIFY = ['kafka', 'registry', 'clickhouse', 'event-writer'];
+const VERIFY_DEPENDENCIES = ['kafka', 'registry', 'clickhouse', 'event-writer'];
 
-/** Settings that point the operator's commands to another deployment. */
+/** Settings with which operator commands connect to another deployment. */
 const OTHER_DEPLOYMENT = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'];
 
-/** Fails while a process that `verify` depends on does not serve, because unwritten rows cannot be verified. */
+/** Runs `verify`. Fails if a process it depends on is not ready, because unwritten rows cannot be verified. */
 export async function verify(paths: StackPaths, args: readonly string[]): Promise<number> {
   const code = await operate('verify')(paths, args);
   const isElsewhere = OTHER_DEPLOYMENT.some((name) => process.env[name] !== undefined);
   if (code !== EXIT.ok || isElsewhere || args.includes('--help')) return code;
-  // Loaded here, because these import clients of every store.
+  // Loaded dynamically, because these modules import the clients of all stores.
   const [{ findOrphans }, { toVerdict, readStatus }] = await Promise.all([
     import('../children.ts'),
     import('../status.ts'),
   ]);
   const statuses = await readStatus(paths);
-  const needed = statuses?.filter(({ name }) => NEEDED_BY_VERIFY.includes(name)) ?? null;
-  const { isWell, sentence, hint } = toVerdict(
-    needed,
-    findOrphans(paths).map(({ name }) => name),
-  );
+  const required = statuses?.filter(({ name }) => VERIFY_DEPENDENCIES.includes(name)) ?? null;
+  const orphans = findOrphans(paths).map(({ name }) => name);
+  const { isWell, sentence, hint } = toVerdict(required, orphans);
   if (isWell) return code;
   console.error(
-    `verify: the result covers rows up to the event writer's last commit, which may be old: ${sentence}${hint}`,
+    `verify: the result only covers rows up to the event writer's last commit, which may be old: ${sentence}${hint}`,
   );
   return EXIT.unreachable;
 }
 
-/** Settings of the running stack; those of this terminal take precedence. */
+/** Returns the settings of the running stack. Environment variables of this terminal take precedence. */
 function settingsOf(paths: StackPaths): Record<string, string> {
   const settings = Object.entries(readStackFile(paths)?.settings ?? {});
   return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
@@ -97,6 +95,6 @@ export const contracts = (paths: StackPaths, args: readonly string[]): Promise<n
 
 export const toolOf = (paths: StackPaths, name: string): string => join(paths.checkout, 'node_modules', '.bin', name);
 
-/** `exec <tool> …`: a tool of `node_modules/.bin`, run by this Node. */
+/** Implements `exec <tool> …`: runs a tool from `node_modules/.bin` with this Node. */
 export const exec = (paths: StackPaths, [name = '', ...args]: readonly string[]): Promise<number> =>
   runHere(paths, toolOf(paths, name), { args });

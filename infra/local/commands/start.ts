@@ -9,7 +9,7 @@ import { runCommand } from '../command.ts';
 import { EXIT } from '../command-table.mjs';
 import { assertSameTopics } from '../deployment.ts';
 import { logFileOf, type StackPaths } from '../paths.ts';
-import { givenPort } from '../ports.ts';
+import { configuredPort } from '../ports.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
 import { makeSignerKeys, signerPublicKeyOf } from '../secrets.ts';
@@ -19,7 +19,7 @@ import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } fr
 import { portNamesFor, type Stack } from '../stack-options.ts';
 import { claimSupervision, findSupervisor, releaseSupervision } from '../supervisor.ts';
 
-/** The broker wakes 200 times per second for idle timers. Services must revoke keys within a second. */
+/** An idle broker wakes 200 times per second for timers. Services must apply key revocations within a second. */
 const TIMER_SLACK_MS = { stores: 100, services: 10 };
 
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -28,7 +28,7 @@ export interface Supervision {
   report: (line: string) => void;
   /** Arguments of `start` and `up`. */
   args: readonly string[];
-  /** Called when all processes serve, before the test event. */
+  /** Called when all processes are ready, before the test event. */
   onServing?: () => void;
   onReady: (stack: Stack) => void;
 }
@@ -37,7 +37,8 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   const { report } = supervision;
   const stopRequest = new AbortController();
   const signalled = new Promise<void>((done) => {
-    // One Ctrl-C arrives up to three times (from terminal, npm and bootstrap); the first one starts the stop.
+    // One Ctrl-C arrives up to three times (from the terminal, npm and the bootstrap); the first signal starts the
+    // stop.
     for (const signal of STOP_SIGNALS)
       process.on(signal, () => {
         stopRequest.abort();
@@ -57,7 +58,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
     });
     if (!stopRequest.signal.aborted) {
       supervision.onServing?.();
-      report('posting one event and reading it back from ClickHouse');
+      report('posting a test event and reading it from ClickHouse');
       await Promise.race([prove(stack, report), signalled]);
       if (!stopRequest.signal.aborted) supervision.onReady(stack);
     }
@@ -70,26 +71,26 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   report('stopped');
 }
 
-/** A failed test event does not end a stack in which parts are known to be missing. */
+/** Sends the test event. Its failure does not stop a stack that is known to be incomplete. */
 async function prove(stack: Stack, report: (line: string) => void): Promise<void> {
   try {
-    const crossing = await proveRoundTrip(stack.file);
-    report(`the test event reached ClickHouse ${crossing.toFixed()} ms after it was accepted`);
+    const latencyMs = await proveRoundTrip(stack.file);
+    report(`the test event was in ClickHouse ${latencyMs.toFixed()} ms after it was accepted`);
   } catch (error) {
     if (stack.missing.length === 0) throw error;
-    report(`the test event did not reach ClickHouse: ${(error as Error).message}`);
+    report(`the test event is not in ClickHouse: ${(error as Error).message}`);
   }
 }
 
 /**
- * Makes this process the checkout's supervisor for as long as the stack runs.
- * @returns false when another one already is
+ * Runs this process as the checkout's supervisor until the stack is stopped.
+ * @returns false if another supervisor is running
  */
 export async function supervise(paths: StackPaths, supervision: Supervision): Promise<boolean> {
   if (claimSupervision(paths) !== null) return false;
   try {
     const orphans = await endOrphans(paths, supervision.report);
-    if (orphans.length > 0) supervision.report(`ended orphans of a dead supervisor: ${orphans.join(', ')}`);
+    if (orphans.length > 0) supervision.report(`stopped orphans of a dead supervisor: ${orphans.join(', ')}`);
     await superviseUntilSignal(supervision);
   } finally {
     releaseSupervision(paths);
@@ -97,14 +98,14 @@ export async function supervise(paths: StackPaths, supervision: Supervision): Pr
   return true;
 }
 
-/** Message of a start that finds the stack running. */
+/** Returns the message for a start while the stack is running. */
 export function alreadyRunning(paths: StackPaths): string {
   const file = readStackFile(paths);
   const hint = 'the stack of this checkout is already running; `npm run down` stops it';
-  return file === null ? `${hint} (it is just starting or stopping)` : `${hint}\n${stackReport(paths, file)}`;
+  return file === null ? `${hint} (currently starting or stopping)` : `${hint}\n${stackReport(paths, file)}`;
 }
 
-/** Prints invalid settings to standard error and ignored ones to standard output. @returns whether the stack may start */
+/** Prints invalid settings to standard error and ignored settings to standard output. @returns true if all are valid */
 export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
   const mistakes = await configMistakes(paths, process.env);
   for (const mistake of mistakes) console.error(mistake);
@@ -114,28 +115,28 @@ export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
   return true;
 }
 
-/** The first administrator's link; null when the stack has no portal or needs none. */
+/** @returns the first administrator's link, or null if the stack has no portal or already has an administrator */
 export const firstLinkOf = async (paths: StackPaths, file: StackFile | null): Promise<string | null> =>
   file?.portal === undefined ? null : makeFirstLink(paths);
 
-/** Printed only to this terminal, not to a log, because anybody with the link can administer the portal. */
+/** Prints the link to this terminal but not to a log, because anyone with the link can become administrator. */
 export function reportLink(link: string | null): void {
   if (link !== null)
-    console.log(`  The portal has no administrator yet. The first person who opens this link becomes one (valid once, 15 minutes):
+    console.log(`  The portal has no administrator yet. The first person to open this link becomes the administrator (valid once, for 15 minutes):
     ${link}
-  Another link: npm run accounts -- link
+  For another link, run: npm run accounts -- link
 `);
 }
 
-/** Runs after the table was printed, because a mint is final some blocks later. */
+/** Reports a demo mint. Called after the summary was printed, because a mint becomes final only some blocks later. */
 async function reportMint(file: StackFile): Promise<void> {
   try {
     const mint = await proveMint(file);
     if (mint === null) return;
     const seconds = (ms: number) => (ms / 1000).toFixed(1);
     console.log(
-      `  Minted a token of the demo ERC-721: succeeded after ${seconds(mint.succeededMs)} s in transaction ` +
-        `${mint.transactionHash},\n  in the history after ${seconds(mint.shownMs)} s as activity ${mint.activityId}.\n`,
+      `  Minted a demo ERC-721 token: succeeded after ${seconds(mint.succeededMs)} s in transaction ` +
+        `${mint.transactionHash},\n  in the activity history after ${seconds(mint.shownMs)} s as activity ${mint.activityId}.\n`,
     );
   } catch (error) {
     console.log(`  The demo mint failed: ${(error as Error).message}\n`);
@@ -148,7 +149,7 @@ export async function start(paths: StackPaths, args: readonly string[]): Promise
     report: createProgress((line) => console.log(line)),
     args,
     onReady: ({ file, missing }) => {
-      console.log(`${stackReport(paths, file)}\n  Ctrl-C stops everything.\n`);
+      console.log(`${stackReport(paths, file)}\n  Press Ctrl-C to stop the stack.\n`);
       for (const sentence of missing) console.log(`  ${sentence}\n`);
       void firstLinkOf(paths, file).then(reportLink);
       void reportMint(file);
@@ -158,10 +159,10 @@ export async function start(paths: StackPaths, args: readonly string[]): Promise
   return didRun ? 0 : 1;
 }
 
-/** Null when there is an administrator, or the command fails: `npm run accounts -- link` reports which. */
+/** @returns null if an administrator exists or the command fails; `npm run accounts -- link` reports the reason */
 async function makeFirstLink(paths: StackPaths): Promise<string | null> {
   const main = join(paths.checkout, 'services', 'operator', 'src', 'main.ts');
-  // The command finds the stack in its working folder.
+  // The command finds the stack through its working directory.
   const folder = dirname(paths.state);
   const env = { ...environmentWithoutStores(), ...sharedSettingsOf(process.env) };
   try {
@@ -179,7 +180,7 @@ const POLL_MS = 250;
 interface ProvenMint {
   readonly transactionHash: string | null;
   readonly activityId: string | null;
-  /** Both count from the response 202. */
+  /** Durations since the response 202. */
   readonly succeededMs: number;
   readonly shownMs: number;
 }
@@ -192,9 +193,9 @@ interface MintRequest {
 }
 
 /**
- * Requests one token of the demo project's ERC-721. Waits until it is minted and final, and visible in the history.
- * @returns null when the stack has no chain
- * @throws Error when it is refused, fails, or takes too long
+ * Requests one token of the demo project's ERC-721 and waits until the mint is final and in the activity history.
+ * @returns null if the stack has no chain
+ * @throws Error if the request is refused, fails, or times out
  */
 export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now): Promise<ProvenMint | null> {
   const { chain, chainApi, chains = [], keys } = file;
@@ -206,7 +207,7 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   const headers = { [secretKeyHeaderOf(file)]: keys.development.secret };
   const referenceId = `start-${randomUUID()}`;
   const assets = [{ reference_id: referenceId, owner_address: chain.signer }];
-  // A minute earlier, because the node has its own clock.
+  // A minute is subtracted, because the node has its own clock.
   const fromIndexedAt = new Date(wallClockMs() - 60_000).toISOString();
   await fetchJson(mintsUrl, { method: 'POST', headers, body: JSON.stringify({ assets }) });
   const acceptedAtMs = performance.now();
@@ -219,7 +220,7 @@ export async function proveMint(file: StackFile, wallClockMs: () => number = Dat
   const succeededMs = performance.now() - acceptedAtMs;
   const filter = { contract_address: contract, activity_type: 'mint', from_indexed_at: fromIndexedAt };
   const query = new URLSearchParams(filter);
-  await waitFor('the mint is not in the history', async () => {
+  await waitFor('the mint is not in the activity history', async () => {
     const { result } = await fetchJson<{ result: { id: string }[] }>(`${chainUrl}/activity-history?${query}`);
     return result.find(({ id }) => id === request.activity_id) ?? null;
   });
@@ -234,23 +235,23 @@ async function fetchJson<T>(url: string, { headers, ...init }: RequestInit = {})
     signal: AbortSignal.timeout(10_000),
   });
   const text = await response.text();
-  if (!response.ok) throw new Error(`the chain API answered with ${response.status}: ${text.slice(0, 500)}`);
+  if (!response.ok) throw new Error(`the chain API responded with ${response.status}: ${text.slice(0, 500)}`);
   return JSON.parse(text) as T;
 }
 
-async function waitFor<T>(what: string, read: () => Promise<T | null>): Promise<T> {
+async function waitFor<T>(problem: string, read: () => Promise<T | null>): Promise<T> {
   const startedAtMs = performance.now();
   for (;;) {
     const found = await read();
     if (found !== null) return found;
-    if (performance.now() - startedAtMs > FINAL_MAX_MS) throw new Error(`${what} after ${FINAL_MAX_MS / 1000} s`);
+    if (performance.now() - startedAtMs > FINAL_MAX_MS) throw new Error(`${problem} after ${FINAL_MAX_MS / 1000} s`);
     await delay(POLL_MS);
   }
 }
 
 type Environment = Record<string, string | undefined>;
 
-/** Values for the settings that the stack decides itself, so that all others can be checked before a stack exists. */
+/** Placeholders for settings that the stack sets, so that all other settings can be checked before the start. */
 const PLACEHOLDERS: Record<string, string> = {
   KAFKA_BROKERS: '127.0.0.1:1',
   SCHEMA_REGISTRY_URL: 'http://127.0.0.1:1',
@@ -278,13 +279,13 @@ const PLACEHOLDERS: Record<string, string> = {
 
 const isDecidedByStack = (name: string) => isStoreSetting(name) || Object.hasOwn(PLACEHOLDERS, name);
 
-/** Imported by path, because infra may not import services. */
+/** Loads the configuration schemas by path, because infra must not import services. */
 async function schemasOf(paths: StackPaths): Promise<z.ZodObject[]> {
   const modules = SERVICES.map(({ name }) => import(join(paths.checkout, 'services', name, 'src', 'config.ts')));
   return (await Promise.all(modules)).map(({ configSchema }) => configSchema);
 }
 
-/** Names the environment variables that the stack ignores; null when there are none. */
+/** @returns a sentence that lists the environment variables ignored by the stack, or null */
 export async function ignoredSettingsSentence(paths: StackPaths, environment: Environment): Promise<string | null> {
   const known = new Set((await schemasOf(paths)).flatMap(({ shape }) => Object.keys(shape)));
   const isIgnored = (name: string) => known.has(name) && isDecidedByStack(name) && environment[name] !== '';
@@ -294,12 +295,12 @@ export async function ignoredSettingsSentence(paths: StackPaths, environment: En
   return `ignored, because the stack sets them itself: ${names.sort().join(', ')}${ports}`;
 }
 
-/** Checks ports, topic names and settings of every service. @returns a line per mistake, without the value: it may be secret */
+/** Checks ports, topic names and service settings. @returns a line per mistake, without values, which may be secret */
 export async function configMistakes(paths: StackPaths, environment: Environment): Promise<string[]> {
   const passedOn = Object.entries(environment).filter(([name]) => !isDecidedByStack(name));
   const checked = { ...Object.fromEntries(passedOn), ...PLACEHOLDERS };
   const checks = [
-    ...portNamesFor({ chain: true }, SERVICES).map((name) => () => givenPort(name, environment)),
+    ...portNamesFor({ chain: true }, SERVICES).map((name) => () => configuredPort(name, environment)),
     ...(await schemasOf(paths)).map((schema) => () => parseConfig(schema, checked)),
     () => assertSameTopics(paths, environment),
   ];

@@ -4,7 +4,7 @@ import { EXIT } from '../command-table.mjs';
 import type { StackPaths } from '../paths.ts';
 import { readStatus, toLines, toVerdict } from '../status.ts';
 
-/** Returns 1 when a process does not serve or the supervisor is dead, 3 when no stack runs. */
+/** @returns 1 if a process is not ready or the supervisor is dead, 3 if the stack is not running */
 export async function status(paths: StackPaths, args: readonly string[]): Promise<number> {
   const statuses = await readStatus(paths);
   const orphans = findOrphans(paths).map(({ name }) => name);

@@ -18,7 +18,7 @@ export interface TestSummary {
   failed: number;
 }
 
-/** Failed checks, files whose tests never ran, and a run without any test count as failures. */
+/** Counts tests. Failed checks, files whose tests did not run, and a run without tests count as failures. */
 export function summarise(report: VitestReport | null, failedChecks: number): TestSummary {
   const passed = report?.numPassedTests ?? 0;
   const failedTests = report?.numFailedTests ?? 0;
@@ -29,10 +29,10 @@ export function summarise(report: VitestReport | null, failedChecks: number): Te
   return { passed, failed: failedTests + brokenFiles + failedChecks + noTest };
 }
 
-/** Set-up, format and lint, types, then the tests with real stores, without the long ones. */
+/** Installs missing programs, checks format, lint and types, then runs the tests except the long tests. */
 export const test = (paths: StackPaths, filters: readonly string[]) => runTests(paths, filters, {});
 
-/** The same with the long tests. */
+/** Runs the checks and all tests, including the long tests. */
 export const testAll = (paths: StackPaths, filters: readonly string[]) =>
   runTests(paths, filters, { PLAYLINE_TEST_ALL: '1' });
 
@@ -49,7 +49,7 @@ async function runTests(paths: StackPaths, filters: readonly string[], env: Reco
   const checks = [
     { name: 'format and lint', program: toolOf(paths, 'biome'), args: ['ci', '.'] },
     { name: 'vocabulary', program: process.execPath, args: ['test/house/vocabulary.ts'] },
-    // Incremental: 31 -> 4 CPU-seconds.
+    // Incremental compilation takes 4 CPU-seconds instead of 31.
     {
       name: 'types',
       program: toolOf(paths, 'tsc'),
@@ -64,9 +64,9 @@ async function runTests(paths: StackPaths, filters: readonly string[], env: Reco
   const vitest = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`, ...filters];
   const code = await runHere(paths, toolOf(paths, 'vitest'), { args: vitest, env });
   const summary = summarise(readJsonFile(reportFile) as VitestReport | null, failedChecks);
-  // Vitest also fails a run for errors outside of tests.
+  // Vitest also fails a run for errors outside tests.
   if (code !== 0 && summary.failed === 0) summary.failed = 1;
   writePrivateFile(summaryFile, `${JSON.stringify(summary)}\n`);
-  if (failedChecks > 0) console.error('format, lint, vocabulary or types failed; see above');
+  if (failedChecks > 0) console.error('the check of format, lint, vocabulary or types failed; see above');
   return summary.failed === 0 ? 0 : 1;
 }

@@ -13,13 +13,13 @@ import { simulate } from './run.ts';
 import { alreadyRunning, firstLinkOf, hasValidSettings, reportLink, supervise } from './start.ts';
 
 type Outcome = { ready: true; missing: readonly string[] } | { failed: string };
-/** What the detached supervisor sends to the command that started it; the outcome is its last message. */
+/** Messages from the detached supervisor to the command that started it. The outcome is the last message. */
 type Message = { progress: string } | { serving: true } | Outcome;
 
-/** The detached supervisor: writes to its log, and to `up` while connected. */
+/** Runs the detached supervisor, which writes to its log and, while connected, to `up`. */
 export async function superviseDetached(paths: StackPaths, args: readonly string[]): Promise<number> {
   const send = (message: Message) => {
-    // `up` may have ended; a channel that closes during the call is no fault of the stack.
+    // `up` may have exited. A channel that closes during the call is not an error.
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
   };
   const log = (line: string) => console.log(`${new Date().toISOString()} ${line}`);
@@ -42,7 +42,7 @@ export async function superviseDetached(paths: StackPaths, args: readonly string
   }
 }
 
-/** Starts the supervisor as a separate process; returns after the test event. */
+/** Starts the supervisor as a separate process and returns after the test event. */
 export async function up(paths: StackPaths, args: readonly string[] = []): Promise<number> {
   if (findSupervisor(paths) !== null) {
     console.log(alreadyRunning(paths));
@@ -62,7 +62,7 @@ export async function up(paths: StackPaths, args: readonly string[] = []): Promi
   let link: Promise<string | null> = Promise.resolve(null);
   const outcome = await followStart(child, {
     report: createProgress((line) => console.log(line)),
-    // A process of a second, so it runs during the test event.
+    // Creating the link takes a second, so it runs during the test event.
     onServing: () => {
       link = firstLinkOf(paths, readStackFile(paths));
     },
@@ -75,14 +75,14 @@ export async function up(paths: StackPaths, args: readonly string[] = []): Promi
   child.disconnect();
   child.unref();
   const file = readStackFile(paths);
-  if (file !== null) console.log(`${stackReport(paths, file)}\n  npm run down stops everything.\n`);
-  const [madeLink, verdict] = await Promise.all([link, readVerdict(paths)]);
-  reportLink(madeLink);
+  if (file !== null) console.log(`${stackReport(paths, file)}\n  Run npm run down to stop the stack.\n`);
+  const [firstLink, verdict] = await Promise.all([link, readVerdict(paths)]);
+  reportLink(firstLink);
   for (const sentence of outcome.missing) console.log(sentence);
   return reportVerdict(verdict);
 }
 
-/** Resolves to the supervisor's last message. */
+/** Reports the supervisor's progress. @returns its last message */
 function followStart(
   child: ChildProcess,
   { report, onServing, logFile }: { report(line: string): void; onServing(): void; logFile: string },
@@ -93,24 +93,24 @@ function followStart(
       else if ('serving' in message) onServing();
       else done(message);
     });
-    child.once('exit', (code, signal) => done({ failed: `the supervisor ended (${signal ?? code}); see ${logFile}` }));
+    child.once('exit', (code, signal) => done({ failed: `the supervisor exited (${signal ?? code}); see ${logFile}` }));
   });
 }
 
 const readVerdict = async (paths: StackPaths): Promise<Verdict> =>
   toVerdict(await readStatus(paths, { readsLag: false }));
 
-/** @returns the exit code */
+/** Prints a verdict. @returns the exit code */
 function reportVerdict({ isWell, sentence, hint }: Verdict): number {
   console.log(sentence + hint);
   return isWell ? EXIT.ok : EXIT.failed;
 }
 
-/** A minute of a small game, with broken messages and erasures, so that every page has content. */
+/** One minute of a small game, with invalid messages and erasures, so that every portal page has content. */
 const GAME = ['--players', '40', '--minutes', '1', '--rate', '40', '--broken', '0.05'];
 const CHAIN = ['--chain', '--activities', '500', '--rate', '100'];
 
-/** Starts a stack with traffic, and prints the portal's address. */
+/** Starts the stack if necessary, generates traffic and prints the portal URL. */
 export async function demoPortal(paths: StackPaths): Promise<number> {
   const wasRunning = findSupervisor(paths) !== null;
   if (!wasRunning) {
@@ -122,8 +122,8 @@ export async function demoPortal(paths: StackPaths): Promise<number> {
     if (code !== EXIT.ok) return code;
   }
   const file = readStackFile(paths);
-  console.log(`\n  The portal: ${file?.portal}   project demo, environment development\n`);
-  // A stack that was just started has printed its link, and each link works once.
+  console.log(`\n  Portal: ${file?.portal}   (project demo, environment development)\n`);
+  // A stack that was just started has already printed a link.
   if (wasRunning) reportLink(await firstLinkOf(paths, file));
   return EXIT.ok;
 }

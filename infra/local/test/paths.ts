@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { type StackPaths, stackPathsOf } from '../paths.ts';
 
-/** Empty folders of a stack, removed when the test ends. */
 export function testStackPaths(): StackPaths {
   const folder = mkdtempSync(join(tmpdir(), 'playline-local-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -5,18 +5,20 @@ import { onTestFinished } from 'vitest';
 import type { StackPaths } from '../paths.ts';
 import { markOf } from '../process-mark.ts';
 
-/** A process that lives until the test ends. */
 export function startSleeper(): number {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore' });
   onTestFinished(() => void child.kill('SIGKILL'));
   return child.pid ?? 0;
 }
 
-/** Writes the record of a killed supervisor. Without a mark, a process has its real one; one with id 0 has ended. */
-export function leaveChildren(paths: StackPaths, processes: Record<string, number | { pid: number; mark: string }>) {
-  const owner = { name: 'owner', pid: process.pid, mark: 'before a restart of the machine' };
-  const children = Object.entries(processes).map(([name, of]) =>
-    typeof of === 'number' ? { name, pid: of, mark: markOf(of) ?? 'gone' } : { name, ...of },
+/** Writes the children file of a killed supervisor. The default mark is the actual mark; pid 0 has exited. */
+export function writeChildrenFile(
+  paths: StackPaths,
+  processes: Record<string, number | { pid: number; mark: string }>,
+) {
+  const owner = { name: 'owner', pid: process.pid, mark: 'before a reboot' };
+  const children = Object.entries(processes).map(([name, entry]) =>
+    typeof entry === 'number' ? { name, pid: entry, mark: markOf(entry) ?? 'gone' } : { name, ...entry },
   );
   writeFileSync(join(paths.state, 'children.json'), JSON.stringify({ owner, children }));
 }

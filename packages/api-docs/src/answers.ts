@@ -4,40 +4,39 @@ import { type AnswerSpec, type ExampleAnswer, errorPath, type HeaderSpec } from 
 const TRACE: HeaderSpec = {
   name: 'x-trace-id',
   description:
-    'Trace id of the request: that of a valid `traceparent`, else a new one. Include it in reports to the operator.',
+    'Trace id of the request, taken from a valid `traceparent` or generated. Include it when you report a problem.',
   schema: { type: 'string', pattern: '^[0-9a-f]{32}$' },
 };
 
-/** Of answers to requests that must wait. */
 export const RETRY_AFTER: HeaderSpec = {
   name: 'Retry-After',
-  description: 'Whole seconds until the same request may be sent again.',
+  description: 'Seconds to wait before retrying the request.',
   schema: { type: 'integer', minimum: 1 },
 };
 
 export type AnswerOptions = Partial<Pick<AnswerSpec, 'schema' | 'narrowed' | 'codes' | 'headers'>>;
 
-/** Every answer carries its trace id. */
+/** Adds the trace id header, which every response has. */
 export function createAnswer(status: number, description: string, rest: AnswerOptions = {}): AnswerSpec {
   const { schema = null, narrowed = null, codes = [], headers = [] } = rest;
   return { status, description, schema, narrowed, codes, headers: [TRACE, ...headers] };
 }
 
 /**
- * The header fields of the IETF draft "RateLimit header fields for HTTP".
- * @param units what is counted, in the plural
+ * The headers of the IETF draft "RateLimit header fields for HTTP".
+ * @param units what the limit counts, such as `calls`
  * @param cost a sentence about the cost of a request
  */
 export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[] {
   return [
     {
       name: 'RateLimit-Policy',
-      description: `The limit that applies: \`q\` ${units} in \`w\` seconds. ${cost}`,
+      description: `The current limit: \`q\` ${units} per \`w\` seconds. ${cost}`,
       schema: { type: 'string', pattern: ';q=\\d+;w=\\d+' },
     },
     {
       name: 'RateLimit',
-      description: `The remaining \`r\` ${units}; the whole limit is available again in \`t\` seconds.`,
+      description: `\`r\` ${units} remain. The full limit is available again in \`t\` seconds.`,
       schema: { type: 'string', pattern: ';r=\\d+' },
     },
   ];
@@ -46,14 +45,14 @@ export function createRateLimitHeaders(units: string, cost: string): HeaderSpec[
 export const withHeaders = (answers: readonly AnswerSpec[], headers: readonly HeaderSpec[]): AnswerSpec[] =>
   answers.map((spec) => ({ ...spec, headers: [...spec.headers, ...headers] }));
 
-/** Trace of the example in the W3C recommendation "Trace Context". */
+/** From the example in the W3C recommendation "Trace Context". */
 export const EXAMPLE_TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 
 export const JSON_TYPE = { 'content-type': 'application/json' };
 
 export const toText = (body: unknown): string => JSON.stringify(body, null, 2);
 
-/** An error answer, by default with the message of the catalogue. */
+/** An error response. The default message comes from the error catalogue. */
 export function envelope(
   { publicUrl }: { readonly publicUrl: string },
   code: ErrorCode,

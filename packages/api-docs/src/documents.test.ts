@@ -14,7 +14,7 @@ interface Item {
   request?: { method: string; url: { raw: string; path: string[]; query?: unknown[] }; body?: unknown };
 }
 
-it('the documents of an interface have a page for each code and article that the source names, and for no other', () => {
+it('the documentation has exactly one page for each error code and article in the source', () => {
   expect(pages.map(([path]) => path).sort()).toEqual([
     '/docs',
     '/docs/errors',
@@ -27,15 +27,15 @@ it('the documents of an interface have a page for each code and article that the
   ]);
 });
 
-it('the documents of an interface lead to each article from every page and list, and give its files as they are', () => {
+it('every page and llms.txt link to each article, and the files of an article are served unchanged', () => {
   for (const [path, { text }] of pages) expect(text, path).toMatch(/href="[./]*docs\/opening-hours"/);
-  expect(textOf('/docs')).toContain('<dd>When the doors are open.</dd>');
-  expect(textOf('/llms.txt')).toContain('- [Opening hours](https://library.test/docs/opening-hours): When the doors');
+  expect(textOf('/docs')).toContain('<dd>When the library is open.</dd>');
+  expect(textOf('/llms.txt')).toContain('- [Opening hours](https://library.test/docs/opening-hours): When the library');
   const file = documents.get('/docs/opening-hours/weeks.txt');
   expect(file).toEqual({ type: 'text/plain; charset=utf-8', text: 'Monday to Friday\n' });
 });
 
-it('the documents of an interface describe a code as the source does, with the status and the message of the envelope', () => {
+it('an error page shows the cause and fix from the source with the status and message from the catalogue', () => {
   const page = textOf('/docs/errors/RESOURCE_NOT_FOUND');
   expect(page).toContain('<strong class="status">404</strong> The resource does not exist.');
   expect(page).toContain('This library has no such shelf.');
@@ -43,25 +43,25 @@ it('the documents of an interface describe a code as the source does, with the s
   expect(textOf('/llms.txt')).toContain('(404): This library has no such shelf. Go to the `desk`.');
 });
 
-it('the documents of an interface have no link that leads nowhere, on any page', () => {
+it('no page has a broken link', () => {
   const unknown = { text: createUnknownPage(source, '/docs/x/y', [...documents.keys()]) };
   for (const [path, { text }] of [...pages, ['/docs/x/y', unknown] as const])
     for (const [, target = ''] of text.matchAll(/ (?:href|src)="([^"]*)"/g)) {
       const { pathname, hash } = new URL(target, `https://any.test${path}`);
-      const led = pathname === path ? text : textOf(pathname);
-      expect(led, `${path} to ${target}`).toMatch(/\S/);
-      if (hash !== '') expect(led, target).toContain(`id="${hash.slice(1)}"`);
+      const linked = pathname === path ? text : textOf(pathname);
+      expect(linked, `${path} to ${target}`).toMatch(/\S/);
+      if (hash !== '') expect(linked, target).toContain(`id="${hash.slice(1)}"`);
     }
 });
 
-it('the documents of an interface give no two elements of a page the same id', () => {
+it('element ids are unique on each page', () => {
   for (const [path, { text }] of pages) {
     const ids = [...text.matchAll(/ id="([^"]*)"/g)].map(([, id]) => id);
     expect(ids, path).toEqual([...new Set(ids)]);
   }
 });
 
-it('the documents of an interface mention codes of parts only if the source has such codes', () => {
+it('the documentation mentions item-level error codes only if the source defines them', () => {
   const withParts: DocsSource = {
     ...source,
     partCodes: {
@@ -70,18 +70,18 @@ it('the documents of an interface mention codes of parts only if the source has 
       occursIn: (code, { body }) => JSON.stringify(body).includes(code),
       texts: {
         navigation: 'Leaves',
-        heading: 'Codes of leaves',
+        heading: 'Leaf error codes',
         textHeading: 'Leaf codes',
-        introSuffix: ', and so has a leaf',
+        introSuffix: ', and so does a leaf',
         index: 'One leaf.',
-        lead: 'A leaf was refused.',
+        lead: 'A leaf was rejected.',
         resend: 'No.',
       },
     },
   };
   const more = createDocuments(withParts);
   expect([...more.keys()].filter((path) => !documents.has(path))).toEqual(['/docs/leaves/TORN']);
-  expect(more.get('/docs/errors')?.text).toContain('has a code, and so has a leaf.');
+  expect(more.get('/docs/errors')?.text).toContain('has a code, and so does a leaf.');
   expect(more.get('/llms.txt')?.text).toContain('## Leaf codes');
   expect([...documents.values()].map(({ text }) => text).join()).not.toMatch(/leaf|rejection/i);
 });
@@ -96,43 +96,43 @@ const withKeys = (keys: DocsSource['keys']) => {
 };
 
 it.each([
-  [2, 'Set the two keys in the variables of the collection. Errors'],
-  [1, 'Set the key in the variables of the collection. Errors'],
-  [0, 'Errors'],
-])('the list of variables to set is each of %i keys', (count, texts) => {
+  [2, 'Set the two keys in the collection variables. For error codes'],
+  [1, 'Set the key in the collection variables. For error codes'],
+  [0, 'For error codes'],
+])('the collection description requests %i keys', (count, start) => {
   const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
-  expect(info.description).toMatch(new RegExp(`^${texts}`));
+  expect(info.description).toMatch(new RegExp(`^${start}`));
 });
 
-it('the list of variables to set is empty when no example needs it', () => {
+it('the reference lists no shell variables when no example uses one', () => {
   const operations = source.operations.slice(0, 1);
   const page = createDocuments({ ...source, operations }).get('/docs/reference')?.text;
   expect(page).not.toContain('shell variable');
 });
 
-it('the bounds of a parameter are on the page and in the text', () => {
+it('the reference and llms.txt show the constraints of each parameter', () => {
   const facts = [
     '<code>from</code> <span class="quiet">query, optional, date-time</span>',
     '<code>kind</code> <span class="quiet">query, optional, one of lent, returned, renewed</span>',
-    '<code>page_size</code> <span class="quiet">query, optional, integer from 1 to 200, 100 when absent</span>',
+    '<code>page_size</code> <span class="quiet">query, optional, integer from 1 to 200, default 100</span>',
     '<code>shelf</code> <span class="quiet">path, required</span>',
     '<code>x-long-term-key</code> <span class="quiet">header, optional</span>',
   ];
   for (const fact of facts) expect(textOf('/docs/reference')).toContain(fact);
   expect(textOf('/llms.txt')).toContain(
-    '- `page_size` (query, optional, integer from 1 to 200, 100 when absent): How many at most.',
+    '- `page_size` (query, optional, integer from 1 to 200, default 100): Maximum number of loans per page.',
   );
 });
 
-it('the bounds of a parameter of an object without a name are described member by member, and those of several shapes one by one', () => {
+it('the reference describes unnamed objects field by field, and unions variant by variant', () => {
   const page = textOf('/docs/reference');
   expect(page).toContain('<b>200</b> object of <code>result</code>: <a href="#schema-Book">Book</a>');
-  const shapes =
+  const variants =
     'object of <code>kind</code>: <code>lent</code>, <code>reader</code>: string or object of <code>kind</code>: one of';
-  expect(page).toContain(`<h3 id="schema-LoanDetails">LoanDetails</h3>\n<p>${shapes}`);
+  expect(page).toContain(`<h3 id="schema-LoanDetails">LoanDetails</h3>\n<p>${variants}`);
 });
 
-it('a cursor of a command is read from a variable, in the middle of a quoted address', () => {
+it('a curl command reads the cursor from a shell variable inside a quoted URL', () => {
   const [, command = ''] = /### Newer loans\n\n```sh\n(.*?)\n```/s.exec(textOf('/llms.txt')) ?? [];
   const script = `curl() { printf '%s\\0' "$@"; }\n${command}`;
   const env = { NEXT_CURSOR: "a b'&c", LONG_TERM_KEY: 'key' };
@@ -145,7 +145,7 @@ it('a cursor of a command is read from a variable, in the middle of a quoted add
   ]);
 });
 
-it('a cursor of a collection is one of its variables, as is a key', () => {
+it('the collection defines a variable for each key and for the cursor', () => {
   const { variable, item } = JSON.parse(textOf('/collection.json')) as { variable: { key: string }[]; item: Item[] };
   expect(variable.map(({ key }) => key)).toEqual(['baseUrl', 'deskKey', 'longTermKey', 'nextCursor']);
   const next = item.flatMap((folder) => folder.item ?? []).find(({ name }) => name === 'Newer loans');
@@ -156,7 +156,7 @@ it('a cursor of a collection is one of its variables, as is a key', () => {
   });
 });
 
-it('a cursor is among the variables that a reader must set', () => {
+it('the reference lists the shell variables for keys and cursors', () => {
   const names = ['DESK_KEY', 'LONG_TERM_KEY', 'NEXT_CURSOR'].map((name) => `<code>${name}</code>`);
   expect(textOf('/docs/reference')).toContain(`shell variables ${names[0]}, ${names[1]} and ${names[2]}.`);
 });

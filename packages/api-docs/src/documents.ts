@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { ERRORS } from '@playline/errors';
 import { toOpenApi } from './formats/openapi.ts';
-import { toAnswerText, toCommand } from './formats/text.ts';
+import { toCommand, toResponseText } from './formats/text.ts';
 import { type Example, type ExampleRequest, errorPath, type Operation, type Parameter } from './operation.ts';
 import { toExamplePair } from './pages/example.ts';
 import { type HtmlValue, html, toCodeSpans } from './pages/html.ts';
@@ -12,7 +12,7 @@ import { toTryForm } from './pages/try-form.ts';
 import { allExamples, articlePath, type DocsSource, errorCodesOf, type PartCodes, partCodePath } from './source.ts';
 import { describeValues, placeholdersIn } from './values.ts';
 
-/** One file of the documentation, as its path serves it. */
+/** A generated documentation file. */
 export interface Document {
   readonly type: string;
   readonly text: string;
@@ -21,20 +21,19 @@ export interface Document {
 const HTML = 'text/html; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
-/** By the extension of the file. */
+/** Content types by file extension. */
 const ASSET_TYPES: Readonly<Record<string, string>> = {
   css: 'text/css; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
 };
-/** Files that pages load, below `/docs`. */
-const FOLDER = new URL('./assets/', import.meta.url);
-const ASSETS = readdirSync(FOLDER).map((name): [string, Document] => [
+const ASSETS_FOLDER = new URL('./assets/', import.meta.url);
+const ASSETS = readdirSync(ASSETS_FOLDER).map((name): [string, Document] => [
   `/docs/${name}`,
-  { type: ASSET_TYPES[name.split('.').at(-1)!]!, text: readFileSync(new URL(name, FOLDER), 'utf8') },
+  { type: ASSET_TYPES[name.split('.').at(-1)!]!, text: readFileSync(new URL(name, ASSETS_FOLDER), 'utf8') },
 ]);
 
-/** Every document of a source, by its path. */
+/** Generates all documents, keyed by path. */
 export function createDocuments(source: DocsSource): ReadonlyMap<string, Document> {
   const pages = [
     ['/docs', createFirstPage(source)] as const,
@@ -65,72 +64,72 @@ const TOP = relativeRoot(PATH);
 
 function createFirstPage(source: DocsSource): string {
   const { operations, publicUrl, firstPage, articles } = source;
-  const [tried] = operations;
+  const [first] = operations;
   const content = html`<p class="lead">${firstPage.lead}</p>
-${tried === undefined ? '' : toFirstRequest(tried, source)}
-<h2>What comes next</h2>
+${first === undefined ? '' : toFirstRequest(first, source)}
+<h2>Next steps</h2>
 <dl class="rows">
-${operations.map((operation) => html`<div><dt>${toOperationLink(operation, TOP)}</dt><dd>${toCodeSpans(operation.description[0] ?? '')}</dd></div>\n`)}<div><dt><a href="${TOP}docs/errors">Error codes</a></dt><dd>What each code means and what to do. The <code>link</code> in every error opens its page.</dd></div>
-${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).slice(1)}">${article.title}</a></dt><dd>${article.summary}</dd></div>\n`)}<div><dt><a href="${TOP}openapi.json">OpenAPI 3.1</a></dt><dd>Every operation and schema, for generators of clients.</dd></div>
+${operations.map((operation) => html`<div><dt>${toOperationLink(operation, TOP)}</dt><dd>${toCodeSpans(operation.description[0] ?? '')}</dd></div>\n`)}<div><dt><a href="${TOP}docs/errors">Error codes</a></dt><dd>What each code means and how to fix the error. The <code>link</code> in every error opens its page.</dd></div>
+${articles.map((article) => html`<div><dt><a href="${TOP}${articlePath(article).slice(1)}">${article.title}</a></dt><dd>${article.summary}</dd></div>\n`)}<div><dt><a href="${TOP}openapi.json">OpenAPI 3.1</a></dt><dd>Every operation and schema, for client generators.</dd></div>
 <div><dt><a href="${TOP}collection.json">Collection</a></dt><dd>Every example as a request, for Postman and Bruno.</dd></div>
-<div><dt><a href="${TOP}llms.txt">llms.txt</a></dt><dd>The whole interface in one text, for language models.</dd></div>
+<div><dt><a href="${TOP}llms.txt">llms.txt</a></dt><dd>The complete API as plain text, for language models.</dd></div>
 </dl>
-<p>Base address: <code>${publicUrl}</code></p>`;
+<p>Base URL: <code>${publicUrl}</code></p>`;
   return toPage(source, { title: firstPage.title, path: PATH, content, forms: true });
 }
 
-function toFirstRequest(tried: Operation, source: DocsSource): HtmlValue {
-  const [example] = tried.examples;
+function toFirstRequest(operation: Operation, source: DocsSource): HtmlValue {
+  const [example] = operation.examples;
   if (example === undefined) return '';
   const { heading, anchor, before, after, command } = source.firstPage;
   return html`<h2 id="${anchor}">${heading}</h2>
 ${before}
-${toTryForm(tried, source, PATH)}
+${toTryForm(operation, source, PATH)}
 ${after}
 <details class="fold"><summary>${command}</summary>
 ${toExamplePair(example, { source, top: TOP })}
 </details>`;
 }
 
-/** Makes `/docs/errors/validation-error.html` match the page of `VALIDATION_ERROR`. */
-const toPlain = (path: string): string =>
+/** Normalises a path so that `/docs/errors/validation-error.html` matches the page of `VALIDATION_ERROR`. */
+const toComparable = (path: string): string =>
   (path.split('/').findLast((part) => part !== '') ?? '')
     .replace(/\.html?$/i, '')
     .replaceAll('-', '_')
     .toUpperCase();
 
 /**
- * The 404 page. It suggests similar pages and repeats nothing of the path, which may contain a key.
- * @param path below `/docs`, without a query
- * @param known the paths of all documents
+ * The 404 page. It suggests similar pages but never repeats the requested path, which may contain a key.
+ * @param path below `/docs`, without a query string
+ * @param paths all document paths
  */
-export function createUnknownPage(source: DocsSource, path: string, known: readonly string[]): string {
+export function createUnknownPage(source: DocsSource, path: string, paths: readonly string[]): string {
   const top = relativeRoot(path);
-  const meant = known.filter((one) => !one.includes('.') && toPlain(one) === toPlain(path));
-  const guess =
-    meant.length === 0
+  const similar = paths.filter((one) => !one.includes('.') && toComparable(one) === toComparable(path));
+  const suggestion =
+    similar.length === 0
       ? ''
-      : html`<p>Perhaps you mean ${meant.map((one, index) => html`${index === 0 ? '' : ' or '}<a href="${top}${one.slice(1)}"><code>${one}</code></a>`)}.</p>`;
-  const content = html`<p class="lead"><strong class="status">404</strong> The documentation has nothing at this address.</p>
-${guess}
+      : html`<p>Did you mean ${similar.map((one, index) => html`${index === 0 ? '' : ' or '}<a href="${top}${one.slice(1)}"><code>${one}</code></a>`)}?</p>`;
+  const content = html`<p class="lead"><strong class="status">404</strong> This page does not exist.</p>
+${suggestion}
 <ul>
-<li><a href="${top}docs">${source.firstPage.heading}</a>: the first page</li>
-<li><a href="${top}docs/reference">Reference</a>: every operation</li>
-<li><a href="${top}docs/errors">Error codes</a>: what they mean and what to do</li>
+<li><a href="${top}docs">${source.firstPage.heading}</a>: send a request from your browser</li>
+<li><a href="${top}docs/reference">Reference</a>: every operation and schema</li>
+<li><a href="${top}docs/errors">Error codes</a>: what each code means and how to fix the error</li>
 </ul>`;
-  return toPage(source, { title: 'There is no such page', path, content });
+  return toPage(source, { title: 'Page not found', path, content });
 }
 
 const SCHEMA = 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json';
 
-/** A collection for Postman and Bruno: a folder for each operation, a request for each example. */
+/** A collection for Postman and Bruno with one folder per operation and one request per example. */
 function toCollection(source: DocsSource): Record<string, unknown> {
-  const { title, publicUrl, operations, otherExamples: nowhere } = source;
+  const { title, publicUrl, operations, otherExamples } = source;
   const variable = (key: string, value: string) => ({ key, value, type: 'string' });
   return {
     info: {
       name: title,
-      description: `${describeKeys(source)}Errors are explained at ${publicUrl}/docs.`,
+      description: `${describeKeys(source)}For error codes, see ${publicUrl}/docs/errors.`,
       schema: SCHEMA,
     },
     variable: [
@@ -141,9 +140,9 @@ function toCollection(source: DocsSource): Record<string, unknown> {
       ...operations.map(({ summary, description, examples }) => ({
         name: summary,
         description: description.join('\n\n'),
-        item: examples.filter(isUsual).map(toItem),
+        item: examples.filter(isReproducible).map(toItem),
       })),
-      { name: 'No operation', item: nowhere.map(toItem) },
+      { name: 'Unknown paths', item: otherExamples.map(toItem) },
     ],
   };
 }
@@ -153,26 +152,26 @@ const COUNTS = ['', ' ', ' two ', ' three ', ' four '];
 function describeKeys({ keys }: DocsSource): string {
   if (keys.length === 0) return '';
   const count = COUNTS[keys.length] ?? ' ';
-  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the variables of the collection. `;
+  return `Set the${count}key${keys.length === 1 ? '' : 's'} in the collection variables. `;
 }
 
-/** False for examples that need an unusual state of the service. */
-const isUsual = ({ situation }: Example): boolean => situation === undefined;
+/** False for examples that need a special state of the service. */
+const isReproducible = ({ situation }: Example): boolean => situation === undefined;
 
 function toItem({ title, request, answer }: Example) {
-  const sent = toRequest(request);
+  const originalRequest = toCollectionRequest(request);
   const body = answer.body === null ? '' : JSON.stringify(answer.body, null, 2);
   const response = {
-    name: `Answer ${answer.status}`,
-    originalRequest: sent,
+    name: `Response ${answer.status}`,
+    originalRequest,
     code: answer.status,
     header: toHeaders(answer.headers),
     body,
   };
-  return { name: title, request: sent, response: [response] };
+  return { name: title, request: originalRequest, response: [response] };
 }
 
-function toRequest({ method, target, headers, body }: ExampleRequest) {
+function toCollectionRequest({ method, target, headers, body }: ExampleRequest) {
   const [path = '', query] = target.split('?');
   return {
     method,
@@ -192,25 +191,25 @@ function toRequest({ method, target, headers, body }: ExampleRequest) {
 const toHeaders = (headers: Readonly<Record<string, string>>) =>
   Object.entries(headers).map(([key, value]) => ({ key, value }));
 
-/** The whole interface as text for language models: https://llmstxt.org. */
+/** The complete API as text for language models. See https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, partCodes, otherExamples: nowhere, articles } = source;
+  const { publicUrl, title, about, notes, operations, partCodes, otherExamples, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
-    [`Base address: ${publicUrl}`, ...notes].join('\n'),
+    [`Base URL: ${publicUrl}`, ...notes].join('\n'),
     [
       '## Documents',
       '',
       `- [OpenAPI 3.1](${publicUrl}/openapi.json): every operation and schema`,
       `- [Collection](${publicUrl}/collection.json): every example as a request, for Postman and Bruno`,
-      `- [Reference](${publicUrl}/docs/reference): the same to read and try in a browser`,
+      `- [Reference](${publicUrl}/docs/reference): every operation, with forms that send requests from the browser`,
       ...articles.map((article) => `- [${article.title}](${publicUrl}${articlePath(article)}): ${article.summary}`),
     ].join('\n'),
     ...operations.map((operation) => toSection(operation, publicUrl)),
     toErrors(source),
     ...(partCodes === null ? [] : [toPartCodes(partCodes, publicUrl)]),
-    ['## Requests that reach no operation', ...nowhere.map((example) => toExample(example, publicUrl))].join('\n\n'),
+    ['## Unknown paths', ...otherExamples.map((example) => toExample(example, publicUrl))].join('\n\n'),
   ];
   return `${sections.join('\n\n')}\n`;
 }
@@ -235,7 +234,7 @@ function toParameter(parameter: Parameter): string {
 
 function toExample(example: Operation['examples'][number], publicUrl: string): string {
   const { title, answer } = example;
-  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toAnswerText(answer)}\n\`\`\``;
+  return `### ${title}\n\n\`\`\`sh\n${toCommand(example, publicUrl)}\n\`\`\`\n\n\`\`\`http\n${toResponseText(answer)}\n\`\`\``;
 }
 
 function toErrors(source: DocsSource): string {
@@ -255,22 +254,22 @@ function toPartCodes(partCodes: PartCodes, publicUrl: string): string {
 
 const CACHE_MAX_AGE_S = 300;
 
-/** Making all documents takes ten milliseconds, too long for each request. */
+/** Generating all documents takes about 10 ms, too long to do per request. */
 const EXAMPLE_AGE_MAX_MS = 60 * 60 * 1000;
 
-/** Forms have no action: without its script a form would put the key into the address. */
+/** Blocks native form submission, which would put the key into the URL when scripts are not loaded. */
 const POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
-const SAFETY = [
+const SECURITY_HEADERS = [
   ...['content-security-policy', POLICY],
   ...['x-content-type-options', 'nosniff'],
   ...['referrer-policy', 'no-referrer'],
 ];
-const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SAFETY];
-/** A page that is missing today may exist after an upgrade. */
-const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SAFETY];
+const HEADERS = ['cache-control', `max-age=${CACHE_MAX_AGE_S}`, ...SECURITY_HEADERS];
+/** Not cached, because the page may exist after an upgrade. */
+const UNKNOWN_HEADERS = ['cache-control', 'no-store', ...SECURITY_HEADERS];
 
-/** The part of an exchange of `@playline/http` that these routes need; `headers` holds names and values in turn. */
+/** Subset of `Exchange` in `@playline/http`. `headers` alternates names and values. */
 export interface DocsExchange {
   readonly request: { readonly url?: string };
   answerText(status: number, document: Document, headers: readonly string[]): void;
@@ -280,52 +279,52 @@ export interface DocsExchange {
 export interface DocsRoute {
   readonly method: 'GET';
   readonly path: string;
-  /** True when pages of any origin may read it. */
+  /** Whether pages of any origin can read the document. */
   readonly cors: boolean;
   handle(exchange: DocsExchange): void;
 }
 
 /**
- * Creates a public route for each document, and one for every other path below `/docs`. The documents are created again
- * each hour.
- * @param createSource takes epoch milliseconds, the time that examples show
+ * Creates a public route for each document and one for all other paths below `/docs`. Documents are regenerated every
+ * hour.
+ * @param createSource receives the time used in examples, in epoch milliseconds
  */
 export function createDocsRoutes(
   createSource: (nowMs: number) => DocsSource,
   { monotonicMs = () => performance.now(), wallClockMs = Date.now } = {},
 ): DocsRoute[] {
-  let madeAtMs = monotonicMs();
+  let createdAtMs = monotonicMs();
   let documents = createDocuments(createSource(wallClockMs()));
   const current = () => {
     const nowMs = monotonicMs();
-    if (nowMs - madeAtMs > EXAMPLE_AGE_MAX_MS) {
+    if (nowMs - createdAtMs > EXAMPLE_AGE_MAX_MS) {
       documents = createDocuments(createSource(wallClockMs()));
-      madeAtMs = nowMs;
+      createdAtMs = nowMs;
     }
     return documents;
   };
-  const known = [...documents].map(
-    ([path, first]): DocsRoute => ({
+  const routes = [...documents].map(
+    ([path, initial]): DocsRoute => ({
       method: 'GET',
       path,
       cors: true,
-      handle: (exchange) => exchange.answerText(200, current().get(path) ?? first, HEADERS),
+      handle: (exchange) => exchange.answerText(200, current().get(path) ?? initial, HEADERS),
     }),
   );
-  return [...known, createUnknownRoute(createSource(0), [...documents.keys()])];
+  return [...routes, createUnknownRoute(createSource(0), [...documents.keys()])];
 }
 
-function createUnknownRoute(source: DocsSource, known: readonly string[]): DocsRoute {
+function createUnknownRoute(source: DocsSource, paths: readonly string[]): DocsRoute {
   return {
     method: 'GET',
     path: '/docs/{*unknown}',
     cors: false,
     handle: (exchange) => {
       const [path = ''] = (exchange.request.url ?? '').split('?');
-      const meant = path.slice(0, -1);
-      if (path.endsWith('/') && known.includes(meant))
-        return exchange.answerEmpty(308, ['location', `../${meant.split('/').at(-1)}`]);
-      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, known) }, UNKNOWN_HEADERS);
+      const withoutSlash = path.slice(0, -1);
+      if (path.endsWith('/') && paths.includes(withoutSlash))
+        return exchange.answerEmpty(308, ['location', `../${withoutSlash.split('/').at(-1)}`]);
+      exchange.answerText(404, { type: HTML, text: createUnknownPage(source, path, paths) }, UNKNOWN_HEADERS);
     },
   };
 }

@@ -15,14 +15,14 @@ const examplesOf = ({ examples = {} }: Json) =>
   Object.fromEntries(Object.entries(examples).map(([name, { value }]) => [name, value]));
 
 const ajv = new Ajv2020({ strict: true, strictTypes: false, strictRequired: false, validateFormats: false });
-const toKnown = (schema: unknown) =>
+const toInternalRefs = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
-  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+  ajv.addSchema(toInternalRefs(schema), `urn:schema:${name}`);
 
 const operations = Object.values(openapi.paths ?? {}).flatMap((methods) => Object.values(methods));
 
-it('a parameter of a path is described once for each variable of the path, and required', () => {
+it('each variable in a path has exactly one parameter, which is required', () => {
   for (const [path, methods] of Object.entries(openapi.paths ?? {}))
     for (const operation of Object.values(methods)) {
       const inPath = parametersOf(operation).filter((one) => String(one.in) === 'path');
@@ -31,14 +31,14 @@ it('a parameter of a path is described once for each variable of the path, and r
     }
 });
 
-it('a parameter of a path has the values of the examples, read out of their addresses, but for those that its schema refuses', () => {
+it('a path parameter shows the valid values from the example requests', () => {
   const book = operationOf('get', '/v1/shelves/{shelf}/books/{isbn}');
   expect(examplesOf(parameterOf(book, 'shelf'))).toMatchObject({ book: 'poetry', 'no-shelf': 'prose' });
   expect(examplesOf(parameterOf(book, 'shelf'))).not.toHaveProperty('odd-shelf');
   expect(examplesOf(parameterOf(book, 'isbn'))).toMatchObject({ book: '0-19-852663-6', 'odd-shelf': '1' });
 });
 
-it('a parameter of a query has choices, format, bounds and default as in the schema', () => {
+it('a query parameter has the enum, format, bounds and default of its schema', () => {
   expect(parameterOf(loans, 'kind').schema).toEqual({ $ref: '#/components/schemas/LoanKind' });
   expect(openapi.components?.schemas?.LoanKind).toEqual({ type: 'string', enum: ['lent', 'returned', 'renewed'] });
   expect(parameterOf(loans, 'from').schema).toMatchObject({ type: 'string', format: 'date-time' });
@@ -46,25 +46,25 @@ it('a parameter of a query has choices, format, bounds and default as in the sch
   expect(parameterOf(loans, 'page_size')).toMatchObject({ in: 'query', required: false, schema: pageSize });
 });
 
-it('a parameter of a query has numbers as numbers in its examples, and none that is out of bounds', () => {
+it('a numeric query parameter shows only numbers within its bounds', () => {
   expect(examplesOf(parameterOf(loans, 'page_size'))).toEqual({ loans: 2, 'next-loans': 2 });
 });
 
-it('a parameter of a query shows no placeholder as the value of a cursor', () => {
+it('a cursor parameter shows no placeholder values', () => {
   expect(examplesOf(parameterOf(loans, 'page_cursor'))).toEqual({});
 });
 
-it('a parameter of a query shows nothing that its own schema forbids', () => {
-  let seen = 0;
+it('every parameter example is valid against the parameter schema', () => {
+  let count = 0;
   for (const parameter of operations.flatMap(parametersOf))
     for (const [name, value] of Object.entries(examplesOf(parameter))) {
-      seen++;
-      expect(ajv.validate(toKnown(parameter.schema), value), `${parameter.name} ${name}`).toBe(true);
+      count++;
+      expect(ajv.validate(toInternalRefs(parameter.schema), value), `${parameter.name} ${name}`).toBe(true);
     }
-  expect(seen).toBeGreaterThan(8);
+  expect(count).toBeGreaterThan(8);
 });
 
-it('an operation has no body where it takes none', () => {
+it('only operations with a request body document a request body', () => {
   expect(operations.map(({ operationId, requestBody }) => [operationId, requestBody !== undefined])).toEqual([
     ['getBook', false],
     ['listLoans', false],
@@ -72,29 +72,26 @@ it('an operation has no body where it takes none', () => {
   ]);
 });
 
-it('an operation may be called without a key that is not required, and with every one that it takes', () => {
+it('the security requirements list every accepted combination of keys', () => {
   expect(loans.security).toEqual([{}, { longTermKey: [] }]);
   const lend = operationOf('post', '/v1/shelves/{shelf}/loans');
   expect(lend.security).toEqual([{ deskKey: [] }, { deskKey: [], longTermKey: [] }]);
   expect(Object.keys(openapi.components?.securitySchemes ?? {})).toEqual(['deskKey', 'longTermKey']);
 });
 
-it('an operation whose answers are pages links to the pages beside, by the cursors of the answer', () => {
+it('a paginated operation links to the next and previous page through the cursors in its response', () => {
   const links = loans.responses?.['200']?.links ?? {};
   const parametersOfLinks = Object.values(links).map(({ operationId, parameters }) => [operationId, parameters]);
   expect(parametersOfLinks).toEqual(
     ['next', 'previous'].map((which) => [
       'listLoans',
-      {
-        'path.shelf': '$request.path.shelf',
-        'query.page_cursor': `$response.body#/page/${which}_cursor`,
-      },
+      { 'path.shelf': '$request.path.shelf', 'query.page_cursor': `$response.body#/page/${which}_cursor` },
     ]),
   );
   expect(loans.responses?.['400']).not.toHaveProperty('links');
 });
 
-it('the schemas are complete: requests are open, answers are closed, and a choice of shapes names its discriminator', () => {
+it('request schemas allow unknown fields, response schemas forbid them, and unions have a discriminator', () => {
   const schemas = openapi.components?.schemas ?? {};
   const names = ['LoanKind', 'Lending', 'Book', 'Loans', 'Loan', 'LoanDetails', 'Page', 'ErrorEnvelope'];
   expect(Object.keys(schemas).sort()).toEqual(names.sort());
@@ -117,20 +114,20 @@ it('the schemas are complete: requests are open, answers are closed, and a choic
   ).toEqual([false, false]);
 });
 
-it('the schemas allow every answer that an example shows', () => {
-  let seen = 0;
+it('every example response is valid against its schema', () => {
+  let count = 0;
   for (const operation of operations)
     for (const response of Object.values(operation.responses ?? {})) {
       const content = response.content?.['application/json'];
       for (const [name, value] of Object.entries(examplesOf(content ?? {}))) {
-        seen++;
-        expect(ajv.validate(toKnown(content?.schema), value), `${name}: ${ajv.errorsText()}`).toBe(true);
+        count++;
+        expect(ajv.validate(toInternalRefs(content?.schema), value), `${name}: ${ajv.errorsText()}`).toBe(true);
       }
     }
-  expect(seen).toBe(8);
+  expect(count).toBe(8);
 });
 
-it('the schemas are reached by every reference', () => {
+it('every reference in the OpenAPI document resolves', () => {
   for (const [, pointer = ''] of JSON.stringify(openapi).matchAll(/"\$ref":"#\/([^"]*)"/g))
     expect(
       pointer.split('/').reduce<Json | undefined>((at, part) => at?.[part], openapi),

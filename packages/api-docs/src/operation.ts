@@ -1,30 +1,30 @@
 import type { ErrorCode } from '@playline/errors';
 import type { z } from 'zod';
 
-/** One operation as data, from which every page and document is made. */
+/** Describes one operation. Pages and machine-readable documents are generated from this description. */
 export interface Operation {
   readonly id: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** As OpenAPI writes it: `/v1/shelves/{shelf}`. */
+  /** Path template in OpenAPI syntax, such as `/v1/shelves/{shelf}`. */
   readonly path: string;
   readonly summary: string;
   readonly description: readonly string[];
-  /** In the order of the form. */
+  /** In the order of the form fields. */
   readonly keys: readonly KeyUse[];
-  /** Shown by the form before it sends; null when the request destroys nothing. */
+  /** Shown before the form sends a destructive request; null for other requests. */
   readonly confirmation: Confirmation | null;
   readonly parameters: readonly Parameter[];
   readonly body: BodySpec | null;
-  /** Null when the answer is not a page of a list. */
+  /** Null when the operation is not paginated. */
   readonly paging: Paging | null;
   /** In ascending order of status. */
   readonly answers: readonly AnswerSpec[];
-  /** Forms start with the first one. */
+  /** Forms are prefilled with the first example. */
   readonly examples: readonly Example[];
 }
 
 export interface KeyUse {
-  /** A `KeySpec.kind`. */
+  /** See `KeySpec.kind`. */
   readonly kind: string;
   readonly required: boolean;
 }
@@ -38,12 +38,12 @@ export interface Confirmation {
 export interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query';
-  /** Always true for parameters in the path. */
+  /** Always true for path parameters. */
   readonly required: boolean;
   readonly description: string;
   /**
-   * Schema of the value as JSON (an integer for digits). Examples that it does not accept are not shown, so put rules
-   * into the schema and not into its `meta`.
+   * Schema of the parsed value: an integer rather than a string of digits. Example values that fail validation are not
+   * shown, so put constraints into the schema and not into its `meta`.
    */
   readonly schema: z.ZodType;
 }
@@ -51,25 +51,25 @@ export interface Parameter {
 export interface BodySpec {
   readonly description: string;
   readonly schema: z.ZodType;
-  /** Null when the same body may be sent twice. */
+  /** Null when the same body can be sent twice. */
   readonly fresh: FreshMembers | null;
 }
 
-/** Members of a body that a form fills before each request, unless the reader typed them. */
+/** Body fields that a form refreshes before each request, unless the reader has edited them. */
 export interface FreshMembers {
-  /** Names of members with a UUID. */
+  /** Names of fields with a UUID. */
   readonly ids: readonly string[];
-  /** Names of members with the time of sending. */
+  /** Names of fields with the current time. */
   readonly times: readonly string[];
   /** Shown to the reader. */
   readonly hint: string;
 }
 
-/** A list read page by page: each answer has cursors, which the next request sends back. */
+/** Cursor pagination: each response has cursors for the next and the previous page. */
 export interface Paging {
-  /** Name of the query parameter that takes a cursor. */
+  /** Name of the query parameter for the cursor. */
   readonly parameter: string;
-  /** Path of the cursor in the body of an answer. */
+  /** Path to the cursor in the response body. */
   readonly next: readonly string[];
   readonly previous: readonly string[];
 }
@@ -77,11 +77,11 @@ export interface Paging {
 export interface AnswerSpec {
   readonly status: number;
   readonly description: string;
-  /** Schema of a body that is no envelope; null when there is no body. */
+  /** Schema of a success body; null for error responses and responses without a body. */
   readonly schema: z.ZodType | null;
-  /** Additional constraints of that body with this status. */
+  /** Additional constraints on the body for this status. */
   readonly narrowed: JsonSchema | null;
-  /** Codes of the envelope; empty when the body is none. */
+  /** Error codes; empty for success responses. */
   readonly codes: readonly ErrorCode[];
   readonly headers: readonly HeaderSpec[];
 }
@@ -89,19 +89,19 @@ export interface AnswerSpec {
 /** JSON Schema 2020-12, the dialect of OpenAPI 3.1. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
-/** A header that the answer always carries. */
+/** A header that is always present in the response. */
 export interface HeaderSpec {
   readonly name: string;
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>> & { readonly pattern?: string };
 }
 
-/** A request and its answer. A test of the service sends each example. */
+/** A request and its response. The tests of the service send every example. */
 export interface Example {
-  /** Unique among all examples; kebab case. */
+  /** Kebab case, unique among all examples. */
   readonly name: string;
   readonly title: string;
-  /** Names an unusual state of the service, which the tests of the service bring about. */
+  /** A special state of the service, which its tests set up before they send the request. */
   readonly situation?: string;
   readonly request: ExampleRequest;
   readonly answer: ExampleAnswer;
@@ -109,16 +109,16 @@ export interface Example {
 
 export interface ExampleRequest {
   readonly method: Operation['method'];
-  /** With its query, percent-encoded. A value may be one of `CURSOR_PLACEHOLDERS`. */
+  /** Path and query, percent-encoded. A query value can be one of `CURSOR_PLACEHOLDERS`. */
   readonly target: string;
-  /** A value may be the `placeholderOf` a kind of key. */
+  /** A value can be a key placeholder from `placeholderOf`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
 export interface ExampleAnswer {
   readonly status: number;
-  /** Only headers that are worth showing. */
+  /** Only the headers that the documentation shows. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>> | null;
 }

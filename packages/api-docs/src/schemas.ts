@@ -5,23 +5,23 @@ import type { DocsSource } from './source.ts';
 
 const REF = '#/components/schemas/';
 
-/** Request schemas allow unknown members, which the service ignores; answer schemas do not. */
+/** Request schemas allow unknown fields, which the service ignores. Response schemas do not. */
 export type Direction = 'input' | 'output';
 
-/** The schema of a part of an operation: a reference when it has a name. */
+/** Converts to JSON Schema. A named schema becomes a reference. */
 export function toSchema(schema: z.ZodType, io: Direction = 'input'): JsonSchema {
-  const { $schema: _dialect, $defs: _named, ...own } = rewrite(z.toJSONSchema(schema, { io })) as JsonSchema;
-  return own;
+  const { $schema: _dialect, $defs: _named, ...rest } = toOpenApiSchema(z.toJSONSchema(schema, { io })) as JsonSchema;
+  return rest;
 }
 
-/** The schema of a parameter, without references. */
+/** The schema of a parameter, with references resolved. */
 export function toWholeSchema(schema: z.ZodType): JsonSchema {
-  const { $schema: _dialect, $defs, $ref, ...own } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
+  const { $schema: _dialect, $defs, $ref, ...rest } = z.toJSONSchema(schema, { io: 'input' }) as JsonSchema;
   const named = $ref === undefined ? {} : ($defs as Record<string, JsonSchema>)[String($ref).replace('#/$defs/', '')];
-  return { ...named, ...own };
+  return { ...named, ...rest };
 }
 
-/** All named schemas of the operations, and that of the envelope. */
+/** All named schemas, including the error envelope. */
 export function createComponentSchemas({ operations, refineSchemas }: DocsSource): Record<string, JsonSchema> {
   const requests = operations.flatMap(({ parameters, body }) => [...parameters, ...(body === null ? [] : [body])]);
   const answers = operations.flatMap((operation) => operation.answers.flatMap(({ schema }) => schema ?? []));
@@ -35,21 +35,22 @@ export function createComponentSchemas({ operations, refineSchemas }: DocsSource
   return refineSchemas === undefined ? schemas : refineSchemas(schemas);
 }
 
-/** The named schemas that are reachable from the roots. */
+/** The named schemas that `roots` reference. */
 function generate(roots: readonly z.ZodType[], io: Direction): Record<string, JsonSchema> {
   const named = roots.map((root) => z.toJSONSchema(root, { io }).$defs ?? {});
-  return rewrite(Object.fromEntries(named.flatMap((schemas) => Object.entries(schemas)))) as Record<string, JsonSchema>;
+  const merged = Object.fromEntries(named.flatMap((schemas) => Object.entries(schemas)));
+  return toOpenApiSchema(merged) as Record<string, JsonSchema>;
 }
 
-/** Adapts references to OpenAPI, and drops the rule that names of members are strings. */
-function rewrite(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(rewrite);
+/** Converts references to OpenAPI and drops `propertyNames`, which is redundant: property names are always strings. */
+function toOpenApiSchema(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toOpenApiSchema);
   if (typeof value !== 'object' || value === null) return value;
-  const kept = Object.entries(value).filter(([keyword]) => keyword !== 'propertyNames');
+  const entries = Object.entries(value).filter(([keyword]) => keyword !== 'propertyNames');
   return Object.fromEntries(
-    kept.map(([keyword, inner]) => [
+    entries.map(([keyword, inner]) => [
       keyword,
-      keyword === '$ref' ? String(inner).replace('#/$defs/', REF) : rewrite(inner),
+      keyword === '$ref' ? String(inner).replace('#/$defs/', REF) : toOpenApiSchema(inner),
     ]),
   );
 }

@@ -2,30 +2,30 @@ import type { ErrorCode } from '@playline/errors';
 import type { Example, ExampleAnswer, JsonSchema, Operation } from './operation.ts';
 import type { HtmlValue } from './pages/html.ts';
 
-/** The description of an interface, from which all its documentation is made. */
+/** Describes an API. All documentation is generated from this source. */
 export interface DocsSource {
   /** Without a trailing slash. */
   readonly publicUrl: string;
   readonly title: string;
-  /** Version of the interface, not of the program. */
+  /** Version of the API, not of the service. */
   readonly version: string;
-  /** A phrase. */
+  /** A short phrase without a period. */
   readonly summary: string;
-  /** A sentence or two. */
+  /** One or two sentences. */
   readonly about: string;
-  /** Facts for every caller, one line each. */
+  /** What every caller must know, one line per note. */
   readonly notes: readonly string[];
-  /** The tag under which client generators group the operations. */
+  /** OpenAPI tag of all operations. Client generators group operations by tag. */
   readonly tag: { readonly name: string; readonly description: string };
   readonly keys: readonly KeySpec[];
   readonly firstPage: FirstPage;
-  /** The first page has a form for the first one. */
+  /** The first page has a form for the first operation. */
   readonly operations: readonly Operation[];
-  /** Adds to the named schemas what zod cannot express. */
+  /** Adds constraints that zod cannot express to the named schemas. */
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
-  /** Codes of the envelope in the order of the index; each has a page. */
+  /** Error codes in the order of the index. Each code has a page. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
-  /** Null when a request is accepted or rejected only as a whole. */
+  /** Null when requests are always accepted or rejected as a whole. */
   readonly partCodes: PartCodes | null;
   /** Examples that belong to no operation. */
   readonly otherExamples: readonly Example[];
@@ -33,76 +33,74 @@ export interface DocsSource {
   readonly articles: readonly Article[];
 }
 
-/** A page about another subject than the interface. */
+/** An additional page, such as a guide. */
 export interface Article {
-  /** Its path segment below `/docs/`. */
+  /** Path segment below `/docs/`. */
   readonly name: string;
   readonly title: string;
   readonly summary: string;
   /** Links are relative to `/docs/`. */
   readonly content: HtmlValue;
-  /** Served below the page as plain text. */
+  /** Plain text files, served below the path of the page. */
   readonly files: readonly { readonly name: string; readonly text: string }[];
 }
 
 export interface KeySpec {
-  /**
-   * In camel case: `publishable` gives `{{publishableKey}}`, `$PUBLISHABLE_KEY` and the name of the security scheme.
-   */
+  /** Camel case: `publishable` becomes `{{publishableKey}}`, `$PUBLISHABLE_KEY` and a security scheme name. */
   readonly kind: string;
   readonly header: string;
-  /** Label of the form field: `Publishable key`. */
+  /** Label of the form field, such as `Publishable key`. */
   readonly label: string;
-  /** A public key is visible and remembered until the tab is closed; any other key is neither. */
+  /** Forms display a public key and store it until the tab is closed. They mask any other key and do not store it. */
   readonly isPublic: boolean;
-  /** Where it may be used. */
+  /** Where the key can be used. */
   readonly note: string;
 }
 
-/** The text around the form of the first page. */
+/** The text around the form on the first page. */
 export interface FirstPage {
   readonly title: string;
   readonly lead: string;
   /** Heading of the form. */
   readonly heading: string;
-  /** Fragment of the form's address. */
+  /** URL fragment of the form. */
   readonly anchor: string;
   readonly before: HtmlValue;
   readonly after: HtmlValue;
-  /** Label of the first example as a command. */
+  /** Label of the equivalent curl command. */
   readonly command: string;
 }
 
-/** Why a code is answered and what to do. */
+/** Why an error occurs and how to fix it. */
 export interface CodeText {
   readonly cause: string;
   readonly fix: string;
 }
 
-/** Codes of rejected parts of an accepted request; each has a page. */
+/** Error codes for rejected items of an accepted request. Each code has a page. */
 export interface PartCodes {
-  /** Pages are below `/docs/<folder>/`. */
+  /** The pages are at `/docs/<folder>/<CODE>`. */
   readonly folder: string;
   readonly entries: Readonly<Record<string, CodeText>>;
-  /** Whether an answer rejects a part with this code. */
+  /** Whether a response rejects an item with this code. */
   readonly occursIn: (code: string, answer: ExampleAnswer) => boolean;
   readonly texts: PartCodeTexts;
 }
 
 export interface PartCodeTexts {
-  /** Above the links in the navigation. */
+  /** Heading in the navigation. */
   readonly navigation: string;
-  /** Above the list in the index of codes. */
+  /** Heading in the index of error codes. */
   readonly heading: string;
-  /** Above the list in `llms.txt`. */
+  /** Heading in `llms.txt`. */
   readonly textHeading: string;
-  /** Follows "Every answer that is an error has a code". */
+  /** Continues the sentence "Every error response has a code". */
   readonly introSuffix: string;
-  /** In the index: what happened to the request and its other parts. */
+  /** Introduction in the index: what happened to the request and its other items. */
   readonly index: string;
-  /** The same, on the page of a code. */
+  /** Introduction on the page of a code. */
   readonly lead: string;
-  /** Whether the same part may be sent again. */
+  /** Whether the same item can be sent again. */
   readonly resend: string;
 }
 
@@ -124,13 +122,13 @@ export function operationsOfError({ operations }: DocsSource, code: string): Ope
   return operations.filter(({ answers }) => answers.some(({ codes }) => codes.some((one) => one === code)));
 }
 
-export function allExamples({ operations, otherExamples: nowhere }: DocsSource): Example[] {
-  return [...operations.flatMap(({ examples }) => examples), ...nowhere];
+export function allExamples({ operations, otherExamples }: DocsSource): Example[] {
+  return [...operations.flatMap(({ examples }) => examples), ...otherExamples];
 }
 
-/** @throws Error when the source does not describe the kind */
+/** @throws Error when the source has no key of this kind */
 export function keyOf({ keys }: DocsSource, kind: string): KeySpec {
   const key = keys.find((one) => one.kind === kind);
-  if (key === undefined) throw new Error(`the documentation describes no key of the kind ${kind}`);
+  if (key === undefined) throw new Error(`The documentation source has no key of kind ${kind}. Add it to keys.`);
   return key;
 }

@@ -5,10 +5,10 @@ import { createLibrarySource } from './test/library.ts';
 import { describeValues, jsonValueOf, valuesIn } from './values.ts';
 
 const [, listLoans] = createLibrarySource().operations;
-if (listLoans === undefined) throw new Error('the library lists loans');
+if (listLoans === undefined) throw new Error('the library needs an operation that lists loans');
 
-it('the values of an example are those that were written into its address, in path and query', () => {
-  // A part of a path that is empty or only dots cannot be a value: browsers drop it.
+it('valuesIn returns the parameter values from the path and query of an example', () => {
+  // URL parsers drop the path segments `.` and `..`.
   const inPath = fc.string({ unit: 'grapheme', minLength: 1 }).filter((text) => !/^\.{1,2}$/.test(text));
   fc.assert(
     fc.property(inPath, fc.string({ unit: 'grapheme' }), (shelf, kind) => {
@@ -32,7 +32,7 @@ it.each([
   ['1e3', z.int(), undefined],
   ['seven', z.int(), undefined],
   ['{{nextCursor}}', z.string(), undefined],
-])('a value as JSON of "%s" is what the schema allows', (text, schema, value) => {
+])('jsonValueOf parses "%s" according to the schema', (text, schema, value) => {
   expect(jsonValueOf(text, schema)).toBe(value);
 });
 
@@ -42,8 +42,8 @@ it.each([
   [z.int().min(1), ['integer of at least 1']],
   [z.int().max(9), ['integer of at most 9']],
   [z.number(), ['number']],
-  [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', '7 when absent']],
-  [z.enum(['a', 'b']).default('a'), ['one of a, b', 'a when absent']],
-])('the description of a schema of case %# are those that a caller needs', (schema, texts) => {
-  expect(describeValues(schema)).toEqual(texts);
+  [z.int().max(9).meta({ id: 'Digit' }).default(7), ['integer of at most 9', 'default 7']],
+  [z.enum(['a', 'b']).default('a'), ['one of a, b', 'default a']],
+])('describeValues lists the constraints and default of schema %#', (schema, phrases) => {
+  expect(describeValues(schema)).toEqual(phrases);
 });

@@ -3,19 +3,17 @@ import type { Example, JsonSchema, Operation } from './operation.ts';
 import { toWholeSchema } from './schemas.ts';
 import type { DocsSource } from './source.ts';
 
-// Placeholders are written as variables of collections, in camel case: `{{publishableKey}}`.
-
-/** The placeholder of a kind of key. */
+/** The placeholder of a key, in the syntax of collection variables: `{{publishableKey}}`. */
 export const placeholderOf = (kind: string): string => `{{${kind}Key}}`;
 
-/** Placeholders of a cursor from the previous answer. */
+/** Placeholders of the cursors from the previous response. */
 export const CURSOR_PLACEHOLDERS = { next: '{{nextCursor}}', previous: '{{previousCursor}}' } as const;
 
 const PLACEHOLDER = /\{\{(\w+)\}\}/g;
 
 export const isPlaceholder = (text: string): boolean => /^\{\{\w+\}\}$/.test(text);
 
-/** Returns texts and names of placeholders in turn. */
+/** Returns literal text and placeholder names alternately. */
 export const splitAtPlaceholders = (text: string): string[] => text.split(PLACEHOLDER);
 
 /** `$PUBLISHABLE_KEY` for `{{publishableKey}}`. */
@@ -25,25 +23,25 @@ export const toShellVariable = (placeholder: string): string =>
     .replaceAll(/(?=[A-Z])/g, '_')
     .toUpperCase()}`;
 
-/** The placeholders in examples: keys in the order of the source, then cursors. */
+/** The placeholders used in examples: keys in the order of the source, then cursors. */
 export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: readonly Example[]): string[] {
-  const held = new Set(
+  const used = new Set(
     examples.flatMap(({ request }) =>
       [request.target, ...Object.values(request.headers)].flatMap((text) => text.match(PLACEHOLDER) ?? []),
     ),
   );
   return [...keys.map(({ kind }) => placeholderOf(kind)), ...Object.values(CURSOR_PLACEHOLDERS)].filter((one) =>
-    held.has(one),
+    used.has(one),
   );
 }
 
-/** The values of an operation's parameters in the address of an example, as text. */
+/** Parameter values in the request target of an example, as strings. */
 export function valuesIn({ path, parameters }: Operation, { request }: Example): ReadonlyMap<string, string> {
   const { pathname, searchParams } = new URL(request.target, 'http://any');
-  const parts = pathname.split('/');
-  const inPath = path.split('/').flatMap((part, index): [string, string][] => {
-    const name = nameIn(part);
-    return name === null || parts[index] === undefined ? [] : [[name, decodeURIComponent(parts[index])]];
+  const segments = pathname.split('/');
+  const inPath = path.split('/').flatMap((segment, index): [string, string][] => {
+    const name = nameIn(segment);
+    return name === null || segments[index] === undefined ? [] : [[name, decodeURIComponent(segments[index])]];
   });
   const inQuery = parameters.flatMap((parameter): [string, string][] => {
     const value = parameter.in === 'query' ? searchParams.get(parameter.name) : null;
@@ -52,10 +50,10 @@ export function valuesIn({ path, parameters }: Operation, { request }: Example):
   return new Map([...inPath, ...inQuery]);
 }
 
-/** Name of the path parameter of a segment; null for a fixed segment. */
-export const nameIn = (part: string): string | null => /^\{(\w+)\}$/.exec(part)?.[1] ?? null;
+/** Name of the path parameter in a segment; null for a literal segment. */
+export const nameIn = (segment: string): string | null => /^\{(\w+)\}$/.exec(segment)?.[1] ?? null;
 
-/** The JSON value of a text in an address; undefined for a placeholder, or when the schema does not allow it. */
+/** Parses a parameter value; undefined for a placeholder or a value that fails validation. */
 export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   if (isPlaceholder(text)) return undefined;
   const { type } = toWholeSchema(schema);
@@ -63,29 +61,29 @@ export function jsonValueOf(text: string, schema: z.ZodType): unknown {
   return schema.safeParse(value).success ? value : undefined;
 }
 
-/** Other text stays text, which no schema of numbers allows. */
+/** Returns non-numeric text unchanged, which fails validation against a number schema. */
 const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
-/** The allowed values beyond "text" (`integer from 1 to 200`, `one of a, b`, `date-time`) and the default. */
-export function describeValues(of: z.ZodType): string[] {
-  const schema = toWholeSchema(of);
-  const { enum: values, type, format, default: fallback } = schema;
-  const texts: string[] = [];
-  if (Array.isArray(values)) texts.push(`one of ${values.join(', ')}`);
-  else if (type === 'integer' || type === 'number') texts.push(`${type}${describeBounds(schema)}`);
-  else if (format !== undefined) texts.push(String(format));
-  if (fallback !== undefined) texts.push(`${String(fallback)} when absent`);
-  return texts;
+/** Describes the constraints of a parameter (`integer from 1 to 200`, `one of a, b`, `date-time`) and its default. */
+export function describeValues(type: z.ZodType): string[] {
+  const schema = toWholeSchema(type);
+  const { enum: values, type: jsonType, format, default: defaultValue } = schema;
+  const phrases: string[] = [];
+  if (Array.isArray(values)) phrases.push(`one of ${values.join(', ')}`);
+  else if (jsonType === 'integer' || jsonType === 'number') phrases.push(`${jsonType}${describeBounds(schema)}`);
+  else if (format !== undefined) phrases.push(String(format));
+  if (defaultValue !== undefined) phrases.push(`default ${String(defaultValue)}`);
+  return phrases;
 }
 
 function describeBounds({ minimum, maximum }: JsonSchema): string {
-  const [from, to] = [boundOf(minimum), boundOf(maximum)];
+  const [from, to] = [toBound(minimum), toBound(maximum)];
   if (from !== null && to !== null) return ` from ${from} to ${to}`;
   if (from !== null) return ` of at least ${from}`;
   return to === null ? '' : ` of at most ${to}`;
 }
 
-/** Omits zod's bound of safe integers. */
-function boundOf(value: unknown): number | null {
+/** Omits the safe integer bounds that zod adds. */
+function toBound(value: unknown): number | null {
   return typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : null;
 }

@@ -1,10 +1,6 @@
 /** Browser APIs that the client uses. Each API is missing in some environment. */
 export interface Host {
-  document?: {
-    readonly title: string;
-    readonly referrer: string;
-    readonly visibilityState: string;
-  } & EventSource;
+  document?: { readonly title: string; readonly referrer: string; readonly visibilityState: string } & EventSource;
   location?: { readonly href: string; readonly pathname: string };
   history?: { pushState(...given: unknown[]): void; replaceState(...given: unknown[]): void };
   screen?: { readonly width: number; readonly height: number };

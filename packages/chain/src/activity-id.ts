@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 
-/** Where an activity is on its chain. */
+/** The location of an activity on its chain. */
 export interface ActivityLocation {
   readonly chain: string;
   /** `0x` and 64 hexadecimal digits, in upper or lower case. */
   readonly transactionHash: string;
   readonly logIndex: number;
-  /** Index within an event that reports several activities, from 0. */
+  /** Zero-based index within an event that reports several activities. */
   readonly item: number;
 }
 
-/** A random constant: all existing ids depend on it. */
+/** A random constant. Changing it would change every id. */
 const NAMESPACE = Buffer.from('6f2a1c9e3b7d5e48a0c4d97be1530f86', 'hex');
 
-/** UUID version 5 (RFC 9562) of the location: every indexer derives the same 16 bytes. */
+/** Derives a version 5 UUID (RFC 9562) from the location, so every indexer produces the same 16 bytes. */
 export function activityIdOf({ chain, transactionHash, logIndex, item }: ActivityLocation): Buffer {
   const name = `${chain}:${transactionHash.toLowerCase()}:${logIndex}:${item}`;
   const id = createHash('sha1').update(NAMESPACE).update(name).digest().subarray(0, 16);

@@ -10,7 +10,6 @@ const errorsOf = (text: string) => {
   return (error?.issues ?? []).map(({ path, message }) => `${path.join('.')}: ${message}`).join('\n');
 };
 
-/** Valid values for all members with a default. */
 const OPTIONAL_MEMBERS = fc.record(
   {
     finality: fc.oneof(fc.constant('finalized' as const), fc.integer({ min: 1, max: 1_000_000 })),
@@ -30,7 +29,7 @@ const OPTIONAL_MEMBERS = fc.record(
   { requiredKeys: [] },
 );
 
-it('a chain in CHAIN_NODES has defaults for finality, limits and intervals', () => {
+it('CHAIN_NODES applies defaults for finality, limits and intervals', () => {
   expect(parse([chain])).toEqual([
     {
       ...chain,
@@ -66,26 +65,22 @@ it('CHAIN_NODES adds CryptoKitties to the legacy tokens of Ethereum mainnet', ()
   expect(mainnet?.legacyTokens).toEqual([kitties, { ...early, contract: `0x${'ea'.repeat(20)}` }]);
 });
 
-it('CHAIN_NODES accepts a value for each optional member', () => {
+it('CHAIN_NODES accepts an explicit value for each optional member', () => {
   const [defaults] = parse([chain]);
-  const property = fc.property(OPTIONAL_MEMBERS, (given) => {
-    expect(parse([{ ...chain, ...given }])).toEqual([{ ...defaults, ...given }]);
+  const property = fc.property(OPTIONAL_MEMBERS, (members) => {
+    expect(parse([{ ...chain, ...members }])).toEqual([{ ...defaults, ...members }]);
   });
   fc.assert(property);
 });
 
 it.each([
-  ['another namespace', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
+  ['a namespace other than eip155', { ...chain, id: 'solana:1' }, '0.id: expected eip155: and a number'],
   ['an id that is not a number', { ...chain, id: 'eip155:0x1' }, '0.id: expected eip155: and a number'],
   ['no node URL', { ...chain, urls: [] }, '0.urls: expected at least one node URL'],
-  ['a node URL with another protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
+  ['a node URL with an unsupported protocol', { ...chain, urls: ['ftp://x/a-secret'] }, '0.urls.0: expected http://…'],
   ['an invalid node URL', { ...chain, urls: ['a-secret'] }, '0.urls.0: expected http://…'],
   ['an unknown finality', { ...chain, finality: 'safe' }, '0.finality: expected "finalized", or a number of blocks'],
-  [
-    'a latest block that is final immediately',
-    { ...chain, finality: 0 },
-    '0.finality: expected "finalized", or a number of blocks',
-  ],
+  ['a finality of 0 blocks', { ...chain, finality: 0 }, '0.finality: expected "finalized", or a number of blocks'],
   ['an unknown member', { ...chain, rpc: ['a-secret'] }, '"rpc"'],
   ['an invalid contract address', { ...chain, marketplaces: ['0x1'] }, '0.marketplaces.0: expected 0x and 40'],
   [
@@ -93,20 +88,20 @@ it.each([
     { ...chain, bridges: [{ contract: `0x${'1'.repeat(40)}` }] },
     '0.bridges.0: a bridge needs',
   ],
-])('CHAIN_NODES is refused with %s, and the error names the member but not the node URL', (_what, wrong, error) => {
+])('CHAIN_NODES rejects %s, and the error names the member but not the node URL', (_what, wrong, error) => {
   const errors = errorsOf(JSON.stringify([wrong]));
   expect(errors).toContain(error);
   expect(errors).not.toContain('a-secret');
 });
 
-it('CHAIN_NODES is refused when it is not a list, or repeats a chain name or id', () => {
+it('CHAIN_NODES rejects values that are not a list, or that repeat a chain name or id', () => {
   expect(errorsOf('[{"name"')).toContain('expected JSON');
   expect(errorsOf(JSON.stringify(chain))).toContain('expected a list of chains');
   expect(errorsOf(JSON.stringify([chain, chain]))).toContain('expected unique names');
   expect(errorsOf(JSON.stringify([chain, { ...chain, name: 'other' }]))).toContain('expected unique ids');
 });
 
-it('the README describes exactly the members of CHAIN_NODES', () => {
+it('the README documents exactly the members of CHAIN_NODES', () => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
   const [, section = ''] = readme.split('## The setting `CHAIN_NODES`');
   const rows = [...section.split('\n## ')[0]!.matchAll(/^\| (`[^|]+) \|/gm)].map(([, names = '']) => names);

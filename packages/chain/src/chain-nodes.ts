@@ -3,26 +3,26 @@ import { z } from 'zod';
 import { type BridgeEvent, type BridgeSettings, parseBridge } from './logs/bridges.ts';
 import type { LegacyToken } from './logs/read-activities.ts';
 
-/** The setting `CHAIN_NODES`: chains and their nodes. Only chains of the namespace `eip155` are supported. */
+/** Only chains in the `eip155` namespace are supported. */
 const CHAIN_ID = /^eip155:([1-9]\d{0,14})$/;
-/** More than a month of blocks on most chains. */
+/** More than a month's blocks on most chains. */
 const DEPTH_MAX = 1_000_000;
 const POLL_MS = 1_000;
 const RANGE_BLOCKS = 1_000;
-/** Ten block intervals of the slowest common chain. */
+/** Ten block intervals on the slowest common chain. */
 const STILL_AFTER_S = 120;
 const RANGE_BLOCKS_MAX = 100_000;
 const GWEI = 1_000_000_000;
 
-/** Settings for every process that uses nodes. */
+/** Settings for every process that connects to nodes. */
 export interface NodeSettings {
   readonly name: string;
   readonly id: string;
   /** The result of `eth_chainId`. */
   readonly chainId: number;
-  /** Preferred first. Any part may be a secret. */
+  /** In order of preference. Any part of a URL may be a secret. */
   readonly urls: readonly string[];
-  /** `finalized`: as reported by the nodes. A number: blocks behind the latest. */
+  /** `finalized`: the finalized block that the nodes report. A number: that many blocks behind the latest block. */
   readonly finality: 'finalized' | number;
   readonly pollMs: number;
 }
@@ -72,9 +72,9 @@ const bridge = z
     withdrawal: z.string().optional(),
     token: address().optional(),
   })
-  .transform((given, context): BridgeEvent[] => {
+  .transform((settings, context): BridgeEvent[] => {
     try {
-      return parseBridge(given as BridgeSettings);
+      return parseBridge(settings as BridgeSettings);
     } catch (fault) {
       context.addIssue({ code: 'custom', message: (fault as Error).message });
       return z.NEVER;
@@ -83,8 +83,8 @@ const bridge = z
 
 const isHttp = (text: string) => ['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '');
 
-const isFinality = (given: unknown) =>
-  given === 'finalized' || (Number.isInteger(given) && Number(given) >= 1 && Number(given) <= DEPTH_MAX);
+const isFinality = (value: unknown) =>
+  value === 'finalized' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= DEPTH_MAX);
 
 const gwei = (fallback: number) =>
   z
@@ -92,7 +92,7 @@ const gwei = (fallback: number) =>
     .positive()
     .max(1_000_000)
     .default(fallback)
-    .transform((given) => BigInt(Math.round(given * GWEI)));
+    .transform((amount) => BigInt(Math.round(amount * GWEI)));
 
 const nodeMembers = {
   name: z.string().refine(isChainName, 'expected lower-case letters, digits and hyphens'),

@@ -40,7 +40,7 @@ it('a cursor encodes its position in 79 characters that are safe in a URL', () =
   );
 });
 
-it('a cursor is refused for another chain or filter', () => {
+it('a cursor is rejected for a different chain or filter', () => {
   fc.assert(
     fc.property(positions, scopes, scopes, (anyPosition, anyScope, otherScope) => {
       fc.pre(JSON.stringify(anyScope) !== JSON.stringify(otherScope));
@@ -57,7 +57,7 @@ it('a cursor is refused for another chain or filter', () => {
   expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
 });
 
-it('a cursor is refused when any bit is changed', () => {
+it('a cursor is rejected when any bit is changed', () => {
   const bytes = Buffer.from(cursors.encode(position, scope), 'base64url');
   for (let bit = 0; bit < bytes.length * 8; bit++) {
     const edited = Buffer.from(bytes);
@@ -66,7 +66,7 @@ it('a cursor is refused when any bit is changed', () => {
   }
 });
 
-it('any other string is refused as a cursor, without throwing', () => {
+it('decoding any other string as a cursor reports it as malformed without throwing', () => {
   const good = cursors.encode(position, scope);
   const texts = ['', '=', 'null', '💥', `${good}=`, `${good} `, ` ${good}`, good.slice(1), `${good}AAAA`, '%00'];
   for (const text of texts) expect(cursors.decode(text, scope)).toEqual({ ok: false, reason: 'malformed' });
@@ -77,14 +77,14 @@ it('any other string is refused as a cursor, without throwing', () => {
   );
 });
 
-it('a cursor has only one valid form', () => {
+it('each cursor has exactly one valid encoding', () => {
   const good = cursors.encode(position, scope);
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
   const forms = [...alphabet].filter((last) => cursors.decode(good.slice(0, -1) + last, scope).ok);
   expect(forms).toEqual([good.at(-1)]);
 });
 
-it('a cursor stays valid while its key is listed, and is refused with any other key', () => {
+it('a cursor is valid as long as its key is configured, and is rejected with any other key', () => {
   const former = createCursors({ keys: [keyOf(1)] });
   const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
   expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, position: position });

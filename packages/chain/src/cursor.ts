@@ -11,7 +11,7 @@ import {
 import { compareUuids } from '@playline/stores';
 import type { ActivityFilters } from './store.ts';
 
-/** Sort key of a version within its chain. */
+/** A version's sort key within its chain. */
 export interface Position {
   /** Epoch microseconds below 2^53 (the year 2255), never a Date. */
   readonly updatedAt: number;
@@ -19,17 +19,17 @@ export interface Position {
   readonly id: string;
 }
 
-/** The gap before or after a position, which need not exist. */
+/** A gap before or after a position. An activity need not exist at the position. */
 export interface Gap extends Position {
   readonly side: GapSide;
 }
 
-/** The Avro codec refuses 2^53 - 1 and more. */
+/** The Avro codec rejects values from 2^53 - 1. */
 export const MICROSECONDS_MAX: number = Number.MAX_SAFE_INTEGER - 1;
 
 export const START_GAP: Gap = { side: 'before', updatedAt: 0, id: '00000000-0000-0000-0000-000000000000' };
 
-/** Every store uses this order. */
+/** Compares positions in the order that every store uses. */
 export function comparePositions(a: Position, b: Position): number {
   return a.updatedAt === b.updatedAt ? compareUuids(a.id, b.id) : a.updatedAt - b.updatedAt;
 }
@@ -42,7 +42,7 @@ export function toGap({ updatedAt, id }: Position, side: Gap['side']): Gap {
   return { side, updatedAt, id };
 }
 
-/** The query that a cursor is valid for. */
+/** The query for which a cursor is valid. */
 export interface CursorScope {
   readonly chain: string;
   readonly filters: ActivityFilters;
@@ -65,7 +65,7 @@ export interface Cursors {
 
 /** @throws RangeError for unusable keys */
 export function createCursors({ keys }: { keys: readonly CursorKey[] }): Cursors {
-  // No purpose, because these cursors are older than purposes.
+  // The purpose is empty, because cursors were already issued before purposes were introduced.
   const cursors = createSignedCursors({ keys, purpose: '', timeMax: MICROSECONDS_MAX, nameOf: toName });
   return {
     encode: ({ gap, direction }, scope) =>

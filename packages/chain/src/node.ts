@@ -1,11 +1,11 @@
-/** Port to a chain node. Hashes and data are lower-case hexadecimal with `0x`. */
+/** A block header. Hashes and data in this port are lower-case hexadecimal strings with `0x`. */
 export interface ChainBlock {
   readonly number: number;
   readonly hash: string;
   readonly parentHash: string;
-  /** Set by the producer of the block. */
+  /** Set by the block producer. */
   readonly timestampS: number;
-  /** 256 bytes. */
+  /** Always 256 bytes. */
   readonly logsBloom: Buffer;
 }
 
@@ -16,7 +16,7 @@ export interface ChainLog {
   readonly transactionIndex: number;
   readonly logIndex: number;
   readonly address: string;
-  /** Up to four. */
+  /** At most four. */
   readonly topics: readonly string[];
   readonly data: string;
 }
@@ -26,29 +26,29 @@ export interface ContractCall {
   readonly data: string;
 }
 
-/** null when the contract failed; a NodeFault when the node did not execute the call. */
+/** null if the contract failed, or a NodeFault if the node did not execute the call. */
 export type CallResult = string | null | NodeFault;
 
 export type NodeFaultKind =
   /** No response, or an invalid response. */
   | 'unreachable'
-  /** No response in time, and not retried. */
+  /** No response within the timeout. Not retried. */
   | 'late'
   /** Rate limited. */
   | 'busy'
-  /** Request fewer blocks or logs. */
+  /** The caller must request fewer blocks or logs. */
   | 'too-much'
   /** The node does not have the block. */
   | 'behind'
-  /** Responses contradict each other; one URL may serve several nodes. */
+  /** The responses contradict each other. Several nodes may share one URL. */
   | 'inconsistent'
   | 'other-chain';
 
-/** Messages contain no part of the URL. */
+/** Messages never contain any part of the URL. */
 export class NodeFault extends Error {
   override readonly name = 'NodeFault';
   readonly kind: NodeFaultKind;
-  /** null when the node gives no time. */
+  /** null if the node does not specify a time. */
   readonly retryAfterMs: number | null;
 
   constructor(kind: NodeFaultKind, message: string, retryAfterMs: number | null = null) {
@@ -58,23 +58,23 @@ export class NodeFault extends Error {
   }
 }
 
-/** Every method may throw a NodeFault. Responses are well-formed, but may be wrong. */
+/** Port to a chain node. Every method may throw a NodeFault. Responses are well-formed, but may be incorrect. */
 export interface ChainNode {
-  /** Contains no part of the URL. */
+  /** Never contains any part of the URL. */
   readonly name: string;
   chainId(): Promise<number>;
-  /** null for an unknown block, or when none is final. */
+  /** Returns null if the block is unknown, or if no block is final. */
   block(at: 'latest' | 'finalized' | number): Promise<ChainBlock | null>;
-  /** Inclusive, in order, without unknown blocks. */
+  /** Returns the blocks of an inclusive range in order, without unknown blocks. */
   blocks(from: number, to: number): Promise<readonly ChainBlock[]>;
-  /** In the given order, null for unknown blocks. One batch, if supported, so that one node responds. */
+  /** Returns blocks in the given order, null if unknown. Uses one batch if supported, so that one node responds. */
   blocksAt(numbers: readonly number[]): Promise<readonly (ChainBlock | null)[]>;
   logsOf(blockHash: string): Promise<readonly ChainLog[]>;
-  /** From the receipts of the transactions: more data, for nodes that refuse `logsOf`. */
+  /** Reads the logs from the transaction receipts: more data, but works with nodes that refuse `logsOf`. */
   logsByReceipts(blockHash: string): Promise<readonly ChainLog[]>;
-  /** Inclusive. @throws NodeFault `too-much` */
+  /** Returns the logs of an inclusive range. @throws NodeFault `too-much` */
   logsIn(from: number, to: number): Promise<readonly ChainLog[]>;
-  /** At the latest block, with bounded gas. Throws only when all calls fail. */
+  /** Calls contracts at the latest block with limited gas. Throws only if the whole request fails. */
   calls(calls: readonly ContractCall[]): Promise<readonly CallResult[]>;
 }
 
@@ -86,7 +86,7 @@ export interface RpcCall {
 export interface RpcError {
   readonly code: number;
   readonly message: string;
-  /** Usually revert data. */
+  /** Usually the revert data. */
   readonly data: unknown;
 }
 
@@ -94,12 +94,12 @@ export type RpcResponse =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: RpcError };
 
-/** Calls any method. @throws NodeFault */
+/** Calls an arbitrary JSON-RPC method. @throws NodeFault */
 export type CallNode = (call: RpcCall) => Promise<unknown>;
 
-/** Reverts (geth, erigon, reth) and failures (nethermind, OpenEthereum). */
+/** Error codes for reverts (geth, erigon, reth) and for failed executions (nethermind, OpenEthereum). */
 const CONTRACT_CODES = new Set([3, -32015]);
-/** Messages of common nodes for a failed contract. A contract's own message only follows "reverted". */
+/** How common nodes report a failed contract. A contract's own message appears only after "reverted". */
 const CONTRACT_FAULT = new RegExp(
   [
     '\\b(execution|transaction|call)( was)? reverted|^(error: )?revert',
@@ -112,7 +112,7 @@ const CONTRACT_FAULT = new RegExp(
   'i',
 );
 
-/** Every node returns this fault, so a retry changes nothing. */
+/** Detects an error that every node would return, so retrying is pointless. */
 export function isContractFault({ code, message }: Pick<RpcError, 'code' | 'message'>): boolean {
   return CONTRACT_CODES.has(code) || CONTRACT_FAULT.test(message);
 }

@@ -16,7 +16,7 @@ const query: PageQuery = {
   horizon: 1_000_000,
 };
 
-/** A feed with one version per microsecond. `outdated` of them, from `firstOutdated` on, have later versions. */
+/** Simulates a feed with one version per microsecond. From `firstOutdated`, `outdated` versions are superseded. */
 function createSource(versions: number, outdated: number, { workMaxMs, firstOutdated = 1 }: SourceOptions = {}) {
   const requested: number[] = [];
   const source: FeedSource = {
@@ -38,11 +38,10 @@ function createSource(versions: number, outdated: number, { workMaxMs, firstOutd
 
 interface SourceOptions {
   readonly workMaxMs?: number;
-  /** The first version that has a later version. */
   readonly firstOutdated?: number;
 }
 
-/** No time limit, because a busy machine would exceed it. Only the number of entries ends a page. */
+/** On a busy machine, a time limit would end pages before the entry limit does. */
 const WITHOUT_TIME_LIMIT: SourceOptions = { workMaxMs: Number.POSITIVE_INFINITY };
 
 const versionAt = (us: number) => toShownActivity(activityRow({ updatedAt: us, id: idOf(us) }));
@@ -54,7 +53,7 @@ const supersessionAt = (us: number, isOutdated: boolean): FeedEntry => ({
   members: Buffer.alloc(0),
 });
 
-/** A page of these entries, read forwards from the beginning. */
+/** Creates a reader for a feed with these entries, from the beginning in the `next` direction. */
 const createPageOf = (entries: readonly FeedEntry[]) =>
   createReadPage({
     async entries({ gap }, limit) {
@@ -64,7 +63,7 @@ const createPageOf = (entries: readonly FeedEntry[]) =>
     },
   });
 
-it('after an update of all activities, a page is found in a few queries of growing size', async () => {
+it('after all activities were updated, a page is filled in a few queries of growing size', async () => {
   const { requested, readPage } = createSource(6_000, 5_000);
   const page = await readPage(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([5_001, 5_002]);
@@ -72,7 +71,7 @@ it('after an update of all activities, a page is found in a few queries of growi
   expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
 });
 
-it('after an update of all activities, a page ends without rows at the read limit, and its cursor continues there', async () => {
+it('after all activities were updated, a page ends empty at the read limit, and its cursor continues from there', async () => {
   const { readPage } = createSource(100_000, 60_000, WITHOUT_TIME_LIMIT);
   const pages = [await readPage(query)];
   while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));
@@ -81,7 +80,7 @@ it('after an update of all activities, a page ends without rows at the read limi
   expect(pages.length).toBeLessThan(5);
 });
 
-it('a page that takes too long ends early, and its cursor continues after the rows that were read', async () => {
+it('a page that takes too long ends early, and its cursor continues after the rows read so far', async () => {
   const { requested, readPage } = createSource(1_000, 100, { workMaxMs: 0 });
   const page = await readPage(query);
   expect(page).toMatchObject({ rows: [], next: { side: 'after', updatedAt: 9 } });
@@ -89,32 +88,32 @@ it('a page that takes too long ends early, and its cursor continues after the ro
   expect(requested).toEqual([10, 10]);
 });
 
-it('after an update of all activities, a backward page also ends at the read limit', async () => {
+it('after all activities were updated, a page in the previous direction ends at the read limit', async () => {
   const { readPage } = createSource(30_000, 30_000, WITHOUT_TIME_LIMIT);
   const gap = { ...START_GAP, side: 'before', updatedAt: 30_001 } as const;
   const page = await readPage({ ...query, gap, direction: 'previous' });
   expect(page).toMatchObject({ rows: [], next: gap, previous: { side: 'before', updatedAt: 30_001 - 20_167 } });
 });
 
-it('a page of a feed with some updates needs one query', async () => {
+it("a page needs one query if few of the feed's versions are outdated", async () => {
   const { requested, readPage } = createSource(1_000, 79);
   expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
   expect(requested).toEqual([240]);
 });
 
-it('a page of a feed with more updates needs a second query for the missing rows', async () => {
+it("a page needs a second query for the missing rows if more of the feed's versions are outdated", async () => {
   const { requested, readPage } = createSource(1_000, 90);
   expect((await readPage({ ...query, limit: 160 })).rows).toHaveLength(160);
   expect(requested).toEqual([240, 33]);
 });
 
-it('a page that lacks one row before thousands of outdated versions is found in growing queries', async () => {
+it('a page whose last row follows thousands of outdated versions is filled in queries of growing size', async () => {
   const { requested, readPage } = createSource(6_000, 3_000, { firstOutdated: 160 });
   expect((await readPage({ ...query, limit: 160 })).rows.at(-1)).toMatchObject({ updatedAt: 3_160 });
   expect(requested).toEqual([240, 10, 40, 160, 500, 500, 500, 500, 500, 500]);
 });
 
-it('a version is omitted when any of its entries marks the version as outdated', async () => {
+it('a page omits a version if any of its entries is outdated', async () => {
   for (const first of [
     [supersessionAt(1, true), { ...versionAt(1), isOutdated: false }],
     [{ ...versionAt(1), isOutdated: false }, supersessionAt(1, true)],
@@ -129,7 +128,7 @@ it('a version is omitted when any of its entries marks the version as outdated',
   }
 });
 
-it('a version is served once while its successor is not served yet', async () => {
+it('a page contains a version once if its successor is still above the horizon', async () => {
   const page = await createPageOf([
     supersessionAt(1, false),
     { ...versionAt(1), isOutdated: false },
@@ -138,8 +137,8 @@ it('a version is served once while its successor is not served yet', async () =>
   expect(page.rows.map(({ members }) => members)).toEqual([versionAt(1).members]);
 });
 
-it('the last entry that was read is left for the next query, because further entries of its version may follow', async () => {
-  // Ten entries are read for a page of two. The eleventh supersedes the version of the tenth.
+it("a query's last version is read again by the next query, because more entries of the version may follow", async () => {
+  // A page of two rows reads ten entries. The eleventh entry supersedes the tenth entry's version.
   const before = Array.from({ length: 9 }, (_, index) => supersessionAt(index + 1, true));
   const page = await createPageOf([
     ...before,
@@ -150,18 +149,18 @@ it('the last entry that was read is left for the next query, because further ent
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([11]);
 });
 
-it('a page continues past a version with many copies', async () => {
+it('a page continues past a version with thousands of duplicate entries', async () => {
   const copies = Array.from({ length: 3_000 }, () => ({ ...versionAt(1), isOutdated: false }));
   const page = await createPageOf([...copies, { ...versionAt(2), isOutdated: false }])(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([1, 2]);
 });
 
-it('a supersession without its version is not served', async () => {
+it('a page omits a supersession without its version', async () => {
   const page = await createPageOf([supersessionAt(1, false), { ...versionAt(2), isOutdated: false }])(query);
   expect(page.rows.map(({ updatedAt }) => updatedAt)).toEqual([2]);
 });
 
-it('a page ends where reading stopped because of its cost, and its cursor continues there', async () => {
+it('a page ends where the source stopped reading early, and its cursor continues from there', async () => {
   const behind = { side: 'after', updatedAt: 500, id: idOf(0) } as const;
   const entries = [{ ...versionAt(1), isOutdated: false }];
   const readPage = createReadPage({ entries: async () => ({ entries, isFull: false, continueAt: behind }) });

@@ -1,38 +1,38 @@
 import { comparePositions, type Gap, type Position, toGap } from './cursor.ts';
 import type { ActivityPage, PageQuery, ShownActivity } from './store.ts';
 
-/** A version with its JSON, or its supersession. Entries with the same position are adjacent. */
+/** A version with its JSON, or a supersession of the version. Entries with the same position are adjacent. */
 export interface FeedEntry extends ShownActivity {
-  /** Superseded by a version below the horizon. */
+  /** Whether a version below the horizon supersedes this version. */
   readonly isOutdated: boolean;
 }
 
 export interface FeedPiece {
   readonly entries: readonly FeedEntry[];
-  /** The limit was reached; the next entry may have the same position as the last one. */
+  /** Whether the limit was reached. The next entry may then have the same position as the last one. */
   readonly isFull: boolean;
-  /** The gap where reading stopped early because of its cost. */
+  /** The gap at which reading stopped early to limit its cost. */
   readonly continueAt: Gap | null;
 }
 
-/** Returns nothing at or after the horizon. */
+/** Returns no entries at or after the horizon. */
 export interface FeedSource {
-  /** @param limit entries to read, including some before the gap */
+  /** @param limit maximum entries to read, including some before the gap */
   entries(query: PageQuery, limit: number): Promise<FeedPiece>;
 }
 
-/** Share of entries read beyond the limit: a second query opens every part again, fifty more rows cost little. */
+/** Fraction of extra entries per query. Fifty more rows cost little, but a second query opens every part again. */
 const SPARE = 1 / 2;
-/** For supersessions and copies in a small page. */
+/** Extra entries for the supersessions and duplicates in a small page. */
 const SPARE_MIN = 8;
-/** After an update of all activities, most versions are superseded: queries grow, up to a limit per page. */
+/** If all activities were updated, most versions are superseded. Queries then grow, up to a limit per page. */
 const GROWTH = 4;
 const READ_SIZE_MAX = 500;
 const ENTRIES_READ_MAX = 20_000;
-/** Otherwise a reader with a timeout would never make progress. */
+/** Without this limit, a reader with a timeout might never make progress. */
 const WORK_MAX_MS = 1_000;
 
-/** Reads pages: a version is served unless a later version is below the horizon. */
+/** Creates a reader of pages. A page contains a version unless a later version is below the horizon. */
 export function createReadPage(
   source: FeedSource,
   workMaxMs: number = WORK_MAX_MS,
@@ -62,14 +62,14 @@ async function findRows(source: FeedSource, query: PageQuery, untilMs: number) {
       if (rows.length === limit) return { rows, far };
       const { updatedAt, id, partition, members, isOutdated } = version;
       far = toGap(version, direction === 'next' ? 'after' : 'before');
-      // A supersession has no JSON; its version may be lost with its log.
+      // A supersession has no JSON, and its version may have been lost with the log.
       if (!isOutdated && members.length > 0) rows.push({ updatedAt, id, partition, members });
     }
     if (piece.continueAt !== null) return { rows, far: piece.continueAt };
     read += versions.length;
     const isOverBudget = versions.length > 0 && (read >= ENTRIES_READ_MAX || performance.now() >= untilMs);
     if (rows.length === limit || !piece.isFull || isOverBudget) return { rows, far };
-    // A query opens every part. If all entries have the same position, only a larger query makes progress.
+    // If all entries have the same position, only a larger query makes progress.
     if (versions.length === 0) size *= GROWTH;
     else if (2 * (rows.length - before) > versions.length) size = withSpare(2 * (limit - rows.length));
     else size = Math.min(size * GROWTH, READ_SIZE_MAX);

@@ -13,15 +13,13 @@ import { openClickHouseTestChain, openMemoryTestChain, type TestChain } from './
 import { activityRow, addressOf, NOON_US } from './test/rows.ts';
 import { toShownActivity } from './wire.ts';
 
-/** Actions on a feed, in any order. */
 type Action =
   | { kind: 'put'; updates: readonly { activity: number; stepUs: number }[] }
-  /** Raises the horizon past this share of the versions that are not served yet. */
-  | { kind: 'raise'; share: number }
-  /** Concurrent readers. */
+  /** Raises the horizon past this fraction of the versions above it. */
+  | { kind: 'raise'; fraction: number }
   | { kind: 'read'; readers: readonly Reader[] };
 
-/** Reads from the gap of an earlier page, counted from the newest; if late, with an older horizon. */
+/** Reads from an earlier page's gap, counted back from the newest. A late reader uses an older horizon. */
 interface Reader {
   readonly gap: number;
   readonly direction: Direction;
@@ -35,8 +33,7 @@ const contractOf = (activity: number) => addressOf(activity % 2);
 const typeOf = (activity: number) => (activity % 3 === 0 ? 'burn' : 'mint');
 const indexedAtOf = (activity: number) => NOON_US - activity;
 
-// 0 puts several versions into one microsecond. The other steps stay within a read window, cross windows, or cross
-// months.
+// With step 0, several versions share a microsecond. The other steps stay within a read window, span windows or months.
 const stepUs = fc.constantFrom(0, 1, 1_000_000, 3_600_000_000, 40 * 86_400_000_000);
 const updates = fc.array(fc.record({ activity: fc.nat(ACTIVITIES - 1), stepUs }), { minLength: 1, maxLength: 8 });
 const filters: fc.Arbitrary<ActivityFilters> = fc.record({
@@ -45,8 +42,8 @@ const filters: fc.Arbitrary<ActivityFilters> = fc.record({
   fromIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
   toIndexedAt: fc.option(fc.nat(ACTIVITIES).map(indexedAtOf), { freq: 1 }),
 });
-/** Tenths, because most doubles that fast-check draws are almost 0. */
-const share = fc.nat(10).map((tenths) => tenths / 10);
+/** Generates tenths, because most doubles that fast-check generates are almost 0. */
+const fraction = fc.nat(10).map((tenths) => tenths / 10);
 const direction = fc.constantFrom('next' as const, 'previous' as const);
 const limit = fc.integer({ min: 1, max: 4 });
 const reader: fc.Arbitrary<Reader> = fc.record({
@@ -58,7 +55,7 @@ const reader: fc.Arbitrary<Reader> = fc.record({
 });
 const action: fc.Arbitrary<Action> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('put' as const), updates }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('raise' as const), share }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('raise' as const), fraction }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -68,13 +65,12 @@ const action: fc.Arbitrary<Action> = fc.oneof(
   },
 );
 
-/** Model of the feed of one chain: its versions and its horizon. */
 class Feed {
   readonly chain = `test-${randomUUID()}`;
   readonly versions: ActivityRow[] = [];
   readonly #ids = Array.from({ length: ACTIVITIES }, (_, index) => this.#idOf(index));
   readonly #chains: TestChain;
-  /** All horizons so far, the newest last. */
+  /** All horizons so far, oldest first. */
   readonly horizons = [NOON_US];
   #lastUs = NOON_US;
 
@@ -86,18 +82,18 @@ class Feed {
     return this.horizons.at(-1)!;
   }
 
-  /** Both halves are in the order of the numbers, so the model does not need to know how UUIDs compare. */
+  /** Both halves sort like the index, so the model does not depend on how UUIDs compare. */
   #idOf(index: number): string {
     const tail = randomUUID().slice(24);
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  // Adds versions after all others, as a writer does, so not below the horizon. A block contains an activity once per
-  // microsecond.
-  async put(given: readonly { activity: number; stepUs: number }[]): Promise<void> {
+  // Adds versions after all existing ones and never below the horizon, like a writer. A block contains an activity at
+  // most once per microsecond.
+  async put(updates: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;
-    for (const { activity, stepUs: step } of given) {
+    for (const { activity, stepUs: step } of updates) {
       const isTaken = [...this.versions, ...rows].some(
         ({ id, updatedAt }) => id === this.#ids[activity] && updatedAt === this.#lastUs + step,
       );
@@ -114,8 +110,8 @@ class Feed {
     this.versions.push(...rows);
   }
 
-  raise(share: number): void {
-    this.horizons.push(this.horizon + Math.ceil((this.#lastUs + 1 - this.horizon) * share));
+  raise(fraction: number): void {
+    this.horizons.push(this.horizon + Math.ceil((this.#lastUs + 1 - this.horizon) * fraction));
   }
 }
 
@@ -124,7 +120,7 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
   const gaps: Gap[] = [START_GAP];
   for (const step of actions) {
     if (step.kind === 'put') await feed.put(step.updates);
-    else if (step.kind === 'raise') feed.raise(step.share);
+    else if (step.kind === 'raise') feed.raise(step.fraction);
     else {
       const read = await Promise.all(step.readers.map((reader) => readOne(chains, feed, { ...reader, gaps })));
       gaps.push(...read.flat());
@@ -132,7 +128,6 @@ async function run(chains: TestChain, actions: readonly Action[]): Promise<void>
   }
 }
 
-/** @returns the page, with the gaps on both sides */
 async function readOne(
   chains: TestChain,
   feed: Feed,
@@ -163,7 +158,7 @@ const follow = async (
 
 describe.each([
   ['memory', openMemoryTestChain, { numRuns: runsOf({ quick: 100, all: 500 }) }],
-  // No shrinking of failures: with a real store it takes minutes.
+  // Shrinking a failure would take minutes with a real store.
   ['ClickHouse', openClickHouseTestChain, { numRuns: runsOf({ quick: 4, all: 25 }), endOnFailure: true }],
 ] as const)('the feed of a chain in %s', (_where, open, runs) => {
   let chains: TestChain;
@@ -172,7 +167,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('concurrent readers get the same page as a full scan, from every gap, in both directions, between any updates', async () => {
+  it('pages for concurrent readers match a full scan from every gap, in both directions, between any updates', async () => {
     const programs = fc.array(action, { minLength: 3, maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(programs, (actions) => run(chains, actions)),
@@ -180,17 +175,17 @@ describe.each([
     );
   });
 
-  it('a reader that follows the feed has the last version of every activity, whenever it was updated', async () => {
-    const rounds = fc.array(fc.record({ updates, share }), { maxLength: 6 });
+  it('a reader that follows the feed receives the last version of every activity', async () => {
+    const rounds = fc.array(fc.record({ updates, fraction }), { maxLength: 6 });
     const readers = fc.record({ limit, filters: fc.oneof(fc.constant(NO_FILTERS), filters) });
     await fc.assert(
-      fc.asyncProperty(rounds, readers, async (given, reader) => {
+      fc.asyncProperty(rounds, readers, async (updateRounds, reader) => {
         const feed = new Feed(chains);
         const replica = new Map<string, ShownActivity>();
         let gap: Gap = START_GAP;
-        for (const round of [...given, { updates: [], share: 1 }]) {
+        for (const round of [...updateRounds, { updates: [], fraction: 1 }]) {
           if (round.updates.length > 0) await feed.put(round.updates);
-          feed.raise(round.share);
+          feed.raise(round.fraction);
           const read = await follow(chains, feed, { ...reader, gap, direction: 'next' });
           for (const row of read.rows) replica.set(row.id, row);
           gap = read.gap;
@@ -201,7 +196,7 @@ describe.each([
         );
         const back = await follow(chains, feed, { ...reader, gap, direction: 'previous' });
         expect(back.rows).toEqual(last.toReversed());
-        // The page before the first row is empty. Its `next` leads back to the first row.
+        // The page before the first row is empty, and its `next` cursor returns to the first row.
         const forth = await follow(chains, feed, { ...reader, gap: back.gap, direction: 'next' });
         expect(forth.rows).toEqual(last);
       }),

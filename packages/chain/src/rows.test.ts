@@ -33,13 +33,13 @@ const token: TokenRecord = {
 };
 const block = { transactionHash: Buffer.alloc(32), blockNumber: '1', transactionIndex: '0', logIndex: null };
 
-it('an activity row has id, addresses and location in lower case', () => {
+it('an activity row contains its id, addresses and hashes in lower case', () => {
   const row = toActivityRow({ ...activity, blockchainMetadata: block }, version);
   expect(row).toMatchObject({ id: 'abababab-abab-abab-abab-abababababab', contractAddress: `0x${'01'.repeat(20)}` });
   expect(row.blockchainMetadata?.transactionHash).toBe(`0x${'00'.repeat(32)}`);
 });
 
-it('an activity row has the members of its type in order, whatever other members the record has', () => {
+it('an activity row contains exactly the members of its type, in a fixed order', () => {
   const { to, amount } = details;
   const nested = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
   const recorded = `{"note":${nested},"asset":${JSON.stringify(asset)},"amount":"${amount}","to":"${to.toUpperCase().replace('0X', '0x')}"}`;
@@ -55,13 +55,13 @@ it.each<[string, Partial<ActivityRecord>]>([
   ['details that are not an object', { details: '[]' }],
   ['details that are null', { details: 'null' }],
   ['details that lack a member of the type', { details: JSON.stringify({ ...details, to: undefined }) }],
-  ['details of another type', { type: 'burn' }],
+  ['details for another type', { type: 'burn' }],
   ['deeply nested details', { details: `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}` }],
   ['a contract that differs from the asset contract', { contractAddress: Buffer.alloc(20, 2) }],
   ['a block number with a leading zero', { blockchainMetadata: { ...block, blockNumber: '01' } }],
   ['a log index of 2^64', { blockchainMetadata: { ...block, logIndex: String(2n ** 64n) } }],
-])('an activity cannot become a row with %s', (_what, over) => {
-  expect(() => toActivityRow({ ...activity, ...over }, version)).toThrow(RangeError);
+])('an activity with %s cannot be converted to a row', (_what, overrides) => {
+  expect(() => toActivityRow({ ...activity, ...overrides }, version)).toThrow(RangeError);
 });
 
 it.each<[string, Partial<TokenRecord>]>([
@@ -69,16 +69,16 @@ it.each<[string, Partial<TokenRecord>]>([
   ['an unknown status', { verificationStatus: 'maybe' as 'spam' }],
   ['more than 255 decimals', { decimals: 256 }],
   ['negative decimals', { decimals: -1 }],
-])('a token cannot become a row with %s', (_what, over) => {
-  expect(() => toTokenRow({ ...token, ...over }, version)).toThrow(RangeError);
+])('a token with %s cannot be converted to a row', (_what, overrides) => {
+  expect(() => toTokenRow({ ...token, ...overrides }, version)).toThrow(RangeError);
 });
 
-it('a record cannot become a row with a time out of range', () => {
+it('a record with an updated_at out of range cannot be converted to a row', () => {
   for (const updatedAt of [-1, 0.5, Number.NaN, MICROSECONDS_MAX + 1])
     expect(() => toActivityRow(activity, { ...version, updatedAt })).toThrow(RangeError);
 });
 
-it('an update may change all members except those that readers filter by', () => {
+it('an update may change any member except the ones that readers can filter by', () => {
   const row = activityRow();
   expect(findChanged(row, { ...row, updatedAt: NOON_US + 1, details: '{"a":1}' } as typeof row)).toEqual([]);
   const other = { chain: 'other', type: 'burn' as const, contractAddress: addressOf(9), indexedAt: 1 };
@@ -90,6 +90,6 @@ it.each([
   ['2026-01-31T23:59:59.999Z', 202_601],
   ['2026-02-01T00:00:00.000Z', 202_602],
   ['2026-12-31T23:59:59.999Z', 202_612],
-])('the ClickHouse partition of an activity at %s is its month in UTC', (time, part) => {
+])('the ClickHouse partition for an activity at %s is the month in UTC', (time, part) => {
   expect(partOfActivity({ updatedAt: Date.parse(time) * 1_000 + 999 })).toBe(part);
 });

@@ -13,21 +13,21 @@ import {
 import { MICROSECONDS_MAX, type Position } from './cursor.ts';
 import { readDetails } from './import/details.ts';
 
-/** Rows of activities and tokens, created from records. */
+/** Where and when a record was logged. */
 export interface LoggedVersion {
-  /** Epoch microseconds of the record, strictly increasing within a partition. */
+  /** The record's time in epoch microseconds, strictly increasing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
-  /** Set by the broker. */
+  /** The broker's timestamp. */
   readonly loggedAtMs: number;
 }
 
-/** Members that are the same in all versions. */
+/** Members that are equal in all versions of an activity. */
 export interface ActivityConstants {
   readonly chain: string;
   readonly type: ActivityType;
-  /** Lower case, with `0x`. */
+  /** In lower case, with `0x`. */
   readonly contractAddress: string;
   /** Epoch microseconds. */
   readonly indexedAt: number;
@@ -35,14 +35,14 @@ export interface ActivityConstants {
 
 export interface ActivityRow extends Position, ActivityConstants, LoggedVersion {
   readonly blockchainMetadata: {
-    /** Lower case, with `0x`. */
+    /** In lower case, with `0x`. */
     readonly transactionHash: string;
     /** Decimal digits, below 2^64. */
     readonly blockNumber: string;
     readonly transactionIndex: string;
     readonly logIndex: string | null;
   } | null;
-  /** JSON. */
+  /** The details as JSON. */
   readonly details: string;
   readonly traceId: string;
 }
@@ -64,9 +64,9 @@ export interface TokenRow extends LoggedVersion {
 
 export const DECIMALS_MAX = 255;
 
-/** Errors name the member, not its value. */
-function demand(holds: boolean, what: string): void {
-  if (!holds) throw new RangeError(what);
+/** Throws an error that names the member but not its value. */
+function demand(isValid: boolean, message: string): void {
+  if (!isValid) throw new RangeError(message);
 }
 
 const isMicroseconds = (value: number) => Number.isInteger(value) && value >= 0 && value <= MICROSECONDS_MAX;
@@ -77,7 +77,7 @@ function toVersion({ updatedAt, partition, offset, loggedAtMs }: LoggedVersion):
   return { updatedAt, partition, offset, loggedAtMs };
 }
 
-/** @throws RangeError, without record data, when a value cannot be served or stored */
+/** @throws RangeError, without record data, if a value cannot be stored or returned */
 export function toActivityRow(record: ActivityRecord, version: LoggedVersion): ActivityRow {
   const { chain, type, indexedAt, blockchainMetadata: metadata, details, traceId } = record;
   demand(isChainName(chain), 'chain is not a valid chain name');
@@ -107,7 +107,7 @@ export function toActivityRow(record: ActivityRecord, version: LoggedVersion): A
   };
 }
 
-/** @throws RangeError as `toActivityRow` */
+/** @throws RangeError, like `toActivityRow` */
 export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRow {
   const { chain, decimals, verificationStatus, rootContractAddress: root } = record;
   demand(isChainName(chain), 'chain is not a valid chain name');
@@ -130,12 +130,12 @@ export function toTokenRow(record: TokenRecord, version: LoggedVersion): TokenRo
   };
 }
 
-/** Constant members that an update would change. */
+/** Lists the constant members that an update would change. */
 export function findChanged(stored: ActivityConstants, update: ActivityConstants): string[] {
   return (['chain', 'type', 'contractAddress', 'indexedAt'] as const).filter((name) => stored[name] !== update[name]);
 }
 
-/** The ClickHouse partition in `activities`: the month in UTC. */
+/** Returns the row's partition in `activities`, which is the month in UTC. */
 export function partOfActivity({ updatedAt }: Pick<ActivityRow, 'updatedAt'>): number {
   const date = new Date(Math.floor(updatedAt / 1_000));
   return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;

@@ -20,17 +20,16 @@ import { toShownActivity } from './wire.ts';
 const { signal } = new AbortController();
 const byId = (rows: readonly ActivityRow[]) => rows.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 const newChain = () => `test-${randomUUID()}`;
-const query = (chain: string, over: Partial<PageQuery> = {}): PageQuery => ({
+const query = (chain: string, overrides: Partial<PageQuery> = {}): PageQuery => ({
   chain,
   filters: NO_FILTERS,
   gap: START_GAP,
   direction: 'next',
   limit: 200,
   horizon: NOON_US + 1_000_000,
-  ...over,
+  ...overrides,
 });
 
-/** Times of all rows from a gap on. */
 async function readAll({ reader }: TestChain, from: PageQuery): Promise<{ found: number[]; pages: number }> {
   const found: number[] = [];
   let { gap } = from;
@@ -59,7 +58,7 @@ describe.each([
   });
   afterAll(() => chains.close());
 
-  it('every value of every activity is read unchanged', async () => {
+  it('the store returns every member of an activity unchanged', async () => {
     const generated = fc.uniqueArray(arbitraryActivity, { minLength: 1, maxLength: 20, selector: ({ id }) => id });
     await fc.assert(
       fc.asyncProperty(generated, async (members) => {
@@ -73,7 +72,7 @@ describe.each([
     );
   });
 
-  it('the last version of an activity is read by its id, for every chain that has the id', async () => {
+  it('readActivities returns the last version for an id, from each chain that uses the id', async () => {
     const version = fc.record({ id: fc.nat(3), chain: fc.nat(1), details: fc.constantFrom('{"a":1}', '{"b":2}') });
     await fc.assert(
       fc.asyncProperty(
@@ -97,7 +96,7 @@ describe.each([
     );
   });
 
-  it('the last state of a token is read, or null for an unknown token', async () => {
+  it('readToken returns the last version of a token, or null for an unknown token', async () => {
     await fc.assert(
       fc.asyncProperty(arbitraryToken, arbitraryToken, async (first, second) => {
         const chain = newChain();
@@ -114,19 +113,19 @@ describe.each([
     );
   });
 
-  it('rows are stored once per token, however often they are sent', async () => {
+  it('rows with the same deduplication token are stored once', async () => {
     const chain = newChain();
     const rows = [activityRow({ chain }), activityRow({ chain, updatedAt: NOON_US + 1 })];
-    const insert = (given: typeof rows) =>
-      chains.activities.insert({ table: 'activity_feeds', rows: given, token: `${chain}|once`, signal });
+    const insert = (insertedRows: typeof rows) =>
+      chains.activities.insert({ table: 'activity_feeds', rows: insertedRows, token: `${chain}|once`, signal });
     for (let time = 0; time < 3; time++) await insert(rows);
     expect((await chains.reader.readPage(query(chain))).rows).toEqual(rows.map(toShownActivity));
-    // Control: a new token is stored.
+    // Rows with a new token are stored, which shows that inserts still work.
     await insert([activityRow({ chain, updatedAt: NOON_US + 2 })]);
     expect((await chains.reader.readPage(query(chain))).rows).toHaveLength(2);
   });
 
-  it('the stored offsets of a block do not include rows of another log', async () => {
+  it('storedOffsets ignores rows from another log', async () => {
     const chain = newChain();
     const rows = [0, 1, 2, 3].map((index) => activityRow({ chain, updatedAt: NOON_US + index, offset: 10 + index }));
     await chains.activities.insert({ table: 'activities', rows: rows.slice(0, 2), token: randomUUID(), signal });
@@ -141,7 +140,7 @@ describe.each([
     expect(await chains.activities.storedOffsets([])).toEqual(new Set());
   });
 
-  it('an id used by two chains belongs to the first chain, with all its members', async () => {
+  it('constantsOf returns the members from the chain that used the id first', async () => {
     const first = activityRow({ chain: newChain(), type: 'burn', indexedAt: 5 });
     const second = { ...first, chain: newChain(), type: 'mint', indexedAt: 6, updatedAt: NOON_US + 1 } as const;
     for (const row of [second, first]) await putActivities(chains.activities, [row]);
@@ -151,12 +150,11 @@ describe.each([
       contractAddress: first.contractAddress,
       indexedAt: 5,
     });
-    // Neither chain hides the other chain's version.
     expect((await chains.reader.readPage(query(first.chain))).rows).toEqual([toShownActivity(first)]);
     expect((await chains.reader.readPage(query(second.chain))).rows).toEqual([toShownActivity(second)]);
   });
 
-  it('versions with the same microsecond are in position order', async () => {
+  it('a page sorts versions with the same microsecond by position', async () => {
     const chain = newChain();
     const rows = Array.from({ length: 50 }, () => activityRow({ chain }));
     await putActivities(chains.activities, rows);
@@ -167,7 +165,7 @@ describe.each([
     expect((await chains.reader.readPage(half)).rows).toEqual(inOrder.slice(25).map(toShownActivity));
   });
 
-  it('a version is hidden only by a later version below the horizon', async () => {
+  it('a page omits a version only if a later version is below the horizon', async () => {
     const chain = newChain();
     const first = activityRow({ chain });
     const [second, third] = [1, 2].map((later) => ({
@@ -176,33 +174,33 @@ describe.each([
       offset: first.offset + later,
     }));
     await putActivities(chains.activities, [first, second!, third!]);
-    const servedBelow = async (horizon: number) => (await chains.reader.readPage(query(chain, { horizon }))).rows;
-    expect(await servedBelow(NOON_US)).toEqual([]);
-    expect(await servedBelow(NOON_US + 1)).toEqual([toShownActivity(first)]);
-    expect(await servedBelow(NOON_US + 2)).toEqual([toShownActivity(second!)]);
-    expect(await servedBelow(NOON_US + 3)).toEqual([toShownActivity(third!)]);
+    const readBelow = async (horizon: number) => (await chains.reader.readPage(query(chain, { horizon }))).rows;
+    expect(await readBelow(NOON_US)).toEqual([]);
+    expect(await readBelow(NOON_US + 1)).toEqual([toShownActivity(first)]);
+    expect(await readBelow(NOON_US + 2)).toEqual([toShownActivity(second!)]);
+    expect(await readBelow(NOON_US + 3)).toEqual([toShownActivity(third!)]);
   });
 
-  it('a version that is stored twice is served once', async () => {
+  it('a page contains a version once even if the version is stored several times', async () => {
     const chain = newChain();
     const rows: ActivityRow[] = [0, 1, 2].map((index) => activityRow({ chain, updatedAt: NOON_US + index }));
     for (let time = 0; time < 3; time++) await putActivities(chains.activities, rows);
     for (const limit of [1, 2, 200]) {
-      const served: ShownActivity[] = [];
+      const read: ShownActivity[] = [];
       let gap: PageQuery['gap'] = START_GAP;
       for (let length = 1; length > 0; ) {
         const page = await chains.reader.readPage(query(chain, { gap, limit }));
         length = page.rows.length;
-        served.push(...page.rows);
+        read.push(...page.rows);
         gap = page.next;
       }
-      expect([limit, served]).toEqual([limit, rows.map(toShownActivity)]);
+      expect([limit, read]).toEqual([limit, rows.map(toShownActivity)]);
     }
   });
 });
 
 describe('the chain store in ClickHouse', () => {
-  it('ClickHouse stores a block that spans two months once', async () => {
+  it('ClickHouse stores a block once even if the block spans two months', async () => {
     const chain = newChain();
     const rows = [0, 40].map((days) => activityRow({ chain, updatedAt: NOON_US - days * 86_400_000_000 }));
     for (let time = 0; time < 2; time++)
@@ -211,7 +209,7 @@ describe('the chain store in ClickHouse', () => {
     expect(count).toBe('2');
   });
 
-  it('ClickHouse stores a large block as one block, so that its token covers all rows', async () => {
+  it('ClickHouse inserts a large block as a single block, so that the token covers all rows', async () => {
     const chain = newChain();
     const details = JSON.stringify({ text: 'x'.repeat(4_000) });
     const rows = Array.from({ length: 5_000 }, (_, index) =>
@@ -223,7 +221,7 @@ describe('the chain store in ClickHouse', () => {
     expect(await clickhouse.query(parts)).toBe('5000\t1');
   });
 
-  it('ClickHouse is not ready with wrong credentials, and permanent faults are reported as final', async () => {
+  it('the store is not ready with wrong credentials, and a missing database is a final fault', async () => {
     const unauthorized = openChainStore({ ...clickhouse.target, password: 'wrong' });
     const elsewhere = openActivityStore({ ...clickhouse.target, database: 'playline_test_absent' });
     try {
@@ -238,28 +236,28 @@ describe('the chain store in ClickHouse', () => {
     }
   });
 
-  it('ClickHouse accepts bounds before 1970', async () => {
+  it('a page accepts filter bounds before 1970', async () => {
     const chain = newChain();
     const row = activityRow({ chain });
     await putActivities(clickhouse.activities, [row]);
-    const served = async (filters: Partial<PageQuery['filters']>) =>
+    const countRows = async (filters: Partial<PageQuery['filters']>) =>
       (await clickhouse.reader.readPage(query(chain, { filters: { ...NO_FILTERS, ...filters } }))).rows.length;
-    expect(await served({ fromIndexedAt: -1 })).toBe(1);
-    expect(await served({ fromIndexedAt: -1, toIndexedAt: -1 })).toBe(0);
-    expect(await served({ toIndexedAt: -1 })).toBe(0);
+    expect(await countRows({ fromIndexedAt: -1 })).toBe(1);
+    expect(await countRows({ fromIndexedAt: -1, toIndexedAt: -1 })).toBe(0);
+    expect(await countRows({ toIndexedAt: -1 })).toBe(0);
   });
 
   it.each([
-    ['long before', 0],
-    // Then the part before the range is one window, because almost nothing should match there.
-    ['long after', NOON_US + 100 * 86_400_000_000],
+    ['a range long before the rows', 0],
+    // The reader then reads everything before the range as one window, because almost no rows should match there.
+    ['a range long after the rows', NOON_US + 100 * 86_400_000_000],
   ])(
-    'ClickHouse ends a page early when almost nothing matches the range, %s, and a reader reaches the end in both directions',
+    'a reader reaches both ends although pages end early, because almost no rows match the range (%s)',
     async (_case, atUs) => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];
       const firstUs = NOON_US - rows * stepUs;
-      // Old and new rows alternate, so the time index skips nothing. One row in 10,000 is in the range.
+      // Old and new rows alternate, so the time index cannot skip any rows. One row in 10,000 is in the range.
       const columns = 'entry, feed, updated_at, id, indexed_at, superseded_at, members';
       const indexed = `multiIf(number % 10000 = 7000, 500, number % 2 = 0, 100, 900)`;
       await clickhouse.query(
@@ -279,7 +277,7 @@ describe('the chain store in ClickHouse', () => {
     },
   );
 
-  it('an id that is not a UUID is refused, so that it never becomes part of a statement', async () => {
+  it('the store rejects ids that are not UUIDs, so that they cannot inject SQL', async () => {
     await expect(clickhouse.activities.constantsOf(["'"])).rejects.toThrow('an id is not a UUID');
     await expect(clickhouse.activities.lastBefore(1, 'a', ["' OR 1 = 1 --"])).rejects.toThrow('an id is not a UUID');
   });

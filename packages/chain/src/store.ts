@@ -2,18 +2,17 @@ import type { ActivityType, Direction } from '@playline/contracts';
 import type { Gap, Position } from './cursor.ts';
 import type { ActivityConstants, ActivityRow, TokenRow } from './rows.ts';
 
-/** Ports to the activity and token stores. */
 export const CHAIN_TABLES = ['activities', 'activity_ids', 'activity_feeds', 'tokens'] as const;
 export type ChainTable = (typeof CHAIN_TABLES)[number];
 
 export interface Supersession extends Position, ActivityConstants {
-  /** `updatedAt` of the next version. */
+  /** The `updatedAt` of the next version. */
   readonly supersededAt: number;
 }
 
-/** Rows of a block for one table. All tables are written before the watermark is raised. */
+/** A block's rows for one table. The watermark advances only after all tables are written. */
 export type ChainInsert = {
-  /** Identifies this set of rows: rows with a repeated token are not stored again. */
+  /** Deduplication token: rows sent again with the same token are not stored again. */
   readonly token: string;
   readonly signal: AbortSignal;
 } & (
@@ -22,28 +21,28 @@ export type ChainInsert = {
   | { readonly table: 'tokens'; readonly rows: readonly TokenRow[] }
 );
 
-/** The writer's store. Methods throw a StoreFault. */
+/** Port to the store for the writer. Every method throws a StoreFault. */
 export interface ActivityStore {
-  /** After a store crash, it may resolve without storing: check `storedOffsets` before retrying a block. */
+  /** Inserts rows. After a store crash, may resolve without storing: check `storedOffsets` before retrying a block. */
   insert(block: ChainInsert): Promise<void>;
-  /** Offsets of the rows that are stored in `activities`. */
+  /** Returns the offsets of the rows that are already stored in `activities`. */
   storedOffsets(rows: readonly ActivityRow[]): Promise<ReadonlySet<number>>;
-  /** Constant members by lower-case id, from the first version: an id used by two chains belongs to the first. */
+  /** Returns the constant members by lower-case id, from the first version with the id on any chain. */
   constantsOf(ids: readonly string[]): Promise<ReadonlyMap<string, ActivityConstants>>;
-  /** Rows of `activities` with `updatedAt` above `after`, up to `end`, with copies. */
+  /** Returns the rows of `activities` with `after` < `updatedAt` <= `end`, including duplicates. */
   rowsBetween(partition: number, after: number, end: number): Promise<readonly ActivityRow[]>;
-  /** `updatedAt` of the last version before `us`, by lower-case id. */
+  /** Returns the `updatedAt` of the last version before `us`, by lower-case id. */
   lastBefore(us: number, chain: string, ids: readonly string[]): Promise<ReadonlyMap<string, number>>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** null matches any value. Filtered members never change. */
+/** A null filter matches any value. The filtered members never change. */
 export interface ActivityFilters {
-  /** Inclusive, epoch microseconds. */
+  /** Inclusive, in epoch microseconds. */
   readonly fromIndexedAt: number | null;
   readonly toIndexedAt: number | null;
-  /** Lower case. */
+  /** In lower case. */
   readonly contractAddress: string | null;
   readonly type: ActivityType | null;
 }
@@ -55,32 +54,32 @@ export interface PageQuery {
   readonly direction: Direction;
   /** At least 1. */
   readonly limit: number;
-  /** Only earlier rows are served, epoch microseconds. */
+  /** In epoch microseconds. Pages contain only earlier rows. */
   readonly horizon: number;
 }
 
 export interface ShownActivity extends Position {
   readonly partition: number;
-  /** JSON of the members after `chain`, without braces. */
+  /** The members after `chain` as JSON, without braces. */
   readonly members: Buffer;
 }
 
-/** In ascending order. */
+/** Rows are in ascending order. */
 export interface ActivityPage {
   readonly rows: readonly ShownActivity[];
-  /** For an empty page, the gap of the query. */
+  /** The query's gap if the page is empty. */
   readonly previous: Gap;
-  /** Nothing new is ever served before it. */
+  /** No new version will appear before this gap. */
   readonly next: Gap;
 }
 
-/** The readers' store. Methods throw a StoreFault. */
+/** Port to the store for readers. Every method throws a StoreFault. */
 export interface ChainStore {
-  /** Activities next to a gap, each in its last version below the horizon. A short page is not the end. */
+  /** Reads the activities next to a gap, each in its last version below the horizon. A short page is not the end. */
   readPage(query: PageQuery): Promise<ActivityPage>;
-  /** null when the chain has no such token. The address is in lower case. */
+  /** Returns null if the chain has no such token. @param contractAddress in lower case */
   readToken(chain: string, contractAddress: string): Promise<TokenRow | null>;
-  /** Last stored versions, whatever the horizon; one per chain. @param ids lower case, a few thousand at most */
+  /** Reads the last stored version per chain and id, even above the horizon. @param ids thousands, in lower case */
   readActivities(ids: readonly string[]): Promise<readonly ActivityRow[]>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -94,8 +93,8 @@ export const NO_FILTERS: ActivityFilters = {
 };
 
 /**
- * Versions superseded by a block: the one before each row, in the block or earlier. @param rows of one partition, by
- * `updatedAt`; earlier blocks must be written
+ * Finds the versions that a block supersedes: the version before each row, from the block or from earlier blocks.
+ * @param rows of one partition, sorted by `updatedAt`; all earlier blocks must already be written
  */
 export async function findSupersessions(
   rows: readonly ActivityRow[],
@@ -104,12 +103,12 @@ export async function findSupersessions(
   const [first] = rows;
   if (first === undefined) return [];
   const found: Supersession[] = [];
-  for (const [chain, own] of Map.groupBy(rows, (row) => row.chain)) {
-    const last = new Map(await lastBefore(first.updatedAt, chain, [...new Set(own.map(({ id }) => id))]));
-    for (const row of own) {
+  for (const [chain, rowsOfChain] of Map.groupBy(rows, (row) => row.chain)) {
+    const last = new Map(await lastBefore(first.updatedAt, chain, [...new Set(rowsOfChain.map(({ id }) => id))]));
+    for (const row of rowsOfChain) {
       const updatedAt = last.get(row.id);
       last.set(row.id, row.updatedAt);
-      // A copy of the row.
+      // The row is a duplicate.
       if (updatedAt === undefined || updatedAt >= row.updatedAt) continue;
       const { id, type, contractAddress, indexedAt, updatedAt: supersededAt } = row;
       found.push({ chain, id, type, contractAddress, indexedAt, updatedAt, supersededAt });

@@ -26,7 +26,7 @@ describe.each([
   ['memory', async () => openMemoryWatermarks()],
   ['Redis', openInRedis],
 ])('watermarks in %s', (_where, open) => {
-  it('a watermark is unknown until it is published, and then exact to the microsecond', async () => {
+  it('a watermark is null until it is published, and is then exact to the microsecond', async () => {
     const watermarks = await open();
     expect(await watermarks.read(1)).toBeNull();
     await watermarks.publish(1, Number.MAX_SAFE_INTEGER - 1);
@@ -36,7 +36,7 @@ describe.each([
     expect(await watermarks.ready()).toBe(true);
   });
 
-  it('a watermark never decreases, and belongs to one partition', async () => {
+  it('a watermark never decreases, and each partition has its own watermark', async () => {
     const watermarks = await open();
     await Promise.all([5_000_000, 9_000_000, 10_000_000, 7].map((us) => watermarks.publish(2, us)));
     expect(await watermarks.read(2)).toBe(10_000_000);
@@ -45,11 +45,11 @@ describe.each([
   });
 });
 
-it('the version at the watermark is below the horizon, and no later version is', () => {
+it('the horizon is one microsecond past the watermark', () => {
   expect(toHorizon(10)).toBe(11);
 });
 
-it('reading or publishing a watermark throws while Redis is unavailable', async () => {
+it('reading and publishing a watermark fail while Redis is unavailable', async () => {
   const watermarks = await openRedisWatermarks({ url: 'redis://127.0.0.1:1', namespace });
   opened.push(watermarks);
   expect(await watermarks.ready()).toBe(false);
@@ -57,7 +57,7 @@ it('reading or publishing a watermark throws while Redis is unavailable', async 
   await expect(watermarks.publish(1, 1)).rejects.toThrow();
 });
 
-it('reading an invalid stored watermark throws until it is repaired', async () => {
+it('reading a watermark fails while the stored value is invalid', async () => {
   const watermarks = await openInRedis();
   const redis = new Redis(testStores().redis);
   await redis.hset(`${namespace}chain:watermark`, '6', 'junk');
@@ -67,7 +67,7 @@ it('reading an invalid stored watermark throws until it is repaired', async () =
   redis.disconnect();
 });
 
-it('an invalid watermark is refused', async () => {
+it('publishing an invalid watermark fails', async () => {
   const watermarks = await openInRedis();
   for (const us of [-1, 1.5, Number.NaN, 2 ** 53]) await expect(watermarks.publish(4, us)).rejects.toThrow(RangeError);
 });

@@ -2,9 +2,9 @@ import { toTimestamp } from '@playline/contracts';
 import type { ActivityRow, TokenRow } from './rows.ts';
 import type { ShownActivity } from './store.ts';
 
-/** Activities and tokens in the format of the API. */
+/** A chain as it appears in the API. */
 export interface ShownChain {
-  /** CAIP-2. */
+  /** The CAIP-2 id. */
   readonly id: string;
   readonly name: string;
 }
@@ -34,8 +34,8 @@ function toTailJson({ updatedAt, indexedAt, blockchainMetadata: metadata }: Acti
 export type ActivityJson = ReturnType<typeof toActivityJson>;
 
 /**
- * A page with `details` as stored, copied into one buffer: parsing would be most of the cost. @param shownChain JSON
- * of a `ShownChain` @param leads JSON of the member `page`
+ * Assembles a page in one buffer, with `details` as stored, because parsing them would be most of the cost.
+ * @param shownChain JSON of a `ShownChain` @param leads JSON of the member `page`
  */
 export function toPageBody(rows: readonly ShownActivity[], shownChain: string, leads: string): Buffer {
   const afterId = Buffer.from(`","chain":${shownChain},`);
@@ -44,7 +44,7 @@ export function toPageBody(rows: readonly ShownActivity[], shownChain: string, l
   let size = HEAD.length + END.length + tail.length;
   for (const { members } of rows) size += around + members.length;
   const body = Buffer.allocUnsafe(size);
-  // The first row skips the end of the previous row.
+  // The first row has no previous row to close.
   let offset = HEAD.copy(body);
   for (const { id, members } of rows) {
     if (offset === HEAD.length) offset += BETWEEN.copy(body, offset, END.length + 1);
@@ -62,7 +62,7 @@ const BETWEEN = Buffer.from('},{"id":"');
 const END = Buffer.from('}');
 const ID_CHARACTERS = 36;
 
-/** Does not parse `details`. */
+/** Inserts `details` without parsing them. */
 export function toMembersText(row: ActivityRow): string {
   return `"type":${JSON.stringify(row.type)},"details":${row.details},${JSON.stringify(toTailJson(row)).slice(1, -1)}`;
 }

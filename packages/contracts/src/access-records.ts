@@ -1,4 +1,4 @@
-/** Every record of access: its revision (1, then one more with each change), and who changed it by which request. */
+/** Fields of all access records. `revision` starts at 1 and increases by 1 with each change. */
 interface Revision {
   revision: number;
   changedAt: number;
@@ -6,33 +6,33 @@ interface Revision {
   requestId: string;
 }
 
-/** A revoked or replaced key. The text of a secret key is stored nowhere. */
+/** A revoked or replaced key. Secret keys are stored only as hashes. */
 export interface EndedKey {
   keyId: string;
-  /** SHA-256 of the key's text, hexadecimal. */
+  /** SHA-256 of the key, hexadecimal. */
   hash: string;
   /** First and last four characters of the random part. */
   first4: string;
   last4: string;
-  /** '' without a name. */
+  /** '' if no name is set. */
   name: string;
   createdAt: number;
-  /** Account of the operator who changed it last. */
+  /** The operator account that last changed the key. */
   changedBy: string;
   revokedAt: number;
 }
 
 /** The valid key of an environment. */
 export interface LiveKey extends Omit<EndedKey, 'revokedAt'> {
-  /** Text of a publishable key; null for a secret key. */
+  /** The publishable key itself; null for a secret key. */
   text: string | null;
-  /** Origins whose pages may use a publishable key, such as `https://game.example`. Empty means any. */
+  /** Origins that may use a publishable key, such as `https://game.example`. Empty allows any origin. */
   origins: string[];
 }
 
 /**
- * Value of `access.keys.v1`, keyed by `id`: the keys of one kind of an environment. Times are epoch milliseconds. A
- * refresh is one record, so two keys of a kind are never live.
+ * Value of `access.keys.v1`, keyed by `id`: an environment's keys of one kind. Times are epoch milliseconds. A refresh
+ * is a single record, so there is never more than one live key of a kind.
  */
 export interface AccessKeyRecord extends Revision {
   /** `environmentId/kind` */
@@ -44,7 +44,7 @@ export interface AccessKeyRecord extends Revision {
   live: LiveKey | null;
   /** Newest first. */
   ended: EndedKey[];
-  /** `change`: other origins. */
+  /** `change` sets the allowed origins. */
   action: 'create' | 'refresh' | 'revoke' | 'change';
 }
 
@@ -53,7 +53,7 @@ export interface MessageRate {
   burst: number;
 }
 
-/** Ten times the capacity of one gateway process. One message is then 5 µs of debt, which clocks still resolve. */
+/** Ten times the capacity of a gateway process. At this rate a message costs 5 µs, which clocks can still resolve. */
 export const MESSAGE_RATE_MAX: Readonly<MessageRate> = { perSecond: 200_000, burst: 10_000_000 };
 
 export interface ProjectEnvironment {
@@ -61,7 +61,7 @@ export interface ProjectEnvironment {
   id: string;
   name: string;
   kind: 'production' | 'development';
-  /** An administrator's limit, which replaces the gateways' setting; null keeps the setting. */
+  /** The administrator's limit, which replaces the gateways' setting; null applies the setting. */
   cap: MessageRate | null;
   /** The project's own limit, which can only lower the cap. */
   limit: MessageRate | null;
@@ -81,14 +81,14 @@ export interface ProjectRecord extends Revision {
 /** Value of `access.rate-limit-keys.v1`, keyed by `keyId`. Times are epoch milliseconds. */
 export interface RateLimitKeyRecord extends Revision {
   keyId: string;
-  /** Who was given the key. */
+  /** The partner that received the key. */
   partner: string;
-  /** Calls in any window of `windowS` seconds. */
+  /** Calls allowed in each window of `windowS` seconds. */
   calls: number;
   windowS: number;
-  /** Null when it does not expire. */
+  /** Null if the key does not expire. */
   expiresAt: number | null;
-  /** SHA-256 of the key text, hexadecimal. */
+  /** SHA-256 of the key, hexadecimal. */
   hash: string;
   first4: string;
   last4: string;
@@ -115,10 +115,10 @@ export interface ProjectRole {
 }
 
 export interface Passkey {
-  /** base64url, as `publicKey`. */
+  /** base64url, like `publicKey`. */
   id: string;
   publicKey: string;
-  /** Signature counter at the last use. */
+  /** Signature counter of the last sign-in. */
   counter: number;
   transports: string[];
   name: string;
@@ -132,19 +132,17 @@ export interface AccountRecord extends Revision {
   /** Lower case; '' until the invitation is accepted. */
   login: string;
   state: 'invited' | 'live' | 'disabled';
-  /** Of the whole instance. */
+  /** Administrator of the whole instance. */
   isAdministrator: boolean;
   roles: ProjectRole[];
-  /** Argon2id hash with its salt and costs; null without a password. */
+  /** Argon2id hash with its salt and cost parameters; null without a password. */
   passwordHash: string | null;
   passkeys: Passkey[];
   /** Account at an OpenID Connect provider. */
   openId: { issuer: string; subject: string } | null;
-  /**
-   * The open invitation. `hash`: SHA-256 of the link's text, hexadecimal. `takenBy`: the account that is accepting it.
-   */
+  /** `hash` is the SHA-256 of the invitation token, hexadecimal. `takenBy` is the account that is accepting it. */
   invitation: { hash: string; expiresAt: number; takenBy: string | null } | null;
-  /** The last revision that changed rights or credentials, which ended all earlier sessions. */
+  /** The last revision that changed rights or credentials. Sessions from earlier revisions are invalid. */
   sessionsFrom: number;
   createdAt: number;
 }
@@ -155,31 +153,31 @@ export interface SignableKeyRecord extends Revision {
   projectId: string;
   environmentId: string;
   name: string;
-  /** The private key as a compact JWE for the process that signs. */
+  /** The private key as a compact JWE, which only the process that signs transactions can decrypt. */
   sealed: string;
   state: 'live' | 'disabled';
   createdAt: number;
 }
 
-/** Value of `access.audit.v1`, keyed by `projectId`: actions without another record. */
+/** Value of `access.audit.v1`, keyed by `projectId`: an action that creates no other record. */
 export interface AuditEntryRecord {
   /** A UUID. */
   entryId: string;
   /** Epoch milliseconds. */
   happenedAt: number;
-  /** An account; '' when unknown. */
+  /** An account; '' if unknown. */
   actor: string;
-  /** Such as `session.create` or `erasure.request`. */
+  /** For example `session.create` or `erasure.request`. */
   action: string;
   /** '' for the whole instance. */
   projectId: string;
   /** '' for the whole project. */
   environmentId: string;
-  /** Never a secret or a player's id. */
+  /** Id of the affected object; never a secret or a player's id. */
   object: string;
-  /** JSON; never a secret. */
+  /** JSON without secrets. */
   detail: string;
-  /** Client address of the request, or ''. */
+  /** Client address of the request; '' if there was no request. */
   address: string;
   requestId: string;
 }

@@ -1,22 +1,21 @@
 import type { ContextString, IdentityKind } from './limits.ts';
 
-/** 128 bits. */
 export const IDENTITY_KEY_BYTES = 16;
 
-/** The key of no identity. */
+/** The value of an identity key field without an identity. */
 export const ZERO_KEY: Buffer = Buffer.alloc(IDENTITY_KEY_BYTES);
 
-/** Value of `audience.messages.v1`. Keys and ids are 16 raw bytes; times are epoch milliseconds; absent strings are ''. */
+/** Value of `audience.messages.v1`. Keys and UUIDs have 16 bytes, times are epoch milliseconds, absent strings are ''. */
 export interface MessageRecord extends Texts, IdentityKeys {
   eventTime: number;
   receivedAt: number;
   messageId: Buffer;
   test: boolean;
   screenDensity: number | null;
-  /** JSON text as sent, except for what ClickHouse cannot read; '' when absent. */
+  /** JSON as sent, except for values that ClickHouse cannot read; '' if absent. */
   properties: string;
   traits: string;
-  /** 32 lower-case hex characters. */
+  /** 32 lower-case hexadecimal digits. */
   traceId: string;
 }
 
@@ -25,7 +24,7 @@ type Ids = 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'deviceId' | 'sessionI
 type Enumerations = 'type' | 'identityType' | 'fromType' | 'toType' | 'surface' | 'consentLevel';
 type Texts = Record<'environmentId' | 'eventName' | Ids | Enumerations | ContextString, string>;
 
-/** Value of `audience.identity-links.v1`. An identify links its anonymous id (from) with its user id (to). */
+/** Value of `audience.identity-links.v1`. An identify message links its anonymous id (from) to its user id (to). */
 export interface IdentityLinkRecord {
   environmentId: string;
   messageId: Buffer;
@@ -37,7 +36,7 @@ export interface IdentityLinkRecord {
   eventTime: number;
   receivedAt: number;
   traceId: string;
-  /** Not empty for an unlink, which splits these identities off; both ids are then a text that is no id. */
+  /** Only for an unlink: the identities to split off their person. Both ids are then an unused value. */
   unlink: { key: Buffer; kind: IdentityKind }[];
 }
 
@@ -62,13 +61,13 @@ export interface IdentityDecisionRecord {
   receivedAt: number;
   traceId: string;
   /**
-   * Of an unlink: the person's key and the identities that stay; `moved` has those split off. Both are empty when none
-   * was.
+   * Only for an unlink: the person key and the remaining identities. `moved` lists the identities that were split off.
+   * Both lists are empty if nothing was split off.
    */
   unlink: { stayedRoot: Buffer; stayed: DecidedIdentity[] } | null;
 }
 
-/** `linkedAt`: epoch milliseconds of its first link; a later move keeps it. */
+/** `linkedAt` is the time of the first link in epoch milliseconds. It does not change when the identity moves. */
 export interface DecidedIdentity {
   key: Buffer;
   kind: IdentityKind;
@@ -76,8 +75,8 @@ export interface DecidedIdentity {
 }
 
 /**
- * Link and outcome as names. Symbols of an Avro enumeration never change, so an unlink is logged with the symbols of a
- * link and marked by its field `unlink`.
+ * The link type and outcome of a decision. Symbols of an Avro enumeration can never change, so an unlink is logged with
+ * the symbols of a link, and only its `unlink` field distinguishes it.
  */
 export function decisionTextOf({ link, outcome, unlink }: Pick<IdentityDecisionRecord, 'link' | 'outcome' | 'unlink'>) {
   if (unlink === null) return { link, outcome };
@@ -117,22 +116,22 @@ export interface ErasureRequestRecord {
   traceId: string;
 }
 
-/** Headers of a parked link fact and of all its copies. */
+/** Headers of a parked fact and of all its copies. */
 export const WAITING_HEADERS = {
-  /** Decimal offset of the fact when it was first parked. Facts of one person keep this order. */
+  /** Decimal offset of the fact when it was first parked. Facts about one person are processed in this order. */
   firstOffset: 'first-offset',
-  /** Keys of the identities of the fact, 16 bytes each, for the eraser. */
+  /** Identity keys of the fact for the eraser, 16 bytes each. */
   identityKeys: 'identity-keys',
   /**
-   * Marks a note instead of a fact: offsets (eight big-endian bytes each) of earlier facts that went back to the topic
-   * of links. A reader that restarts reads them again and must skip them.
+   * Marks a record that contains offsets (eight big-endian bytes each) instead of a fact: the parked facts at these
+   * offsets were returned to the link-fact topic, and a reader that restarts must skip them.
    */
   left: 'left',
 } as const;
 
 export const WAITING_OFFSET_BYTES = 8;
 
-/** An identity, and when its event happened and was received. */
+/** An identity in an event, with the times at which the event happened and was received. */
 export interface FenceQuery {
   readonly environmentId: string;
   /** 16 bytes. */

@@ -9,54 +9,54 @@ const ID = 'abcdefab-cdef-4bcd-8fab-cdefabcdefab';
 const pageOf = (messageId: unknown) => ({ type: 'page', messageId, eventTimestamp: '2026-11-21T12:00:00Z' });
 const page = (index: number) => pageOf(`0192f1c0-7b3a-7c4d-8e5f-${String(index).padStart(12, '0')}`);
 
-/** Judges messages whose bodies are written by JSON.stringify. */
-function judge(messages: unknown[], bytes: Record<number, number> = {}) {
+/** Validates messages as if JSON.stringify had written the body. */
+function validate(messages: unknown[], bytes: Record<number, number> = {}) {
   const sources = messages.map((value, index) => {
     const id = typeof value === 'object' && value !== null && 'messageId' in value ? value.messageId : undefined;
     return { bytes: bytes[index] ?? 100, messageIdText: id === undefined ? '' : JSON.stringify(id) };
   });
-  const verdict = validateBatch({ messages }, { window: WINDOW, sources });
-  if (verdict.kind === 'fault') throw new Error(verdict.message);
-  const { accepted, rejected } = verdict.response;
+  const result = validateBatch({ messages }, { window: WINDOW, sources });
+  if (result.kind === 'fault') throw new Error(result.message);
+  const { accepted, rejected } = result.response;
   expect(accepted + rejected).toBe(messages.length);
-  expect(verdict.submitted).toBe(messages.length);
-  expect(verdict.accepted).toHaveLength(accepted);
-  expect(messagesResponseSchema.parse(verdict.response)).toEqual(verdict.response);
-  return verdict;
+  expect(result.submitted).toBe(messages.length);
+  expect(result.accepted).toHaveLength(accepted);
+  expect(messagesResponseSchema.parse(result.response)).toEqual(result.response);
+  return result;
 }
 
-/** Each entry as `id: field code, field code`. */
+/** Formats each rejection as `id: field code, field code`. */
 function entriesOf(messages: unknown[], bytes?: Record<number, number>): string[] {
-  return judge(messages, bytes).response.rejections.map(
+  return validate(messages, bytes).response.rejections.map(
     ({ messageId, errors }) => `${messageId}: ${errors.map(({ field, code }) => `${field} ${code}`).join(', ')}`,
   );
 }
 
 it.each([
-  ['without messages', {}, 'messages is not an array'],
-  ['with null for messages', { messages: null }, 'messages is not an array'],
-  ['with an object for messages', { messages: { 0: page(0) } }, 'messages is not an array'],
-  ['with no message', { messages: [] }, 'messages is empty'],
+  ['without `messages`', {}, 'messages is not an array'],
+  ['with `messages` set to null', { messages: null }, 'messages is not an array'],
+  ['with an object as `messages`', { messages: { 0: page(0) } }, 'messages is not an array'],
+  ['with an empty array', { messages: [] }, 'messages is empty'],
   ['with more than 100 messages', { messages: Array.from({ length: 101 }, (_, i) => page(i)) }, 'more than 100'],
   ['that is an array', [page(0)], 'JSON object'],
   ['that is null', null, 'JSON object'],
-  ['that is text', 'x', 'JSON object'],
-])('a document that is no batch is refused %s, and the details name the limit', (_, document, texts) => {
-  const verdict = validateBatch(document, { window: WINDOW, sources: [] });
-  expect(verdict).toMatchObject({
+  ['that is a string', 'x', 'JSON object'],
+])('a body %s is refused as a whole, and the details contain the limits', (_, document, text) => {
+  const result = validateBatch(document, { window: WINDOW, sources: [] });
+  expect(result).toMatchObject({
     kind: 'fault',
-    message: expect.stringContaining(texts),
+    message: expect.stringContaining(text),
     details: { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX },
   });
 });
 
-it('a batch of 100 acceptable messages is accepted whole, with an empty list of rejections', () => {
-  const { accepted, response } = judge(Array.from({ length: 100 }, (_, i) => page(i)));
+it('a batch of 100 valid messages is accepted without rejections', () => {
+  const { accepted, response } = validate(Array.from({ length: 100 }, (_, i) => page(i)));
   expect(response).toEqual({ success: true, accepted: 100, rejected: 0, rejections: [] });
   expect(accepted.map(({ index }) => index)).toEqual(Array.from({ length: 100 }, (_, i) => i));
 });
 
-it('a batch echoes a messageId that is no string as its JSON text', () => {
+it('a rejection contains a messageId that is not a string as JSON', () => {
   expect(entriesOf([pageOf(12), pageOf({ a: [1] }), pageOf(false)])).toEqual([
     '12: messageId INVALID_FORMAT',
     '{"a":[1]}: messageId INVALID_FORMAT',
@@ -64,33 +64,33 @@ it('a batch echoes a messageId that is no string as its JSON text', () => {
   ]);
 });
 
-it('a batch gathers absent and null ids in one entry with the errors merged, and calls none a duplicate', () => {
+it('messages without an id share one entry with all their errors and are not duplicates', () => {
   expect(entriesOf([pageOf(undefined), { ...pageOf(null), test: 1 }, 'text', pageOf('')])).toEqual([
     ': messageId MISSING_REQUIRED_FIELD, test INVALID_FORMAT, message INVALID_FORMAT',
   ]);
 });
 
-it('a batch has one entry for equal ids that are no strings, and calls none a duplicate', () => {
+it('messages with equal ids that are not strings share one entry and are not duplicates', () => {
   expect(entriesOf([pageOf(5), { ...pageOf(5), type: 'x' }, pageOf('5')])).toEqual([
     '5: messageId INVALID_FORMAT, type UNSUPPORTED_TYPE',
   ]);
 });
 
-it('a batch has one entry for blank ids of one spelling', () => {
+it('messages with the same blank id share one entry', () => {
   expect(entriesOf([pageOf('  '), pageOf('  ')])).toEqual(['  : messageId MISSING_REQUIRED_FIELD']);
 });
 
-it('a batch rejects all copies of a messageId, counts each and lists one entry with the errors of all', () => {
+it('a batch rejects and counts every message with a duplicate id, and lists their errors in one entry', () => {
   const copies = [pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, { ...pageOf(ID), surface: 'tv', type: 'y' }];
-  const { response } = judge(copies);
+  const { response } = validate(copies);
   expect(response).toMatchObject({ success: true, accepted: 1, rejected: 3 });
   expect(entriesOf(copies)).toEqual([
     `${ID}: messageId DUPLICATE_MESSAGE_ID, type UNSUPPORTED_TYPE, surface INVALID_ENUM`,
   ]);
 });
 
-it('a batch lists the errors of each rejected message by its index, twins separately', () => {
-  const { rejected } = judge([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
+it('a batch lists the errors of each rejected message by its index, separately for duplicate ids', () => {
+  const { rejected } = validate([pageOf(ID), page(1), { ...pageOf(ID), type: 'x' }, null]);
   expect(rejected.map(({ index, errors }) => [index, errors.map(({ code }) => code)])).toEqual([
     [0, ['DUPLICATE_MESSAGE_ID']],
     [2, ['DUPLICATE_MESSAGE_ID', 'UNSUPPORTED_TYPE']],
@@ -98,18 +98,18 @@ it('a batch lists the errors of each rejected message by its index, twins separa
   ]);
 });
 
-it('a batch calls malformed twins duplicates too', () => {
+it('malformed ids that differ only in case are duplicates', () => {
   expect(entriesOf([pageOf('x'), pageOf('X')])).toEqual([
     'x: messageId DUPLICATE_MESSAGE_ID, messageId INVALID_FORMAT',
   ]);
 });
 
-it('a batch lists the entries in the order of the messages', () => {
+it('rejections are listed in the order of the messages', () => {
   expect(entriesOf([pageOf('b'), pageOf('a')])).toEqual(['b: messageId INVALID_FORMAT', 'a: messageId INVALID_FORMAT']);
 });
 
-it('a batch lets no message change the verdict on another', () => {
-  const alone = judge([page(7)]).accepted[0]?.message;
-  const among = judge([pageOf('x'), null, page(7), pageOf(undefined)]).accepted[0]?.message;
-  expect(among).toEqual(alone);
+it('the result for a message does not depend on the other messages in its batch', () => {
+  const alone = validate([page(7)]).accepted[0]?.message;
+  const inBatch = validate([pageOf('x'), null, page(7), pageOf(undefined)]).accepted[0]?.message;
+  expect(inBatch).toEqual(alone);
 });

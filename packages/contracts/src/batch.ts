@@ -10,26 +10,26 @@ export const messagesRequestSchema = z
 /** Contract, "MessagesResponse" and "Success". */
 export const messagesResponseSchema = z
   .object({
-    success: z.boolean().meta({ description: 'true when at least one message was accepted' }),
+    success: z.boolean().meta({ description: 'true if at least one message was accepted' }),
     accepted: z.int().min(0),
     rejected: z.int().min(0),
     rejections: z.array(messageRejectionSchema),
   })
   .meta({ id: 'MessagesResponse' });
 
-/** A free-form object of a message. */
+/** Fields of a message that contain any JSON object. */
 export type FreeFormField = 'properties' | 'traits';
 
-/** Why a document is no batch: contract, "MessagesRequest". */
-export const BATCH_FAULTS = {
+/** Reasons to refuse a whole batch: contract, "MessagesRequest". */
+export const BATCH_ERRORS = {
   notAnObject: 'body is not a JSON object',
   noMessages: 'messages is not an array',
   tooFew: 'messages is empty',
   tooMany: `messages has more than ${BATCH_MESSAGES_MAX} items`,
 } as const;
-export const BATCH_FAULT_DETAILS = { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX } as const;
+export const BATCH_ERROR_DETAILS = { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX } as const;
 
-/** Contract, "Twins". */
+/** Contract, "Duplicate ids". */
 export const DUPLICATE_ID: RejectionError = {
   field: 'messageId',
   code: 'DUPLICATE_MESSAGE_ID',

@@ -1,25 +1,25 @@
 import type { ActivityType, VerificationStatus } from './limits.ts';
 import { toHexText } from './texts.ts';
 
-/** Value of `chain.activities.v1`, keyed by `chain`. Addresses have 20 bytes. */
+/** Value of `chain.activities.v1`, keyed by `chain`. Addresses are 20 bytes long. */
 export interface ActivityRecord {
   chain: string;
   /**
-   * 16 bytes of a UUID. A later record of an id is a new version with the same chain, type, contract and `indexedAt`.
+   * A UUID, 16 bytes. A later record with this id is a new version; chain, type, contract and `indexedAt` never change.
    */
   id: Buffer;
   type: ActivityType;
-  /** Contract of the asset; one for all assets of a sale. */
+  /** Contract of the asset. All assets of a sale have the same contract. */
   contractAddress: Buffer;
   /** Epoch microseconds, below 2^53 - 1. */
   indexedAt: number;
   blockchainMetadata: BlockchainMetadata | null;
-  /** JSON text; its members depend on `type`. */
+  /** A JSON object with fields that depend on `type`. */
   details: string;
   traceId: string;
 }
 
-/** Position on the chain. Numbers are decimal digits, as in the interface. */
+/** Position on the chain. Numbers are strings of decimal digits, as in the API. */
 export interface BlockchainMetadata {
   /** 32 bytes. */
   transactionHash: Buffer;
@@ -28,10 +28,10 @@ export interface BlockchainMetadata {
   logIndex: string | null;
 }
 
-/** Marks a record without a value whose timestamp is the watermark of an idle partition of `chain.activities.v1`. */
+/** Header of a record without a value that advances the watermark of an idle `chain.activities.v1` partition. */
 export const TICK_HEADER = 'tick';
 
-/** Value of `chain.tokens.v1`, keyed by chain and contract. Addresses have 20 bytes. */
+/** Value of `chain.tokens.v1`, keyed by chain and contract. Addresses are 20 bytes long. */
 export interface TokenRecord {
   chain: string;
   contractAddress: Buffer;
@@ -42,73 +42,73 @@ export interface TokenRecord {
   name: string | null;
   verificationStatus: VerificationStatus;
   isCanonical: boolean;
-  /** Id of a chain, not its name. */
+  /** The id of the chain, not its name. */
   rootChainId: string | null;
   bridgeUsed: string | null;
   traceId: string;
 }
 
-/** Value of `chain.index-progress.v1`, keyed by `chain`. Hashes have 32 bytes. */
+/** Value of `chain.index-progress.v1`, keyed by `chain`. Hashes are 32 bytes long. */
 export interface IndexProgressRecord {
   chain: string;
   /** All earlier blocks are indexed. */
   block: number;
-  /** Of `block`. */
+  /** Hash of `block`. */
   hash: Buffer;
-  /** Logs of `block` before this index are indexed; null when all are. */
+  /** Logs of `block` before this index are indexed; null if all are. */
   nextLog: number | null;
-  /** Hash of the first block: another one is another chain of the same name. */
+  /** Hash of the first block. It identifies the chain, because a recreated chain may have the same name. */
   genesisHash: Buffer;
   changedAt: number;
 }
 
-/** Value of `chain.mint-requests.v1`, keyed by chain and signer. Addresses have 20 bytes, times are epoch milliseconds. */
+/** Value of `chain.mint-requests.v1`, keyed by chain and signer. Times are epoch milliseconds. */
 export interface MintRequestRecord {
   chain: string;
   contractAddress: Buffer;
   /** The caller's id, unique in a collection. */
   referenceId: string;
-  /** 16 bytes of a UUID. A failed reference id may be accepted again as another attempt. */
+  /** A UUID, 16 bytes. A failed reference id may be accepted again, as a new attempt. */
   attemptId: Buffer;
-  /** Address that sends the transaction. All records of a signer are in one partition. */
+  /** The address that sends the transaction. All records of a signer are in one partition. */
   signer: Buffer;
   projectId: string;
   environmentId: string;
   ownerAddress: Buffer;
-  /** Decimal digits; null when the contract chooses. */
+  /** Decimal digits; null if the contract chooses the token id. */
   tokenId: string | null;
-  /** Decimal digits; null for a single token of an ERC-721. */
+  /** Decimal digits; null for a single ERC-721 token. */
   amount: string | null;
-  /** JSON text. */
+  /** A JSON object. */
   metadata: string | null;
   requestedAt: number;
   traceId: string;
 }
 
-/** `settled`: final, because the block is final or no transaction ever carried the mint. */
+/** A mint is `settled` when its block is final, or when it failed without a transaction. */
 export type MintStage = 'accepted' | 'waiting' | 'logged' | 'mined' | 'reverted' | 'settled';
 export const MINT_STATUSES = ['pending', 'succeeded', 'failed'] as const;
 export type MintStatus = (typeof MINT_STATUSES)[number];
 
 /**
- * Value of `chain.mint-state.v1`, keyed by `toMintStateKey` in the partition of `toSignerKey`, so that the log orders
- * the states of a signer. Without metadata, because minters keep all pending states in memory.
+ * Value of `chain.mint-state.v1`, keyed by `toMintStateKey`. `toSignerKey` determines the partition, so that the states
+ * of a signer are ordered. Metadata is omitted because minters keep all pending states in memory.
  */
 export interface MintStateRecord extends Omit<MintRequestRecord, 'metadata'> {
-  /** 1, then one more with each change. */
+  /** Starts at 1 and increases by 1 with each change. */
   revision: number;
   status: MintStatus;
   stage: MintStage;
-  /** Why it waits, for operators. */
+  /** Why the mint is waiting, for operators. */
   reason: string | null;
   nonce: number | null;
   /** 32 bytes. */
   transactionHash: Buffer | null;
-  /** 16 bytes of a UUID: the activity of the mint. */
+  /** UUID of the mint activity, 16 bytes. */
   activityId: Buffer | null;
-  /** Why it failed, for the caller. */
+  /** Why the mint failed, for the caller. */
   error: string | null;
-  /** Partition and offset of the request. */
+  /** Partition and offset of the mint request. */
   requestPartition: number;
   requestOffset: number;
   changedAt: number;
@@ -123,34 +123,34 @@ export interface CarriedAsset {
 }
 
 /**
- * Value of `chain.mint-transactions.v1`: a signed transaction, logged before it is sent. Keyed by
- * `toMintTransactionKey`, in the partition of `toSignerKey`.
+ * Value of `chain.mint-transactions.v1`: a signed transaction, logged before it is sent. The key is
+ * `toMintTransactionKey`; `toSignerKey` determines the partition.
  */
 export interface MintTransactionRecord {
   chain: string;
   signer: Buffer;
   nonce: number;
-  /** 0, then one more with each fee bump. All variants of a nonce carry the same call. */
+  /** Starts at 0 and increases by 1 with each fee bump. All variants of a nonce contain the same call. */
   variant: number;
-  /** `high_water`: the largest nonce ever logged for the signer; never compacted away. */
+  /** `high_water` records the largest nonce logged for the signer. It is never compacted away. */
   kind: 'mint' | 'noop' | 'high_water';
   contractAddress: Buffer | null;
   /** In the order of the contract call. */
   assets: CarriedAsset[];
   /** 32 bytes. */
   hash: Buffer;
-  /** Empty for a high water. */
+  /** Empty for `high_water`. */
   signedBytes: Buffer;
   gasLimit: number;
-  /** wei, decimal digits. */
+  /** Wei in decimal digits. */
   maxFeePerGas: string;
   maxPriorityFeePerGas: string;
-  /** 32 bytes: hash of the first block of the signed chain. */
+  /** Hash of the chain's first block, 32 bytes. The signature is valid for this chain only. */
   genesisHash: Buffer;
   loggedAt: number;
 }
 
-/** Value of `chain.metadata.v1`, keyed by chain and contract. The last record of a subject counts. */
+/** Value of `chain.metadata.v1`, keyed by chain and contract. The latest record of a subject is current. */
 export interface ChainMetadataRecord {
   chain: string;
   contractAddress: Buffer;
@@ -159,13 +159,13 @@ export interface ChainMetadataRecord {
   subject: string;
   projectId: string;
   environmentId: string;
-  /** JSON text. */
+  /** A JSON object. */
   metadata: string;
   requestedAt: number;
   traceId: string;
 }
 
-/** Partition key of every record of a signer. */
+/** The partition key for all records of a signer. */
 export const toSignerKey = ({ chain, signer }: Pick<MintRequestRecord, 'chain' | 'signer'>): string =>
   `${chain}:${toHexText(signer)}`;
 
@@ -175,7 +175,7 @@ export const toMintStateKey = (
 ): string =>
   `${state.chain}:${toHexText(state.contractAddress)}:${state.attemptId.toString('hex')}:${state.referenceId}`;
 
-/** All high waters of a signer share one key. */
+/** All `high_water` records of a signer have the same key. */
 export function toMintTransactionKey(
   transaction: Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>,
 ): string {

@@ -1,13 +1,13 @@
 import { createHmac, createSecretKey, hash, type KeyObject, timingSafeEqual } from 'node:crypto';
 
-/** Direction in which a page is read from its gap. Rows ascend either way. */
+/** The direction in which a page is read from its gap. Rows on a page are ascending in both directions. */
 export type Direction = 'next' | 'previous';
 
 export type GapSide = 'before' | 'after';
 
 /**
- * Whether a position is beyond a gap in reading direction.
- * @param order negative when it is before the position of the gap, zero when equal
+ * Returns true if a position is beyond a gap in reading direction.
+ * @param order the order of the position relative to the gap: negative if before, zero if equal, positive if after
  */
 export function isBeyondGap(order: number, side: GapSide, direction: Direction): boolean {
   if (order === 0) return (side === 'before') === (direction === 'next');
@@ -15,7 +15,7 @@ export function isBeyondGap(order: number, side: GapSide, direction: Direction):
 }
 
 export interface CursorKey {
-  /** 0 to 255, never reused. Every cursor contains the id of its key. */
+  /** 0 to 255, never reused. Every cursor contains the id of the key that signed it. */
   readonly id: number;
   /** At least 32 bytes. */
   readonly secret: Buffer;
@@ -23,11 +23,11 @@ export interface CursorKey {
 
 export const CURSOR_KEY = { idMax: 255, secretBytesMin: 32 } as const;
 
-/** Where to continue: a gap beside a position (time and id). */
+/** The position at which to continue: the gap before or after a row. */
 export interface SignedPosition {
   readonly direction: Direction;
   readonly side: GapSide;
-  /** A whole number. */
+  /** An integer. */
   readonly time: number;
   /** 16 bytes. */
   readonly id: Buffer;
@@ -46,33 +46,33 @@ export interface SignedCursors<Scope> {
 
 export interface SignedCursorOptions<Scope> {
   readonly keys: readonly CursorKey[];
-  /** Distinguishes kinds of cursors that are signed with the same keys. */
+  /** Distinguishes types of cursors that are signed with the same keys. */
   readonly purpose: string;
-  /** No position has a later time. */
+  /** Cursors with a later time are malformed. */
   readonly timeMax: number;
-  /** Identifies the query of a cursor, which is invalid for any other. */
+  /** Returns values that identify the query of a cursor. A cursor is invalid for any other query. */
   readonly nameOf: (scope: Scope) => readonly unknown[];
 }
 
 const VERSION = 1;
 const SCOPE_BYTES = 16;
 const MAC_BYTES = 16;
-/** Layout of the bytes. */
+/** Byte offsets of the fields. */
 const AT = { keyId: 1, flags: 2, time: 3, id: 11, scope: 27, mac: 43 } as const;
 const CURSOR_BYTES = AT.mac + MAC_BYTES;
-/** Flags. */
+/** Bits of the flags byte. */
 const PREVIOUS = 1;
 const AFTER = 2;
 
 /**
- * Creates the codec of cursors. The first key signs, all are accepted: to rotate, put a new key first and remove the
- * old one later.
- * @throws RangeError for unusable keys, without their secrets
+ * Creates a codec for signed cursors. The first key signs and all keys verify. To rotate keys, add a new key at the
+ * front and remove the old key later.
+ * @throws RangeError if the keys are invalid; the message contains no secrets
  */
 export function createSignedCursors<Scope extends object>(options: SignedCursorOptions<Scope>): SignedCursors<Scope> {
   const { keys, purpose, timeMax } = options;
   const signing = checkKeys(keys);
-  // Creating a key object takes longer than signing with it.
+  // Creating a key object takes longer than computing a signature.
   const keyOf = new Map(keys.map(({ id, secret }) => [id, createSecretKey(secret)]));
   const signingKey = keyOf.get(signing.id)!;
   const hashScope = createHashScope(options.nameOf);
@@ -116,7 +116,7 @@ function checkKeys(keys: readonly CursorKey[]): CursorKey {
   return signing;
 }
 
-/** Null for a text that is no cursor. Each cursor has one spelling, so cursors can be compared as text. */
+/** Returns null for an invalid cursor. Each cursor has only one valid encoding, so callers can compare strings. */
 function toBytes(text: string, timeMax: number): Buffer | null {
   const bytes = Buffer.from(text, 'base64url');
   const isCursor = bytes.length === CURSOR_BYTES && bytes[0] === VERSION && bytes.toString('base64url') === text;
@@ -133,15 +133,15 @@ function toPosition(bytes: Buffer): SignedPosition {
   };
 }
 
-/** Cached: a page decodes one cursor and encodes two of one scope. */
+/** Caches the hash, because each page decodes one cursor and encodes two cursors with the same scope. */
 function createHashScope<Scope extends object>(nameOf: (scope: Scope) => readonly unknown[]) {
   const hashes = new WeakMap<Scope, Buffer>();
   return (scope: Scope): Buffer => {
-    const known = hashes.get(scope);
-    if (known !== undefined) return known;
-    // JSON separates the members and distinguishes null from text.
-    const made = hash('sha256', JSON.stringify(nameOf(scope)), 'buffer').subarray(0, SCOPE_BYTES);
-    hashes.set(scope, made);
-    return made;
+    const cached = hashes.get(scope);
+    if (cached !== undefined) return cached;
+    // JSON delimits the values and distinguishes null from a string.
+    const scopeHash = hash('sha256', JSON.stringify(nameOf(scope)), 'buffer').subarray(0, SCOPE_BYTES);
+    hashes.set(scope, scopeHash);
+    return scopeHash;
   };
 }

@@ -1,29 +1,29 @@
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject } from './texts.ts';
 
-/** Where and why a body is not JSON in UTF-8: contract, "Unreadable JSON". */
-export type JsonFault = {
-  /** Byte of the decompressed body, from 0, that no JSON text can have there. */
+/** The location and cause of a syntax or encoding error: contract, "Unreadable JSON". */
+export type JsonErrorDetails = {
+  /** Offset in the decompressed body, from 0, of the first byte that is not valid there. */
   readonly offset: number;
   /** From 1. */
   readonly line: number;
-  /** UTF-16 units of the line, from 1. */
+  /** From 1, in UTF-16 code units. */
   readonly column: number;
-  /** Element of `messages`, from 0; absent outside of that array. */
+  /** Index in `messages`, from 0; absent outside that array. */
   readonly messageIndex?: number;
   /** At most 20 characters. */
   readonly found: string;
 };
 
-/** Message and details of a 400. */
+/** Message and details of a 400 response. */
 export interface JsonError {
   readonly message: string;
-  readonly details: JsonFault | null;
+  readonly details: JsonErrorDetails | null;
 }
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf] as const;
 
-/** RFC 8259, 8.1 lets a parser ignore a byte order mark. */
+/** RFC 8259, section 8.1, allows parsers to ignore a byte order mark. */
 export function withoutByteOrderMark(body: Buffer): Buffer {
   if (body[0] !== BYTE_ORDER_MARK[0] || body[1] !== BYTE_ORDER_MARK[1] || body[2] !== BYTE_ORDER_MARK[2]) return body;
   return body.subarray(BYTE_ORDER_MARK.length);
@@ -38,7 +38,7 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   const json = withoutByteOrderMark(body);
   let document: unknown;
   try {
-    // Decoding alone would replace invalid bytes by U+FFFD.
+    // Decoding without a check would replace invalid bytes with U+FFFD.
     document = isUtf8(json) ? JSON.parse(json.toString('utf8')) : undefined;
   } catch {
     document = undefined;
@@ -48,9 +48,9 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
 }
 
-/** Explains why a body cannot be read. Only refused bodies pay for counting lines. */
+/** Describes why a body cannot be parsed. Lines are counted here, so that valid bodies do not pay for it. */
 export function toJsonError(body: Buffer): JsonError {
-  const details = findJsonFault(body);
+  const details = findJsonError(body);
   if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
   const { found, line, column } = details;
   return {
@@ -59,13 +59,13 @@ export function toJsonError(body: Buffer): JsonError {
   };
 }
 
-/** Null for valid JSON in UTF-8. */
-export function findJsonFault(body: Buffer): JsonFault | null {
+/** Returns null for valid UTF-8 JSON. */
+export function findJsonError(body: Buffer): JsonErrorDetails | null {
   const json = withoutByteOrderMark(body);
-  // Zeros end every loop.
+  // The trailing zeros terminate every loop.
   const bytes = Buffer.alloc(json.length + END_BYTES);
   json.copy(bytes);
-  const finder = new FaultFinder(bytes, json.length);
+  const finder = new JsonErrorFinder(bytes, json.length);
   const at = finder.run();
   if (at === null) return null;
   let line = 1;
@@ -82,7 +82,7 @@ export function findJsonFault(body: Buffer): JsonFault | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** The furthest read ahead: `false`, or a character in UTF-8. */
+/** The furthest read past the end: `false`, or a UTF-8 character. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;
@@ -104,11 +104,11 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
 const SPACE = 0x20;
-/** The bit of lower case in ASCII. */
+/** The bit that distinguishes lower case from upper case in ASCII. */
 const LOWER_CASE = 0x20;
 const LITERALS = ['null', 'true', 'false'].map((text) => Buffer.from(text));
 
-/** 1 for bytes that end a run in a string: control characters, quote, backslash, multi-byte characters. */
+/** 1 for bytes in a string that need a check: control characters, quotes, backslashes, multi-byte characters. */
 const STOPS = new Uint8Array(256).fill(1, 0, 0x20).fill(1, 0x80);
 STOPS[QUOTE] = 1;
 STOPS[BACKSLASH] = 1;
@@ -128,17 +128,17 @@ function skipSpace(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** Checks JSON byte by byte without recursion, so that nesting does not exhaust the stack. */
-class FaultFinder {
+/** Checks JSON byte by byte without recursion, so that deep nesting cannot overflow the stack. */
+class JsonErrorFinder {
   readonly #bytes: Uint8Array;
   readonly #length: number;
-  /** Closing brackets of what is open. */
+  /** Stack of expected closing brackets. */
   #open = new Uint8Array(64);
   #depth = 0;
-  /** The last key of the outermost object, with its quotes. */
+  /** Bounds of the last key in the outermost object, including its quotes. */
   #keyStart = 0;
   #keyEnd = 0;
-  /** Commas of the current array in the outermost object. */
+  /** Number of commas so far in the current second-level array. */
   #commas = 0;
 
   constructor(bytes: Uint8Array, length: number) {
@@ -146,7 +146,7 @@ class FaultFinder {
     this.#length = length;
   }
 
-  /** Offset of the fault, or null. */
+  /** Returns the offset of the error, or null. */
   run(): number | null {
     const bytes = this.#bytes;
     let i = skipSpace(bytes, 0);
@@ -181,7 +181,7 @@ class FaultFinder {
     }
   }
 
-  /** The element of `messages` where reading ended. */
+  /** The index in `messages` at which the check stopped. */
   get messageIndex(): number | null {
     if (this.#depth < 2 || this.#open[0] !== CLOSE_BRACE || this.#open[1] !== CLOSE_BRACKET) return null;
     const key = Buffer.from(this.#bytes.subarray(this.#keyStart, this.#keyEnd)).toString('utf8');
@@ -190,15 +190,15 @@ class FaultFinder {
 
   #push(closer: number): void {
     if (this.#depth === this.#open.length) {
-      const grown = new Uint8Array(this.#depth * 2);
-      grown.set(this.#open);
-      this.#open = grown;
+      const larger = new Uint8Array(this.#depth * 2);
+      larger.set(this.#open);
+      this.#open = larger;
     }
     this.#open[this.#depth++] = closer;
     if (this.#depth === 2) this.#commas = 0;
   }
 
-  /** Reads a key and its colon. */
+  /** Skips a key and its colon. */
   #member(at: number): number {
     const bytes = this.#bytes;
     if (bytes[at] !== QUOTE) return ~at;
@@ -213,7 +213,7 @@ class FaultFinder {
   }
 }
 
-/** These functions return the offset after what they read, or `~offset` of the fault, which is negative. */
+/** The `endOf…` functions return the offset after the value, or `~offset` of the error, which is negative. */
 function endOfScalar(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   if (first === QUOTE) return endOfString(bytes, at);
@@ -273,7 +273,7 @@ function skipDigits(bytes: Uint8Array, at: number): number {
   return i;
 }
 
-/** Bytes of the multi-byte character here (Unicode, table 3-7); 0 when it is not well-formed. */
+/** Returns the length of the multi-byte character at an offset (Unicode, table 3-7), or 0 if it is not well-formed. */
 function utf8Length(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   const second = bytes[at + 1]!;
@@ -290,10 +290,10 @@ function utf8Length(bytes: Uint8Array, at: number): number {
 
 const WORD = /^[A-Za-z0-9_]{1,20}/;
 const VISIBLE = /^[\p{L}\p{N}\p{P}\p{S}]/u;
-/** The longest match of `WORD`, or one character. */
+/** Enough bytes for the longest match of `WORD`, or for one character. */
 const DESCRIBED_BYTES = 20;
 
-/** A word, a character, or its number when it is invisible. */
+/** Returns the word or character at an offset. Invisible characters are shown as `U+0009`. */
 function describe(bytes: Buffer, at: number): string {
   const byte = bytes[at]!;
   if (byte >= 0x80 && utf8Length(bytes, at) === 0) return `byte 0x${byte.toString(16).toUpperCase()}`;

@@ -23,7 +23,7 @@ export const REJECTION_CODES = [
 ] as const;
 export type RejectionCode = (typeof REJECTION_CODES)[number];
 
-/** Kinds of identities; `untyped` is a `userId` without `identityType`, or a side of an alias without a type. */
+/** `untyped` is a `userId` without `identityType`, or an id of an alias without `fromType` or `toType`. */
 export const IDENTITY_KINDS = ['anonymous', ...IDENTITY_TYPES, 'untyped'] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
@@ -35,13 +35,13 @@ export type ActivityType = (typeof ACTIVITY_TYPES)[number];
 export const VERIFICATION_STATUSES = ['verified', 'unverified', 'spam', 'inactive'] as const;
 export type VerificationStatus = (typeof VERIFICATION_STATUSES)[number];
 
-/** Messages in one batch: contract, "Limits". */
+/** Maximum messages per batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
 
-/** Code points of ids and `eventName`: contract, "Limits". */
+/** Maximum code points in ids and `eventName`: contract, "Limits". */
 export const ID_CODE_POINTS_MAX = 256;
 
-/** Code points of the texts of `context`: contract, "Limits". */
+/** Maximum code points in strings of `context`: contract, "Limits". */
 export const CONTEXT_CODE_POINTS_MAX = {
   library: 256,
   libraryVersion: 256,
@@ -57,24 +57,24 @@ export const CONTEXT_CODE_POINTS_MAX = {
 } as const;
 export type ContextString = keyof typeof CONTEXT_CODE_POINTS_MAX;
 
-/** Bytes of a batch after decompression: contract, "Body limits". */
+/** Maximum bytes in a batch after decompression: contract, "Body limits". */
 export const BATCH_BYTES_MAX = 1024 * 1024;
 
-/** Bytes of one message as sent in the body: contract, "Size of a message". */
+/** Maximum bytes in a message as sent in the body: contract, "Size of a message". */
 export const MESSAGE_BYTES_MAX = 32 * 1024;
 
-/** Counts the object itself: contract, "Free-form objects". */
+/** Maximum nesting depth, including the object itself: contract, "Free-form objects". */
 export const FREE_FORM_DEPTH_MAX = 64;
 
 /** Default time window, both bounds inclusive: contract, "Time window". */
 export const EVENT_AGE_MAX_MS = 30 * 24 * 60 * 60 * 1000;
 export const EVENT_AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
-/** Code points of `source`: contract, "UpdateTrackingConsentRequest". */
+/** Maximum code points in `source`: contract, "UpdateTrackingConsentRequest". */
 export const CONSENT_SOURCE_CODE_POINTS_MAX = 128;
 
-/** Bytes after decompression. The longest id and source, fully escaped, take 5 KiB. */
+/** Maximum bytes after decompression. The longest id and source need 5 KiB if every character is escaped. */
 export const CONSENT_BYTES_MAX = 16 * 1024;
 
-/** The stores of people keep a time in six bytes. */
+/** Redis stores times of persons in six bytes, so later times cannot be stored. */
 export const KEPT_TIME_END_MS: number = 2 ** 48;

@@ -34,19 +34,18 @@ const IDENTIFY = { ...PAGE, type: 'identify', userId: 'u1' };
 const ALIAS = { ...PAGE, type: 'alias', fromId: 'a', toId: 'b' };
 const EMOJI = '😀';
 
-/** `field code` of every error, sorted; empty when the message is accepted. */
+/** Returns every error as `field code`, sorted; empty if the message is accepted. */
 function errorsOf(value: unknown): string[] {
   const parsed = parseMessage(value, WINDOW);
   return parsed.ok ? [] : parsed.errors.map(({ field, code }) => `${field} ${code}`).sort();
 }
 
-function acceptedOf(value: unknown) {
+function parseValid(value: unknown) {
   const parsed = parseMessage(value, WINDOW);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   return parsed.message;
 }
 
-/** A message and its errors: one line per row of the contract. */
 type Row = [title: string, value: unknown, ...errors: string[]];
 
 const rows: Row[] = [
@@ -58,7 +57,7 @@ const rows: Row[] = [
     'fromId MISSING_REQUIRED_FIELD',
     'toId MISSING_REQUIRED_FIELD',
   ],
-  ['required per type: screen needs nothing more', { ...PAGE, type: 'screen' }],
+  ['required per type: screen has no required fields of its own', { ...PAGE, type: 'screen' }],
   ['blank in a required field: eventName', { ...TRACK, eventName: ' \t' }, 'eventName MISSING_REQUIRED_FIELD'],
   ['blank in a required field: userId of identify', { ...IDENTIFY, userId: '\u3000' }, 'userId MISSING_REQUIRED_FIELD'],
   [
@@ -72,12 +71,12 @@ const rows: Row[] = [
     'context.library MISSING_REQUIRED_FIELD',
   ],
   [
-    'context present needs its library and version',
+    'a context requires library and libraryVersion',
     { ...PAGE, context: {} },
     'context.library MISSING_REQUIRED_FIELD',
     'context.libraryVersion MISSING_REQUIRED_FIELD',
   ],
-  ['context that is no object', { ...PAGE, context: 'web' }, 'context INVALID_FORMAT'],
+  ['a context that is not an object', { ...PAGE, context: 'web' }, 'context INVALID_FORMAT'],
   [
     'empty strings in optional context fields',
     { ...PAGE, context: { ...CONTEXT, pageReferrer: '', pageTitle: '', userAgent: ' ' } },
@@ -86,9 +85,9 @@ const rows: Row[] = [
   ['messageId: a UUID in braces', { ...PAGE, messageId: `{${PAGE.messageId}}` }, 'messageId INVALID_FORMAT'],
   ['messageId: a UUID with a line break', { ...PAGE, messageId: `${PAGE.messageId}\n` }, 'messageId INVALID_FORMAT'],
   ['messageId: any version and case', { ...PAGE, messageId: 'FFFFFFFF-ffff-0FFF-FFFF-ffffffffffff' }],
-  ['messageId missing', { ...PAGE, messageId: undefined }, 'messageId MISSING_REQUIRED_FIELD'],
-  ['messageId blank', { ...PAGE, messageId: '  ' }, 'messageId MISSING_REQUIRED_FIELD'],
-  ['messageId of another type', { ...PAGE, messageId: 7 }, 'messageId INVALID_FORMAT'],
+  ['messageId: missing', { ...PAGE, messageId: undefined }, 'messageId MISSING_REQUIRED_FIELD'],
+  ['messageId: blank', { ...PAGE, messageId: '  ' }, 'messageId MISSING_REQUIRED_FIELD'],
+  ['messageId: a number', { ...PAGE, messageId: 7 }, 'messageId INVALID_FORMAT'],
   ['eventTimestamp: not RFC 3339', { ...PAGE, eventTimestamp: 'yesterday' }, 'eventTimestamp INVALID_FORMAT'],
   ['eventTimestamp: a number', { ...PAGE, eventTimestamp: NOW_MS }, 'eventTimestamp INVALID_FORMAT'],
   [
@@ -108,35 +107,35 @@ const rows: Row[] = [
     { ...PAGE, eventTimestamp: '2026-11-22T12:00:00.001Z' },
     'eventTimestamp INVALID_VALUE',
   ],
-  ['type unknown', { ...PAGE, type: 'group' }, 'type UNSUPPORTED_TYPE'],
-  ['type missing', { ...PAGE, type: undefined }, 'type MISSING_REQUIRED_FIELD'],
-  ['type of another type', { ...PAGE, type: 1 }, 'type INVALID_FORMAT'],
-  ['wrong JSON type: properties an array', { ...PAGE, properties: [] }, 'properties INVALID_FORMAT'],
-  ['wrong JSON type: traits a string', { ...PAGE, traits: '{}' }, 'traits INVALID_FORMAT'],
-  ['wrong JSON type: test a string', { ...PAGE, test: 'true' }, 'test INVALID_FORMAT'],
+  ['type: unknown', { ...PAGE, type: 'group' }, 'type UNSUPPORTED_TYPE'],
+  ['type: missing', { ...PAGE, type: undefined }, 'type MISSING_REQUIRED_FIELD'],
+  ['type: a number', { ...PAGE, type: 1 }, 'type INVALID_FORMAT'],
+  ['wrong JSON type: an array as properties', { ...PAGE, properties: [] }, 'properties INVALID_FORMAT'],
+  ['wrong JSON type: a string as traits', { ...PAGE, traits: '{}' }, 'traits INVALID_FORMAT'],
+  ['wrong JSON type: a string as test', { ...PAGE, test: 'true' }, 'test INVALID_FORMAT'],
   [
-    'wrong JSON type: screenDensity a string',
+    'wrong JSON type: a string as screenDensity',
     { ...PAGE, context: { ...CONTEXT, screenDensity: '2' } },
     'context.screenDensity INVALID_FORMAT',
   ],
   [
-    'a number too large to keep',
+    'a number too large for a double',
     JSON.parse(JSON.stringify({ ...PAGE, context: { ...CONTEXT, screenDensity: 9 } }).replace('9}', '1e999}')),
     'context.screenDensity INVALID_VALUE',
   ],
   ['alias: both ids equal', { ...ALIAS, toId: 'a' }, 'toId INVALID_VALUE'],
   [
-    'alias: equal after trimming, types ignored',
+    'alias: ids that are equal after trimming but have different types',
     { ...ALIAS, toId: ' a\u00a0', fromType: 'steam', toType: 'email' },
     'toId INVALID_VALUE',
   ],
   ['alias: ids that differ in case are different', { ...ALIAS, toId: 'A' }],
-  ['equal ids on another type than alias', { ...PAGE, fromId: 'a', toId: 'a' }],
-  ['the shape of an id of a type is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
+  ['equal fromId and toId in a page message', { ...PAGE, fromId: 'a', toId: 'a' }],
+  ['the format of an id is not checked', { ...IDENTIFY, userId: 'no e-mail', identityType: 'email' }],
   ['message is not an object: null', null, 'message INVALID_FORMAT'],
   ['message is not an object: an array', [PAGE], 'message INVALID_FORMAT'],
-  ['message is not an object: text', 'page', 'message INVALID_FORMAT'],
-  ['unknown extra fields are ignored', { ...PAGE, colour: 'red', context: { ...CONTEXT, ip: [] } }],
+  ['message is not an object: a string', 'page', 'message INVALID_FORMAT'],
+  ['unknown fields are ignored', { ...PAGE, colour: 'red', context: { ...CONTEXT, ip: [] } }],
   [
     'null in a required context field',
     { ...PAGE, context: { ...CONTEXT, library: null } },
@@ -145,7 +144,10 @@ const rows: Row[] = [
   ['length in code points: 256 emoji', { ...TRACK, eventName: EMOJI.repeat(256) }],
   ['length in code points: 257 emoji', { ...TRACK, eventName: EMOJI.repeat(257) }, 'eventName INVALID_VALUE'],
   ['lone surrogate in an id', { ...PAGE, anonymousId: 'a\ud800' }, 'anonymousId INVALID_FORMAT'],
-  ['lone surrogate in other text', { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } }],
+  [
+    'lone surrogate in another string',
+    { ...TRACK, eventName: 'a\ud800', context: { ...CONTEXT, pageTitle: '\udc00' } },
+  ],
   ['lone surrogate in an enumeration', { ...PAGE, surface: '\ud800' }, 'surface INVALID_FORMAT'],
   ['lone surrogate in properties is not checked', { ...PAGE, properties: { a: '\ud800' } }],
   [
@@ -158,13 +160,13 @@ const rows: Row[] = [
     'surface INVALID_ENUM',
   ],
   [
-    'the window is judged beside other errors',
+    'the time window is checked even if other fields are invalid',
     { ...PAGE, eventTimestamp: '2020-01-01T00:00:00Z', test: 1 },
     'eventTimestamp INVALID_VALUE',
     'test INVALID_FORMAT',
   ],
   [
-    'rules between fields are judged beside other errors',
+    'rules that compare fields are checked even if other fields are invalid',
     { ...ALIAS, toId: 'a', messageId: 1 },
     'messageId INVALID_FORMAT',
     'toId INVALID_VALUE',
@@ -172,41 +174,41 @@ const rows: Row[] = [
 ];
 
 it.each(rows.map(([title, value, ...errors]) => ({ title, value, errors })))(
-  'a message is judged by the contract, row $title',
+  'parseMessage follows the contract: $title',
   ({ value, errors }) => {
     expect(errorsOf(value)).toEqual(errors);
   },
 );
 
-describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])(
-  'with the optional id %s',
-  (name) => {
-    it.each(['', '  ', null])('takes it as absent when it is %j', (blank) => {
-      expect(acceptedOf({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
-    });
-    it('keeps it as sent, spaces included', () => {
-      expect(acceptedOf({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
-    });
-  },
-);
+describe.each(['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'])('the optional id %s', (name) => {
+  it.each(['', '  ', null])('counts as absent if it is %j', (blank) => {
+    expect(parseValid({ ...PAGE, [name]: blank })).not.toHaveProperty(name);
+  });
+  it('is stored as sent, including spaces', () => {
+    expect(parseValid({ ...PAGE, [name]: ' x ' })).toHaveProperty(name, ' x ');
+  });
+});
 
 it.each([
   ...['anonymousId', 'deviceId', 'sessionId', 'eventName', 'userId', 'fromId', 'toId'].map(
     (name) => [name, 256] as const,
   ),
-])('a message takes %s of up to %i characters', (name, max) => {
+])('a message accepts %s with up to %i characters', (name, max) => {
   expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max) })).toEqual([]);
   expect(errorsOf({ ...PAGE, [name]: 'é'.repeat(max + 1) })).toEqual([`${name} INVALID_VALUE`]);
   expect(errorsOf({ ...PAGE, [name]: {} })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
-it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))('a message takes context.%s of up to %i characters', (name, max) => {
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
-    `context.${name} INVALID_VALUE`,
-  ]);
-  expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
-});
+it.each(Object.entries(CONTEXT_CODE_POINTS_MAX))(
+  'a message accepts context.%s with up to %i characters',
+  (name, max) => {
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max) } })).toEqual([]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 'é'.repeat(max + 1) } })).toEqual([
+      `context.${name} INVALID_VALUE`,
+    ]);
+    expect(errorsOf({ ...PAGE, context: { ...CONTEXT, [name]: 1 } })).toEqual([`context.${name} INVALID_FORMAT`]);
+  },
+);
 
 it.each([
   ['surface', SURFACES],
@@ -214,7 +216,7 @@ it.each([
   ['identityType', IDENTITY_TYPES],
   ['fromType', IDENTITY_TYPES],
   ['toType', IDENTITY_TYPES],
-])('a message takes for %s its enumeration and nothing else', (name, values) => {
+])('a message accepts only values of the enumeration as %s', (name, values) => {
   for (const value of values) expect(errorsOf({ ...PAGE, [name]: value })).toEqual([]);
   for (const value of ['', 'Web', 'other', values[0]?.toUpperCase()]) {
     expect(errorsOf({ ...PAGE, [name]: value })).toEqual([`${name} INVALID_ENUM`]);
@@ -222,35 +224,38 @@ it.each([
   expect(errorsOf({ ...PAGE, [name]: 3 })).toEqual([`${name} INVALID_FORMAT`]);
 });
 
-it('a message takes null in every optional field as absent', () => {
+it('null counts as absent in every optional field of a message', () => {
   const optional = Object.keys(messageSchema.shape).filter((name) => !(name in PAGE));
-  const message = acceptedOf({ ...Object.fromEntries(optional.map((name) => [name, null])), ...PAGE });
+  const message = parseValid({ ...Object.fromEntries(optional.map((name) => [name, null])), ...PAGE });
   expect(message).toEqual({ ...PAGE, eventTime: Date.UTC(2026, 10, 21, 11, 59) });
   const inContext = Object.keys(eventContextSchema.shape).map((name) => [name, null]);
-  expect(acceptedOf({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
+  expect(parseValid({ ...PAGE, context: { ...Object.fromEntries(inContext), ...CONTEXT } }).context).toEqual(CONTEXT);
 });
 
-it('a message may have members named like those of every JavaScript object', () => {
+it('a message may have fields with the names of built-in JavaScript properties', () => {
   expect(
     errorsOf(JSON.parse(JSON.stringify(PAGE).replace('{', '{"__proto__":{"test":1},"constructor":1,"toString":2,'))),
   ).toEqual([]);
 });
 
-it('a message keeps every key of its free-form objects, and does not copy them', () => {
+it('a message contains its free-form objects with every key and without copying them', () => {
   const properties = JSON.parse('{"__proto__":{"a":1},"constructor":2}');
-  expect(JSON.stringify(acceptedOf({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
+  expect(JSON.stringify(parseValid({ ...PAGE, properties }).properties)).toBe(JSON.stringify(properties));
   expect(messageSchema.parse({ ...PAGE, properties }).properties).toBe(properties);
 });
 
-it.each(Object.keys(messageSchema.shape))('a message may nest %s very deep without a fault of the judge', (name) => {
-  const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
-  expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
-});
+it.each(Object.keys(messageSchema.shape))(
+  'parseMessage rejects a very deeply nested %s without overflowing the stack',
+  (name) => {
+    const nested = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
+    expect(errorsOf({ ...PAGE, [name]: nested })).toContain(`${name} INVALID_FORMAT`);
+  },
+);
 
-it('a message is accepted with its values whenever it follows the rules', () => {
+it('parseMessage accepts every valid message and returns its values', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (value) => {
-      const message: Record<string, unknown> = { ...acceptedOf(value) };
+      const message: Record<string, unknown> = { ...parseValid(value) };
       for (const [name, sent] of Object.entries(value)) {
         if (name === 'context' || message[name] === undefined) continue;
         expect(message[name]).toEqual(sent);
@@ -259,7 +264,7 @@ it('a message is accepted with its values whenever it follows the rules', () => 
   );
 });
 
-it('a message never makes the judge throw, whatever its fields contain', () => {
+it('parseMessage does not throw for any value of any field, and lists each error once', () => {
   fc.assert(
     fc.property(
       validMessages(NOW_MS),
@@ -274,7 +279,7 @@ it('a message never makes the judge throw, whatever its fields contain', () => {
   );
 });
 
-it('the schema of a message describes the message of the contract for OpenAPI', () => {
+it('messageSchema produces the OpenAPI schema of a message', () => {
   const document = z.toJSONSchema(messageSchema, { io: 'input', reused: 'inline' });
   const { Message, EventContext } = document.$defs ?? {};
   expect(document.$ref).toBe('#/$defs/Message');
@@ -292,24 +297,24 @@ function codesOf(schema: z.ZodType, value: unknown): string[] {
   return toRejectionErrors(issues).map(({ field, code }) => `${field} ${code}`);
 }
 
-it('toRejectionErrors takes the code that a custom issue carries', () => {
+it('toRejectionErrors uses the code of a custom issue', () => {
   const schema = z.object({ a: z.string().refine(() => false, { params: { code: 'DUPLICATE_MESSAGE_ID' } }) });
   expect(codesOf(schema, { a: 'x' })).toEqual(['a DUPLICATE_MESSAGE_ID']);
 });
 
-it('toRejectionErrors calls any other broken rule an invalid value', () => {
+it('toRejectionErrors returns INVALID_VALUE for any other violated rule', () => {
   expect(codesOf(z.object({ a: z.string().refine(() => false, { params: { code: 'NO_SUCH' } }) }), { a: '' })).toEqual([
     'a INVALID_VALUE',
   ]);
   expect(codesOf(z.object({ a: z.string().max(1) }), { a: 'xx' })).toEqual(['a INVALID_VALUE']);
 });
 
-it('toRejectionErrors names nested fields with a dot and lists each field and code once', () => {
-  const twice = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
-  expect(codesOf(twice, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
+it('toRejectionErrors names nested fields with a dot and removes duplicates', () => {
+  const schema = z.object({ a: z.object({ b: z.string().max(1).max(2) }) });
+  expect(codesOf(schema, { a: { b: 'xxx' } })).toEqual(['a.b INVALID_VALUE']);
 });
 
-it('toRejectionErrors gives every issue an error in the shape of the contract, whatever the value', () => {
+it('toRejectionErrors converts every issue to an error that follows the contract, for any value', () => {
   const schema = z.object({ type: z.enum(['a']), b: z.number(), c: z.object({ d: z.string() }) });
   fc.assert(
     fc.property(fc.anything(), fc.anything(), (type, d) => {
@@ -324,13 +329,13 @@ it('toRejectionErrors gives every issue an error in the shape of the contract, w
   );
 });
 
-it('distinctErrors keeps two codes of one field and one code of two fields', () => {
+it('distinctErrors removes an error only if both its field and its code are duplicates', () => {
   const error = (field: string, code: (typeof REJECTION_CODES)[number]) => ({ field, code, message: '' });
   const errors = [error('a', 'INVALID_VALUE'), error('a', 'INVALID_FORMAT'), error('b', 'INVALID_VALUE')];
   expect(distinctErrors([...errors, ...errors])).toEqual(errors);
 });
 
-it('the error envelope has all five members, details null or an object', () => {
+it('errorEnvelopeSchema requires all five fields, and details may be null', () => {
   const envelope = { message: 'm', link: 'l', trace_id: 't', code: 'VALIDATION_ERROR', details: null };
   expect(errorEnvelopeSchema.parse(envelope)).toEqual(envelope);
   for (const name of Object.keys(envelope)) {

@@ -11,14 +11,14 @@ import {
 } from './limits.ts';
 import { isJsonObject, isUuidText, parseTimestamp, type TimeWindow } from './texts.ts';
 
-/** Contract, "RejectionError". The set of codes is open, so the schema takes any text. */
+/** Contract, "RejectionError". More codes may be added, so the schema accepts any string. */
 export const rejectionErrorSchema = z
   .object({
-    field: z
-      .string()
-      .meta({ description: 'Offending property, nested ones with a dot; `message` for the whole message' }),
-    code: z.string().meta({ description: `Open set; known: ${REJECTION_CODES.join(', ')}` }),
-    message: z.string().meta({ description: 'For people; the wording may change' }),
+    field: z.string().meta({
+      description: 'Name of the invalid field. Nested fields are named with a dot; `message` is the whole message',
+    }),
+    code: z.string().meta({ description: `More codes may be added. Current codes: ${REJECTION_CODES.join(', ')}` }),
+    message: z.string().meta({ description: 'Human-readable; the wording may change' }),
   })
   .meta({ id: 'RejectionError' });
 
@@ -38,7 +38,7 @@ export interface MessageRejection {
   errors: RejectionError[];
 }
 
-/** Field of an error of the message as a whole. */
+/** The `field` of errors that apply to the whole message. */
 export const WHOLE_MESSAGE = 'message';
 
 /** Codes of the error envelope: contract, "Error envelope". */
@@ -56,22 +56,22 @@ export const ENVELOPE_CODES = [
 export const errorEnvelopeSchema = z
   .object({
     message: z.string(),
-    link: z.string().meta({ description: 'Page that helps to resolve the error' }),
+    link: z.string().meta({ description: 'Page that explains how to resolve the error' }),
     trace_id: z.string(),
     code: z.enum(ENVELOPE_CODES),
     details: z.record(z.string(), z.unknown()).nullable(),
   })
   .meta({ id: 'ErrorEnvelope' });
 
-/** The members of a zod issue that are read here. Parse with `reportInput: true`. */
+/** The fields of a zod issue that are used here. `input` requires parsing with `reportInput: true`. */
 type Issue = Pick<z.core.$ZodIssue, 'code' | 'path' | 'message' | 'input'> & {
   params?: Record<string, unknown> | undefined;
   expected?: string;
   values?: readonly unknown[];
 };
 
-/** What is wrong with a value. Every validation message is the path of the value and one of these texts. */
-const WRONG = {
+/** A validation message consists of the path of a value and one of these predicates. */
+const PREDICATES = {
   missing: 'is required',
   type: (name: string) => `is not ${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`,
   option: (values: readonly unknown[]) => `is not one of ${values.join(', ')}`,
@@ -79,18 +79,18 @@ const WRONG = {
   length: (max: number) => `is longer than ${max} characters`,
 } as const;
 
-/** What is wrong with a required text, to be written after its path; null for a valid text. */
-export function wrongTextOf(value: unknown, codePointsMax: number): string | null {
-  if (isMissing(value)) return WRONG.missing;
-  if (typeof value !== 'string') return WRONG.type('string');
-  if (!value.isWellFormed()) return WRONG.surrogate;
-  return hasCodePointsAtMost(value, codePointsMax) ? null : WRONG.length(codePointsMax);
+/** Returns the validation message for a required string, without its path; null if the string is valid. */
+export function findTextError(value: unknown, codePointsMax: number): string | null {
+  if (isMissing(value)) return PREDICATES.missing;
+  if (typeof value !== 'string') return PREDICATES.type('string');
+  if (!value.isWellFormed()) return PREDICATES.surrogate;
+  return hasCodePointsAtMost(value, codePointsMax) ? null : PREDICATES.length(codePointsMax);
 }
 
-/** What is wrong with a value that is none of `values`, to be written after its path. */
-export const wrongOption = WRONG.option;
+/** Returns the validation message for a value that is not one of `values`, without its path. */
+export const toOptionError = PREDICATES.option;
 
-/** True for '' and for white space alone. */
+/** Returns true for '' and for strings of white space only. */
 export function isBlank(text: string): boolean {
   return text.trim() === '';
 }
@@ -101,7 +101,7 @@ function isRejectionCode(value: unknown): value is RejectionCode {
   return REJECTION_CODES.some((code) => code === value);
 }
 
-/** `type` has its own code, and is required: blank means missing. */
+/** `type` has a separate code, and counts as missing if it is blank. */
 function enumerationCode(field: string, input: unknown): RejectionCode {
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
   if (typeof input !== 'string' || !input.isWellFormed()) return 'INVALID_FORMAT';
@@ -112,25 +112,25 @@ function enumerationCode(field: string, input: unknown): RejectionCode {
 function typeCode(field: string, input: unknown): RejectionCode {
   if (field === WHOLE_MESSAGE) return 'INVALID_FORMAT';
   if (isAbsent(input)) return 'MISSING_REQUIRED_FIELD';
-  // JSON text such as 1e999 is a number that no double holds.
+  // JSON.parse returns Infinity for a number such as 1e999.
   return typeof input === 'number' && !Number.isFinite(input) ? 'INVALID_VALUE' : 'INVALID_FORMAT';
 }
 
 function codeOf(issue: Issue, field: string): RejectionCode {
-  const own = issue.params?.code;
-  if (isRejectionCode(own)) return own;
+  const custom = issue.params?.code;
+  if (isRejectionCode(custom)) return custom;
   if (issue.code === 'invalid_value') return enumerationCode(field, issue.input);
   return issue.code === 'invalid_type' ? typeCode(field, issue.input) : 'INVALID_VALUE';
 }
 
-function messageOf(code: RejectionCode, { code: kind, expected, values = [], message, input }: Issue): string {
-  if (code === 'MISSING_REQUIRED_FIELD') return WRONG.missing;
-  if (kind === 'invalid_value' && values.length > 0) return WRONG.option(values);
-  if (kind !== 'invalid_type') return message;
-  return WRONG.type(typeof input === 'number' && expected === 'number' ? 'finite number' : String(expected));
+function messageOf(code: RejectionCode, { code: issueCode, expected, values = [], message, input }: Issue): string {
+  if (code === 'MISSING_REQUIRED_FIELD') return PREDICATES.missing;
+  if (issueCode === 'invalid_value' && values.length > 0) return PREDICATES.option(values);
+  if (issueCode !== 'invalid_type') return message;
+  return PREDICATES.type(typeof input === 'number' && expected === 'number' ? 'finite number' : String(expected));
 }
 
-/** Maps zod issues to errors, each field and code once. A custom issue may carry its code as `params.code`. */
+/** Converts zod issues to errors without duplicates. A custom issue may set its code in `params.code`. */
 export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {
   const errors = issues.map((issue) => {
     const field = issue.path.length === 0 ? WHOLE_MESSAGE : issue.path.join('.');
@@ -140,19 +140,19 @@ export function toRejectionErrors(issues: readonly Issue[]): RejectionError[] {
   return distinctErrors(errors);
 }
 
-/** Keeps the first error of each field and code. */
+/** Returns the first error for each field and code. */
 export function distinctErrors(errors: readonly RejectionError[]): RejectionError[] {
   const seen = new Map<string, RejectionError>();
   for (const error of errors) {
-    const name = `${error.field} ${error.code}`;
-    if (!seen.has(name)) seen.set(name, error);
+    const id = `${error.field} ${error.code}`;
+    if (!seen.has(id)) seen.set(id, error);
   }
   return [...seen.values()];
 }
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** Unicode code points after JSON decoding, so 256 emoji are 256: contract, "Length of a text". */
+/** Counts Unicode code points, so an emoji counts once: contract, "Length of a text". */
 export function hasCodePointsAtMost(text: string, max: number): boolean {
   if (text.length <= max) return true;
   if (text.length > 2 * max) return false;
@@ -161,81 +161,81 @@ export function hasCodePointsAtMost(text: string, max: number): boolean {
   return count <= max;
 }
 
-/** A rule of a text. When it is broken and `ends`, later rules are not checked. */
+/** A rule for a string. If a rule with `isFinal` is violated, the remaining rules are not checked. */
 interface TextRule {
-  keeps: (value: string) => boolean;
+  isValid: (value: string) => boolean;
   code: RejectionCode;
   error: string;
-  ends?: boolean;
+  isFinal?: boolean;
 }
 
-/** Zod's `abort` would also skip the rules between fields. */
-function keepAll(...rules: readonly TextRule[]) {
+/** Zod's `abort` is not used because it would also skip the rules that compare fields. */
+function checkAll(...rules: readonly TextRule[]) {
   return (value: string, context: z.RefinementCtx): void => {
-    for (const { keeps, code, error, ends } of rules) {
-      if (keeps(value)) continue;
+    for (const { isValid, code, error, isFinal } of rules) {
+      if (isValid(value)) continue;
       context.addIssue({ code: 'custom', message: error, params: { code } });
-      if (ends) return;
+      if (isFinal) return;
     }
   };
 }
 
 const wellFormed: TextRule = {
-  keeps: (value) => value.isWellFormed(),
+  isValid: (value) => value.isWellFormed(),
   code: 'INVALID_FORMAT',
-  error: WRONG.surrogate,
-  ends: true,
+  error: PREDICATES.surrogate,
+  isFinal: true,
 };
 const atMost = (max: number): TextRule => ({
-  keeps: (value) => hasCodePointsAtMost(value, max),
+  isValid: (value) => hasCodePointsAtMost(value, max),
   code: 'INVALID_VALUE',
-  error: WRONG.length(max),
+  error: PREDICATES.length(max),
 });
-/** Blank counts as missing in a required field: contract, "Blank in a required field". */
+/** Contract, "Blank in a required field". */
 const notBlank: TextRule = {
-  keeps: (value) => !isBlank(value),
+  isValid: (value) => !isBlank(value),
   code: 'MISSING_REQUIRED_FIELD',
-  error: WRONG.missing,
-  ends: true,
+  error: PREDICATES.missing,
+  isFinal: true,
 };
 
-/** Half a surrogate pair counts as one and is stored as U+FFFD, because clients cut texts between UTF-16 units. */
+/** Accepts half a surrogate pair, because clients truncate strings between UTF-16 units. It counts as one character. */
 const text = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(atMost(max)))
+    .superRefine(checkAll(atMost(max)))
     .meta({ maxLength: max });
 const requiredText = (max: number) =>
   z
     .string()
-    .superRefine(keepAll(atMost(max), notBlank))
+    .superRefine(checkAll(atMost(max), notBlank))
     .meta({ maxLength: max });
 
-/** `null` in an optional field is absent: contract, "null". */
+/** Contract, "null": an optional field that is null counts as absent. */
 const name = () => text(ID_CODE_POINTS_MAX).nullish();
-/** Two ids that differ only in half a surrogate pair would become one person. */
+/** Rejects half a surrogate pair: stored as U+FFFD, ids of different people could become equal. */
 const personId = () =>
   z
     .string()
-    .superRefine(keepAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
-    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode: no half of a surrogate pair.' })
+    .superRefine(checkAll(wellFormed, atMost(ID_CODE_POINTS_MAX)))
+    .meta({ maxLength: ID_CODE_POINTS_MAX, description: 'Must be well-formed Unicode, without half a surrogate pair.' })
     .nullish();
 export const PERSON_IDS = ['anonymousId', 'userId', 'fromId', 'toId'] as const;
 const identityType = () => z.enum(IDENTITY_TYPES).nullish();
 
 type FreeForm = Record<string, unknown>;
 const FREE_FORM_DESCRIPTION =
-  'Any JSON object, at most 64 levels deep. An integer beyond 64 bits and a number beyond a double are stored as strings of the same characters, half a surrogate pair as U+FFFD.';
-/** Any JSON object, unchanged. Zod would copy it key by key, half a second for 100,000 keys, and lose `__proto__`. */
+  'Any JSON object with at most 64 levels of nesting. Integers beyond 64 bits and numbers too large for a double are stored as strings with the same digits. Half a surrogate pair is stored as U+FFFD.';
+/** Passes any JSON object unchanged. A zod object would take half a second for 100,000 keys and lose `__proto__`. */
 const freeForm = () =>
   (z.unknown() as z.ZodType<FreeForm>)
-    .refine(isJsonObject, rule('INVALID_FORMAT', WRONG.type('object')))
+    .refine(isJsonObject, rule('INVALID_FORMAT', PREDICATES.type('object')))
     .meta({ type: 'object', description: FREE_FORM_DESCRIPTION })
     .nullish();
 
-const uuid: TextRule = { keeps: isUuidText, code: 'INVALID_FORMAT', error: WRONG.type('UUID') };
+const uuid: TextRule = { isValid: isUuidText, code: 'INVALID_FORMAT', error: PREDICATES.type('UUID') };
 const timestamp: TextRule = {
-  keeps: (value) => !Number.isNaN(parseTimestamp(value)),
+  isValid: (value) => !Number.isNaN(parseTimestamp(value)),
   code: 'INVALID_FORMAT',
   error: 'is not an RFC 3339 timestamp',
 };
@@ -261,8 +261,8 @@ export const eventContextSchema = z
 
 const messageShape = z.object({
   type: z.enum(MESSAGE_TYPES),
-  messageId: z.string().superRefine(keepAll(notBlank, uuid)).meta({ format: 'uuid' }),
-  eventTimestamp: z.string().superRefine(keepAll(notBlank, timestamp)).meta({ format: 'date-time' }),
+  messageId: z.string().superRefine(checkAll(notBlank, uuid)).meta({ format: 'uuid' }),
+  eventTimestamp: z.string().superRefine(checkAll(notBlank, timestamp)).meta({ format: 'date-time' }),
   anonymousId: personId(),
   deviceId: name(),
   sessionId: name(),
@@ -282,7 +282,7 @@ const messageShape = z.object({
 });
 type MessageShape = z.output<typeof messageShape>;
 
-/** Strings that are required for one type only: contract, "Required per type". */
+/** Strings that only some message types require: contract, "Required per type". */
 export const REQUIRED_BY_TYPE = [
   { type: 'track', field: 'eventName' },
   { type: 'identify', field: 'userId' },
@@ -292,20 +292,20 @@ export const REQUIRED_BY_TYPE = [
 
 const isMissing = (value: unknown): boolean => value == null || (typeof value === 'string' && isBlank(value));
 
-/** Also called for messages with errors, so the values may have any type. */
+/** Also called for invalid messages, so the values may have any type. */
 function aliasesItself({ type, fromId, toId }: Partial<Record<keyof MessageShape, unknown>>): boolean {
   if (type !== 'alias' || typeof fromId !== 'string' || typeof toId !== 'string') return false;
   return !isBlank(fromId) && fromId.trim() === toId.trim();
 }
 
-/** Rules between fields are checked even when a field has an error. */
+/** Rules that compare fields are checked even if one of the fields is invalid. */
 const whenObject = ({ value }: { value: unknown }): boolean => typeof value === 'object' && value !== null;
 
-/** All rules of a message except the time window: contract, "Message" and "Rules of a message". */
+/** All rules for a message except the time window: contract, "Message" and "Rules of a message". */
 export const messageSchema = REQUIRED_BY_TYPE.reduce(
   (schema, { type, field }) =>
     schema.refine((message) => message.type !== type || !isMissing(message[field]), {
-      ...rule('MISSING_REQUIRED_FIELD', WRONG.missing),
+      ...rule('MISSING_REQUIRED_FIELD', PREDICATES.missing),
       path: [field],
       when: whenObject,
     }),
@@ -321,7 +321,7 @@ export const messageSchema = REQUIRED_BY_TYPE.reduce(
 type WithoutNull<T> = { [Name in keyof T]: Exclude<T[Name], null> };
 export type EventContext = WithoutNull<z.output<typeof eventContextSchema>>;
 
-/** A valid message. A blank optional id is undefined. */
+/** A valid message. Blank optional ids are undefined. */
 export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
   context?: EventContext;
   /** `eventTimestamp` in epoch milliseconds. */
@@ -330,7 +330,7 @@ export interface Message extends WithoutNull<Omit<MessageShape, 'context'>> {
 
 export type ParsedMessage = { ok: true; message: Message } | { ok: false; errors: RejectionError[] };
 
-/** Blank ones count as absent: contract, "Blank optional id". */
+/** These ids count as absent if they are blank: contract, "Blank optional id". */
 const OPTIONAL_IDS = ['anonymousId', 'deviceId', 'sessionId', 'userId', 'fromId', 'toId'] as const;
 
 function withoutNull<T extends object>(value: T): WithoutNull<T> {
@@ -346,22 +346,22 @@ function toMessage({ context, ...fields }: MessageShape): Message {
   return message;
 }
 
-function windowErrors(value: unknown, window: TimeWindow): RejectionError[] {
+function checkTimeWindow(value: unknown, window: TimeWindow): RejectionError[] {
   const stamp = typeof value === 'object' && value !== null && 'eventTimestamp' in value ? value.eventTimestamp : null;
   const eventTime = typeof stamp === 'string' ? parseTimestamp(stamp) : Number.NaN;
   if (Number.isNaN(eventTime) || (eventTime >= window.fromMs && eventTime <= window.toMs)) return [];
-  const side = eventTime < window.fromMs ? 'too old' : 'too far in the future';
-  return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${side}` }];
+  const reason = eventTime < window.fromMs ? 'too old' : 'too far in the future';
+  return [{ field: 'eventTimestamp', code: 'INVALID_VALUE', message: `eventTimestamp is ${reason}` }];
 }
 
 /**
- * Validates one message.
- * @returns the typed message, or all its errors, each field and code once
+ * Validates a message.
+ * @returns the typed message, or all errors without duplicates
  */
 export function parseMessage(value: unknown, window: TimeWindow): ParsedMessage {
   const parsed = messageSchema.safeParse(value, { reportInput: true });
-  const late = windowErrors(value, window);
-  if (!parsed.success) return { ok: false, errors: [...toRejectionErrors(parsed.error.issues), ...late] };
-  if (late.length > 0) return { ok: false, errors: late };
+  const timeErrors = checkTimeWindow(value, window);
+  if (!parsed.success) return { ok: false, errors: [...toRejectionErrors(parsed.error.issues), ...timeErrors] };
+  if (timeErrors.length > 0) return { ok: false, errors: timeErrors };
   return { ok: true, message: toMessage(parsed.data) };
 }

@@ -24,8 +24,8 @@ const key = fc.uint8Array({ minLength: 16, maxLength: 16 }).map(toBuffer);
 const kind = fc.constantFrom(...IDENTITY_KINDS);
 const time = fc.integer({ min: 0, max: 2 ** 43 });
 
-/** Strings and flags of a message as in its record: absent is '' or false, free-form objects are JSON text. */
-function recordOf(message: Message): MessageRecord {
+/** Converts a message to its record. Absent strings are '', an absent `test` is false, free-form objects are JSON. */
+function toRecord(message: Message): MessageRecord {
   const { eventTimestamp, eventTime, messageId, context, properties, traits, ...fields } = message;
   const blank = Object.fromEntries(stringFields.map((name) => [name, '']));
   return {
@@ -53,14 +53,14 @@ const avroFields: AvroField[] = JSON.parse(messageRecordCodec.schema).fields;
 const stringFields = avroFields.filter(({ type }) => type === 'string').map(({ name }) => name);
 const keyFields = avroFields.filter(({ name }) => name.endsWith('Key')).map(({ name }) => name);
 
-it('the record of a message has a field for everything a message may carry', () => {
+it('the message record has a field for every field of a message', () => {
   const names = avroFields.map(({ name }) => name);
   const sent = [...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape)];
   const renamed: Record<string, string> = { eventTimestamp: 'eventTime' };
-  for (const name of sent.filter((other) => other !== 'context')) expect(names).toContain(renamed[name] ?? name);
+  for (const name of sent.filter((field) => field !== 'context')) expect(names).toContain(renamed[name] ?? name);
 });
 
-it('the record of a message has no other fields than those that the gateway adds', () => {
+it('the only additional fields of the message record are those that the gateway adds', () => {
   const sent = new Set([...Object.keys(messageSchema.shape), ...Object.keys(eventContextSchema.shape), 'eventTime']);
   const added = avroFields.map(({ name }) => name).filter((name) => !sent.has(name));
   expect(added).toEqual([
@@ -75,12 +75,12 @@ it('the record of a message has no other fields than those that the gateway adds
   ]);
 });
 
-it('the record of a message encodes every message that the contract accepts, and decodes it unchanged', () => {
+it('messageRecordCodec encodes every valid message and decodes it unchanged', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (value) => {
       const parsed = parseMessage(value, WINDOW);
       if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
-      const record = recordOf(parsed.message);
+      const record = toRecord(parsed.message);
       expect({ ...messageRecordCodec.decode(messageRecordCodec.encode(record)) }).toEqual(record);
     }),
   );
@@ -88,19 +88,19 @@ it('the record of a message encodes every message that the contract accepts, and
 
 const common = { environmentId: text, messageId: key, eventTime: time, receivedAt: time, traceId: text };
 
-it('the records about identities give a link fact back without change', () => {
+it('identityLinkCodec decodes every link fact that it encoded', () => {
   const link = fc.constantFrom('identify' as const, 'alias' as const);
   const unlink = fc.array(fc.record({ key, kind }), { maxLength: 3 });
   const facts = fc.record({ ...common, link, fromKind: kind, fromId: text, toKind: kind, toId: text, unlink });
   fc.assert(
     fc.property(facts, (fact) => {
       const decoded = identityLinkCodec.decode(identityLinkCodec.encode(fact));
-      expect({ ...decoded, unlink: decoded.unlink.map((one) => ({ ...one })) }).toEqual(fact);
+      expect({ ...decoded, unlink: decoded.unlink.map((identity) => ({ ...identity })) }).toEqual(fact);
     }),
   );
 });
 
-it('the records about identities give a decision back without change', () => {
+it('identityDecisionCodec decodes every decision that it encoded', () => {
   const position = {
     generation: fc.nat(),
     partition: fc.nat(),
@@ -116,10 +116,10 @@ it('the records about identities give a decision back without change', () => {
   fc.assert(
     fc.property(decisions, (decision) => {
       const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(decision));
-      // Records of the codec have a class of their own.
-      const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((one) => ({ ...one }));
-      const stays = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
-      expect({ ...decoded, moved: toPlain(decoded.moved), unlink: stays }).toEqual(decision);
+      // The codec's records are instances of generated classes.
+      const toPlain = (identities: IdentityDecisionRecord['moved']) => identities.map((identity) => ({ ...identity }));
+      const plainUnlink = decoded.unlink && { ...decoded.unlink, stayed: toPlain(decoded.unlink.stayed) };
+      expect({ ...decoded, moved: toPlain(decoded.moved), unlink: plainUnlink }).toEqual(decision);
     }),
   );
 });
@@ -128,7 +128,7 @@ const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: 
 const digits = fc.bigInt({ min: 0n, max: 2n ** 64n }).map(String);
 const microseconds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER - 1 });
 
-it('the records of a chain give an activity back without change, to the microsecond', () => {
+it('activityCodec decodes every activity that it encoded, with microsecond timestamps', () => {
   const position = { transactionHash: bytes(32), blockNumber: digits, transactionIndex: digits };
   const metadata = fc.option(fc.record({ ...position, logIndex: fc.option(digits) }));
   const type = fc.constantFrom(...ACTIVITY_TYPES);
@@ -137,19 +137,19 @@ it('the records of a chain give an activity back without change, to the microsec
   fc.assert(
     fc.property(activities, (activity) => {
       const decoded = activityCodec.decode(activityCodec.encode(activity));
-      // Records of the codec have a class of their own.
+      // The codec's records are instances of generated classes.
       const blockchainMetadata = decoded.blockchainMetadata && { ...decoded.blockchainMetadata };
       expect({ ...decoded, blockchainMetadata }).toEqual(activity);
     }),
   );
 });
 
-it('the records of a chain give a token back without change, also one of which little is known', () => {
+it('tokenCodec decodes every token that it encoded, including tokens with null fields', () => {
   const optional = { symbol: fc.option(text), imageUrl: fc.option(text), name: fc.option(text) };
   const root = { rootContractAddress: fc.option(bytes(20)), rootChainId: fc.option(text), bridgeUsed: fc.option(text) };
   const verificationStatus = fc.constantFrom(...VERIFICATION_STATUSES);
-  const own = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
-  const tokens = fc.record({ ...own, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });
+  const required = { chain: text, contractAddress: bytes(20), decimals: fc.option(fc.nat(255)), traceId: text };
+  const tokens = fc.record({ ...required, ...optional, ...root, verificationStatus, isCanonical: fc.boolean() });
   fc.assert(
     fc.property(tokens, (token) => {
       expect({ ...tokenCodec.decode(tokenCodec.encode(token)) }).toEqual(token);
@@ -157,7 +157,7 @@ it('the records of a chain give a token back without change, also one of which l
   );
 });
 
-it('a decision of an unlink is named as one, although it is logged with the symbols of a link', () => {
+it('decisionTextOf recognises an unlink, which is logged with the symbols of a link', () => {
   const unlink = { stayedRoot: Buffer.alloc(16, 4), stayed: [] };
   const decision = { link: 'alias', outcome: 'linked', unlink } as const;
   expect(decisionTextOf(decision)).toEqual({ link: 'unlink', outcome: 'unlinked' });
@@ -165,7 +165,7 @@ it('a decision of an unlink is named as one, although it is logged with the symb
   expect(decisionTextOf({ ...decision, unlink: null })).toEqual({ link: 'alias', outcome: 'linked' });
 });
 
-it('the Confluent frame names its schema before the body', () => {
+it('frameRecord puts the schema id before the body', () => {
   fc.assert(
     fc.property(fc.nat(), key, (schemaId, body) => {
       const framed = frameRecord(schemaId, body);
@@ -176,7 +176,7 @@ it('the Confluent frame names its schema before the body', () => {
 });
 
 it.each([[Buffer.alloc(0)], [Buffer.alloc(4)], [Buffer.from([1, 0, 0, 0, 1])]])(
-  'the Confluent frame is missing from %j',
+  'schemaIdOf returns null for %j, which is not in the Confluent wire format',
   (bytes) => {
     expect(schemaIdOf(bytes)).toBeNull();
   },

@@ -5,21 +5,21 @@ import type * as audience from './audience-records.ts';
 import type * as chain from './chain-records.ts';
 import type { Topic } from './topics.ts';
 
-/** Encodes and decodes the Avro body of a record, without the Confluent frame. */
+/** Encodes and decodes the Avro body of a record, without the Confluent header. */
 export interface RecordCodec<T> {
-  /** The registered Avro schema, JSON text. */
+  /** The registered Avro schema as JSON. */
   readonly schema: string;
   encode(record: T): Buffer;
-  /** @throws Error when the bytes are not one record of this schema */
+  /** @throws Error if the bytes are not exactly one record with this schema */
   decode(bytes: Buffer): T;
   /**
-   * Creates a decoder for records of another version of the schema, by Avro's rules of schema resolution.
-   * @throws Error when the versions are incompatible
+   * Creates a decoder for records written with another version of the schema, using Avro's schema resolution.
+   * @throws Error if the versions are incompatible
    */
   decoderOf(writerSchema: string): (bytes: Buffer) => T;
 }
 
-/** The Avro schema of a topic as JSON text; null for raw bytes. */
+/** Returns the Avro schema of a topic as JSON, or null if the topic contains raw bytes. */
 export function schemaTextOf({ schema }: Pick<Topic, 'schema'>): string | null {
   return schema === null ? null : readSchema(schema);
 }
@@ -65,7 +65,7 @@ export const mintStateCodec: RecordCodec<chain.MintStateRecord> = openCodec('min
 export const mintTransactionCodec: RecordCodec<chain.MintTransactionRecord> = openCodec('mint-transaction.avsc');
 export const chainMetadataCodec: RecordCodec<chain.ChainMetadataRecord> = openCodec('chain-metadata.avsc');
 
-/** The Confluent frame: a zero byte and the schema id, big-endian. */
+/** The Confluent wire format starts with a zero byte and the schema id in big-endian order. */
 export const FRAME_BYTES = 5;
 
 export function frameRecord(schemaId: number, body: Buffer): Buffer {
@@ -76,83 +76,83 @@ export function frameRecord(schemaId: number, body: Buffer): Buffer {
   return framed;
 }
 
-/** Null without a Confluent frame. */
+/** Returns null if the value is not in the Confluent wire format. */
 export function schemaIdOf(value: Buffer): number | null {
   return value.length >= FRAME_BYTES && value[0] === 0 ? value.readInt32BE(1) : null;
 }
 
 /**
- * Reads a schema by its id; null when the registry does not know the id.
- * @throws when the registry is unavailable
+ * Reads a schema by id. Returns null if the registry does not have the id.
+ * @throws Error if the registry is unavailable
  */
 export type SchemaSource = (id: number) => Promise<string | null>;
 
 export type SchemaReader<R> =
   | { readonly kind: 'readable'; readonly reader: R }
-  /** Records with this id become dead letters. The reason contains no data of a record. */
+  /** Records with this schema id become dead letters. The reason contains no record data. */
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Readers by the schema id of the writer, created once per id. */
+/** Readers by the writer's schema id. Each reader is created only once. */
 export interface SchemaReaders<R> {
-  /** Undefined when `fetch` must be called. */
+  /** Returns undefined if the reader must be fetched first. */
   known(id: number): SchemaReader<R> | undefined;
   /**
-   * Queries the registry, once for concurrent calls.
-   * @throws what the source threw; the next call retries
+   * Queries the registry. Concurrent calls for an id share one query.
+   * @throws the error of the source; the next call retries
    */
   fetch(id: number): Promise<SchemaReader<R>>;
 }
 
 export interface SchemaReadersOptions<R> {
   readonly schemaOf: SchemaSource;
-  /** @throws Error when this release cannot read the writer's schema */
+  /** @throws Error if this release cannot read the writer's schema */
   readonly createReader: (writerSchema: string) => R;
   /** Monotonic milliseconds. */
   readonly nowMs?: () => number;
 }
 
-/** A restored registry may know an id later. */
-const UNKNOWN_TRUSTED_MS = 60_000;
-/** Bounds the memory for ids of damaged records. */
+/** Unknown ids are looked up again after this time, because a registry may be restored. */
+const UNKNOWN_TTL_MS = 60_000;
+/** Limits the memory for schema ids in corrupt records. */
 const UNREADABLE_MAX = 1_000;
 
 export function createSchemaReaders<R>(options: SchemaReadersOptions<R>): SchemaReaders<R> {
   const { schemaOf, createReader, nowMs = () => performance.now() } = options;
   const readable = new Map<number, SchemaReader<R>>();
-  const unreadable = new Map<number, { answer: SchemaReader<R>; untilMs: number }>();
+  const unreadable = new Map<number, { result: SchemaReader<R>; untilMs: number }>();
   const fetching = new Map<number, Promise<SchemaReader<R>>>();
 
-  /** `why` has the id after a colon, so that reasons can be counted without ids. */
-  const refuse = (id: number, why: string, trustedMs: number) => {
-    const answer = { kind: 'unreadable', reason: why } as const;
+  /** In `reason` the id follows a colon, so that reasons can be counted without their ids. */
+  const refuse = (id: number, reason: string, ttlMs: number) => {
+    const result = { kind: 'unreadable', reason } as const;
     unreadable.delete(id);
     const [oldest] = unreadable.keys();
     if (unreadable.size >= UNREADABLE_MAX) unreadable.delete(oldest!);
-    unreadable.set(id, { answer, untilMs: nowMs() + trustedMs });
-    return answer;
+    unreadable.set(id, { result, untilMs: nowMs() + ttlMs });
+    return result;
   };
-  const make = async (id: number): Promise<SchemaReader<R>> => {
+  const create = async (id: number): Promise<SchemaReader<R>> => {
     const schema = await schemaOf(id);
-    if (schema === null) return refuse(id, `schema not in the registry: ${id}`, UNKNOWN_TRUSTED_MS);
+    if (schema === null) return refuse(id, `schema not in the registry: ${id}`, UNKNOWN_TTL_MS);
     try {
-      const answer = { kind: 'readable', reader: createReader(schema) } as const;
-      readable.set(id, answer);
-      return answer;
+      const result = { kind: 'readable', reader: createReader(schema) } as const;
+      readable.set(id, result);
+      return result;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return refuse(id, `schema cannot be read: ${id}, ${why}`, Number.POSITIVE_INFINITY);
+      const cause = error instanceof Error ? error.message : String(error);
+      return refuse(id, `schema cannot be read: ${id}, ${cause}`, Number.POSITIVE_INFINITY);
     }
   };
   const known = (id: number) => {
     const refused = unreadable.get(id);
-    return readable.get(id) ?? (refused !== undefined && refused.untilMs > nowMs() ? refused.answer : undefined);
+    return readable.get(id) ?? (refused !== undefined && refused.untilMs > nowMs() ? refused.result : undefined);
   };
   return {
     known,
     fetch(id) {
-      const answer = fetching.get(id) ?? make(id).finally(() => fetching.delete(id));
-      fetching.set(id, answer);
-      return answer;
+      const pending = fetching.get(id) ?? create(id).finally(() => fetching.delete(id));
+      fetching.set(id, pending);
+      return pending;
     },
   };
 }
@@ -162,29 +162,29 @@ export type ReadValue<T> =
   | { readonly kind: 'unreadable'; readonly reason: string };
 
 /**
- * Reads a framed value. Returns a promise only when the registry must be queried.
- * @throws what the source threw, as a rejection
+ * Decodes a value in the Confluent wire format. Returns a promise only if the registry must be queried; the promise
+ * rejects with the error of the source.
  */
 export type RecordReader<T> = (value: Buffer | null) => ReadValue<T> | Promise<ReadValue<T>>;
 
-/** Creates the reader for the values of one topic, written with any version of its schema. */
+/** Creates a reader for the values of a topic, written with any version of its schema. */
 export function createRecordReader<T>(options: SchemaReadersOptions<(body: Buffer) => T>): RecordReader<T> {
   const readers = createSchemaReaders(options);
   return (value) => {
     const id = value === null ? null : schemaIdOf(value);
     if (value === null || id === null) return { kind: 'unreadable', reason: 'no schema id' };
     const found = readers.known(id);
-    if (found !== undefined) return readBy(found, value, id);
-    return readers.fetch(id).then((reader) => readBy(reader, value, id));
+    if (found !== undefined) return decodeWith(found, value, id);
+    return readers.fetch(id).then((reader) => decodeWith(reader, value, id));
   };
 }
 
-function readBy<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): ReadValue<T> {
+function decodeWith<T>(found: SchemaReader<(body: Buffer) => T>, value: Buffer, id: number): ReadValue<T> {
   if (found.kind === 'unreadable') return found;
   try {
     return { kind: 'record', record: found.reader(value.subarray(FRAME_BYTES)) };
   } catch {
-    // The decoder's message may quote bytes of the record, such as a player's id.
+    // The decoder's error message may contain record data, such as a player's id.
     return { kind: 'unreadable', reason: `not a record of its schema: ${id}` };
   }
 }

@@ -30,21 +30,21 @@ import {
 } from './records.ts';
 import { TOPICS } from './topics.ts';
 
-/** A schema source that gives these answers in turn and throws errors. */
-function createSource(...answers: (string | null | Error)[]) {
+/** Creates a schema source that returns the results in order. It throws those that are errors. */
+function createSource(...results: (string | null | Error)[]) {
   const requested: number[] = [];
   const schemaOf = async (id: number) => {
     requested.push(id);
-    const answer = answers.shift();
-    if (answer === undefined) throw new Error('requested once too often');
-    if (answer instanceof Error) throw answer;
-    return answer;
+    const result = results.shift();
+    if (result === undefined) throw new Error('unexpected request to the schema source');
+    if (result instanceof Error) throw result;
+    return result;
   };
   return { requested, schemaOf };
 }
 const createReader = (schema: string) => schema.toUpperCase();
 
-it('createSchemaReaders queries the registry once for concurrent calls, and returns the known reader afterwards', async () => {
+it('createSchemaReaders queries the registry once for concurrent calls and caches the reader', async () => {
   const { requested, schemaOf } = createSource('schema');
   const readers = createSchemaReaders({ schemaOf, createReader });
   expect(readers.known(7)).toBeUndefined();
@@ -54,7 +54,7 @@ it('createSchemaReaders queries the registry once for concurrent calls, and retu
   expect(requested).toEqual([7]);
 });
 
-it('createSchemaReaders distinguishes an unreachable registry from an unknown id, and queries again', async () => {
+it('createSchemaReaders throws if the registry is unreachable, and retries on the next call', async () => {
   const { schemaOf } = createSource(new Error('ECONNREFUSED'), 'schema');
   const readers = createSchemaReaders({ schemaOf, createReader });
   await expect(readers.fetch(7)).rejects.toThrow('ECONNREFUSED');
@@ -62,7 +62,7 @@ it('createSchemaReaders distinguishes an unreachable registry from an unknown id
   expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
 });
 
-it('createSchemaReaders remembers an unknown id for a minute, then queries again', async () => {
+it('createSchemaReaders caches an unknown id for a minute, then queries the registry again', async () => {
   let nowMs = 5;
   const { schemaOf } = createSource(null, 'schema');
   const readers = createSchemaReaders({ schemaOf, createReader, nowMs: () => nowMs });
@@ -75,7 +75,7 @@ it('createSchemaReaders remembers an unknown id for a minute, then queries again
   expect(await readers.fetch(7)).toEqual({ kind: 'readable', reader: 'SCHEMA' });
 });
 
-it('createSchemaReaders refuses an incompatible schema for good', async () => {
+it('createSchemaReaders caches an incompatible schema permanently', async () => {
   const fail = () => {
     throw new Error('no');
   };
@@ -84,7 +84,7 @@ it('createSchemaReaders refuses an incompatible schema for good', async () => {
   expect(readers.known(7)).toEqual({ kind: 'unreadable', reason: 'schema cannot be read: 7, no' });
 });
 
-it('createSchemaReaders remembers a bounded number of ids that do not exist, the newest, and every one that does', async () => {
+it('createSchemaReaders caches every readable schema, but only the latest 1,000 unknown ids', async () => {
   const schemaOf = async (id: number) => (id === 0 ? 'schema' : null);
   const readers = createSchemaReaders({ schemaOf, createReader });
   for (let id = 0; id <= 1_001; id++) await readers.fetch(id);
@@ -95,7 +95,7 @@ it('createSchemaReaders remembers a bounded number of ids that do not exist, the
   ]);
 });
 
-/** The codec of each schema file. */
+/** Codecs by schema file. */
 const CODECS: ReadonlyMap<string, RecordCodec<unknown>> = new Map(
   (
     [
@@ -128,7 +128,7 @@ interface RecordSchema {
   fields: { name: string; type: unknown; default?: unknown }[];
 }
 
-/** Any record of a schema, field by field. */
+/** Generates values of an Avro type. */
 function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
   if (type instanceof avro.types.RecordType)
     return fc.record(Object.fromEntries(type.fields.map((field) => [field.name, arbitraryOf(field.type)])));
@@ -141,7 +141,7 @@ function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
     string: fc.string({ unit: 'grapheme' }),
     boolean: fc.boolean(),
     int: fc.integer(),
-    // For times and offsets. A number of JavaScript cannot represent all 64 bits of Avro.
+    // Large enough for times and offsets. JavaScript numbers cannot represent every 64-bit integer.
     long: fc.integer({ min: -(2 ** 48), max: 2 ** 48 }),
     bytes: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
     double: fc.double({ noNaN: true }),
@@ -153,7 +153,7 @@ function arbitraryOf(type: avro.Type): fc.Arbitrary<unknown> {
 const typeOf = (schema: object) => avro.Type.forSchema(schema as avro.Schema, { wrapUnions: 'never' });
 const toPlain = (value: unknown) => JSON.parse(JSON.stringify(value)) as Record<string, unknown>;
 
-it('createRecordReader has a codec for every schema file', () => {
+it('every schema file has a codec', () => {
   expect([...FILES].sort()).toEqual(readdirSync(new URL('../schemas', import.meta.url)).sort());
 });
 
@@ -163,16 +163,16 @@ const added = fc.constantFrom(
   { name: 'added', type: { type: 'array', items: 'string' }, default: [] },
 );
 
-it.each(FILES)('createRecordReader reads what a later release of %s wrote, wherever its new field is', async (file) => {
+it.each(FILES)('createRecordReader reads records of %s from a later release with an additional field', async (file) => {
   const codec = CODECS.get(file)!;
-  const own = JSON.parse(codec.schema) as RecordSchema;
-  const records = arbitraryOf(typeOf(own));
+  const current = JSON.parse(codec.schema) as RecordSchema;
+  const records = arbitraryOf(typeOf(current));
   await fc.assert(
-    fc.asyncProperty(records, added, fc.nat(own.fields.length), async (record, field, at) => {
-      const other = typeOf({ ...own, fields: own.fields.toSpliced(at, 0, field) });
-      const [value] = fc.sample(arbitraryOf(typeOf({ ...own, fields: [field] })), 1);
-      const bytes = other.toBuffer({ ...(record as object), ...(value as object) });
-      const schemaOf = async () => JSON.stringify(other.schema({ exportAttrs: true }));
+    fc.asyncProperty(records, added, fc.nat(current.fields.length), async (record, field, at) => {
+      const later = typeOf({ ...current, fields: current.fields.toSpliced(at, 0, field) });
+      const [value] = fc.sample(arbitraryOf(typeOf({ ...current, fields: [field] })), 1);
+      const bytes = later.toBuffer({ ...(record as object), ...(value as object) });
+      const schemaOf = async () => JSON.stringify(later.schema({ exportAttrs: true }));
       const read = await createRecordReader({ schemaOf, createReader: codec.decoderOf })(frameRecord(9, bytes));
       expect(toPlain(read)).toEqual(toPlain({ kind: 'record', record }));
     }),
@@ -181,14 +181,15 @@ it.each(FILES)('createRecordReader reads what a later release of %s wrote, where
 });
 
 it.each(FILES)(
-  'createRecordReader reads what an earlier release of %s wrote: a missing field gets its default',
+  'createRecordReader reads records of %s from an earlier release and fills missing fields with their defaults',
   (file) => {
-    // A later release is simulated by adding a field to the codec's own schema. It reads what this encoder writes.
+    // The test adds a field to the current schema to simulate a later release, which reads records of this release.
     const codec = CODECS.get(file)!;
-    const own = JSON.parse(codec.schema) as RecordSchema;
+    const current = JSON.parse(codec.schema) as RecordSchema;
+    const { fields } = current;
     fc.assert(
-      fc.asyncProperty(arbitraryOf(typeOf(own)), added, fc.nat(own.fields.length), async (record, field, at) => {
-        const later = typeOf({ ...own, fields: own.fields.toSpliced(at, 0, field) });
+      fc.asyncProperty(arbitraryOf(typeOf(current)), added, fc.nat(fields.length), async (record, field, at) => {
+        const later = typeOf({ ...current, fields: fields.toSpliced(at, 0, field) });
         const createLaterReader = (writer: string) => {
           const resolver = later.createResolver(avro.Type.forSchema(JSON.parse(writer)));
           return (body: Buffer) => later.fromBuffer(body, resolver) as unknown;
@@ -204,7 +205,7 @@ it.each(FILES)(
   },
 );
 
-it('createRecordReader reads no value by the schema of another topic, whatever its fields', async () => {
+it('createRecordReader refuses values with the schema of another topic', async () => {
   for (const [file, codec] of CODECS)
     for (const other of FILES.filter((name) => name !== file)) {
       const schema = readFileSync(new URL(`../schemas/${other}`, import.meta.url), 'utf8');
@@ -213,7 +214,7 @@ it('createRecordReader reads no value by the schema of another topic, whatever i
     }
 });
 
-it('createRecordReader reports nothing of the bytes that it cannot read, and answers without a promise when it knows the id', async () => {
+it('createRecordReader reveals no record data in its reasons, and returns no promise if it knows the schema id', async () => {
   const read = createRecordReader({ schemaOf: async () => consentCodec.schema, createReader: consentCodec.decoderOf });
   expect(await read(frameRecord(9, Buffer.from('player@example.org')))).toEqual({
     kind: 'unreadable',

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { parseAddress, parseTimestamp, parseTimestampMicros, toTimestamp } from './texts.ts';
 
-/** The examples of EIP-55 in mixed case. */
+/** The mixed-case examples from EIP-55. */
 const CHECKSUMMED = [
   '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
   '0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359',
@@ -13,21 +13,20 @@ const CHECKSUMMED = [
 it('parseAddress accepts lower case, upper case and a valid EIP-55 checksum, and returns lower case', () => {
   for (const text of CHECKSUMMED) {
     const lower = text.toLowerCase();
-    for (const spelling of [text, lower, `0x${text.slice(2).toUpperCase()}`])
-      expect(parseAddress(spelling)).toBe(lower);
+    for (const form of [text, lower, `0x${text.slice(2).toUpperCase()}`]) expect(parseAddress(form)).toBe(lower);
   }
   expect(parseAddress(`0x${'0'.repeat(40)}`)).toBe(`0x${'0'.repeat(40)}`);
 });
 
-it('parseAddress refuses a mixed-case address when the case or value of any digit is wrong', () => {
+it('parseAddress refuses a mixed-case address if the case or value of any digit is wrong', () => {
   for (const text of CHECKSUMMED)
     for (const [at, digit] of [...text].entries()) {
       if (at < 2) continue;
       const lower = digit.toLowerCase();
       const swapped = digit === lower ? digit.toUpperCase() : lower;
-      const others = [swapped, digit === '1' ? '2' : '1'].filter((other) => other !== digit);
-      for (const other of others)
-        expect([other, parseAddress(text.slice(0, at) + other + text.slice(at + 1))]).toEqual([other, null]);
+      const replacements = [swapped, digit === '1' ? '2' : '1'].filter((replacement) => replacement !== digit);
+      for (const replacement of replacements)
+        expect(parseAddress(text.slice(0, at) + replacement + text.slice(at + 1)), replacement).toBeNull();
     }
   expect(parseAddress('0xF39fd6e51aad88f6f4ce6ab8827279cfffb92266')).toBeNull();
 });
@@ -72,17 +71,17 @@ it.each([
   ['an offset of 24 hours', '2026-11-21T08:13:36+24:00'],
   ['a point without digits', '2026-11-21T08:13:36.Z'],
   ['ten fractional digits', '2026-11-21T08:13:36.0123456789Z'],
-  ['a comma as decimal sign', '2026-11-21T08:13:36,5Z'],
-  ['a year of five digits', '12026-11-21T08:13:36Z'],
-  ['text around it', ' 2026-11-21T08:13:36Z'],
-  ['a line break after it', '2026-11-21T08:13:36Z\n'],
-  ['a number of milliseconds', '1790000000000'],
-  ['nothing', ''],
+  ['a comma as the decimal separator', '2026-11-21T08:13:36,5Z'],
+  ['a five-digit year', '12026-11-21T08:13:36Z'],
+  ['leading white space', ' 2026-11-21T08:13:36Z'],
+  ['a trailing line break', '2026-11-21T08:13:36Z\n'],
+  ['epoch milliseconds', '1790000000000'],
+  ['an empty string', ''],
 ])('parseTimestamp refuses %s', (_, text) => {
   expect(parseTimestamp(text)).toBeNaN();
 });
 
-it('parseTimestamp reads back every time that Date writes', () => {
+it('parseTimestamp parses every timestamp that Date.toISOString returns', () => {
   fc.assert(
     fc.property(fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true }), (date) => {
       expect(parseTimestamp(date.toISOString())).toBe(date.getTime());
@@ -98,15 +97,15 @@ it.each([
   ['2026-11-21T08:13:36.000001Z', 1],
   ['2026-11-21T08:13:36.999999999Z', 999_999],
   ['2026-11-21T10:13:36.000123+02:00', 123],
-])('times to the microsecond are read from %s', (text, micros) => {
+])('parseTimestampMicros reads %s', (text, micros) => {
   expect(parseTimestampMicros(text)).toBe(Date.UTC(2026, 10, 21, 8, 13, 36) * 1_000 + micros);
 });
 
-it('times to the microsecond are not read from what is no timestamp', () => {
+it('parseTimestampMicros returns NaN for an invalid timestamp', () => {
   expect(parseTimestampMicros('2026-02-30T00:00:00.000001Z')).toBeNaN();
 });
 
-it('times to the microsecond are read back as they were written, with six digits always', () => {
+it('toTimestamp always writes six fractional digits, and parseTimestampMicros returns the same time', () => {
   fc.assert(
     fc.property(fc.maxSafeNat(), (micros) => {
       const text = toTimestamp(micros);

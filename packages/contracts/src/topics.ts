@@ -1,23 +1,23 @@
 export interface Topic {
   readonly name: string;
-  /** Parts of the record key; documentation only. */
+  /** The components of the record key, for documentation only. */
   readonly key: string;
   readonly partitions: number;
   readonly cleanup: 'delete' | 'compact';
   readonly retentionMs: number;
-  /** Of a compacted topic: how long superseded records are kept at least. */
+  /** Minimum time for which a compacted topic retains superseded records. */
   readonly compactionLagMs?: number;
-  /** Kafka deletes whole segments, so topics with identity data roll them early. */
+  /** Kafka deletes only whole segments, so topics with identity data roll segments early. */
   readonly segmentMs: number;
   /** File in `packages/contracts/schemas`; null for raw bytes. */
   readonly schema: string | null;
 }
 
 const HOUR_MS = 60 * 60 * 1000;
-/** Of the local stack; production sets its own. */
+/** Applies to the local stack; production deployments override it. */
 const PARTITIONS = 6;
 
-const topicsOf =
+const createTopicFactory =
   (retentionHours: number, segmentHours: number) =>
   (name: string, key: string, schema: string | null): Topic => ({
     name,
@@ -29,21 +29,21 @@ const topicsOf =
     schema,
   });
 
-const identityTopic = topicsOf(72, 6);
-const chainTopic = topicsOf(7 * 24, 24);
+const identityTopic = createTopicFactory(72, 6);
+const chainTopic = createTopicFactory(7 * 24, 24);
 
-/** The audit is made from every record, also superseded ones: its writer may be down for seven days. */
+/** The audit log needs superseded records too, so its writer may be down for up to seven days. */
 const accessTopic = (name: string, key: string, schema: string): Topic => ({
   ...identityTopic(name, key, schema),
   cleanup: 'compact',
   compactionLagMs: 7 * 24 * HOUR_MS,
 });
 
-/** Every topic except those of dead letters. */
+/** All topics except the dead-letter topics. */
 export const TOPICS = {
   messages: identityTopic('audience.messages.v1', 'environment + owner identity key', 'audience-message.avsc'),
   identityLinks: identityTopic('audience.identity-links.v1', 'environment', 'identity-link.avsc'),
-  /** Copies of link facts that wait for a long erasure. */
+  /** Copies of parked facts that wait for a long erasure. */
   parkedLinks: identityTopic('audience.identity-links.v1.parked', 'environment', null),
   identityDecisions: identityTopic('audience.identity-decisions.v1', 'environment', 'identity-decision.avsc'),
   rejections: identityTopic('audience.rejections.v1', 'environment', 'rejection.avsc'),
@@ -59,14 +59,12 @@ export const TOPICS = {
   accounts: accessTopic('access.accounts.v1', 'account id', 'account.avsc'),
   signableKeys: accessTopic('access.signable-keys.v1', 'address', 'signable-key.avsc'),
   audit: { ...identityTopic('access.audit.v1', 'project', 'audit-entry.avsc'), retentionMs: 7 * 24 * HOUR_MS },
-  /** One partition per chain, whose timestamps are the watermark of the chain. */
+  /** Each chain has one partition, and its record timestamps are the chain's watermark. */
   activities: chainTopic('chain.activities.v1', 'chain', 'chain-activity.avsc'),
   tokens: { ...chainTopic('chain.tokens.v1', 'chain + contract', 'chain-token.avsc'), cleanup: 'compact' },
-  /** Written in one transaction with the activities. */
+  /** Written in the same transaction as the activities. */
   indexProgress: { ...chainTopic('chain.index-progress.v1', 'chain', 'chain-index-progress.avsc'), cleanup: 'compact' },
-  /**
-   * These three have all records of a signer in one partition, so that one process at a time writes its transactions.
-   */
+  /** In the mint topics, all records of a signer are in one partition, so that only one process uses the signer. */
   mintRequests: chainTopic('chain.mint-requests.v1', 'chain + signer', 'mint-request.avsc'),
   mintStates: { ...chainTopic('chain.mint-state.v1', 'reference id + attempt', 'mint-state.avsc'), cleanup: 'compact' },
   mintTransactions: {

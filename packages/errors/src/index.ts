@@ -93,10 +93,7 @@ export const REJECTIONS = {
       'The format is valid but the value is not: the string is too long, the event is too far in the past or the future, the alias links an id to itself, or the message is too large.',
     fix: 'Read the limit in `message`, and send a value within the limit.',
   },
-  UNSUPPORTED_TYPE: {
-    cause: 'The message type is unknown.',
-    fix: 'Use track, page, screen, identify or alias.',
-  },
+  UNSUPPORTED_TYPE: { cause: 'The message type is unknown.', fix: 'Use track, page, screen, identify or alias.' },
   DUPLICATE_MESSAGE_ID: {
     cause:
       'Several messages in this batch have the same messageId, ignoring case. All of these messages are rejected, because they may differ.',

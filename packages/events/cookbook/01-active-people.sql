@@ -1,14 +1,14 @@
 -- Active people by day, week or month
 --
--- How many people sent at least one event in each period. A person counts once, whatever devices and accounts they
--- used. When accounts are linked later, the numbers of earlier days follow.
+-- The number of people with at least one event per period. A person counts once, regardless of devices and accounts. When
+-- accounts are linked later, the numbers for earlier days change accordingly.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
 --   period        day, week (from Monday) or month
 --
--- Cost: reads the days on which identities were active, from since to until, and no event.
+-- Cost: reads the active days of identities between since and until, and no events.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_period=week" --data-binary @01-active-people.sql

@@ -1,14 +1,14 @@
--- Stickiness: how many of a month's people are active on a day
+-- Stickiness: the average fraction of a month's people who are active on a day
 --
--- People of an average day, as a share of the people of the whole month. 0.2 means that a player comes every fifth day.
--- If since or until cuts a month, only the days within the span count.
+-- The average number of daily active people, divided by the people of the month. 0.2 means that a player is active every
+-- fifth day. If since or until is within a month, only the days in the time range count.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads the days on which identities were active, from since to until, and no event. It holds each person of a day
--- in memory, some 150 bytes each.
+-- Cost: reads the active days of identities between since and until, and no events. Requires about 150 bytes of memory per
+-- person and day.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @02-stickiness.sql

@@ -1,14 +1,14 @@
 -- Retention by cohort
 --
--- Of the people whose first event was in a week, how many were active again in each later week. Week 0 is the
--- week of the first event, so its share is 1. Weeks begin on Monday.
+-- The people whose first event was in a given week, and how many of them were active again in each later week. Week 0 is
+-- the week of the first event, so its fraction is 1. Weeks begin on Monday.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  a Monday, and the Monday after the last week, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  a Monday and the Monday after the last week, in UTC
 --
--- Cost: reads when each identity of the environment was first seen, and the days on which identities were active, from
--- since to until. No event.
+-- Cost: reads the first event time of each identity in the environment and the active days of identities between since and
+-- until, and no events.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @03-retention.sql

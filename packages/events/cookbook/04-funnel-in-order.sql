@@ -1,16 +1,16 @@
 -- Funnel, in order
 --
--- How many people did the first step, then the second, then the third, all within a given time after the first.
--- The order is by the clocks of the clients, to the millisecond. For more steps, add a parameter, a line with it,
--- and a number.
+-- The number of people who performed the first step, then the second, then the third, within a given time after the first
+-- step. Steps are ordered by client time, in milliseconds. For more steps, add a parameter, a condition with it, and a
+-- number.
 --
 -- Change:
---   environment           id of your environment; the commands have production, a local stack has demo-development
---   since, until          first day, and the day after the last, in UTC
+--   environment           id of your environment: production in the commands, demo-development in a local stack
+--   since, until          first day and the day after the last day, in UTC
 --   first, second, third  names of the events
---   seconds               from the first step to the last, at most
+--   seconds               maximum time from the first step to the last
 --
--- Cost: reads only events with these names from since to until, and of them only name, time and owner.
+-- Cost: reads only the events with these names between since and until, and only their name, time and owner.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase&param_seconds=86400" --data-binary @04-funnel-in-order.sql

@@ -1,14 +1,14 @@
 -- Funnel, in any order
 --
--- How many people did the first thing, how many of them also the second, and how many all three, in any order and
--- however far apart.
+-- The number of people who performed the first action, how many of them also performed the second, and how many all three,
+-- in any order and with any time in between.
 --
 -- Change:
---   environment           id of your environment; the commands have production, a local stack has demo-development
---   since, until          first day, and the day after the last, in UTC
+--   environment           id of your environment: production in the commands, demo-development in a local stack
+--   since, until          first day and the day after the last day, in UTC
 --   first, second, third  names of the events
 --
--- Cost: reads the days on which identities were active with these events, from since to until, and no event.
+-- Cost: reads the active days of identities with these events between since and until, and no events.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_first=session_started&param_second=level_completed&param_third=purchase" --data-binary @05-funnel-in-any-order.sql

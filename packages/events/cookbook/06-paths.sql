@@ -1,16 +1,16 @@
--- Paths: how sessions begin
+-- Paths: the first steps of sessions
 --
--- The commonest sequences of the first things that happen in a session: names of events, and routes of pages. A
--- session counts if it began within the span.
+-- The most common sequences of first steps in a session: event names, or page routes. A session counts if it began in the
+-- time range.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
---   steps         how many things, 2 to 10
---   paths         how many paths, the commonest first
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
+--   steps         number of steps, 2 to 10
+--   paths         number of paths, the most common first
 --
--- Cost: reads all events from a day before since to a day after until, and keeps the first steps of each session in
--- memory, about a kilobyte each: query days or weeks.
+-- Cost: reads all events from one day before since to one day after until, and stores the first steps of each session in
+-- memory, about one kilobyte per session. Query days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_steps=3&param_paths=20" --data-binary @06-paths.sql

@@ -1,13 +1,13 @@
 -- Sessions by day
 --
--- How many sessions began on each day, of how many people, their median length, and how many events one has on
--- average. A session that two people share counts once for each.
+-- The number of sessions that began on each day, the number of people, the median length, and the average number of events
+-- per session. A session shared by two people counts once for each of them.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads times, owners and pages of all events from a day before since to a day after until: query weeks.
+-- Cost: reads times, owners and pages of all events from one day before since to one day after until. Query weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @07-sessions.sql

@@ -1,19 +1,19 @@
 -- Revenue by day
 --
--- What people paid on each day in each currency, how many paid, and how much each of them on average. Amounts are added
--- in hundredths, because sums of fractions depend on their order.
+-- The revenue per day and currency, the number of paying people, and the average revenue per paying person. Amounts are
+-- added in hundredths, because sums of fractions depend on their order.
 --
--- The query needs columns for price and currency. Two commands make them from the properties of the same names:
+-- The query requires columns for price and currency. Two commands create them from the properties with these names:
 -- `npm run columns -- add --name price --path price --type Float64` and
 -- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
--- With few purchases a day, use the next recipe, which needs no such columns.
+-- With few purchases per day, use the next recipe, which does not require these columns.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
---   event         name of the event of a purchase
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
+--   event         name of the purchase event
 --
--- Cost: reads only purchases from since to until, and of them name, time, owner and the two columns.
+-- Cost: reads only purchases between since and until, and only their name, time, owner and the two columns.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @08-revenue.sql

@@ -1,14 +1,14 @@
--- Revenue by day, read from the properties as they were sent
+-- Revenue by day, from raw properties
 --
--- The same as the recipe before, without the two columns. It needs an account that may read raw properties.
+-- The same as the previous recipe, without the two columns. It requires an account that may read raw properties.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
---   event         name of the event of a purchase
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
+--   event         name of the purchase event
 --
--- Cost: reads and parses all properties of purchases from since to until: four times the bytes of the recipe before,
--- and more with larger properties.
+-- Cost: reads and parses all properties of purchases between since and until: four times the bytes of the previous recipe,
+-- or more with larger properties.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @09-revenue-of-raw-properties.sql

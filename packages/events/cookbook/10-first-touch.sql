@@ -1,16 +1,16 @@
--- First touch: where new people come from
+-- First touch: sources of new people
 --
--- People whose first event was in the span, by the campaign and the site that brought them, and by where they were
--- first seen; and how many of them have done what you hope for since then. The campaign is utm_campaign of the first page
--- event, or of the first event of a person without page events. It is empty if that event has none.
+-- The people whose first event was in the time range, by campaign, referrer and surface of their first event, and how many
+-- of them have since sent a goal event. The campaign is utm_campaign of the first page event, or of the first event of a
+-- person without page events. It is empty if that event has none.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
---   event         name of the event that you hope for
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
+--   event         name of the goal event
 --
--- Cost: reads the first touch of all identities of the environment, and the days on which identities were active with that
--- event, but no events.
+-- Cost: reads the first touch of all identities in the environment and the active days of identities with the goal event,
+-- but no events.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_event=purchase" --data-binary @10-first-touch.sql

@@ -1,15 +1,15 @@
 -- A person's timeline
 --
--- What one person did, on all their devices and accounts, in order, test events included. It needs an account that may
--- read raw data. A person is named by the person_id of any view. If you have only a raw id, `npm run identity -- resolve`
--- prints it as the person key.
+-- All actions of one person on all devices and accounts, in order, including test events. It requires an account that may
+-- read raw data. The person is identified by the person_id of any view. If you have only a raw id, `npm run identity -- resolve`
+-- prints the person key.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   person        person_id: 32 hexadecimal digits
---   since, until  first day, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   person        person_id, 32 hexadecimal digits
+--   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads only the events of this person, found by the days on which they were active.
+-- Cost: reads only the events of this person, which are found by the active days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_person=00112233445566778899aabbccddeeff&param_since=2026-06-08&param_until=2026-07-13" --data-binary @11-person-timeline.sql

@@ -1,12 +1,12 @@
--- Shares of tracking consents
+-- Distribution of tracking consents
 --
--- Of the anonymous identities that ever set a consent, how many have which one now. Those that never set one have no row:
--- their status is not_set.
+-- The current status of all anonymous identities that have set a consent. Identities that have not set a consent have no
+-- row; their status is not_set.
 --
 -- Change:
---   environment  id of your environment; the commands have production, a local stack has demo-development
+--   environment  id of your environment: production in the commands, demo-development in a local stack
 --
--- Cost: reads every change of a consent in the environment.
+-- Cost: reads all consent changes in the environment.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production" --data-binary @12-consent-shares.sql

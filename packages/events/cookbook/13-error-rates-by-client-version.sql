@@ -1,16 +1,16 @@
--- Error rates by version of the client
+-- Error rates by client version
 --
--- Errors of rejected messages for a thousand accepted events, for each version of a client library, the worst first.
--- Use it to compare releases. Under load only a sample of the errors is stored, and a message may have several errors.
--- Errors of test messages count, because a rejection has no test flag; accepted test events do not.
--- Errors are kept for 90 days.
+-- Errors in rejected messages per thousand accepted events, for each version of a client library, the highest rate first.
+-- Use it to compare releases. Under load, only a sample of the errors is stored, and a message may have several errors.
+-- Errors of test messages count, because rejections have no test flag; accepted test events do not count.
+-- Errors are retained for 90 days.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day of receipt, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads all errors of the environment in the span, and the versions of all events that could have arrived in it:
--- events may have happened 30 days before they arrive.
+-- Cost: reads all errors of the environment in the time range, and the versions of all events that could have arrived in
+-- it, because events may have happened 30 days before they arrive.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @13-error-rates-by-client-version.sql

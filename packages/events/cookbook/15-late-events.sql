@@ -1,14 +1,14 @@
--- Data quality: how late events come
+-- Data quality: late events
 --
--- Of the events that arrived on each day: how many had happened more than an hour or a day before, how many are from a
--- clock that is ahead, and how late 99 of 100 arrive at most. So you see how long the numbers of a day still grow.
+-- For the events that arrived on each day: how many had happened more than an hour or a day earlier, how many have a time in
+-- the future, and the 99th percentile of the delay. The result shows how long the numbers for a day continue to grow.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day of receipt, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads the times of all events that could have arrived in the span: events may have happened 30 days before they
--- arrive.
+-- Cost: reads the times of all events that could have arrived in the time range, because events may have happened 30 days
+-- before they arrive.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @15-late-events.sql

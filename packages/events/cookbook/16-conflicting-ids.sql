@@ -1,16 +1,16 @@
 -- Data quality: message ids used for several messages
 --
--- Ids that a client used for more than one message, with what these messages are. All of them are stored and count: only
--- a copy, with the same id, type, time, name and owner, is left out. Many such ids mean that a client makes its ids badly,
--- or changes messages before it sends them again.
+-- Ids that a client used for more than one message, with a description of these messages. All of the messages are stored
+-- and counted. Only copies with the same id, type, time, name and owner are removed. Many conflicting ids indicate that a
+-- client generates ids incorrectly or changes messages before it resends them.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
---   ids           how many ids, those with the most messages first
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
+--   ids           number of ids, those with the most messages first
 --
--- Cost: reads all events from since to until, their ids twice, and holds every id in memory, some 150 bytes each: query
--- days or weeks.
+-- Cost: reads all events between since and until, and their ids twice. Stores every id in memory, about 150 bytes per id.
+-- Query days or weeks.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13&param_ids=100" --data-binary @16-conflicting-ids.sql

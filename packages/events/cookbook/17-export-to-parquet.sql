@@ -1,14 +1,14 @@
 -- Export events to Parquet
 --
--- All events of the span as a Parquet file: without raw ids, with every property that has a column. With an account that
--- may read raw data, use analysis_events_raw to get the rest too. Write the answer into a file with `> events.parquet`.
+-- All events in the time range as a Parquet file, without raw ids, with every property that has a column. With an account
+-- that may read raw data, query analysis_events_raw for all columns. Write the response to a file with `> events.parquet`.
 --
 -- Change:
---   environment   id of your environment; the commands have production, a local stack has demo-development
---   since, until  first day, and the day after the last, in UTC
+--   environment   id of your environment: production in the commands, demo-development in a local stack
+--   since, until  first day and the day after the last day, in UTC
 --
--- Cost: reads all events from since to until, and streams them: memory does not grow with them. A query of an account may
--- take 60 seconds, so query days.
+-- Cost: reads and streams all events between since and until, so memory use does not depend on their number. A query may
+-- take at most 60 seconds, so query days.
 --
 -- Run:
 --   curl -sS -u "analyst:$CLICKHOUSE_PASSWORD" "$CLICKHOUSE_URL/?database=playline&param_environment=production&param_since=2026-06-08&param_until=2026-07-13" --data-binary @17-export-to-parquet.sql

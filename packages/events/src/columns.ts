@@ -1,24 +1,24 @@
 import { messageRecordCodec } from '@playline/contracts';
 import type { EventTable } from './store.ts';
 
-/** Kind of a column of `events`, from the Avro type of its field. */
+/** Kind of a column of `events`, derived from the Avro type of the field. */
 export type FieldKind = 'string' | 'time' | 'uuid' | 'key' | 'boolean' | 'nullableDouble';
 
-/** One field of the message record and the column it becomes. */
+/** A field of the message record and its column. */
 export interface EventField {
   readonly name: string;
   readonly kind: FieldKind;
   readonly column: string;
-  /** Type in the list of `input()`: RowBinary straight into LowCardinality costs four times the CPU. */
+  /** Type for `input()`. Inserting RowBinary directly into LowCardinality takes four times the CPU. */
   readonly inputType: string;
 }
 
-/** A schema that cannot be read into rows of `events`. */
+/** A schema whose records cannot be converted to rows of `events`. */
 export class UnsupportedSchemaError extends Error {
   override readonly name = 'UnsupportedSchemaError';
 }
 
-/** An Avro type of a schema. References to named types are resolved. */
+/** An Avro type with resolved references to named types. */
 export type AvroType = string | readonly AvroType[] | AvroObject;
 interface AvroObject {
   readonly type: AvroType;
@@ -44,7 +44,7 @@ const INPUT_TYPES: Record<FieldKind, string> = {
   nullableDouble: 'Nullable(Float64)',
 };
 
-/** Fields of a record schema, in order. @throws UnsupportedSchemaError when the text is not a record schema */
+/** Parses the fields of a record schema, in order. @throws UnsupportedSchemaError if it is not a record schema */
 export function parseRecordSchema(schema: string): AvroField[] {
   const root = JSON.parse(schema) as AvroObject;
   if (root === null || root.type !== 'record' || root.fields === undefined)
@@ -70,7 +70,7 @@ export function parseRecordSchema(schema: string): AvroField[] {
 
 export const isUnion = (type: AvroType): type is readonly AvroType[] => Array.isArray(type);
 
-/** Kind of column for a type; null when there is none. */
+/** Returns the column kind for an Avro type, or null if the type is not supported. */
 export function kindOf(type: AvroType): FieldKind | null {
   if (type === 'string' || type === 'boolean') return type;
   if (typeof type === 'string') return null;
@@ -82,8 +82,8 @@ export function kindOf(type: AvroType): FieldKind | null {
 
 const toColumn = (field: string) => field.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
 
-/** Value of a column when the record's schema lacks the field, written as a default in a schema. */
-const NEUTRAL: Record<FieldKind, unknown> = {
+/** Column values for fields that are missing from a record's schema, in the notation of Avro defaults. */
+const DEFAULTS: Record<FieldKind, unknown> = {
   string: '',
   time: 0,
   uuid: '\0'.repeat(16),
@@ -93,22 +93,22 @@ const NEUTRAL: Record<FieldKind, unknown> = {
 };
 
 /**
- * Columns of a message schema, in order.
- * @throws UnsupportedSchemaError when a field fits no kind of column, or has another default than the neutral value
+ * Returns the columns of a message schema, in order.
+ * @throws UnsupportedSchemaError if a field has no matching column kind, or a default other than that of its column
  */
 export function toEventFields(schema: string): EventField[] {
   return parseRecordSchema(schema).map(({ name, type, default: absent }) => {
     const kind = kindOf(type);
-    if (kind === null) throw new UnsupportedSchemaError(`${name}: no column has its type`);
-    if (absent !== undefined && absent !== NEUTRAL[kind])
-      throw new UnsupportedSchemaError(`${name}: its default must be ${JSON.stringify(NEUTRAL[kind])}`);
+    if (kind === null) throw new UnsupportedSchemaError(`${name}: its type has no column kind`);
+    if (absent !== undefined && absent !== DEFAULTS[kind])
+      throw new UnsupportedSchemaError(`${name}: its default must be ${JSON.stringify(DEFAULTS[kind])}`);
     return { name, kind, column: toColumn(name), inputType: INPUT_TYPES[kind] };
   });
 }
 
 export const EVENT_FIELDS: readonly EventField[] = toEventFields(messageRecordCodec.schema);
 
-/** A column of a block insert, and its type in the list of `input()`. */
+/** A column of a block insert with its type for `input()`. */
 export interface InsertColumn {
   readonly name: string;
   readonly type: string;
@@ -121,14 +121,14 @@ const POSITION: readonly InsertColumn[] = [
 
 const SHORT_TYPES: Record<string, string> = { Key: 'FixedString(16)', Time: "DateTime64(3, 'UTC')" };
 
-/** Reads columns as `name Type`, with short types for keys and times. */
+/** Parses a list of `name Type` columns, with short types for keys and times. */
 const toColumns = (text: string): InsertColumn[] =>
   text.split(',').map((column) => {
     const [name = '', type = ''] = column.trim().split(' ');
     return { name, type: SHORT_TYPES[type] ?? type };
   });
 
-/** Columns of a block insert, in order. ClickHouse converts plain types to those of the table. */
+/** The columns of a block insert, in order. ClickHouse converts these types to the types of the table. */
 export const EVENT_TABLE_COLUMNS: Record<EventTable, readonly InsertColumn[]> = {
   events: [...EVENT_FIELDS.map(({ column, inputType }) => ({ name: column, type: inputType })), ...POSITION],
   identity_links: [

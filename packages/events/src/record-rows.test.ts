@@ -69,17 +69,14 @@ const decision: fc.Arbitrary<IdentityDecisionRecord> = fc.record({
   unlink: fc.option(fc.record({ stayedRoot: key, stayed: identities })),
 });
 
-/** The rows of one record by table, decoded with the columns of the insert. */
-function rowsOf<R>({ tables }: RecordRows<R>, record: R, at: LoggedPosition): Record<string, unknown>[][] {
+function toRows<R>({ tables }: RecordRows<R>, record: R, at: LoggedPosition): Record<string, unknown>[][] {
   return tables.map(({ table, addRows }) => {
-    // Smaller than any row, so that the buffer has to grow.
     const out = new RowBuffer(16);
     addRows(out, record, at);
     return readRows(out.toBytes(), EVENT_TABLE_COLUMNS[table]);
   });
 }
 
-/** The columns of a record's members. */
 const toColumns = (record: object) =>
   Object.fromEntries(
     Object.entries(record).map(([name, value]) => [
@@ -88,24 +85,24 @@ const toColumns = (record: object) =>
     ]),
   );
 
-it('the rows of a consent and of a rejection have all fields, and a consent its time in the log', () => {
+it('the rows of a consent and a rejection have all fields and their log position', () => {
   fc.assert(
-    fc.property(consent, rejection, position, (one, other, at) => {
-      const inLog = { kafka_partition: at.partition, kafka_offset: at.offset };
-      const decoded = consentCodec.decode(consentCodec.encode(one));
-      const row = { ...toColumns(one), logged_at: at.timestampMs, ...inLog };
-      expect(rowsOf(consentRows, decoded, at)).toEqual([[row]]);
-      const refused = rejectionCodec.decode(rejectionCodec.encode(other));
-      expect(rowsOf(rejectionRows, refused, at)).toEqual([[{ ...toColumns(other), ...inLog }]]);
+    fc.property(consent, rejection, position, (consentRecord, rejectionRecord, at) => {
+      const logPosition = { kafka_partition: at.partition, kafka_offset: at.offset };
+      const decoded = consentCodec.decode(consentCodec.encode(consentRecord));
+      const row = { ...toColumns(consentRecord), logged_at: at.timestampMs, ...logPosition };
+      expect(toRows(consentRows, decoded, at)).toEqual([[row]]);
+      const rejected = rejectionCodec.decode(rejectionCodec.encode(rejectionRecord));
+      expect(toRows(rejectionRows, rejected, at)).toEqual([[{ ...toColumns(rejectionRecord), ...logPosition }]]);
     }),
   );
 });
 
-it('the rows of a decision have all fields, and one person for each moved identity', () => {
+it('the rows of a decision have all fields, and one override per moved identity', () => {
   fc.assert(
     fc.property(decision, position, (record, at) => {
       const decoded = identityDecisionCodec.decode(identityDecisionCodec.encode(record));
-      const [links, overrides, unlinks] = rowsOf(decisionRows, decoded, at);
+      const [links, overrides, unlinks] = toRows(decisionRows, decoded, at);
       expect(links).toMatchObject([
         {
           environment_id: record.environmentId,
@@ -120,12 +117,12 @@ it('the rows of a decision have all fields, and one person for each moved identi
           kafka_offset: at.offset,
         },
       ]);
-      const under = (identities: IdentityDecisionRecord['moved'], person: Buffer) =>
+      const toOverrides = (identities: IdentityDecisionRecord['moved'], person: Buffer) =>
         identities.map((one) => [one.key.toString('hex'), person.toString('hex'), one.kind, one.linkedAt]);
       const { moved, root, unlink, outcome, aKey } = record;
-      const stayed = unlink === null ? [] : under(unlink.stayed, unlink.stayedRoot);
+      const stayed = unlink === null ? [] : toOverrides(unlink.stayed, unlink.stayedRoot);
       expect(overrides?.map((row) => [row.identity_key, row.person_key, row.kind, row.linked_at])).toEqual([
-        ...under(moved, root),
+        ...toOverrides(moved, root),
         ...stayed,
       ]);
       expect([links![0]!.link === 'unlink', links![0]!.outcome === 'unlinked']).toEqual([
@@ -134,7 +131,7 @@ it('the rows of a decision have all fields, and one person for each moved identi
       ]);
       const sides = [
         ...(outcome === 'linked' ? [] : [[aKey.toString('hex'), 'none']]),
-        ...under(moved, root).map(([key]) => [key, 'split']),
+        ...toOverrides(moved, root).map(([key]) => [key, 'split']),
         ...stayed.map(([key]) => [key, 'stayed']),
       ];
       expect(unlinks?.map((row) => [row.identity_key, row.side])).toEqual(unlink === null ? [] : sides);
@@ -144,31 +141,30 @@ it('the rows of a decision have all fields, and one person for each moved identi
   );
 });
 
-it('a record whose time does not fit its column is refused, and the buffer is unchanged', () => {
+it('a record with a time outside the column range is refused without changing the buffer', () => {
   const late = { ...fc.sample(consent, 1)[0]!, receivedAt: TIME_MS_LAST + 1 };
   const at = { partition: 0, offset: 0, timestampMs: 0 };
   const out = new RowBuffer(16);
   const { addRows } = consentRows.tables[0]!;
   expect(() => addRows(out, late, at)).toThrow(RangeError);
-  // Brokers send -1 for no time.
   expect(() => addRows(out, { ...late, receivedAt: 0 }, { ...at, timestampMs: -1 })).toThrow(RangeError);
   expect([out.rows, out.length]).toEqual([0, 0]);
 });
 
-const sidesIn = ({ moved, unlink }: IdentityDecisionRecord) => moved.length + (unlink?.stayed.length ?? 0);
+const countIdentities = ({ moved, unlink }: IdentityDecisionRecord) => moved.length + (unlink?.stayed.length ?? 0);
 
 const never = () => {
   throw new Error('unexpected');
 };
 
-it('a consent of a fenced identity is not stored, by the time of its acceptance', () => {
+it('a consent of a fenced identity is not stored if it was accepted before the cut-off', () => {
   const record = { ...fc.sample(consent, 1)[0]!, receivedAt: 5 };
   const { environmentId, identityKey: key } = record;
   const queries: FenceQuery[] = [];
-  const answer = (isFenced: boolean) => (query: FenceQuery) => queries.push(query) > 0 && isFenced;
+  const createQuery = (isFenced: boolean) => (query: FenceQuery) => queries.push(query) > 0 && isFenced;
   const [log] = consentRows.tables;
-  expect(log!.withoutFenced(record, answer(true))).toBeNull();
-  expect(log!.withoutFenced(record, answer(false))).toBe(record);
+  expect(log!.withoutFenced(record, createQuery(true))).toBeNull();
+  expect(log!.withoutFenced(record, createQuery(false))).toBe(record);
   const query = { environmentId, key, eventTimeMs: 5, receivedAtMs: 5 };
   expect(queries).toEqual([query, query]);
 });
@@ -177,54 +173,55 @@ it('a decision is stored without links and moves of fenced identities', () => {
   const [links, overrides, unlinks] = decisionRows.tables;
   fc.assert(
     fc.property(decision, fc.nat(), (record, at) => {
-      const known = (key: Buffer) => (query: FenceQuery) => query.key.equals(key);
+      const fenceOf = (key: Buffer) => (query: FenceQuery) => query.key.equals(key);
       expect(links!.withoutFenced(record, () => false)).toBe(record);
-      expect(links!.withoutFenced(record, known(record.aKey))).toBeNull();
-      expect(links!.withoutFenced(record, known(record.bKey))).toBeNull();
-      const without = links!.withoutFenced(record, known(record.root));
+      expect(links!.withoutFenced(record, fenceOf(record.aKey))).toBeNull();
+      expect(links!.withoutFenced(record, fenceOf(record.bKey))).toBeNull();
+      const stored = links!.withoutFenced(record, fenceOf(record.root));
       if (![record.aKey, record.bKey].some((key) => key.equals(record.root)))
-        expect(without).toEqual({ ...record, root: Buffer.alloc(16) });
+        expect(stored).toEqual({ ...record, root: Buffer.alloc(16) });
       const stayed = record.unlink?.stayed ?? [];
       const all = [...record.moved, ...stayed];
       expect(overrides!.withoutFenced(record, () => false)).toBe(all.length === 0 ? null : record);
       expect(overrides!.withoutFenced(record, () => true)).toBeNull();
       const erased = all[at % Math.max(1, all.length)];
       if (erased === undefined) return;
-      const others = (list: typeof all) => list.filter(({ key }) => !key.equals(erased.key));
-      const unlink = record.unlink && { ...record.unlink, stayed: others(stayed) };
-      const left = others(all).length === 0 ? null : { ...record, moved: others(record.moved), unlink };
-      expect(overrides!.withoutFenced(record, known(erased.key))).toEqual(left);
+      const withoutErased = (list: typeof all) => list.filter(({ key }) => !key.equals(erased.key));
+      const unlink = record.unlink && { ...record.unlink, stayed: withoutErased(stayed) };
+      const remaining =
+        withoutErased(all).length === 0 ? null : { ...record, moved: withoutErased(record.moved), unlink };
+      expect(overrides!.withoutFenced(record, fenceOf(erased.key))).toEqual(remaining);
       if (record.unlink !== null && record.outcome === 'linked')
-        expect(unlinks!.withoutFenced(record, known(erased.key))).toEqual(left);
+        expect(unlinks!.withoutFenced(record, fenceOf(erased.key))).toEqual(remaining);
     }),
   );
 });
 
-it('an unlink is stored without fenced identities, by the time of the unlink', () => {
+it('an unlink is stored without identities that were fenced after it', () => {
   const [, , unlinks] = decisionRows.tables;
   fc.assert(
     fc.property(decision, (record) => {
       const isOnTime = ({ eventTimeMs, receivedAtMs }: FenceQuery) =>
         eventTimeMs === record.receivedAt && receivedAtMs === record.receivedAt;
       expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
-      const isEmpty = record.unlink === null || (record.outcome === 'linked' && sidesIn(record) === 0);
+      const isEmpty = record.unlink === null || (record.outcome === 'linked' && countIdentities(record) === 0);
       expect(unlinks!.withoutFenced(record, () => false)).toBe(isEmpty ? null : record);
       const splitNoOne = record.unlink !== null && record.outcome !== 'linked';
       if (splitNoOne) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
-      // Links are frequent, so they must not query fences.
+      // Links are frequent and must not query fences.
       if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
     }),
   );
 });
 
-it('a rejection is stored whatever is fenced', () => {
+it('a rejection is stored regardless of fences', () => {
   const record = fc.sample(rejection, 1)[0]!;
   expect(rejectionRows.tables[0]!.withoutFenced(record, never)).toBe(record);
 });
 
-const versionOf = ([generation = 0, offset = 0, step = 0]: number[]) => toOverrideVersion({ generation, offset, step });
+const toVersion = ([generation = 0, offset = 0, step = 0]: number[]) => toOverrideVersion({ generation, offset, step });
 
-it('the version of an override grows with generation, offset and step, and fits 64 bits', () => {
+it('the version of an override increases with generation, offset and step, and fits into 64 bits', () => {
   const last = 2 ** 48 - 1;
   const versions = [
     [0, 0, 0],
@@ -233,18 +230,18 @@ it('the version of an override grows with generation, offset and step, and fits 
     [0, last, 255],
     [1, 0, 0],
     [255, last, 255],
-  ].map(versionOf);
+  ].map(toVersion);
   expect(versions).toEqual([...versions].sort((a, b) => (a < b ? -1 : 1)));
   expect(new Set(versions).size).toBe(versions.length);
   expect(versions.at(-1)).toBe(2n ** 64n - 1n);
 });
 
-it('the version of an override refuses a generation, offset or step that does not fit', () => {
+it('the version of an override is refused for a generation, offset or step out of range', () => {
   for (const parts of [
     [256, 0, 0],
     [0, 2 ** 48, 0],
     [0, 0, 256],
     [0, -1, 0],
   ])
-    expect(() => versionOf(parts)).toThrow(RangeError);
+    expect(() => toVersion(parts)).toThrow(RangeError);
 });

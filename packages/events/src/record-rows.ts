@@ -31,22 +31,22 @@ import type { LogPosition } from './row/transcoder.ts';
 import type { EventTable } from './store.ts';
 
 export interface LoggedPosition extends LogPosition {
-  /** Epoch milliseconds, by the broker's clock with log-append time. */
+  /** Record timestamp in epoch milliseconds; the broker's time with LogAppendTime. */
   readonly timestampMs: number;
 }
 
 export type IsFenced = (query: FenceQuery) => boolean;
 
-/** How records of one type become rows. Pure: the same record at the same position gives the same rows. */
+/** Converts records of one type to rows. Deterministic: a record at a position always results in the same rows. */
 export interface RecordRows<R> {
   readonly tables: readonly TableRows<R>[];
 }
 
 export interface TableRows<R> {
   readonly table: EventTable;
-  /** The part of the record that may be stored; null when nothing may. */
+  /** Returns the part of the record that may be stored, or null. */
   withoutFenced(record: R, isFenced: IsFenced): R | null;
-  /** @throws RangeError when a value does not fit its column; the caller removes rows added before it */
+  /** @throws RangeError if a value is out of range. The caller must then remove the rows added for the record. */
   readonly addRows: (out: RowBuffer, record: R, position: LoggedPosition) => void;
 }
 
@@ -56,20 +56,21 @@ const STEP_BITS = 8n;
 const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && value >= 0 && BigInt(value) < 1n << bits;
 
 /**
- * Orders the decisions of an environment: generation (8 bits), offset of the link fact (48 bits), step (8 bits).
- * @throws RangeError when a part does not fit
+ * Returns a version that orders the decisions of an environment: generation (8 bits), link offset (48), step (8).
+ * @throws RangeError if a component is out of range
  */
 export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
   const { generation, offset, step } = decision;
   if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
-    throw new RangeError('position of a decision does not fit');
+    throw new RangeError('the position of the decision is out of range');
   return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
 }
 
-/** Adds the row of `identity_links`. @throws RangeError when a number does not fit; `out` is then unchanged */
+/** Adds the row of `identity_links`. @throws RangeError if a number is out of range, without changing `out` */
 export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, position: LogPosition): void {
   toOverrideVersion(decision);
-  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535) throw new RangeError('decision does not fit');
+  if (!fits(decision.partition, 16n) || decision.moved.length > 65_535)
+    throw new RangeError('the decision is out of range');
   const { environmentId, aKind, bKind, reason, traceId } = decision;
   const { link, outcome } = decisionTextOf(decision);
   out.reserve(rowBytesMax(environmentId, link, aKind, bKind, outcome, reason, traceId));
@@ -98,8 +99,8 @@ export function addLinkRow(out: RowBuffer, decision: IdentityDecisionRecord, pos
 }
 
 /**
- * Adds a row of `identity_overrides` for each identity that moved, and after an unlink for each that stayed.
- * @throws RangeError when a number does not fit its column; rows added before it stay
+ * Adds a row of `identity_overrides` per moved identity and, for an unlink, per identity that stayed.
+ * @throws RangeError if a number is out of range. Rows that were already added remain.
  */
 export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
   const version = toOverrideVersion(decision);
@@ -121,8 +122,8 @@ export function addOverrideRows(out: RowBuffer, decision: IdentityDecisionRecord
 }
 
 /**
- * Adds a row of `identity_unlinks` for each identity of a split person, or one for an unlink that split no one.
- * @throws RangeError when a number does not fit its column; rows added before it stay
+ * Adds a row of `identity_unlinks` per identity of a split person, or one row if no person was split.
+ * @throws RangeError if a number is out of range. Rows that were already added remain.
  */
 export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord): void {
   const { environmentId, generation, offset, receivedAt, outcome, aKey, moved, unlink } = decision;
@@ -145,7 +146,7 @@ export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord):
   add(unlink.stayed, 'stayed');
 }
 
-/** Concerns the two sides. Others may have the key of an erased identity as their person key. */
+/** Drops a decision about an erased side, and removes an erased key from the person key of other decisions. */
 function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
   const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -153,7 +154,7 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
   return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
 }
 
-/** Each moved identity has its own row, as old as its first link. */
+/** Removes fenced moved identities. The time of a moved identity is the time of its first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
   return keepIdentities(
@@ -162,7 +163,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** The row of an identity is as old as the unlink. */
+/** Removes fenced identities of an unlink. The time of a row is the time of the unlink. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;
@@ -172,7 +173,7 @@ function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenc
   return keepIdentities(decision, isKept);
 }
 
-/** The decision reduced to the identities that are kept; null when none is. */
+/** Returns the decision with only the kept identities, or null if none is kept. */
 function keepIdentities(
   decision: IdentityDecisionRecord,
   isKept: (identity: IdentityDecisionRecord['moved'][number]) => boolean,
@@ -194,8 +195,8 @@ export const decisionRows: RecordRows<IdentityDecisionRecord> = {
 };
 
 /**
- * Adds the row of `consent_log`; `logged_at` is the broker's time.
- * @throws RangeError when a value does not fit its column; `out` is then unchanged
+ * Adds the row of `consent_log`. `logged_at` is the record timestamp.
+ * @throws RangeError if a value is out of range, without changing `out`
  */
 export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: LoggedPosition): void {
   const { environmentId, status, source, traceId } = consent;
@@ -212,7 +213,7 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: 
   out.endRow(writeInt64(target, at, position.offset));
 }
 
-/** As old as its acceptance by the gateway. */
+/** Drops a fenced consent. Its time is the time when the gateway accepted it. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
@@ -223,8 +224,8 @@ export const consentRows: RecordRows<ConsentRecord> = {
 };
 
 /**
- * Adds the row of `message_rejections` for one error.
- * @throws RangeError when a value does not fit its column; `out` is then unchanged
+ * Adds a row of `message_rejections` for one error.
+ * @throws RangeError if a value is out of range, without changing `out`
  */
 export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, position: LoggedPosition): void {
   const { environmentId, code, field, surface, library, libraryVersion, traceId } = rejection;
@@ -240,11 +241,11 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, posi
 }
 
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  // A rejection has no identity.
+  // A rejection has no identity, so no fence applies.
   tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };
 
-/** @throws RangeError when a value does not fit its column; `out` is then unchanged */
+/** Adds a row of `audit_log`. @throws RangeError if a value is out of range, without changing `out` */
 function addAuditRow(out: RowBuffer, row: AuditRow): void {
   const { projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail } = row;
   out.reserve(rowBytesMax(projectId, environmentId, entryId, kind, object, action, actor, requestId, address, detail));
@@ -258,10 +259,10 @@ function addAuditRow(out: RowBuffer, row: AuditRow): void {
   out.endRow(at);
 }
 
-/** Rows of `audit_log` have no partition and offset, so copies fold. They name no player, so no fence applies. */
-function auditRows<R>(rowsOf: (record: R) => readonly AuditRow[]): RecordRows<R> {
+/** Rows of `audit_log` have no offset, so copies are merged. They contain no player ids, so no fence applies. */
+function auditRows<R>(toAuditRows: (record: R) => readonly AuditRow[]): RecordRows<R> {
   const addRows = (out: RowBuffer, record: R) => {
-    for (const row of rowsOf(record)) addAuditRow(out, row);
+    for (const row of toAuditRows(record)) addAuditRow(out, row);
   };
   return { tables: [{ table: 'audit_log', withoutFenced: (record) => record, addRows }] };
 }

@@ -1,8 +1,8 @@
 export { type FaultKind, StoreFault } from '@playline/stores';
 
-/** Tables with partition and offset. */
+/** Tables with the columns kafka_partition and kafka_offset. */
 export type OffsetTable = 'events' | 'identity_links' | 'consent_log' | 'message_rejections';
-/** Tables without partition and offset, in which copies of a row fold into one. */
+/** Tables without these columns, in which copies of a row are merged. */
 const FOLDING_TABLES = ['identity_overrides', 'identity_unlinks', 'audit_log'] as const;
 type FoldingTable = (typeof FOLDING_TABLES)[number];
 export type EventTable = OffsetTable | FoldingTable;
@@ -13,9 +13,9 @@ export function isFolding(table: EventTable): table is FoldingTable {
 
 export interface BlockInsert {
   table: EventTable;
-  /** RowBinary, columns in the order of `EVENT_TABLE_COLUMNS`; not changed until the promise settles. */
+  /** RowBinary with the columns of `EVENT_TABLE_COLUMNS`; must not change until the promise settles. */
   rows: Buffer;
-  /** Identifies exactly these rows: a repeated token is not stored again. */
+  /** Deduplication token of these rows. Rows with a known token are not stored again. */
   token: string;
   signal: AbortSignal;
 }
@@ -27,18 +27,18 @@ export interface OffsetRange {
 }
 
 export interface StoredRowsQuery extends OffsetRange {
-  /** RowBinary, at least one. Their times and keys limit what is read. */
+  /** At least one RowBinary row. The times and keys limit the rows that are read. */
   rows: readonly Buffer[];
 }
 
 export interface EventStore {
   /**
-   * Stores the block once per token. After a crash of the store it may resolve without storing, so call `storedOffsets`
-   * for a block that was tried before.
+   * Stores the block once per token. After a crash of the store, the promise may resolve although no rows were stored,
+   * so call `storedOffsets` for a block that was tried before.
    * @throws StoreFault
    */
   insert(block: BlockInsert): Promise<void>;
-  /** Offsets of the stored ones of these rows. Also completes the tables derived from them. @throws StoreFault */
+  /** Returns the offsets of stored rows, and completes the tables derived from them. @throws StoreFault */
   storedOffsets(table: OffsetTable, query: StoredRowsQuery): Promise<ReadonlySet<number>>;
   ready(): Promise<boolean>;
   close(): Promise<void>;

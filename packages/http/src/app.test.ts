@@ -8,7 +8,7 @@ import { createClientAddress, createFaultLog, createRequestDurations, type Route
 import { corsHeaders } from './exchange.ts';
 import { expectEnvelope, json, open, post, sendRaw, serve } from './test/open-server.ts';
 
-it('response headers do not name the server software', async () => {
+it('response headers do not reveal the server software', async () => {
   const { url } = await open();
   for (const response of [await post(url, '{}'), await fetch(`${url}/v1/items/7`), await fetch(`${url}/none`)]) {
     expect(response.headers.get('x-powered-by')).toBeNull();
@@ -18,7 +18,7 @@ it('response headers do not name the server software', async () => {
 });
 
 it.each(['/v1/echo/', '//v1/echo', '/v1//echo//', '/v1/echo/?a=//'])(
-  'the path of an operation with a publishable key may contain extra slashes: %s',
+  'a path that accepts publishable keys may contain extra slashes: %s',
   async (path) => {
     const { url } = await open();
     const response = await fetch(url + path, { method: 'POST', body: '{}', headers: json });
@@ -40,13 +40,13 @@ it.each([
   await expectEnvelope(await fetch(url + path, { method }), 'RESOURCE_NOT_FOUND');
 });
 
-it('HEAD gets the headers of a 404 envelope without a body', async () => {
+it('HEAD gets the headers of the 404 response without a body', async () => {
   const { url } = await open();
   const response = await fetch(`${url}/v1/echo`, { method: 'HEAD' });
   expect([response.status, await response.text()]).toEqual([404, '']);
 });
 
-it('a handler that throws gets a 500 envelope that leaks nothing, and the fault is reported once', async () => {
+it('a handler that throws gets a 500 envelope without the error message, and the fault is reported once', async () => {
   const { url, faults } = await open();
   const response = await fetch(`${url}/v1/broken`, { method: 'DELETE' });
   expect(await response.clone().text()).not.toContain('hunter2');
@@ -84,20 +84,23 @@ it.each(['compress', 'gzip, gzip', 'constructor'])('content encoding %j gets a 4
 });
 
 it.each([
-  ['no HTTP', 'nonsense\r\n\r\n'],
+  ['a line that is not HTTP', 'nonsense\r\n\r\n'],
   [
     'a broken chunk',
     'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
   ],
-  ['two lengths', 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n'],
-])('%s gets a 400 envelope and ends the connection', async (_name, bytes) => {
+  [
+    'a request with two content lengths',
+    'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n',
+  ],
+])('%s gets a 400 envelope, and the connection is closed', async (_name, bytes) => {
   const { port } = await open();
   const text = await sendRaw(port, bytes);
   expect(text).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
   expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n')))).toMatchObject({ code: 'VALIDATION_ERROR', details: null });
 });
 
-it('the envelope for an incomplete body has the trace id and the CORS headers of its request', async () => {
+it('the error response for an incomplete body contains the trace id and the CORS headers of its request', async () => {
   const { port } = await open();
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const lines = ['POST /v1/echo HTTP/1.1', 'host: a', 'content-type: application/json', 'transfer-encoding: chunked'];
@@ -115,7 +118,7 @@ it('CONNECT gets a 404 envelope', async () => {
   expect(await sendRaw(port, 'CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\n')).toContain('"code":"RESOURCE_NOT_FOUND"');
 });
 
-it('an HTTP/1.1 request without a host gets a 400 envelope, and an HTTP/1.0 request is served', async () => {
+it('a request without a host gets a 400 envelope in HTTP/1.1 and a 200 in HTTP/1.0', async () => {
   const { port } = await open();
   const text = await sendRaw(port, 'GET /v1/items/7 HTTP/1.1\r\nconnection: close\r\n\r\n');
   expect(text).toMatch(/^HTTP\/1\.1 400 /);
@@ -123,21 +126,21 @@ it('an HTTP/1.1 request without a host gets a 400 envelope, and an HTTP/1.0 requ
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('an unknown expectation is ignored on hot and other routes', async () => {
+it('an unknown Expect header is ignored on hot and other routes', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
   expect(await sendRaw(port, `POST /v1/echo ${rest}content-length: 2\r\n\r\n{}`)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('a 304 response has no content length, which would be the length of the omitted body', async () => {
+it('a 304 response has no content-length header', async () => {
   const response = await fetch(`${(await open()).url}/v1/same`);
   expect(response.status).toBe(304);
   expect(response.headers.get('etag')).toBe('"1"');
   expect(response.headers.get('content-length')).toBeNull();
 });
 
-it('each response is counted once, including responses to bytes that are not a request', async () => {
+it('each response is counted once, including responses to malformed requests', async () => {
   const { port, url, statuses } = await open();
   await fetch(`${url}/v1/items/7`);
   await sendRaw(port, 'nonsense\r\n\r\n');
@@ -146,7 +149,7 @@ it('each response is counted once, including responses to bytes that are not a r
   expect(statuses).toEqual([200, 400, 404, 400]);
 });
 
-it('CORS allows no key header in a service without publishable keys', () => {
+it('CORS headers allow no key header in a service without publishable keys', () => {
   expect(corsHeaders(undefined).preflight).toContain('content-type, content-encoding, traceparent');
 });
 
@@ -155,7 +158,7 @@ it.each([
   ['PUT', '/nowhere'],
   ['DELETE', '/v1/echo'],
   ['GET', '/v1/%zz'],
-])('CORS lets a page read the 4xx for %s %s and its preflight', async (method, path) => {
+])('CORS headers let web pages read the 4xx response to %s %s, and its preflight', async (method, path) => {
   const { url } = await open();
   const headers = { origin: 'https://game.test', 'access-control-request-method': method };
   const preflight = await fetch(url + path, { method: 'OPTIONS', headers });
@@ -165,14 +168,13 @@ it.each([
   for (const each of [preflight, response]) expect(each.headers.get('access-control-allow-origin')).toBe('*');
 });
 
-it('CORS headers are absent for unknown paths in a service that pages may not call', async () => {
+it('responses for unknown paths have no CORS headers in a service without publishable keys', async () => {
   const { url } = await serve({});
   const headers = { origin: 'https://game.test', 'access-control-request-method': 'GET' };
   const response = await fetch(`${url}/none`, { method: 'OPTIONS', headers });
   expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([404, null]);
 });
 
-/** A server whose routes return their parameters. */
 async function openRoutes(hot: boolean): Promise<string> {
   const toRoute = (path: string): Route => ({
     method: 'GET',
@@ -196,13 +198,14 @@ const PATHS = [
   ],
 ];
 
-it.each(PATHS)('a hot route responds to GET and HEAD of %s as Express does', async (path) => {
+it.each(PATHS)('a hot route responds to GET and HEAD %s like Express', async (path) => {
   const [hot, cold] = [await openRoutes(true), await openRoutes(false)];
   for (const method of ['GET', 'HEAD']) {
-    const [left, right] = [await fetch(hot + path, { method }), await fetch(cold + path, { method })];
-    expect(left.status).toBe(right.status);
+    const hotResponse = await fetch(hot + path, { method });
+    const coldResponse = await fetch(cold + path, { method });
+    expect(hotResponse.status).toBe(coldResponse.status);
     const withoutTrace = async (response: Response) => (await response.text()).replace(/"trace_id":"\w+"/, '');
-    expect(await withoutTrace(left)).toBe(await withoutTrace(right));
+    expect(await withoutTrace(hotResponse)).toBe(await withoutTrace(coldResponse));
   }
 });
 
@@ -211,26 +214,26 @@ function addressOf(trustedProxies: number, remoteAddress: string | undefined, fo
   return createClientAddress(trustedProxies)(request as unknown as IncomingMessage);
 }
 
-it("the client address is the connection's when no proxy is trusted, whatever the header contains", () => {
+it("the client address is the connection's address if no proxy is trusted, regardless of the header", () => {
   expect(addressOf(0, '192.0.2.9', '198.51.100.1')).toBe('192.0.2.9');
   expect(addressOf(0, '::ffff:192.0.2.9')).toBe('192.0.2.9');
 });
 
-it('the client address is the address that called the outermost trusted proxy', () => {
+it('the client address is the address from which the outermost trusted proxy was called', () => {
   const forwarded = '203.0.113.66, 198.51.100.1, 192.0.2.1';
   expect(addressOf(1, '127.0.0.1', forwarded)).toBe('192.0.2.1');
   expect(addressOf(2, '127.0.0.1', forwarded)).toBe('198.51.100.1');
 });
 
-it('a client cannot choose its address by sending additional header entries', () => {
+it('a client cannot choose its address by sending extra header entries', () => {
   const ipv4 = fc.ipV4();
   fc.assert(
     fc.property(
       fc.array(fc.oneof(ipv4, fc.string())),
       ipv4,
       fc.array(ipv4, { maxLength: 3 }),
-      (own, client, proxies) => {
-        const forwarded = [...own.map((entry) => entry.replaceAll(',', '')), client, ...proxies].join(', ');
+      (forged, client, proxies) => {
+        const forwarded = [...forged.map((entry) => entry.replaceAll(',', '')), client, ...proxies].join(', ');
         expect(addressOf(proxies.length + 1, '127.0.0.1', forwarded)).toBe(client);
       },
     ),
@@ -238,7 +241,7 @@ it('a client cannot choose its address by sending additional header entries', ()
 });
 
 it.each([undefined, '', 'unknown', '_hidden', '300.1.1.1', 'a,', '1.2.3.4:x'])(
-  "the client address is the connection's when the entry is %j",
+  "the client address is the connection's address if the header entry is %j",
   (forwarded) => expect(addressOf(1, '192.0.2.9', forwarded)).toBe('192.0.2.9'),
 );
 
@@ -249,9 +252,9 @@ it.each([
   ['2001:db8::1', '2001:db8:0:0::/64'],
 ])('the client address is read from %s', (entry, address) => expect(addressOf(1, '127.0.0.1', entry)).toBe(address));
 
-it('the client address is empty when the connection is closed', () => expect(addressOf(0, undefined)).toBe(''));
+it('the client address is empty after the connection is closed', () => expect(addressOf(0, undefined)).toBe(''));
 
-it('toNetwork maps all addresses in an IPv6 network to that network', () => {
+it('toNetwork maps every address in an IPv6 network to this network', () => {
   fc.assert(
     fc.property(fc.ipV6(), (address) => {
       const network = toNetwork(address) ?? '';
@@ -266,7 +269,7 @@ it('toNetwork maps all addresses in an IPv6 network to that network', () => {
   );
 });
 
-it('toNetwork parses scoped and mixed IPv6 notations', () => {
+it('toNetwork accepts scoped and mixed IPv6 notations', () => {
   expect(toNetwork('fe80::1%eth0')).toBe('fe80:0:0:0::/64');
   expect(toNetwork('64:ff9b::192.0.2.1')).toBe('64:ff9b:0:0::/64');
   expect(toNetwork('2001:0db8:0000:0000:0000:0000:0000:0001')).toBe(toNetwork('2001:DB8::1'));
@@ -276,7 +279,7 @@ it('toNetwork returns null for strings that are not addresses', () => {
   for (const text of ['', 'localhost', '1.2.3', '::1::', '12345::']) expect(toNetwork(text)).toBeNull();
 });
 
-it('request durations are labelled with the declared route, method and status, never with path values', async () => {
+it('request durations are labelled with the declared route, method and status, but not with path values', async () => {
   const metrics = createMetrics('test');
   const route: Route = {
     method: 'GET',
@@ -296,44 +299,44 @@ it('request durations are labelled with the declared route, method and status, n
 
 const key = 'pk_svcapik-0123456789abcdefghijABCDEFGHIJ012345';
 
-/** A log with its lines, and intervals that the test ends. */
 function openLog() {
   const lines: string[] = [];
-  let due: (() => void)[] = [];
+  let callbacks: (() => void)[] = [];
   const logger = createLogger({ service: 'gateway', level: 'info' }, { write: (line: string) => lines.push(line) });
-  const log = createFaultLog({ logger, afterInterval: (run) => due.push(run) });
+  const log = createFaultLog({ logger, afterInterval: (run) => callbacks.push(run) });
   const passInterval = () => {
-    const now = due;
-    due = [];
-    for (const run of now) run();
+    const due = callbacks;
+    callbacks = [];
+    for (const run of due) run();
   };
   const fail = (message: string, traceId = 'a'.repeat(32)) =>
     log({ traceId }, new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(message) }));
   return { lines, log, fail, passInterval, reported: () => lines.map((line) => JSON.parse(line)) };
 }
 
-it('the request log has the first fault of a kind immediately, with trace id and stack', () => {
+it('the fault log logs the first fault of each type immediately, with its trace id and stack', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   expect(reported()).toMatchObject([{ level: 'error', msg: 'request failed', traceId: 'a'.repeat(32) }]);
   expect(reported()[0].error.stack).toContain('app.test.ts');
 });
 
-it('the request log has further faults of a kind in one line per interval, with their number and the latest trace id', () => {
+it('the fault log logs further faults of a type once per interval, with their count and the latest trace id', () => {
   const { fail, reported, passInterval } = openLog();
-  for (let turn = 0; turn < 1000; turn++) fail(`not acknowledged within ${turn} ms`, String(turn).padStart(32, '0'));
+  for (let count = 0; count < 1000; count++)
+    fail(`not acknowledged within ${count} ms`, String(count).padStart(32, '0'));
   expect(reported()).toHaveLength(1);
   passInterval();
-  for (let turn = 0; turn < 5; turn++) fail('not acknowledged within 7 ms');
+  for (let count = 0; count < 5; count++) fail('not acknowledged within 7 ms');
   passInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
-    { msg: 'more requests failed', failures: 999, ...latest },
+    { msg: 'requests failed again', failures: 999, ...latest },
     { failures: 5 },
   ]);
 });
 
-it('the request log has the next fault immediately after an interval without faults', () => {
+it('the fault log logs the next fault immediately after an interval without faults', () => {
   const { fail, reported, passInterval } = openLog();
   fail('broker is down');
   passInterval();
@@ -341,33 +344,33 @@ it('the request log has the next fault immediately after an interval without fau
   expect(reported().map(({ msg }) => msg)).toEqual(['request failed', 'request failed']);
 });
 
-it('the request log has faults of two kinds separately', () => {
+it('the fault log logs faults of different types separately', () => {
   const { fail, reported } = openLog();
   fail('broker is down');
   fail('the key store is down');
   expect(reported()).toHaveLength(2);
 });
 
-it('the request log is bounded when every fault has a different message', () => {
+it('the fault log is bounded when every fault has a different message', () => {
   const { fail, reported, passInterval } = openLog();
-  const word = (turn: number) => turn.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
-  for (let turn = 0; turn < 1000; turn++) fail(`no leader of topic ${word(turn)}`);
+  const toName = (count: number) => count.toString(2).replaceAll('0', 'a').replaceAll('1', 'b');
+  for (let count = 0; count < 1000; count++) fail(`no leader for topic ${toName(count)}`);
   expect(reported()).toHaveLength(51);
   passInterval();
   expect(reported()).toHaveLength(52);
   expect(reported()[51]).toMatchObject({ failures: 949 });
 });
 
-it('the request log contains no key and no password, in first or later lines', () => {
+it('the fault log contains no keys or passwords in first or later lines', () => {
   const { lines, fail, passInterval } = openLog();
-  for (let turn = 0; turn < 3; turn++) fail(`redis://:hunter2@store:1 refused ${key}`);
+  for (let count = 0; count < 3; count++) fail(`redis://:hunter2@store:1 refused ${key}`);
   passInterval();
   expect(lines).toHaveLength(2);
   expect(lines.join()).not.toContain('hunter2');
   expect(lines.join()).not.toContain(key);
 });
 
-it('the request log contains thrown values that are not errors', () => {
+it('the fault log contains thrown values that are not errors', () => {
   const { log, reported } = openLog();
   log({ traceId: 'b' }, 'text');
   log({ traceId: 'b' }, undefined);

@@ -5,7 +5,6 @@ import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 const MAX = 100;
 const REFUSED = 'TOO_MANY_REQUESTS_ERROR';
 
-/** Receives a body of `bytes`, and records whether it was evicted. */
 function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: string, bytes: number) {
   const reservation = bytesInFlight.admit(owner, bytes);
   const body = { reservation, isEvicted: false };
@@ -16,11 +15,11 @@ function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: s
   return body;
 }
 
-it('bytes in flight never exceed their bound, except for a single request, and end at zero', () => {
+it('bytes in flight stay within the limit, except for an only request, and are zero after all releases', () => {
   const step = fc.record({
-    what: fc.constantFrom('admit', 'grow', 'receive', 'release'),
+    action: fc.constantFrom('admit', 'grow', 'receive', 'release'),
     owner: fc.constantFrom('a', 'b', 'c'),
-    which: fc.nat(9),
+    index: fc.nat(9),
     bytes: fc.nat(150),
     passMs: fc.nat(2000),
   });
@@ -29,24 +28,24 @@ it('bytes in flight never exceed their bound, except for a single request, and e
       let now = 0;
       const bytesInFlight = createBytesInFlight(MAX, () => now);
       let open: { reservation: Reservation; bytes: number }[] = [];
-      for (const { what, owner, which, bytes, passMs } of steps) {
+      for (const { action, owner, index, bytes, passMs } of steps) {
         now += passMs;
-        const at = open[which];
+        const at = open[index];
         try {
-          if (what === 'admit') open.push({ reservation: bytesInFlight.admit(owner, bytes), bytes: 0 });
-          else if (what === 'grow' && at !== undefined) {
+          if (action === 'admit') open.push({ reservation: bytesInFlight.admit(owner, bytes), bytes: 0 });
+          else if (action === 'grow' && at !== undefined) {
             at.reservation.grow(bytes);
             at.bytes = Math.max(at.bytes, bytes);
-          } else if (what === 'receive' && at !== undefined)
+          } else if (action === 'receive' && at !== undefined)
             at.reservation.onEvicted = () => {
               open = open.filter((each) => each !== at);
             };
         } catch (error) {
           expect(error).toMatchObject({ code: REFUSED });
         }
-        if (what === 'release') open.splice(which, 1)[0]?.reservation.release();
-        expect(bytesInFlight.held).toBe(open.reduce((sum, one) => sum + one.bytes, 0));
-        if (open.filter((one) => one.bytes > 0).length > 1) expect(bytesInFlight.held).toBeLessThanOrEqual(MAX);
+        if (action === 'release') open.splice(index, 1)[0]?.reservation.release();
+        expect(bytesInFlight.held).toBe(open.reduce((sum, request) => sum + request.bytes, 0));
+        if (open.filter((request) => request.bytes > 0).length > 1) expect(bytesInFlight.held).toBeLessThanOrEqual(MAX);
       }
       for (const { reservation } of open) {
         reservation.release();
@@ -57,7 +56,7 @@ it('bytes in flight never exceed their bound, except for a single request, and e
   );
 });
 
-it('a single owner cannot grow without capacity, keeps its counted bytes, and can grow once there is capacity', () => {
+it('a single owner cannot grow a body without capacity, and can grow it after capacity is released', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit('a', 60);
   first.grow(60);
@@ -71,7 +70,7 @@ it('a single owner cannot grow without capacity, keeps its counted bytes, and ca
   expect(bytesInFlight.held).toBe(100);
 });
 
-it('a single owner has all its bytes in memory counted, even when they exceed the bound', () => {
+it("a single owner's bytes in memory count even above the limit", () => {
   const bytesInFlight = createBytesInFlight(MAX);
   bytesInFlight.admit('a', 60).grow(60);
   bytesInFlight.admit('a', 40).resize(50);
@@ -79,14 +78,14 @@ it('a single owner has all its bytes in memory counted, even when they exceed th
   expect(() => bytesInFlight.admit('a', 1)).toThrow();
 });
 
-it('a single owner reserves nothing with requests that announce bytes without sending them', () => {
+it('a single owner reserves no memory for announced bytes that are not sent', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   for (let caller = 0; caller < 50; caller++) bytesInFlight.admit('a', MAX / 2).grow(1);
   expect(bytesInFlight.held).toBe(50);
   expect(() => bytesInFlight.admit('a', 40)).not.toThrow();
 });
 
-it('a single owner has at most 1,024 concurrent bodies, however short, and other owners are admitted', () => {
+it('a single owner can have at most 1,024 concurrent bodies, and other owners are still admitted', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = Array.from({ length: 1024 }, () => bytesInFlight.admit('a', 0));
   expect(() => bytesInFlight.admit('a', 0)).toThrow('1024 requests in progress');
@@ -95,14 +94,14 @@ it('a single owner has at most 1,024 concurrent bodies, however short, and other
   bytesInFlight.admit('a', 0);
 });
 
-it('a single owner never has its bodies evicted by its own requests', () => {
+it("a single owner's requests never evict its own bodies", () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = [receive(bytesInFlight, 'a', 50), receive(bytesInFlight, 'a', 50)];
   expect(() => bytesInFlight.admit('a', 1)).toThrow();
   expect(bodies.map(({ isEvicted }) => isEvicted)).toEqual([false, false]);
 });
 
-it('an owner within its share evicts as few as necessary of the oldest arriving bodies of an owner beyond its share', () => {
+it('an owner within its quota evicts as few incomplete bodies as needed from an owner above its quota', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const bodies = Array.from({ length: 10 }, () => receive(bytesInFlight, 'a', 10));
   const other = receive(bytesInFlight, 'b', 20);
@@ -110,17 +109,16 @@ it('an owner within its share evicts as few as necessary of the oldest arriving 
   expect([other.isEvicted, bytesInFlight.held]).toEqual([false, 100]);
 });
 
-it('an owner beyond its share keeps fully received bodies, and is refused until it is within its share', () => {
+it('an owner above its quota retains complete bodies, and is rejected until it is within its quota', () => {
   let now = 0;
   const bytesInFlight = createBytesInFlight(MAX, () => now);
-  const whole = Array.from({ length: 10 }, () => {
+  const complete = Array.from({ length: 10 }, () => {
     const { reservation } = receive(bytesInFlight, 'a', 10);
     reservation.onEvicted = null;
     return reservation;
   });
   expect(() => bytesInFlight.admit('b', 10)).toThrow();
-  for (const reservation of whole.splice(0, 4)) reservation.release();
-  // The free capacity is reserved for the other owner.
+  for (const reservation of complete.splice(0, 4)) reservation.release();
   expect(() => bytesInFlight.admit('a', 10)).toThrow();
   bytesInFlight.admit('b', 10).grow(10);
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
@@ -128,7 +126,7 @@ it('an owner beyond its share keeps fully received bodies, and is refused until 
   expect(bytesInFlight.held).toBe(70);
 });
 
-it('an owner may exceed its share again some seconds after another owner was refused', () => {
+it('an owner may exceed its quota again a few seconds after another owner was rejected', () => {
   let now = 0;
   const bytesInFlight = createBytesInFlight(MAX, () => now);
   const first = bytesInFlight.admit('a', 100);
@@ -140,7 +138,7 @@ it('an owner may exceed its share again some seconds after another owner was ref
   expect(() => bytesInFlight.admit('a', 10)).not.toThrow();
 });
 
-it('an owner beyond its share cannot evict bodies of other owners', () => {
+it('an owner above its quota cannot evict the bodies of other owners', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const other = receive(bytesInFlight, 'b', 40);
   receive(bytesInFlight, 'a', 60);
@@ -148,7 +146,7 @@ it('an owner beyond its share cannot evict bodies of other owners', () => {
   expect(other.isEvicted).toBe(false);
 });
 
-it("an owner's sequential requests are admitted, however many bodies another owner is sending", () => {
+it("an owner's sequential requests are admitted, regardless of how many bodies another owner sends", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: MAX }), { maxLength: 40 }), fc.nat(MAX / 2), (sizes, wanted) => {
       const bytesInFlight = createBytesInFlight(MAX);

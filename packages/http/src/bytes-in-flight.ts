@@ -1,36 +1,36 @@
 import { PublicError } from '@playline/errors';
 
 export interface Reservation {
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if there is no memory left */
   grow(bytes: number): void;
-  /** Sets the count to bytes that are already in memory, even beyond the bound. */
+  /** Sets the reserved bytes to the bytes already in memory, even above the limit. */
   resize(bytes: number): void;
-  /** Idempotent. */
+  /** Releases all bytes. Idempotent. */
   release(): void;
-  /** Called when the bytes were released for other owners. Null except while the body is being received. */
+  /** Called after the bytes were released for other owners. Null unless the body is being received. */
   onEvicted: ((fault: PublicError) => void) | null;
 }
 
 export interface BytesInFlight {
   readonly held: number;
   /**
-   * Admits a request. Only received bytes count. Owners that compete for memory get equal shares: an owner beyond its
-   * share is refused, and its bodies that are still arriving are evicted, oldest first. An owner's only request is
-   * always within its share.
-   * @param owner such as the project of the key
-   * @throws PublicError TOO_MANY_REQUESTS_ERROR when no memory is left, or the owner has too many requests
+   * Admits a request. Only received bytes count. Owners that compete for memory get equal quotas: an owner above its
+   * quota is rejected, and its incomplete bodies are evicted, oldest first. An owner's only request is always within
+   * its quota.
+   * @param owner identifies the owner, such as the key's project
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR if there is no memory left or the owner has too many requests
    */
   admit(owner: string, expectedBytes: number): Reservation;
 }
 
 export function createBytesInFlight(bytesMax: number, now: () => number = () => performance.now()): BytesInFlight {
-  return new Shares(bytesMax, now);
+  return new Quotas(bytesMax, now);
 }
 
-/** An owner refused within its share competes for this long; `Retry-After` is 1 s. */
-const WANTS_MS = 3000;
+/** How long an owner that was rejected within its quota competes for memory. `Retry-After` is 1 s. */
+const WAITING_MS = 3000;
 
-/** A quarter of a listener's connections: each request uses memory in addition to its body. */
+/** A quarter of a listener's connections, because each request uses memory in addition to its body. */
 const OWNER_REQUESTS_MAX = 1024;
 
 interface Owner {
@@ -40,13 +40,13 @@ interface Owner {
   readonly reservations: Set<ActiveReservation>;
 }
 
-class Shares implements BytesInFlight {
+class Quotas implements BytesInFlight {
   held = 0;
   readonly #bytesMax: number;
   readonly #now: () => number;
   readonly #owners = new Map<string, Owner>();
-  /** Owners refused within their share, with the time until which they compete. */
-  readonly #wants = new Map<string, number>();
+  /** Owners that were rejected within their quota, and until when they compete. */
+  readonly #waitingUntil = new Map<string, number>();
 
   constructor(bytesMax: number, now: () => number) {
     this.#bytesMax = bytesMax;
@@ -55,7 +55,7 @@ class Shares implements BytesInFlight {
 
   admit(name: string, expectedBytes: number): Reservation {
     this.assertCapacity(name, 0, expectedBytes);
-    if (this.#wants.size > 0) this.#wants.delete(name);
+    if (this.#waitingUntil.size > 0) this.#waitingUntil.delete(name);
     let owner = this.#owners.get(name);
     if (owner === undefined) {
       owner = { name, held: 0, reservations: new Set() };
@@ -68,16 +68,16 @@ class Shares implements BytesInFlight {
     return reservation;
   }
 
-  /** @param reserved the part of `wanted` that the request has reserved already */
+  /** @param reserved how many of the `wanted` bytes the request has already reserved */
   assertCapacity(name: string, reserved: number, wanted: number): void {
     if (this.held === reserved) return;
     const missing = this.held - reserved + wanted - this.#bytesMax;
-    if (missing <= 0 && !this.#doOthersWant(name)) return;
+    if (missing <= 0 && !this.#areOthersWaiting(name)) return;
     const otherBytes = (this.#owners.get(name)?.held ?? 0) - reserved;
-    const share = this.#shareBeside(name);
-    if (otherBytes === 0 || otherBytes + wanted <= share) {
-      if (missing <= 0 || this.#evict(name, missing, share)) return;
-      this.#wants.set(name, this.#now() + WANTS_MS);
+    const quota = this.#quotaOf(name);
+    if (otherBytes === 0 || otherBytes + wanted <= quota) {
+      if (missing <= 0 || this.#evict(name, missing, quota)) return;
+      this.#waitingUntil.set(name, this.#now() + WAITING_MS);
     }
     throw noMemoryError();
   }
@@ -87,24 +87,24 @@ class Shares implements BytesInFlight {
     if (owner.reservations.size === 0) this.#owners.delete(owner.name);
   }
 
-  #doOthersWant(name: string): boolean {
-    if (this.#wants.size === 0) return false;
+  #areOthersWaiting(name: string): boolean {
+    if (this.#waitingUntil.size === 0) return false;
     const now = this.#now();
-    for (const [other, until] of this.#wants) if (until <= now) this.#wants.delete(other);
-    return this.#wants.size > (this.#wants.has(name) ? 1 : 0);
+    for (const [other, until] of this.#waitingUntil) if (until <= now) this.#waitingUntil.delete(other);
+    return this.#waitingUntil.size > (this.#waitingUntil.has(name) ? 1 : 0);
   }
 
-  #shareBeside(name: string): number {
-    const names = new Set([name, ...this.#owners.keys(), ...this.#wants.keys()]);
+  #quotaOf(name: string): number {
+    const names = new Set([name, ...this.#owners.keys(), ...this.#waitingUntil.keys()]);
     return this.#bytesMax / names.size;
   }
 
-  /** Evicts arriving bodies of owners beyond the share. False if they do not free enough bytes. */
-  #evict(name: string, bytes: number, share: number): boolean {
+  /** Evicts incomplete bodies of owners above the quota. Returns false if this would not free enough bytes. */
+  #evict(name: string, bytes: number, quota: number): boolean {
     const evicted: ActiveReservation[] = [];
     let freed = 0;
     for (const owner of this.#owners.values()) {
-      let excess = owner.name === name ? 0 : owner.held - share;
+      let excess = owner.name === name ? 0 : owner.held - quota;
       for (const reservation of owner.reservations) {
         if (excess <= 0 || freed >= bytes) break;
         if (reservation.onEvicted === null || reservation.bytes === 0) continue;
@@ -122,24 +122,24 @@ class Shares implements BytesInFlight {
 class ActiveReservation implements Reservation {
   bytes = 0;
   onEvicted: Reservation['onEvicted'] = null;
-  readonly #shares: Shares;
+  readonly #quotas: Quotas;
   readonly #owner: Owner;
   #isReleased = false;
 
-  constructor(shares: Shares, owner: Owner) {
-    this.#shares = shares;
+  constructor(quotas: Quotas, owner: Owner) {
+    this.#quotas = quotas;
     this.#owner = owner;
   }
 
   grow(to: number): void {
     if (to <= this.bytes) return;
-    this.#shares.assertCapacity(this.#owner.name, this.bytes, to);
+    this.#quotas.assertCapacity(this.#owner.name, this.bytes, to);
     this.resize(to);
   }
 
   resize(to: number): void {
     if (this.#isReleased) return;
-    this.#shares.held += to - this.bytes;
+    this.#quotas.held += to - this.bytes;
     this.#owner.held += to - this.bytes;
     this.bytes = to;
   }
@@ -149,7 +149,7 @@ class ActiveReservation implements Reservation {
     this.resize(0);
     this.#isReleased = true;
     this.onEvicted = null;
-    this.#shares.remove(this.#owner, this);
+    this.#quotas.remove(this.#owner, this);
   }
 
   evict(): void {
@@ -159,9 +159,8 @@ class ActiveReservation implements Reservation {
   }
 }
 
-export const NO_MEMORY =
-  'The service has no memory for the body. Send the request again after the time in Retry-After.';
+export const NO_MEMORY = 'The service has no memory for the body. Retry after the time in the Retry-After header.';
 
-const TOO_MANY_OPEN = `Your project has ${OWNER_REQUESTS_MAX} requests in progress, the most allowed. Send the request again after the time in Retry-After.`;
+const TOO_MANY_OPEN = `Your project has ${OWNER_REQUESTS_MAX} requests in progress, which is the maximum. Retry after the time in the Retry-After header.`;
 
 const noMemoryError = () => new PublicError('TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY });

@@ -4,7 +4,7 @@ import { DEADLINE_STEP_MS, Deadlines } from './deadlines.ts';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('a deadline expires once, not before it is due, and at most one step later', () => {
+it('a deadline expires once, at most one step after it is due', () => {
   const reported = vi.fn();
   new Deadlines().add(1_000, reported);
   vi.advanceTimersByTime(999);
@@ -15,7 +15,7 @@ it('a deadline expires once, not before it is due, and at most one step later', 
   expect(reported).toHaveBeenCalledTimes(1);
 });
 
-it('a cancelled deadline never expires, even if a deadline that expires in the same step cancels it', () => {
+it('a cancelled deadline never expires, even if it is cancelled by a deadline that expires in the same step', () => {
   const deadlines = new Deadlines();
   const reported = vi.fn();
   const first = deadlines.add(100, reported);
@@ -26,7 +26,7 @@ it('a cancelled deadline never expires, even if a deadline that expires in the s
   expect(reported).not.toHaveBeenCalled();
 });
 
-it('a deadline expires even if it was added by an expiring deadline, in any order of durations', () => {
+it('deadlines expire in order of their due times, including deadlines added during an expiry', () => {
   const deadlines = new Deadlines();
   const reported: string[] = [];
   deadlines.add(500, () => reported.push('long'));
@@ -38,7 +38,7 @@ it('a deadline expires even if it was added by an expiring deadline, in any orde
   expect(reported).toEqual(['short', 'later', 'long']);
 });
 
-it('no timer remains without open deadlines, so that a process can exit', () => {
+it('the timer stops when no deadline is open, so that the process can exit', () => {
   const deadlines = new Deadlines();
   deadlines.add(60_000, () => {}).cancel();
   expect(vi.getTimerCount()).toBe(1);

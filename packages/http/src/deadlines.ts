@@ -1,9 +1,9 @@
-/** The maximum delay of a deadline, in milliseconds. */
+/** How late a deadline can expire, in milliseconds. */
 export const DEADLINE_STEP_MS = 50;
 
 export class Deadline {
   readonly dueAt: number;
-  /** Null once cancelled, so that the deadline does not keep a request in memory. */
+  /** Null after cancellation, so that the deadline does not retain a request in memory. */
   onExpired: (() => void) | null;
 
   constructor(dueAt: number, onExpired: () => void) {
@@ -16,12 +16,12 @@ export class Deadline {
   }
 }
 
-/** Many short deadlines on one timer: 1.04 times the throughput of a timer per deadline at batches of one. */
+/** Many short deadlines that share one timer. For batches of one message, throughput is 4 % higher than with timers. */
 export class Deadlines {
   #open: Deadline[] = [];
   #timer: NodeJS.Timeout | null = null;
 
-  /** Calls `onExpired` once, at most `DEADLINE_STEP_MS` late, unless cancelled. */
+  /** Calls `onExpired` once, at most `DEADLINE_STEP_MS` late, unless the deadline is cancelled. */
   add(afterMs: number, onExpired: () => void): Deadline {
     const deadline = new Deadline(performance.now() + afterMs, onExpired);
     this.#open.push(deadline);
@@ -37,7 +37,7 @@ export class Deadlines {
       clearInterval(this.#timer);
       this.#timer = null;
     }
-    // Read again each time: a callback may cancel another deadline.
+    // Reads `onExpired` again, because an earlier callback may cancel this deadline.
     for (const deadline of late) deadline.onExpired?.();
   }
 }

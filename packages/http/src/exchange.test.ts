@@ -10,7 +10,6 @@ import { serve } from './test/open-server.ts';
 const LARGE_BYTES = 24 << 20;
 const large = JSON.stringify('x'.repeat(LARGE_BYTES));
 
-/** A server with one request in flight. Counts its responses. */
 async function openWithCaller(answerMaxMs?: number) {
   const inFlight: Exchange[] = [];
   const statuses: number[] = [];
@@ -35,9 +34,9 @@ async function readAll(caller: Socket, bytes: number): Promise<void> {
   await until('the response is read', () => read > bytes);
 }
 
-it('no response is counted for a caller that has closed its connection', async () => {
+it('no response is counted if the caller has closed its connection', async () => {
   const { caller, exchange, statuses } = await openWithCaller();
-  // A half-close would only mean that the caller sends nothing else.
+  // A half-close would only mean that the caller sends no further requests.
   caller.resetAndDestroy();
   await new Promise((resolve) => exchange.request.socket.once('close', resolve));
   exchange.answer(200, '{}');
@@ -46,22 +45,22 @@ it('no response is counted for a caller that has closed its connection', async (
   expect(exchange.answered).toBe(true);
 });
 
-it('an unread response ends its connection after a bound', async () => {
+it('a connection is closed if its response is not read in time', async () => {
   const { exchange, statuses } = await openWithCaller(50);
   exchange.answer(200, large);
-  await until('the connection is cut', () => exchange.request.socket.destroyed);
+  await until('the connection is closed', () => exchange.request.socket.destroyed);
   expect(statuses).toEqual([200]);
 });
 
-it('a response behind an unread response ends with its connection', async () => {
+it('a response that waits for an unread response ends with its connection', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(50);
   caller.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
-  await until('both are in flight', () => inFlight.length === 2);
+  await until('both requests are in flight', () => inFlight.length === 2);
   inFlight[1]?.answer(200, large);
-  await until('the connection is cut', () => exchange.request.socket.destroyed);
+  await until('the connection is closed', () => exchange.request.socket.destroyed);
 });
 
-it('a fully read response leaves its connection open', async () => {
+it('a connection stays open after its response is fully read', async () => {
   const { caller, exchange, inFlight } = await openWithCaller(20_000);
   exchange.answer(200, large);
   await readAll(caller, LARGE_BYTES);
@@ -74,19 +73,21 @@ it('a fully read response leaves its connection open', async () => {
 
 const text = fc.string({ unit: codePoint });
 
-it('parseQuery returns every parameter that URLSearchParams or encodeURIComponent encodes, in order', () => {
+it('parseQuery returns all parameters encoded by URLSearchParams or encodeURIComponent, in order', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(text, text)), (pairs) => {
       const expected = new Map<string, string[]>();
       for (const [name, value] of pairs) expected.set(name, [...(expected.get(name) ?? []), value]);
-      const encoded = pairs.map((pair) => pair.map(encodeURIComponent).join('=')).filter((part) => part !== '=');
+      const encoded = pairs
+        .map((pair) => pair.map(encodeURIComponent).join('='))
+        .filter((parameter) => parameter !== '=');
       if (!expected.has('')) expect(parseQuery(`/path?${encoded.join('&')}`)).toEqual(expected);
       expect(parseQuery(`/path?${new URLSearchParams(pairs)}`)).toEqual(expected);
     }),
   );
 });
 
-it('parseQuery returns parameters or throws a VALIDATION_ERROR for any query string', () => {
+it('parseQuery returns parameters or throws a VALIDATION_ERROR for every query string', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('%', 'f', '8', 'c', '=', '&', '+', 'é', '?', ' ') }), (query) => {
       try {
@@ -106,7 +107,7 @@ it('parseQuery treats names such as __proto__ as ordinary parameters', () => {
   expect(singleValueOf(parseQuery('?__proto__=a'), '__proto__')).toBe('a');
 });
 
-it('restricting headers to an origin twice, before and after the body, applies the second origin', () => {
+it('restrictOrigin can be applied twice, and the second origin replaces the first', () => {
   const { response } = corsHeaders('x-key');
   const once = restrictOrigin(response, 'https://game.example');
   expect(restrictOrigin(once, 'https://game.example')).toEqual(once);

@@ -5,15 +5,15 @@ import { type Trace, traceOf } from './trace.ts';
 
 export interface ServerContext {
   readonly link: (code: ErrorCode) => string;
-  /** True during a graceful close, when each response ends its connection. */
+  /** True during a graceful shutdown, when each response closes its connection. */
   draining: boolean;
-  /** Open streams, ended by a graceful close. */
+  /** Open streams, which a graceful shutdown ends. */
   readonly streams: Set<Writable>;
-  /** Milliseconds for a caller to read a response. */
+  /** How long a caller may take to read a response. */
   readonly answerMaxMs: number;
-  /** Called for each response; without an exchange for bytes that are not a request. */
+  /** Called for each response. The exchange is null if the received bytes were not a request. */
   readonly onAnswer: (exchange: Exchange | null, status: number) => void;
-  /** Called once for each 5xx. */
+  /** Called once for each 5xx response. */
   readonly onFault: (exchange: Exchange, error: unknown) => void;
 }
 
@@ -23,7 +23,7 @@ export type HeaderList = readonly (string | number)[];
 const NO_HEADERS: HeaderList = [];
 const noHeaders = () => NO_HEADERS;
 
-/** The caller disconnected before the response. */
+/** The caller disconnected before the response was sent. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientDisconnected';
 }
@@ -35,17 +35,17 @@ export class Exchange implements Trace {
   readonly request: IncomingMessage;
   readonly traceId: string;
   readonly traceparent: string;
-  /** The declared path of the matched route, without values. */
+  /** The declared path of the matched route, without parameter values. */
   route = 'unmatched';
   readonly startedMs = performance.now();
-  /** Headers for every response, read when it is sent. Set by the route. */
+  /** Returns headers that are added when a response is sent. Set by the route. */
   lateHeaders: () => HeaderList = noHeaders;
   readonly #response: ServerResponse;
   readonly #frame: ServerContext;
   #headers: HeaderList;
   #answered = false;
-  #isLast = false;
-  #gone: AbortSignal | null = null;
+  #closesConnection = false;
+  #disconnected: AbortSignal | null = null;
 
   constructor(frame: ServerContext, pair: { request: IncomingMessage; response: ServerResponse }, headers: HeaderList) {
     const trace = traceOf(pair.request.headers.traceparent as string | undefined);
@@ -62,15 +62,15 @@ export class Exchange implements Trace {
   }
 
   /**
-   * Aborted with `ClientDisconnected` when the caller disconnects or half-closes before the response has ended. Only
-   * for pages: other clients half-close after their last request.
+   * Aborted with `ClientDisconnected` if the caller disconnects or half-closes before the response ends. For web pages
+   * only, because other clients half-close after their last request.
    */
   get gone(): AbortSignal {
-    this.#gone ??= watchDisconnect(this.request, this.#response);
-    return this.#gone;
+    this.#disconnected ??= watchDisconnect(this.request, this.#response);
+    return this.#disconnected;
   }
 
-  /** Lets only pages of one origin read the response, or no page (null). */
+  /** Allows only pages from one origin to read the response, or no page (null). */
   allowOrigin(origin: string | null): void {
     this.#headers = restrictOrigin(this.#headers, origin);
   }
@@ -83,22 +83,21 @@ export class Exchange implements Trace {
     this.#send(status, ['content-type', 'application/json', 'content-length', json.length, ...headers], json);
   }
 
-  /** Sends another content type, such as HTML; only headers for HEAD. */
+  /** Sends a response with another content type, such as HTML. HEAD gets only the headers. */
   answerText(status: number, content: { type: string; text: string }, headers: HeaderList = []): void {
     this.#sendText(status, ['content-type', content.type, ...headers], content.text);
   }
 
-  /** For 202, 204, 304 and preflights. */
+  /** Sends a response without a body, such as 202, 204, 304 or a preflight response. */
   answerEmpty(status: number, headers: HeaderList = []): void {
-    // The length in a 304 would be that of the 200: RFC 9110, 8.6.
+    // In a 304, content-length would be the length of the 200 response (RFC 9110, 8.6).
     const hasLength = status !== 204 && status !== 304;
     this.#send(status, hasLength ? ['content-length', 0, ...headers] : headers);
   }
 
   /**
-   * Starts a response stream, which the caller writes and ends. Null after a response or when the client disconnected.
-   * @param options.isFile true when a truncated body must not appear complete: a shutdown waits instead of ending the
-   * stream
+   * Starts a response stream, which the caller writes and ends. Returns null after a response or a disconnect.
+   * @param options.isFile true if a truncated body must not appear complete: a shutdown then waits for the stream
    */
   openStream(type: string, headers: HeaderList = [], options: { readonly isFile?: boolean } = {}): Writable | null {
     if (this.#answered) return null;
@@ -114,19 +113,19 @@ export class Exchange implements Trace {
     this.#frame.streams.add(response);
     // Otherwise only the second write after a disconnect would fail.
     const { socket } = this.request;
-    const leave = () => void response.destroy();
-    if (socket.readableEnded) leave();
-    socket.once('end', leave);
+    const disconnect = () => void response.destroy();
+    if (socket.readableEnded) disconnect();
+    socket.once('end', disconnect);
     response.once('close', () => {
-      socket.off('end', leave);
+      socket.off('end', disconnect);
       this.#frame.streams.delete(response);
     });
     return response;
   }
 
   /**
-   * Sends the error envelope. Errors that are not public go to `onFault` only.
-   * @param statusOverride replaces the status of the error code
+   * Sends the error envelope. Errors that are not public are passed only to `onFault`.
+   * @param statusOverride replaces the error code's status
    */
   fail(error: unknown, headers: HeaderList = [], statusOverride?: number): void {
     if (this.#answered || error instanceof ClientDisconnected) return;
@@ -138,12 +137,12 @@ export class Exchange implements Trace {
     this.answer(status, JSON.stringify(body), [...wait, ...headers]);
   }
 
-  /** Fails and closes the connection, because no further request can be read from it. */
+  /** Sends the error envelope and closes the connection, because no further request can be read from it. */
   failAndClose(error: unknown, status?: number): void {
     this.fail(error, ['connection', 'close'], status);
   }
 
-  /** Calls back once this response and all earlier responses are written; never if the client disconnected. */
+  /** Calls `then` after this and all earlier responses are written; never if the client disconnects. */
   whenSent(then: () => void): void {
     if (this.#response.writableFinished) then();
     else this.#response.once('finish', then);
@@ -151,10 +150,10 @@ export class Exchange implements Trace {
 
   /** Closes the connection after the response, because the following bytes are not a request. */
   closeAfterAnswer(): void {
-    this.#isLast = true;
+    this.#closesConnection = true;
   }
 
-  /** Sends ASCII in one write with the headers, which saves 3 % of the time of a small request. */
+  /** Sends ASCII text in the same write as the headers, which saves 3 % of the time of a small request. */
   #sendText(status: number, headers: HeaderList, text: string): void {
     const length = Buffer.byteLength(text);
     this.#send(status, ['content-length', length, ...headers], {
@@ -169,7 +168,7 @@ export class Exchange implements Trace {
     if (this.#response.destroyed || this.#response.headersSent) return;
     this.#frame.onAnswer(this, status);
     const list = ['x-trace-id', this.traceId, ...this.#headers, ...this.lateHeaders(), ...headers];
-    if (this.#frame.draining || this.#isLast) list.push('connection', 'close');
+    if (this.#frame.draining || this.#closesConnection) list.push('connection', 'close');
     this.#response.writeHead(status, list as string[]);
     if (body === undefined) this.#response.end();
     else if (!('text' in body)) this.#response.end(body);
@@ -182,14 +181,14 @@ export class Exchange implements Trace {
 function watchDisconnect(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const { socket } = request;
   const controller = new AbortController();
-  const leave = () => controller.abort(new ClientDisconnected('the caller disconnected'));
+  const disconnect = () => controller.abort(new ClientDisconnected('the caller disconnected'));
   const close = () => {
-    socket.off('end', leave);
-    if (!response.writableFinished) leave();
+    socket.off('end', disconnect);
+    if (!response.writableFinished) disconnect();
   };
-  if (response.destroyed || socket.readableEnded) leave();
+  if (response.destroyed || socket.readableEnded) disconnect();
   else {
-    socket.once('end', leave);
+    socket.once('end', disconnect);
     response.once('close', close);
   }
   return controller.signal;
@@ -199,20 +198,20 @@ export function notFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' });
 }
 
-/** Chromium's maximum. Contract, "CORS". */
+/** Chromium's maximum (contract, "CORS"). */
 const PREFLIGHT_MAX_AGE_S = 7200;
 
-/** Restricts the CORS headers to pages of one origin, or to none. */
+/** Restricts the CORS headers to pages from one origin, or to none. */
 export function restrictOrigin(headers: HeaderList, origin: string | null): HeaderList {
   if (headers.length === 0) return headers;
   const vary = ['vary', 'Origin'];
   if (origin === null) return vary;
   const rest = headers.slice(2);
-  // Idempotent, because the key may be checked twice.
+  // Idempotent, because a key may be checked twice.
   return [headers[0]!, origin, ...rest, ...(rest.includes('vary') ? [] : vary)];
 }
 
-/** Any origin, no credentials: contract, "CORS". */
+/** Allows any origin without credentials (contract, "CORS"). */
 export function corsHeaders(publishableKeyHeader: string | undefined): Record<'response' | 'preflight', HeaderList> {
   const keyHeader = publishableKeyHeader === undefined ? [] : [publishableKeyHeader];
   const allowed = ['content-type', 'content-encoding', ...keyHeader, 'traceparent'].join(', ');
@@ -233,14 +232,14 @@ export function corsHeaders(publishableKeyHeader: string | undefined): Record<'r
 export const ANSWER_MAX_MS = 30_000;
 
 /**
- * Closes the connection of a caller that does not read its response: Node's timeouts end with the request or restart
- * with each byte. Most responses are already written and need no timer.
+ * Closes the connection if the caller does not read its response. Node's timeouts end with the request or restart with
+ * every byte. Most responses are already written at this point and need no timer.
  */
-function limitReadTime(response: ServerResponse, boundMs: number): void {
+function limitReadTime(response: ServerResponse, limitMs: number): void {
   const { socket } = response.req;
-  // Without a socket, the response waits behind earlier responses.
+  // Without a socket, the response waits for earlier responses.
   if (response.socket !== null && socket.writableLength === 0) return;
-  const timer = setTimeout(() => socket.destroy(), boundMs).unref();
+  const timer = setTimeout(() => socket.destroy(), limitMs).unref();
   response.once('close', () => clearTimeout(timer));
 }
 
@@ -248,14 +247,14 @@ function limitReadTime(response: ServerResponse, boundMs: number): void {
 const DISCARD_BYTES_MAX = 8 * 1024 * 1024;
 const DISCARD_MAX_MS = 10_000;
 
-/** Reads and discards the rest of a body after the response; beyond the bounds the connection is closed. */
+/** Reads and discards the rest of a body after the response. Above the limits the connection is closed. */
 function discardBody(request: IncomingMessage): void {
   let bytes = 0;
-  const cut = () => request.socket.destroy();
-  const timer = setTimeout(cut, DISCARD_MAX_MS).unref();
+  const closeConnection = () => request.socket.destroy();
+  const timer = setTimeout(closeConnection, DISCARD_MAX_MS).unref();
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > DISCARD_BYTES_MAX) cut();
+    if (bytes > DISCARD_BYTES_MAX) closeConnection();
   });
   request.once('close', () => clearTimeout(timer));
   request.once('end', () => clearTimeout(timer));
@@ -265,36 +264,37 @@ function discardBody(request: IncomingMessage): void {
 
 export type Query = ReadonlyMap<string, readonly string[]>;
 
-/** RFC 3986: other characters must be percent-encoded. */
+/** Other characters must be percent-encoded (RFC 3986). */
 const ASCII = /^[\x21-\x7e]*$/;
 
 /**
- * Parses a query strictly. `URLSearchParams` replaces invalid bytes with U+FFFD, which makes different ids equal.
- * @throws PublicError VALIDATION_ERROR when the query is not percent-encoded UTF-8
+ * Parses a query string strictly. `URLSearchParams` replaces invalid bytes with U+FFFD, which can make different ids
+ * equal.
+ * @throws PublicError VALIDATION_ERROR if the query is not percent-encoded UTF-8
  */
 export function parseQuery(target: string): Query {
-  const mark = target.indexOf('?');
-  const text = mark === -1 ? '' : target.slice(mark + 1);
+  const queryStart = target.indexOf('?');
+  const text = queryStart === -1 ? '' : target.slice(queryStart + 1);
   if (!ASCII.test(text)) throw notDecodable();
   const query = new Map<string, string[]>();
-  for (const part of text.split('&')) {
-    if (part === '') continue;
-    const equals = part.indexOf('=');
-    const name = decode(equals === -1 ? part : part.slice(0, equals));
-    const value = equals === -1 ? '' : decode(part.slice(equals + 1));
+  for (const parameter of text.split('&')) {
+    if (parameter === '') continue;
+    const equals = parameter.indexOf('=');
+    const name = decode(equals === -1 ? parameter : parameter.slice(0, equals));
+    const value = equals === -1 ? '' : decode(parameter.slice(equals + 1));
     query.set(name, [...(query.get(name) ?? []), value]);
   }
   return query;
 }
 
-/** @throws PublicError VALIDATION_ERROR when the parameter is repeated */
+/** @throws PublicError VALIDATION_ERROR if the parameter is repeated */
 export function singleValueOf(query: Query, name: string): string | undefined {
   const values = query.get(name) ?? [];
   if (values.length > 1) throw invalidField(name, `${name} is given more than once`);
   return values[0];
 }
 
-/** Decodes a plus as a space, as in HTML forms. */
+/** Decodes percent-encoding, and plus signs as spaces like in HTML forms. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));

@@ -14,7 +14,7 @@ export interface NodeServerOptions extends ServerOptions {
   readonly onBroken: (error: Error & { code?: string }, socket: Socket) => void;
 }
 
-/** Creates a Node server that bounds connections, pipelining and the memory for unread body bytes. */
+/** Creates a Node server that limits connections, pipelining, and the memory for unread body bytes. */
 export function createNodeServer({ listener, connectionsMax, onBroken, ...options }: NodeServerOptions) {
   const server = createServer({ ...options, IncomingMessage: PackedRequest }, listener);
   const onPaused = limitPipelining(server);
@@ -22,7 +22,7 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
     if (error.code === PAUSED) onPaused(error, socket as Socket);
     else onBroken(error, socket as Socket);
   });
-  /** Oldest first. */
+  /** In order of opening. */
   const connections = new Set<Socket>();
   server.on('connection', (socket) => {
     if (connections.size >= connectionsMax) (replaceableOf(connections) ?? socket).destroy();
@@ -35,9 +35,9 @@ export function createNodeServer({ listener, connectionsMax, onBroken, ...option
 type NodeSocket = Socket & { _httpMessage?: ServerResponse<IncomingMessage> | null };
 
 /**
- * The connection to replace with a new connection: the oldest idle one, else the oldest whose body is still arriving,
- * so nothing is stored. Connections without a request get no preference, or a caller that opens many could block
- * others.
+ * Returns the connection that a new connection replaces: the oldest idle connection, or the oldest one with an
+ * incomplete body, of which nothing is stored. Connections without a request are not preferred, because a caller could
+ * block others by opening many.
  */
 function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined {
   let receiving: Socket | undefined;
@@ -50,11 +50,11 @@ function replaceableOf(connections: ReadonlySet<NodeSocket>): Socket | undefined
   return receiving;
 }
 
-/** A Buffer has some 200 bytes of overhead, so chunks below this size are combined. */
+/** A Buffer has about 200 bytes of overhead, so chunks below this size are combined. */
 export const SMALL_BYTES = 1024;
 const PAGE_BYTES = 4096;
 
-/** A request that collects small body chunks in pages until they are read. */
+/** A request that combines small body chunks in pages until they are read. */
 class PackedRequest extends IncomingMessage {
   #page: Buffer | null = null;
   #pageBytes = 0;
@@ -85,27 +85,27 @@ class PackedRequest extends IncomingMessage {
   }
 }
 
-/** Maximum unanswered requests per connection. Further pipelined requests are parsed after a response was sent. */
-const UNANSWERED_MAX = 4;
-/** Maximum received bytes of all paused connections, each of which holds at most one read of 64 KiB. */
+/** Maximum pending requests per connection. Further pipelined requests are parsed after a response is sent. */
+const PENDING_MAX = 4;
+/** Maximum received bytes across all paused connections, each of which buffers at most one read of 64 KiB. */
 const PAUSED_BYTES_MAX = 16 * 1024 * 1024;
-/** Paused connections that resume per turn of the event loop, so that other connections are not delayed. */
+/** How many paused connections resume per event loop turn, so that other connections are not delayed. */
 const RESUMED_PER_TURN = 8;
 
-/** The callback result that pauses llhttp. */
+/** The callback result with which llhttp pauses. */
 const HPE_PAUSED = 21;
 const PAUSED = 'HPE_PAUSED';
 const NOTHING = Buffer.alloc(0);
 
 interface NodeParser {
-  /** Called for each request with parsed headers; the result is returned to llhttp. */
+  /** Called for each request after its headers are parsed. The result is returned to llhttp. */
   onIncoming(request: IncomingMessage, keepAlive: boolean): number;
   resume(): void;
 }
 type PipelinedSocket = Socket & {
   parser: NodeParser | null;
   _httpMessage?: ServerResponse | null;
-  /** True when Node paused the connection because responses are not read. */
+  /** True while Node has paused the connection because responses are not read. */
   _paused: boolean;
   [PIPELINE]?: Pipeline;
 };
@@ -113,12 +113,12 @@ type PipelinedSocket = Socket & {
 const PIPELINE = Symbol('pipeline');
 
 /**
- * Bounds the unanswered requests of each connection: Node parses all of a read, up to 64 KiB with thousands of
- * requests, before it checks whether responses are read. Must be called before the server listens.
- * @returns the handler of each `clientError` with code `PAUSED`
+ * Limits the pending requests per connection. Node parses a whole read, up to 64 KiB with thousands of requests, before
+ * it checks whether responses are read. Must be called before the server listens.
+ * @returns the handler for a `clientError` with code `PAUSED`
  */
 function limitPipelining(server: Server): (error: Error, socket: Socket) => void {
-  const paused = new Paused();
+  const paused = new PausedConnections();
   server.on('connection', (socket: PipelinedSocket) => {
     socket[PIPELINE] = new Pipeline(socket, paused);
   });
@@ -128,40 +128,40 @@ function limitPipelining(server: Server): (error: Error, socket: Socket) => void
   };
 }
 
-class Paused {
-  /** Received and unparsed bytes. */
+class PausedConnections {
+  /** Received bytes that are not parsed yet. */
   bytes = 0;
   #ready: (() => void)[] = [];
 
-  /** Calls back in a later turn of the event loop, in order. */
+  /** Calls `run` in a later turn of the event loop, in order. */
   resume(run: () => void): void {
     this.#ready.push(run);
-    if (this.#ready.length === 1) setImmediate(() => this.#turn());
+    if (this.#ready.length === 1) setImmediate(() => this.#runNext());
   }
 
-  #turn(): void {
+  #runNext(): void {
     for (const run of this.#ready.slice(0, RESUMED_PER_TURN)) run();
     this.#ready = this.#ready.slice(RESUMED_PER_TURN);
-    if (this.#ready.length > 0) setImmediate(() => this.#turn());
+    if (this.#ready.length > 0) setImmediate(() => this.#runNext());
   }
 }
 
-/** The requests on one connection. Costs one comparison per request while the caller waits for each response. */
+/** The requests on one connection. The cost is one comparison per request if the caller waits for each response. */
 class Pipeline {
   readonly #socket: PipelinedSocket;
-  readonly #paused: Paused;
+  readonly #paused: PausedConnections;
   readonly #serve: NodeParser['onIncoming'];
-  /** Number of unanswered requests; also 0 while only one is unanswered. */
-  #unanswered = 0;
+  /** How many requests are pending. Also 0 if only one request is pending. */
+  #pending = 0;
   /** The request at which the parser is paused. */
   #waiting: { readonly request: IncomingMessage; readonly keepAlive: boolean } | null = null;
   #isResuming = false;
-  /** Received and unparsed bytes. */
+  /** Received bytes that are not parsed yet. */
   #restBytes = 0;
-  /** Node's data listener, once this class has replaced it. */
+  /** Node's data listener, after this class has replaced it. */
   #parse: ((data: Buffer) => void) | null = null;
 
-  constructor(socket: PipelinedSocket, paused: Paused) {
+  constructor(socket: PipelinedSocket, paused: PausedConnections) {
     const parser = socket.parser as NodeParser;
     this.#socket = socket;
     this.#paused = paused;
@@ -172,21 +172,21 @@ class Pipeline {
   #receive(request: IncomingMessage, keepAlive: boolean): number {
     const current = this.#socket._httpMessage;
     if (current == null) return this.#serve(request, keepAlive);
-    if (this.#unanswered === 0) this.#watch(current);
-    if (this.#unanswered >= UNANSWERED_MAX) {
+    if (this.#pending === 0) this.#watch(current);
+    if (this.#pending >= PENDING_MAX) {
       this.#waiting = { request, keepAlive };
       return HPE_PAUSED;
     }
-    this.#unanswered++;
+    this.#pending++;
     return this.#serve(request, keepAlive);
   }
 
-  /** Responses are sent in order, so it is enough to watch the current response. */
+  /** Responses are sent in order, so it is enough to watch the current one. */
   #watch(response: ServerResponse): void {
-    if (this.#unanswered === 0) this.#unanswered = 1;
+    if (this.#pending === 0) this.#pending = 1;
     response.once('finish', () => {
       const next = this.#socket._httpMessage;
-      this.#unanswered = next == null ? 0 : this.#unanswered - 1;
+      this.#pending = next == null ? 0 : this.#pending - 1;
       if (next != null) this.#watch(next);
       this.#resumeSoon();
     });
@@ -202,23 +202,23 @@ class Pipeline {
     });
   }
 
-  /** Node reports a paused parser as an error, with the unparsed bytes. */
+  /** Handles a paused parser, which Node reports as an error with the unparsed bytes. */
   pause(rest: Buffer): void {
     const socket = this.#socket;
-    this.#keep(rest.length);
+    this.#setRestBytes(rest.length);
     if (this.#paused.bytes > PAUSED_BYTES_MAX) return void socket.destroy();
     if (this.#parse === null) {
-      // A data listener moves the bytes from the parser's own reads to the socket.
+      // With a data listener, bytes are read by the socket instead of the parser.
       [this.#parse] = socket.listeners('data') as [(data: Buffer) => void];
       socket.off('data', this.#parse);
       socket.on('data', (data: Buffer) => this.#onData(data));
-      socket.once('close', () => this.#keep(0));
+      socket.once('close', () => this.#setRestBytes(0));
     }
     socket.pause();
     if (rest.length > 0) socket.unshift(rest);
   }
 
-  #keep(bytes: number): void {
+  #setRestBytes(bytes: number): void {
     this.#paused.bytes += bytes - this.#restBytes;
     this.#restBytes = bytes;
   }
@@ -231,7 +231,7 @@ class Pipeline {
       socket.unshift(data);
       return;
     }
-    this.#keep(0);
+    this.#setRestBytes(0);
     this.#parse?.(data);
   }
 
@@ -240,12 +240,12 @@ class Pipeline {
     const waiting = this.#waiting;
     this.#isResuming = false;
     if (socket._paused) return void this.#resumeSoon();
-    if (waiting === null || this.#unanswered >= UNANSWERED_MAX || socket.destroyed || socket.parser === null) return;
+    if (waiting === null || this.#pending >= PENDING_MAX || socket.destroyed || socket.parser === null) return;
     this.#waiting = null;
     socket.parser.resume();
-    // A request without a body ends here.
+    // Completes a request without a body.
     this.#parse?.(NOTHING);
-    if (socket._httpMessage != null) this.#unanswered++;
+    if (socket._httpMessage != null) this.#pending++;
     this.#serve(waiting.request, waiting.keepAlive);
     socket.resume();
   }

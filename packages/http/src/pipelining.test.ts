@@ -10,7 +10,6 @@ import { serve } from './test/open-server.ts';
 
 const GET = 'GET /held HTTP/1.1\r\nhost: a\r\n\r\n';
 
-/** A server whose requests wait until the test responds, with routes that respond immediately. */
 async function open() {
   const waiting: Exchange[] = [];
   const routes: Route[] = [
@@ -23,8 +22,8 @@ async function open() {
       hot: true,
       handle: async (exchange) => {
         const body = await readBody(exchange.request, planJsonBody(exchange.request, 1024 * 1024));
-        // So that responses are not ready in request order.
-        for (let turns = body.length % 4; turns > 0; turns--) await new Promise(setImmediate);
+        // Delays some responses, so that they are not ready in request order.
+        for (let delay = body.length % 4; delay > 0; delay--) await new Promise(setImmediate);
         exchange.answer(200, JSON.stringify(body.toString()));
       },
     },
@@ -35,19 +34,17 @@ async function open() {
 
 const LARGE = JSON.stringify('x'.repeat(64 * 1024));
 
-/** Connects, and destroys the connection after the test. */
 function dial(port: number): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {});
   onTestFinished(() => void socket.destroy());
   return socket;
 }
 
-/** Waits for some turns of the event loop, in which all received bytes are parsed. */
-async function turns(): Promise<void> {
+async function untilParsed(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise(setImmediate);
 }
 
-it('a connection has at most four unanswered requests, and each response admits the next request', async () => {
+it('a connection has at most four pending requests, and each response admits the next request', async () => {
   const { port, waiting } = await open();
   const socket = dial(port);
   let text = '';
@@ -56,17 +53,17 @@ it('a connection has at most four unanswered requests, and each response admits 
   });
   socket.write(GET.repeat(200));
   await until('requests are parsed', () => waiting.length >= 4);
-  for (let answered = 0; answered < 200; answered++) {
-    await until('the next request is parsed', () => waiting.length > answered);
-    if (answered % 100 === 0) await turns();
-    expect(waiting.length - answered).toBeLessThanOrEqual(4);
-    waiting[answered]?.answer(200, String(answered));
+  for (let responded = 0; responded < 200; responded++) {
+    await until('the next request is parsed', () => waiting.length > responded);
+    if (responded % 100 === 0) await untilParsed();
+    expect(waiting.length - responded).toBeLessThanOrEqual(4);
+    waiting[responded]?.answer(200, String(responded));
   }
-  await until('all requests are answered', () => text.match(/HTTP/g)?.length === 200);
+  await until('all responses are received', () => text.match(/HTTP/g)?.length === 200);
   expect([...text.matchAll(/\r\n\r\n(\d+)/g)].map(([, body]) => Number(body))).toEqual([...Array(200).keys()]);
 }, 60_000);
 
-it('a connection with unread responses has few requests served, and the rest when it reads', async () => {
+it('the requests on a connection with unread responses are served after the responses are read', async () => {
   const { port } = await open();
   const socket = dial(port);
   socket.pause();
@@ -84,7 +81,7 @@ it('a connection with unread responses has few requests served, and the rest whe
   await until('all responses are read', () => bytes > 200 * LARGE.length);
 }, 60_000);
 
-it('forty connections that pipeline thousands of requests without reading do not delay another caller', async () => {
+it('forty connections that pipeline requests without reading responses do not delay another caller', async () => {
   const { port, count } = await open();
   for (let attackers = 0; attackers < 40; attackers++) {
     const attacker = dial(port);
@@ -95,16 +92,16 @@ it('forty connections that pipeline thousands of requests without reading do not
   const waits: number[] = [];
   for (let request = 0; request < 50; request++) {
     const before = count.responses;
-    const answered = new Promise((resolve) => other.once('data', resolve));
+    const responded = new Promise((resolve) => other.once('data', resolve));
     other.write(GET.replace('/held', '/small'));
-    await answered;
+    await responded;
     waits.push(count.responses - before);
   }
-  // During the first requests the attackers connect.
+  // The attackers connect during the first requests.
   expect(Math.max(...waits.slice(5))).toBeLessThan(300);
 }, 60_000);
 
-it('the admin listener has at most four unanswered requests per connection', async () => {
+it('the admin listener has at most four pending requests per connection', async () => {
   let probes = 0;
   const ready = () => {
     probes++;
@@ -115,11 +112,11 @@ it('the admin listener has at most four unanswered requests per connection', asy
   onTestFinished(admin.close);
   dial(admin.port).write('GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(100));
   await until('probes are called', () => probes > 0);
-  await turns();
+  await untilParsed();
   expect(probes).toBe(4);
 });
 
-it('pipelined requests are all answered in order, whatever their bodies and packet boundaries', async () => {
+it('pipelined requests get their responses in order for all bodies and packet boundaries', async () => {
   const { port } = await open();
   const body = fc.string({ unit: fc.constantFrom('a', '\r\n', '\r\n\r\n', '0', '{}'), maxLength: 40 });
   const request = fc.record({ body, chunked: fc.boolean() });
@@ -146,7 +143,6 @@ it('pipelined requests are all answered in order, whatever their bodies and pack
         at += cut;
         await new Promise(setImmediate);
       }
-      // The client half-closes the connection after the last request.
       socket.end(bytes.slice(at));
       await ended;
       const responses = [...text.matchAll(/HTTP\/1\.1 200 [^"]*("(?:[^"\\]|\\.)*")/g)];

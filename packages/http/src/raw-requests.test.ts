@@ -10,9 +10,7 @@ const CHUNKED = `POST /v1/echo ${HEAD}transfer-encoding: chunked\r\n\r\n`;
 const SIZED = `POST /v1/echo ${HEAD}content-length: 2\r\n\r\n{}`;
 const GET = 'GET /v1/items/7 HTTP/1.1\r\nhost: a\r\n';
 
-/** The response statuses in a string, in order. */
 const statusesOf = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => Number(status));
-/** The envelope at the end of a string. */
 const envelopeOf = (text: string) => JSON.parse(text.slice(text.lastIndexOf('\r\n\r\n'))) as Record<string, unknown>;
 
 it.each([
@@ -20,26 +18,23 @@ it.each([
   ['a body in chunks', `${CHUNKED}2\r\n{}\r\n0\r\n\r\n`, [200]],
   ['no body', `${GET}\r\n`, [200]],
   ['two requests', `${SIZED}${GET}\r\n`, [200, 200]],
-  ['a request that is refused before its body is read', `POST /none ${HEAD}content-length: 9\r\n\r\n{}`, [404]],
+  ['a request that is rejected before its body is read', `POST /none ${HEAD}content-length: 9\r\n\r\n{}`, [404]],
   ['an incomplete body', `POST /v1/echo ${HEAD}content-length: 9\r\n\r\n{}`, [400]],
   ['incomplete headers', `POST /v1/echo ${HEAD}`, [400]],
   ['nothing', '', []],
-])(
-  'a caller that half-closes the connection after %s gets one response per request',
-  async (_name, bytes, statuses) => {
-    const { port, statuses: counted } = await open();
-    expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
-    expect(counted).toEqual(statuses);
-  },
-);
+])('a caller that half-closes its connection after %s gets a response per request', async (_name, bytes, statuses) => {
+  const { port, statuses: counted } = await open();
+  expect(statusesOf(await sendRawAndEnd(port, bytes))).toEqual(statuses);
+  expect(counted).toEqual(statuses);
+});
 
-it('a connection without any bytes is closed without a response, and no response is counted', async () => {
+it('a connection that sends no bytes is closed without a response, and no response is counted', async () => {
   const { port, statuses } = await open(10_000, 100);
   expect(await sendRaw(port)).toBe('');
   expect(statuses).toEqual([]);
 }, 15_000);
 
-it('a connection with incomplete headers gets 500: the cause may be the network, and clients drop a batch on a 4xx', async () => {
+it('a connection that sends incomplete headers gets a 500, because clients would drop a batch on a 4xx', async () => {
   const { port, statuses } = await open(10_000, 100);
   expect(envelopeOf(await sendRaw(port, 'POST /v1/echo HTTP/1.1\r\n'))).toMatchObject({
     code: 'INTERNAL_SERVER_ERROR',
@@ -47,12 +42,12 @@ it('a connection with incomplete headers gets 500: the cause may be the network,
   expect(statuses).toEqual([500]);
 }, 15_000);
 
-it('responses are sent in request order, even if malformed bytes follow a later request that is answered first', async () => {
+it('responses are sent in request order when a later request completes first and malformed bytes follow', async () => {
   const { port, reading } = await open();
   const socket = connect(port, '127.0.0.1', () => socket.write(SIZED.slice(0, -1)));
   await until('the first body is read', () => reading() === 1);
   const received = text(socket);
-  socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 no request\r\n\r\n`);
+  socket.write(`}GET /none HTTP/1.1\r\nhost: a\r\n\r\n\0 not a request\r\n\r\n`);
   expect(statusesOf(await received)).toEqual([200, 404, 400]);
 });
 
@@ -61,12 +56,12 @@ it.each([
   ['a long path', `GET /${'a'.repeat(17_000)} HTTP/1.1\r\nhost: a\r\n\r\n`],
   ['1,001 headers', `${GET}${'a:b\r\n'.repeat(1_001)}\r\n`],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: ${'a'.repeat(17_000)}\r\n\r\n`],
-])('headers over the limit are refused with 431 and the limit in the message: %s', async (_name, bytes) => {
+])('headers over the limit get a 431 whose message contains the limit: %s', async (_name, bytes) => {
   const { port } = await open();
   const response = await sendRaw(port, bytes);
   expect(response).toMatch(/^HTTP\/1\.1 431 Request Header Fields Too Large\r\n/);
   expect(envelopeOf(response)).toEqual({
-    message: 'Path and headers are larger than 16384 bytes, or there are more than 1000 headers.',
+    message: 'The path and headers exceed 16384 bytes or 1000 headers.',
     link: 'https://docs.test/errors/VALIDATION_ERROR',
     trace_id: expect.stringMatching(/^[0-9a-f]{32}$/),
     code: 'VALIDATION_ERROR',
@@ -80,7 +75,6 @@ it('headers just below the limit are accepted', async () => {
   expect(statusesOf(await sendRawAndEnd(port, `${GET}${many}x: ${'a'.repeat(12_000)}\r\n\r\n`))).toEqual([200]);
 });
 
-/** Received bytes and the single response to them. */
 const REQUESTS: readonly [name: string, bytes: string, status: number, details?: object | null][] = [
   ['two hosts', `${GET}host: b\r\n\r\n`, 400, { header: 'host' }],
   ['the same host twice', `${GET}Host: a\r\n\r\n`, 400, { header: 'host' }],
@@ -115,7 +109,7 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['a target in UTF-8', 'GET /v1/items/\xc3\xa4 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
   ['HTTP/1.0', 'GET /v1/items/7 HTTP/1.0\r\n\r\n', 200],
   ['HTTP/0.9', 'GET /v1/items/7\r\n\r\n', 400, null],
-  ['HTTP/2.0 as text', 'GET /v1/items/7 HTTP/2.0\r\nhost: a\r\n\r\n', 400, null],
+  ['HTTP/2.0 in text form', 'GET /v1/items/7 HTTP/2.0\r\nhost: a\r\n\r\n', 400, null],
   ['the HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
   ['a TLS ClientHello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
   ['a method that does not exist', 'FOO /v1/items/7 HTTP/1.1\r\nhost: a\r\n\r\n', 400],
@@ -125,7 +119,7 @@ const REQUESTS: readonly [name: string, bytes: string, status: number, details?:
   ['chunk extensions over the limit', `${CHUNKED}2;a=${'b'.repeat(17_000)}\r\n{}\r\n`, 400, { limitBytes: 16_384 }],
   ['chunk extensions with a lone CR', `${CHUNKED}2;a\rb\r\n{}\r\n0\r\n\r\n`, 400],
   ['chunks without CR', `${CHUNKED}2\n{}\n0\n\n`, 400],
-  ['a chunk of more bytes than its length', `${CHUNKED}1\r\n{}\r\n0\r\n\r\n`, 400],
+  ['a chunk with more bytes than its declared length', `${CHUNKED}1\r\n{}\r\n0\r\n\r\n`, 400],
   ['a chunk size beyond the integer range', `${CHUNKED}${'f'.repeat(17)}\r\n{}\r\n0\r\n\r\n`, 400],
   ['trailers', `${CHUNKED}2\r\n{}\r\n0\r\nx: 1\r\n\r\n`, 200],
   ['leading empty lines', `\r\n\r\n${GET}\r\n`, 200],
@@ -140,13 +134,13 @@ it.each(REQUESTS)('a request with %s gets exactly one response', async (_name, b
   if (details !== undefined) expect(envelopeOf(response)).toMatchObject({ details });
 });
 
-it('a request that expects 100 Continue gets it before the response', async () => {
+it('a request with Expect: 100-continue gets a 100 before the response', async () => {
   const { port } = await open();
   const response = await sendRawAndEnd(port, SIZED.replace('\r\n', '\r\nexpect: 100-continue\r\n'));
   expect(statusesOf(response)).toEqual([100, 200]);
 });
 
-it('an absolute target is treated like its path, with CORS headers', async () => {
+it('an absolute target is handled like its path, including CORS headers', async () => {
   const { port } = await open();
   expect(await sendRawAndEnd(port, SIZED.replace('/v1', 'HTTP://a/v1'))).toContain('access-control-allow-origin: *');
 });

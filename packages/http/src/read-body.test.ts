@@ -14,18 +14,18 @@ import { expectEnvelope, json, LIMIT, open, post, sendRaw } from './test/open-se
 const HEAD = 'POST /v1/echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n';
 const NEXT = 'GET /v1/items/9 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n';
 
-/** Sends the head and the beginning of a body, then more every `everyMs`. @returns the first chunk of the response */
-async function answerTo(port: number, sent: string, more = '', everyMs = 60_000): Promise<string> {
+/** Sends headers and the start of a body, then more bytes every `everyMs`. @returns the first chunk of the response */
+async function responseTo(port: number, sent: string, more = '', everyMs = 60_000): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   socket.write(HEAD + sent);
-  const drip = setInterval(() => socket.write(more), everyMs);
+  const interval = setInterval(() => socket.write(more), everyMs);
   const [chunk] = await once(socket, 'data');
-  clearInterval(drip);
+  clearInterval(interval);
   socket.destroy();
   return String(chunk);
 }
 
-/** At this quality a bomb is as small, and created in a tenth of the time. */
+/** At this quality a bomb is just as small but is created ten times as fast. */
 const quickBrotliSync = (bytes: Buffer) =>
   brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 4 } });
 
@@ -36,17 +36,17 @@ it.each([
   ['deflate', deflateRawSync],
   ['BR', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body is decoded from %s', async (encoding, compress) => {
+])('a body encoded with %s is decoded', async (encoding, compress) => {
   const { url } = await open();
   const response = await post(url, compress(Buffer.from('[1,2,3]')), { ...json, 'content-encoding': encoding });
   expect(await response.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
 });
 
-it('a body is read in chunks of unknown length', async () => {
+it('a chunked body of unknown length is read', async () => {
   const { url } = await open();
   const stream = new ReadableStream({
     start(controller) {
-      for (const part of ['[1,', '2,', '3]']) controller.enqueue(Buffer.from(part));
+      for (const chunk of ['[1,', '2,', '3]']) controller.enqueue(Buffer.from(chunk));
       controller.close();
     },
   });
@@ -54,9 +54,9 @@ it('a body is read in chunks of unknown length', async () => {
   expect(await response.json()).toEqual({ bytes: 7, text: '[1,2,3]' });
 });
 
-it('a body may be as long as the limit, compressed or not, but not longer', async () => {
+it('a body of exactly the limit is accepted and a longer body is rejected, compressed or not', async () => {
   const { url } = await open();
-  // Random, so that its compressed form is longer than the body itself.
+  // Random bytes, so that the compressed body is longer than the body itself.
   const full = randomBytes(LIMIT);
   const tooLong = Buffer.concat([full, Buffer.alloc(1)]);
   for (const [body, status] of [
@@ -73,7 +73,7 @@ it.each([
   ['deflate', deflateSync],
   ['br', quickBrotliSync],
   ['zstd', zstdCompressSync],
-])('a %s bomb is refused with the limit in the response, and never inflated', async (encoding, compress) => {
+])('a %s bomb is rejected with the limit in the response, and is not decompressed', async (encoding, compress) => {
   const { url } = await open();
   const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
   const before = process.memoryUsage.rss();
@@ -87,10 +87,10 @@ it.each([
   ['deflate', deflateSync],
   ['br', brotliCompressSync],
   ['zstd', zstdCompressSync],
-])('a body of invalid %s is refused', async (encoding, compress) => {
+])('a body with invalid %s is rejected', async (encoding, compress) => {
   const { url } = await open();
-  const whole = compress(randomBytes(1000));
-  for (const body of [whole.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
+  const compressed = compress(randomBytes(1000));
+  for (const body of [compressed.subarray(0, 500), Buffer.from('nonsense'), Buffer.alloc(0)]) {
     const response = await post(url, body, { ...json, 'content-encoding': encoding });
     await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
   }
@@ -102,42 +102,38 @@ it.each([
   ['deflate', deflateRawSync],
   ['br', quickBrotliSync],
   ['zstd', zstdCompressSync],
-])(
-  'a body with bytes after the end of its %s is refused, since the rest would be ignored',
-  async (encoding, compress) => {
-    const { url } = await open();
-    // With one compressed block and with many.
-    for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
-      const whole = compress(body);
-      const headers = { ...json, 'content-encoding': encoding };
-      expect((await post(url, whole, headers)).status).toBe(200);
-      for (const rest of [
-        Buffer.alloc(1),
-        Buffer.from('[4]'),
-        ...(encoding === 'gzip' ? [] : [compress(Buffer.from('[4]'))]),
-      ]) {
-        const response = await post(url, Buffer.concat([whole, rest]), headers);
-        await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
-      }
+])('a body with bytes after the end of its %s data is rejected', async (encoding, compress) => {
+  const { url } = await open();
+  for (const body of [Buffer.from('[1,2,3]'), randomBytes(LIMIT - 1000)]) {
+    const compressed = compress(body);
+    const headers = { ...json, 'content-encoding': encoding };
+    expect((await post(url, compressed, headers)).status).toBe(200);
+    for (const rest of [
+      Buffer.alloc(1),
+      Buffer.from('[4]'),
+      ...(encoding === 'gzip' ? [] : [compress(Buffer.from('[4]'))]),
+    ]) {
+      const response = await post(url, Buffer.concat([compressed, rest]), headers);
+      await expectEnvelope(response, 'VALIDATION_ERROR', { header: 'content-encoding' });
     }
-  },
-);
+  }
+});
 
-it('a body of several gzip members is read completely', async () => {
+it('a body with several gzip members is read completely', async () => {
   const { url } = await open();
   const members = Buffer.concat([gzipSync('[1,'), gzipSync('2]')]);
   const response = await post(url, members, { ...json, 'content-encoding': 'gzip' });
   expect(await response.json()).toEqual({ bytes: 5, text: '[1,2]' });
 });
 
-it('a body with a declared length above the limit gets its response even if the caller sends all bytes first', async () => {
+it('a caller that declares and sends a body above the limit receives a response', async () => {
   const { port } = await open();
   const text = await sendRaw(port, `${HEAD}content-length: ${4 * LIMIT}\r\n\r\n`, Buffer.alloc(4 * LIMIT), NEXT);
   expect(text).toContain(`"details":{"limitBytes":${LIMIT}}`);
   expect(text.indexOf('{"id":"9"}')).toBeGreaterThan(0);
 });
 
-it('a chunked body above the limit gets its response, and the connection stays open', async () => {
+it('a chunked body above the limit gets a response, and the connection stays open', async () => {
   const { port } = await open();
   const head = `${HEAD}transfer-encoding: chunked\r\n\r\n`;
   const chunk = Buffer.concat([Buffer.from('40000\r\n'), Buffer.alloc(0x40000), Buffer.from('\r\n')]);
@@ -146,7 +142,7 @@ it('a chunked body above the limit gets its response, and the connection stays o
   expect(text).toContain('{"id":"9"}');
 });
 
-it('a body refused before it is read does not close the connection', async () => {
+it('a body that is rejected before it is read does not close the connection', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${2 * LIMIT}\r\n\r\n`;
   const text = await sendRaw(port, head, Buffer.alloc(2 * LIMIT), NEXT);
@@ -155,7 +151,7 @@ it('a body refused before it is read does not close the connection', async () =>
   expect(text).toContain('{"id":"9"}');
 });
 
-it('an endless body is cut off after its refusal', async () => {
+it('the connection is closed if an endless body follows a rejected request', async () => {
   const { port } = await open();
   const head = `POST /v1/refuse HTTP/1.1\r\nhost: a\r\ncontent-length: ${1024 * LIMIT}\r\n\r\n`;
   const sent = await new Promise<number>((resolve) => {
@@ -170,36 +166,36 @@ it('an endless body is cut off after its refusal', async () => {
   expect(sent).toBeLessThan(64 * LIMIT);
 });
 
-it('a body that arrives too slowly gets a 500, since a retry may succeed', async () => {
+it('a body that arrives too slowly gets a 500, because a retry may succeed', async () => {
   const { port, faults } = await open(50);
-  const text = await answerTo(port, 'content-length: 10\r\n\r\n{');
+  const text = await responseTo(port, 'content-length: 10\r\n\r\n{');
   expect(text).toMatch(/^HTTP\/1\.1 500 /);
   expect(String((faults[0] as Error).cause)).toContain('body too slow');
 });
 
-it('a body that stalls is abandoned long before the maximum time for a body', async () => {
+it('a stalled body is aborted long before the time limit for a body', async () => {
   const { port } = await open(4000);
   const startAt = performance.now();
-  const text = await answerTo(port, `content-length: 100000\r\n\r\n${' '.repeat(99_000)}`, ' ', 20);
+  const text = await responseTo(port, `content-length: 100000\r\n\r\n${' '.repeat(99_000)}`, ' ', 20);
   expect(text).toMatch(/^HTTP\/1\.1 500 /);
   expect(performance.now() - startAt).toBeLessThan(3000);
 });
 
-it('a body that arrives slowly at a steady pace is read completely', async () => {
+it('a body that arrives slowly but steadily is read completely', async () => {
   const { port } = await open(4000);
-  const text = await answerTo(port, 'content-length: 2800\r\n\r\n', ' '.repeat(100), 100);
+  const text = await responseTo(port, 'content-length: 2800\r\n\r\n', ' '.repeat(100), 100);
   expect(text).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-it('an incomplete body is abandoned immediately when its caller half-closes', async () => {
+it('an incomplete body is aborted immediately when the caller half-closes the connection', async () => {
   const { port, reading } = await open(60_000);
   const socket = connect(port, '127.0.0.1', () => socket.write(`${HEAD}content-length: 10\r\n\r\n{`));
   await until('the body is being read', () => reading() === 1);
   socket.end();
-  await until('the body is abandoned', () => reading() === 0, 5_000);
+  await until('the body is aborted', () => reading() === 0, 5_000);
 });
 
-it('a body whose caller disconnects is not reported as a fault', async () => {
+it('a caller that disconnects while sending a body is not reported as a fault', async () => {
   const { port, url, faults } = await open();
   const socket = connect(port, '127.0.0.1');
   socket.write(`${HEAD}content-length: 10\r\n\r\n{`, () => socket.destroy());
@@ -211,7 +207,7 @@ it('a body whose caller disconnects is not reported as a fault', async () => {
 it.each([
   [16 * 1024, 18 * 1024 + 1],
   [LIMIT, 1.07 * LIMIT],
-])('a body limit of %i bytes allows slightly longer compressed bodies, enough for every coding', (limit, most) => {
+])('a body limit of %i bytes allows slightly longer compressed bodies for every encoding', (limit, most) => {
   const planOf = (length: number) => {
     const headers = { ...json, 'content-encoding': 'gzip', 'content-length': String(length) };
     return planJsonBody({ headers } as unknown as IncomingMessage, limit);
@@ -230,12 +226,11 @@ it('a form body is accepted only as application/x-www-form-urlencoded', () => {
     expect(() => planOf(type)).toThrow('The body must be application/x-www-form-urlencoded.');
 });
 
-it('the compiler refuses an async function as `use`, because the bytes are valid only until it returns', () => {
+it('the compiler rejects an async `use` function, because the bytes are valid only until it returns', () => {
   expectTypeOf<UseBodyOptions<Promise<number>>['use']>().returns.toBeNever();
   expectTypeOf<UseBodyOptions<number | null>['use']>().returns.toEqualTypeOf<number | null>();
 });
 
-/** The order of events when three requests arrive in one write. */
 async function orderOf(body: Buffer, headers: string): Promise<string[]> {
   const order: string[] = [];
   const app = createHttpApp({
@@ -263,26 +258,26 @@ async function orderOf(body: Buffer, headers: string): Promise<string[]> {
   return order;
 }
 
-it('bodies that arrive in one packet are used together, after all requests are admitted', async () => {
+it('bodies that arrive in one packet are used together after all requests are admitted', async () => {
   const order = await orderOf(Buffer.from('[1]'), '');
   expect(order).toEqual(['admitted', 'admitted', 'admitted', 'used 3', 'used 3', 'used 3']);
 });
 
-it('compressed bodies in one packet are used before the next but one is admitted, so that their decompressed size is charged', async () => {
+it('at most two compressed bodies in one packet are admitted before one is used and its size is charged', async () => {
   const order = await orderOf(gzipSync(Buffer.from('[1]')), 'content-encoding: gzip\r\n');
   expect(order).toHaveLength(6);
   const unread = order.map((_, at) => at + 1 - 2 * order.slice(0, at + 1).filter((each) => each === 'used 3').length);
   expect(Math.max(...unread)).toBeLessThanOrEqual(2);
 });
 
-it('any number of bodies in one packet causes no listener warning', async () => {
-  const warned = vi.fn();
-  process.on('warning', warned);
+it('many bodies in one packet cause no listener warning', async () => {
+  const onWarning = vi.fn();
+  process.on('warning', onWarning);
   const { port } = await open();
-  const one = `${HEAD}content-length: 2\r\n`;
-  const responses = await sendRaw(port, `${one}\r\n[]`.repeat(40), `${one}connection: close\r\n\r\n[]`);
+  const headers = `${HEAD}content-length: 2\r\n`;
+  const responses = await sendRaw(port, `${headers}\r\n[]`.repeat(40), `${headers}connection: close\r\n\r\n[]`);
   await new Promise(setImmediate);
-  process.off('warning', warned);
+  process.off('warning', onWarning);
   expect(responses.match(/HTTP\/1\.1 200/g)).toHaveLength(41);
-  expect(warned).not.toHaveBeenCalled();
+  expect(onWarning).not.toHaveBeenCalled();
 });

@@ -10,7 +10,6 @@ import type { Exchange } from './exchange.ts';
 import { type AdminServerOptions, answerBrokenRequest, openAdminServer, openHttpServer } from './server.ts';
 import { serve } from './test/open-server.ts';
 
-/** A server whose requests stay in flight until the test responds. */
 async function open() {
   const inFlight: Exchange[] = [];
   const { server } = await serve({
@@ -31,7 +30,7 @@ function get(port: number, agent: Agent): Promise<{ status: number; connection: 
   });
 }
 
-it('a draining server answers requests in flight, closes their connections and accepts no new requests', async () => {
+it('a draining server responds to requests in flight, then closes their connections', async () => {
   const { server, inFlight } = await open();
   const agent = new Agent({ keepAlive: true });
   const response = get(server.port, agent);
@@ -47,7 +46,7 @@ it('a draining server answers requests in flight, closes their connections and a
   expect(server.state).toBe('closed');
 });
 
-it('a server closes idle keep-alive connections, used and unused, when it closes', async () => {
+it('a closing server closes idle keep-alive connections, both used and unused', async () => {
   const { server, inFlight } = await open();
   const unused = connect(server.port, '127.0.0.1');
   const ended = new Promise((resolve) => unused.on('close', resolve));
@@ -58,16 +57,16 @@ it('a server closes idle keep-alive connections, used and unused, when it closes
   expect((await response).connection).toBe('keep-alive');
   await server.close();
   await ended;
-  // Far below the bound after which a drain closes all remaining connections.
+  // Far less than the time after which a drain closes all remaining connections.
 }, 5000);
 
-it('a server closes once, however often close is called', async () => {
+it('a server can be closed twice', async () => {
   const { server } = await open();
   await Promise.all([server.close(), server.close()]);
   expect(server.state).toBe('closed');
 });
 
-it('a complete request gets its response even if malformed bytes follow on the connection', async () => {
+it('a complete request gets its response if malformed bytes follow on the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect(server.port, '127.0.0.1', () => socket.write('GET /held HTTP/1.1\r\nhost: a\r\n\r\n'));
   let received = '';
@@ -77,36 +76,36 @@ it('a complete request gets its response even if malformed bytes follow on the c
   await until('the request is in flight', () => inFlight.length === 1);
   socket.write('\u0000 not a request\r\n\r\n');
   await until('the malformed bytes are read', () => inFlight[0]?.request.socket.bytesRead === socket.bytesWritten);
-  inFlight[0]?.answer(200, '{"own":true}');
+  inFlight[0]?.answer(200, '{"done":true}');
   await until('the response has arrived', () => received !== '');
   expect(received).toMatch(/^HTTP\/1\.1 200 /);
   expect(received.match(/HTTP\/1\.1/g)).toHaveLength(1);
   socket.destroy();
 });
 
-it('a complete request gets a response after its caller has half-closed the connection', async () => {
+it('a complete request gets its response if the caller has half-closed the connection', async () => {
   const { server, inFlight } = await open();
   const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
   const received = text(socket);
   socket.end('GET /held HTTP/1.1\r\nhost: a\r\n\r\n');
   await until('the half-close is received', () => inFlight[0]?.request.socket.readableEnded);
-  inFlight[0]?.answer(200, '{"own":true}');
-  expect(await received).toMatch(/^HTTP\/1\.1 200 .*\{"own":true\}$/s);
+  inFlight[0]?.answer(200, '{"done":true}');
+  expect(await received).toMatch(/^HTTP\/1\.1 200 .*\{"done":true\}$/s);
 });
 
-it('a server refuses to start on a port in use', async () => {
+it('openHttpServer throws if the port is in use', async () => {
   const { server } = await open();
   const app = createHttpApp({ publishableKeyHeader: 'x-key', link: (code) => code, routes: [] });
   await expect(openHttpServer({ app, host: '127.0.0.1', port: server.port })).rejects.toThrow('EADDRINUSE');
 });
 
-it('a closing server ends response streams immediately, after sending the written data', async () => {
+it('a closing server ends response streams immediately after sending the written data', async () => {
   const { server, inFlight } = await open();
-  const answered = fetch(`http://127.0.0.1:${server.port}/held`);
+  const responding = fetch(`http://127.0.0.1:${server.port}/held`);
   await until('the request is in flight', () => inFlight.length === 1);
   const stream = inFlight[0]!.openStream('text/event-stream');
   stream?.write('data: 1\n\n');
-  const response = await answered;
+  const response = await responding;
   expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   expect((await reader.read()).value).toBe('data: 1\n\n');
@@ -116,7 +115,7 @@ it('a closing server ends response streams immediately, after sending the writte
 }, 5000);
 
 it.each(['before', 'after'])(
-  'a response stream ends when its reader half-closes %s it begins, even if nothing is written',
+  'a response stream ends if the reader half-closes the connection %s its start',
   async (when) => {
     const { server, inFlight } = await open();
     const reader = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
@@ -135,7 +134,7 @@ it.each(['before', 'after'])(
   5000,
 );
 
-it('malformed bytes get one readable response, in however many pieces they arrive', async () => {
+it('malformed bytes that arrive in several chunks get one readable response', async () => {
   const statuses: number[] = [];
   const app = createHttpApp({
     publishableKeyHeader: 'x-service-publishable-key',
@@ -143,17 +142,17 @@ it('malformed bytes get one readable response, in however many pieces they arriv
     onAnswer: (_exchange, status) => statuses.push(status),
     routes: [],
   });
-  let atServer: Socket | undefined;
+  let serverSocket: Socket | undefined;
   const server = createServer({ allowHalfOpen: true }, (socket) => {
-    atServer = socket;
-    for (let piece = 0; piece < 30; piece++) answerBrokenRequest(app, new Error('no HTTP'), socket);
+    serverSocket = socket;
+    for (let chunk = 0; chunk < 30; chunk++) answerBrokenRequest(app, new Error('not HTTP'), socket);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as { port: number };
   expect(await text(connect(port, '127.0.0.1'))).toMatch(/^HTTP\/1\.1 400 /);
-  expect([statuses, atServer?.destroyed]).toEqual([[400], false]);
+  expect([statuses, serverSocket?.destroyed]).toEqual([[400], false]);
 });
 
 async function openAdmin(
@@ -176,12 +175,12 @@ async function openAdmin(
 const READY = { ready: true, version: VERSION, notReady: [] };
 const notReady = (...names: string[]) => ({ ready: false, version: VERSION, notReady: names });
 
-it('openAdminServer is alive even if nothing is ready', async () => {
+it('openAdminServer reports liveness while no check is ready', async () => {
   const { url } = await openAdmin(() => false);
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
-it('openAdminServer reports why a store is unusable while it is not ready, and no reason once it is ready', async () => {
+it('openAdminServer reports the reason only while a store is not ready', async () => {
   let isReady = false;
   const reasons = { Kafka: 'Kafka does not answer' };
   const ready = () => ({ broker: isReady });
@@ -191,24 +190,24 @@ it('openAdminServer reports why a store is unusable while it is not ready, and n
   expect(await readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer stays ready when a degraded check fails, and reports the check with the reason', async () => {
-  let isWhole = false;
+it('openAdminServer stays ready when a degraded check fails, and reports this check and its reason', async () => {
+  let isHealthy = false;
   const reasons = { Redis: 'Redis takes no writes (OOM)' };
-  const degraded = { consents: () => isWhole };
+  const degraded = { consents: () => isHealthy };
   const ready = () => true;
   const { readyz } = await openAdmin(ready, () => reasons, degraded);
   expect(await readyz()).toEqual([200, { ...READY, degraded: ['consents'], reasons }]);
-  isWhole = true;
+  isHealthy = true;
   expect(await readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer is not ready when the check throws or hangs', async () => {
+it('openAdminServer is not ready if its single check throws or hangs', async () => {
   const throwing = await openAdmin(() => Promise.reject(new Error('internal text')));
   const hanging = await openAdmin(() => new Promise(() => {}));
   for (const { readyz } of [throwing, hanging]) expect(await readyz()).toEqual([503, notReady('service')]);
 });
 
-it('openAdminServer names the checks that hang, throw or fail', async () => {
+it('openAdminServer lists the checks that hang, throw or fail', async () => {
   const { readyz } = await openAdmin({
     consumer: () => true,
     store: () => new Promise(() => {}),
@@ -219,11 +218,11 @@ it('openAdminServer names the checks that hang, throw or fail', async () => {
     schemas: async () => false,
   });
   expect(await readyz()).toEqual([503, notReady('store', 'keys', 'schemas')]);
-  const fine = await openAdmin({ consumer: () => true, broker: async () => true });
-  expect(await fine.readyz()).toEqual([200, READY]);
+  const healthy = await openAdmin({ consumer: () => true, broker: async () => true });
+  expect(await healthy.readyz()).toEqual([200, READY]);
 });
 
-it('openAdminServer returns the metrics in Prometheus text format', async () => {
+it('openAdminServer returns metrics in the Prometheus text format', async () => {
   const { url } = await openAdmin(() => true);
   expect(await (await fetch(`${url}/metrics`)).text()).toContain('seen_total{service="test"} 2');
 });

@@ -14,7 +14,7 @@ export interface HttpServerOptions {
   host: string;
   /** 0 selects a free port. */
   port: number;
-  /** Maximum milliseconds for the headers; lower in tests. */
+  /** Time limit for the headers. Lower in tests. */
   headersMaxMs?: number;
   /** Lower in tests. */
   connectionsMax?: number;
@@ -25,28 +25,28 @@ export type HttpServerState = 'open' | 'draining' | 'closed';
 export interface HttpServer extends Closable {
   readonly port: number;
   readonly state: HttpServerState;
-  /** Stops accepting, closes idle connections, completes requests in flight with `connection: close`, then resolves. */
+  /** Stops accepting connections, closes idle ones, completes requests in flight, then resolves. */
   close(): Promise<void>;
 }
 
-/** An idle connection uses some 10 KB. */
+/** An idle connection uses about 10 KB. */
 const CONNECTIONS_MAX = 4096;
-/** Load balancers keep idle connections for 60 s. */
+/** More than the 60 s for which load balancers keep idle connections open. */
 const KEEP_ALIVE_MS = 65_000;
 const HEADERS_MAX_MS = 10_000;
-/** For routes that do not read the body; reading a body has a shorter bound. */
+/** For routes that do not read the body. Reading a body has a lower limit. */
 const REQUEST_MAX_MS = 30_000;
 /** How often Node checks `HEADERS_MAX_MS` and `REQUEST_MAX_MS`. */
 const CHECK_INTERVAL_MS = 2000;
-/** A body (10 s) and a publish deadline (2.5 s); the rest of the 25 s shutdown is for the producer. */
+/** Time for a body (10 s) and a publish deadline (2.5 s). The rest of the 25 s shutdown is for the producer. */
 const DRAIN_MAX_MS = 13_000;
-/** During a shutdown idle connections close within this time. */
+/** How often idle connections are closed during a shutdown. */
 const IDLE_SWEEP_MS = 50;
 
-/** Missing in Node's types. By default Node closes a half-closed connection, and the response would be lost. */
+/** Missing in Node's types. Without this option Node closes half-closed connections, and the response would be lost. */
 type HalfOpenServer = Server & { httpAllowHalfOpen?: boolean };
 
-/** @throws Error when the port is in use */
+/** @throws Error if the port is in use */
 export async function openHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { app, host, port, headersMaxMs = HEADERS_MAX_MS } = options;
   const created = createNodeServer({
@@ -64,7 +64,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
   const server: HalfOpenServer = created.server;
   server.maxHeadersCount = HEADER_LINES_MAX;
   server.httpAllowHalfOpen = true;
-  // Expectations other than 100-continue are ignored (RFC 9110, 10.1.1): clients would drop a batch on a 417.
+  // Expectations other than 100-continue are ignored (RFC 9110, 10.1.1), because clients would drop a batch on a 417.
   server.on('checkExpectation', app.listener);
   server.on('connect', (_request, socket) => answerRaw(app, socket as Socket, { fault: notFound() }));
   await listen(server, host, port);
@@ -75,7 +75,7 @@ export async function openHttpServer(options: HttpServerOptions): Promise<HttpSe
     state = 'draining';
     app.context.draining = true;
     for (const stream of app.context.streams) stream.end();
-    // Node does not consider connections without a request idle, and would wait for them.
+    // Node does not treat connections without a request as idle, and would wait for them.
     for (const socket of connections) if (socket.bytesRead === 0) socket.destroy();
     await closeWithin(server, DRAIN_MAX_MS);
     state = 'closed';
@@ -97,13 +97,13 @@ async function listen(server: Server, host: string, port: number): Promise<void>
   await once(server, 'listening');
 }
 
-function closeWithin(server: Server, boundMs: number): Promise<void> {
+function closeWithin(server: Server, limitMs: number): Promise<void> {
   return new Promise((resolve) => {
     const sweep = setInterval(() => server.closeIdleConnections(), IDLE_SWEEP_MS);
-    const bound = setTimeout(() => server.closeAllConnections(), boundMs);
+    const timeout = setTimeout(() => server.closeAllConnections(), limitMs);
     server.close(() => {
       clearInterval(sweep);
-      clearTimeout(bound);
+      clearTimeout(timeout);
       resolve();
     });
   });
@@ -111,60 +111,60 @@ function closeWithin(server: Server, boundMs: number): Promise<void> {
 
 /** Node's default, repeated for the error message. */
 const HEADER_BYTES_MAX = 16 * 1024;
-/** Otherwise 16 KiB could become thousands of header objects. */
+/** Prevents 16 KiB of headers from becoming thousands of objects. */
 const HEADER_LINES_MAX = 1000;
 const LINGER_MS = 1000;
 const HEADERS_TOO_LARGE = 431;
 
-/** Node's code for a headers or request timeout. */
-const LATE = 'ERR_HTTP_REQUEST_TIMEOUT';
+/** Node's code for a header or request timeout. */
+const TIMED_OUT = 'ERR_HTTP_REQUEST_TIMEOUT';
 
-interface Refusal {
+interface RawError {
   readonly fault: PublicError;
   readonly status?: number;
 }
 
-/** Sockets with a reported fault: Node reports every chunk after the first malformed one. */
-const reportedFault = new WeakSet<Socket>();
+/** Sockets whose fault is handled. Node reports every chunk after the first malformed one. */
+const faultySockets = new WeakSet<Socket>();
 
-/** Handles `clientError`: responds to bytes that are not a request. */
+/** Handles `clientError`: responds to bytes that are not a valid request. */
 export function answerBrokenRequest(app: HttpApp, error: Error & { code?: string }, socket: Socket): void {
-  const isGone = error.code === 'ECONNRESET' || error.code === 'EPIPE';
-  if (reportedFault.has(socket) && !isGone) return;
-  reportedFault.add(socket);
-  if (!socket.writable || isGone) return void socket.destroy();
-  const { fault, status } = refusalOf(error);
+  const isDisconnected = error.code === 'ECONNRESET' || error.code === 'EPIPE';
+  if (faultySockets.has(socket) && !isDisconnected) return;
+  faultySockets.add(socket);
+  if (!socket.writable || isDisconnected) return void socket.destroy();
+  const { fault, status } = toRawError(error);
   const exchange = app.exchangeOf(socket);
   if (exchange === undefined) {
-    // A 408 could be mistaken for the response to a request that is just being sent.
-    if (error.code === LATE && socket.bytesRead === 0) endAndLinger(socket);
+    // A 408 could be mistaken for the response to a request that is being sent.
+    if (error.code === TIMED_OUT && socket.bytesRead === 0) endAndLinger(socket);
     else answerRaw(app, socket, { fault, status });
   } else if (!exchange.request.complete) {
-    // The request may be answered already.
+    // The request may already have a response.
     exchange.failAndClose(fault, status);
-    // Responses to earlier requests are sent first.
+    // Waits until the responses to earlier requests are sent.
     exchange.whenSent(() => endAndLinger(socket));
   } else if (exchange.answered) exchange.whenSent(() => answerRaw(app, socket, { fault, status }));
   // Only the bytes after this request are malformed.
   else exchange.closeAfterAnswer();
 }
 
-function refusalOf(error: Error & { code?: string }): Refusal {
+function toRawError(error: Error & { code?: string }): RawError {
   const invalid = (message: string, details?: Record<string, number>) =>
     new PublicError('VALIDATION_ERROR', { message, cause: error, ...(details && { details }) });
   const limitBytes = HEADER_BYTES_MAX;
-  // The network may be the cause, and clients drop a batch on a 4xx.
-  if (error.code === LATE) return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
+  // Not a 4xx, because the network may be the cause and clients drop a batch on a 4xx.
+  if (error.code === TIMED_OUT) return { fault: new PublicError('INTERNAL_SERVER_ERROR', { cause: error }) };
   if (error.code === 'HPE_HEADER_OVERFLOW') {
-    const message = `Path and headers are larger than ${limitBytes} bytes, or there are more than ${HEADER_LINES_MAX} headers.`;
+    const message = `The path and headers exceed ${limitBytes} bytes or ${HEADER_LINES_MAX} headers.`;
     return { fault: invalid(message, { limitBytes, limitHeaders: HEADER_LINES_MAX }), status: HEADERS_TOO_LARGE };
   }
   if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW')
-    return { fault: invalid(`The chunk extensions of the body are larger than ${limitBytes} bytes.`, { limitBytes }) };
+    return { fault: invalid(`The chunk extensions exceed ${limitBytes} bytes.`, { limitBytes }) };
   return { fault: invalid('The request is not valid HTTP.') };
 }
 
-function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride }: Refusal): void {
+function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride }: RawError): void {
   const { traceId } = traceOf(undefined);
   const { body, status: defaultStatus } = toEnvelope(fault, { traceId, link: app.context.link });
   const status = statusOverride ?? defaultStatus;
@@ -181,7 +181,7 @@ function answerRaw(app: HttpApp, socket: Socket, { fault, status: statusOverride
   endAndLinger(socket);
 }
 
-/** Half-closes first, because a reset could discard the response. */
+/** Half-closes the connection first, because a reset could discard the response. */
 function endAndLinger(socket: Socket): void {
   socket.end();
   const timer = setTimeout(() => socket.destroy(), LINGER_MS);
@@ -190,13 +190,13 @@ function endAndLinger(socket: Socket): void {
 }
 
 /**
- * Waits for work until a deadline, after which the work continues.
- * @throws PublicError thrown by the work; INTERNAL_SERVER_ERROR for other errors and the deadline
+ * Waits for work until a deadline. The work continues after the deadline.
+ * @throws PublicError from the work; INTERNAL_SERVER_ERROR for any other error and at the deadline
  */
 export async function settleWithin<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
   try {
     return await waitAtMost(deadlineMs, work, () => {
-      throw new Error(`not done within ${deadlineMs} ms`);
+      throw new Error(`not completed within ${deadlineMs} ms`);
     });
   } catch (error) {
     throw error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR', { cause: error });
@@ -212,13 +212,13 @@ export interface AdminServerOptions {
   /** 0 selects a free port. */
   port: number;
   /**
-   * Called for each `/readyz`. A check that throws or hangs is not ready. Separate checks have one second each; a
-   * single function has two seconds, and is reported as `service`.
+   * Called for each `/readyz` request. A check that throws or hangs is not ready. Named checks time out after one
+   * second. A single function times out after two seconds and is reported as `service`.
    */
   ready: ReadinessChecks | (() => Readiness | Promise<Readiness>);
-  /** Checks whose failure is reported but leaves the service ready. */
+  /** Checks whose failure is reported although the service stays ready. */
   degraded?: ReadinessChecks;
-  /** Why stores are unusable, by name; reported when a check fails. */
+  /** Returns why stores are unusable, by name. Reported if a check fails. */
   reasons?: () => Readonly<Record<string, string>>;
   metrics: Metrics;
 }
@@ -231,7 +231,7 @@ const ADMIN_CONNECTIONS_MAX = 64;
 /**
  * Opens `/livez` (200 while the process runs), `/readyz` (200 or 503 with
  * `{"ready","version","notReady","degraded","reasons"}`) and `/metrics`.
- * @throws Error when the port is in use
+ * @throws Error if the port is in use
  */
 export async function openAdminServer(options: AdminServerOptions): Promise<Closable & { readonly port: number }> {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
@@ -264,8 +264,8 @@ async function answerReadiness(options: AdminServerOptions, response: ServerResp
   const results = await Promise.all([required, runChecks(options.degraded ?? {})]);
   const [notReady = [], degraded = []] = results.map(failedCheckNames);
   const isReady = notReady.length === 0;
-  const isWhole = isReady && degraded.length === 0;
-  const reasons = isWhole ? {} : (options.reasons?.() ?? {});
+  const isHealthy = isReady && degraded.length === 0;
+  const reasons = isHealthy ? {} : (options.reasons?.() ?? {});
   answerJson(response, isReady ? 200 : 503, {
     ready: isReady,
     version: metrics.version,
@@ -287,8 +287,8 @@ async function runChecks(checks: ReadinessChecks): Promise<Readiness> {
   return Object.fromEntries(await Promise.all(results));
 }
 
-async function runCheck<T>(check: () => T | Promise<T>, boundMs: number): Promise<T | false> {
-  return waitAtMost(boundMs, Promise.resolve().then(check), () => false as const).catch(() => false as const);
+async function runCheck<T>(check: () => T | Promise<T>, limitMs: number): Promise<T | false> {
+  return waitAtMost(limitMs, Promise.resolve().then(check), () => false as const).catch(() => false as const);
 }
 
 async function answerMetrics(metrics: Metrics, response: ServerResponse): Promise<void> {

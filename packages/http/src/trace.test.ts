@@ -5,12 +5,12 @@ import { traceOf } from './trace.ts';
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const parentId = '00f067aa0ba902b7';
 
-it('traceOf keeps a valid traceparent', () => {
+it('traceOf returns a valid traceparent unchanged', () => {
   for (const text of [`00-${traceId}-${parentId}-01`, `00-${traceId}-${parentId}-00`])
     expect(traceOf(text)).toEqual({ traceId, traceparent: text });
 });
 
-it('traceOf converts a later version to version 00, with its trace id, parent id and sampled flag', () => {
+it('traceOf converts a later version to version 00 with the same trace id, parent id and sampled flag', () => {
   for (const [text, flags] of [
     [`cc-${traceId}-${parentId}-01`, '01'],
     [`cc-${traceId}-${parentId}-01-more-of-a-later-version`, '01'],
@@ -20,7 +20,7 @@ it('traceOf converts a later version to version 00, with its trace id, parent id
     expect(traceOf(text)).toEqual({ traceId, traceparent: `00-${traceId}-${parentId}-${flags}` });
 });
 
-it('traceOf returns 55 characters, however long the header is', () => {
+it('traceOf returns 55 characters for headers of any length', () => {
   const later = fc.tuple(fc.constantFrom('00', '01', 'cc', 'fe'), fc.string({ maxLength: 200 }), fc.nat(15_000));
   fc.assert(
     fc.property(later, ([version, text, length]) => {
@@ -43,13 +43,13 @@ it.each([
   `cc-${traceId}-${parentId}-01x`,
   `cc-${traceId}-${parentId}-0`,
   `cc-${'0'.repeat(32)}-${parentId}-01-x`,
-])('traceOf creates a new trace instead of %j', (text) => {
+])('traceOf replaces the invalid header %j with a new trace', (text) => {
   const trace = traceOf(text);
   expect(trace.traceId).not.toBe(traceId);
   expect(traceOf(trace.traceparent)).toEqual(trace);
 });
 
-it('traceOf creates unique ids, even across refills of its pool', () => {
+it('traceOf creates unique ids across refills of its random pool', () => {
   const ids = Array.from({ length: 1000 }, () => traceOf(undefined).traceId);
   expect(new Set(ids).size).toBe(1000);
 });

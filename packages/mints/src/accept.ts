@@ -5,7 +5,7 @@ import { countTokens, digestOf, type MintAsset, type MintCollection, type MintSc
 import type { ClaimOutcome, GrantedClaim, MintClaims, UnknownClaim, WantedClaim } from './claims.ts';
 import { toRequestedState } from './states.ts';
 
-/** Token bucket per project. */
+/** Parameters of a project's token bucket. */
 export interface QuotaPolicy {
   readonly kind: 'mint' | 'refresh';
   readonly perSecond: number;
@@ -13,18 +13,18 @@ export interface QuotaPolicy {
 }
 
 export interface QuotaStatus {
-  /** When false, no units were taken. */
+  /** If false, no units were taken. */
   readonly isAllowed: boolean;
   readonly remaining: number;
-  /** Milliseconds until the bucket is full. */
+  /** Milliseconds until the bucket is full again. */
   readonly fullInMs: number;
-  /** Seconds until the requested units are available; 0 when they were taken. */
+  /** Seconds until the requested units are available, or 0 if they were taken. */
   readonly retryAfterS: number;
 }
 
-/** Shared by all processes. */
+/** Token buckets that all processes share. */
 export interface Quotas {
-  /** Takes all units or none; a negative number returns units. */
+  /** Takes all units or none. A negative number returns units. */
   take(projectId: string, policy: QuotaPolicy, units: number): Promise<QuotaStatus>;
 }
 
@@ -32,10 +32,10 @@ const ROUNDING = 1e-6;
 
 /** @param backlogMs until the bucket is full @param lackMs until the units are available */
 export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: number): QuotaStatus {
-  const left = policy.burst - (backlogMs / 1000) * policy.perSecond;
+  const remaining = policy.burst - (backlogMs / 1000) * policy.perSecond;
   return {
     isAllowed: lackMs === 0,
-    remaining: Math.max(0, Math.floor(left + ROUNDING)),
+    remaining: Math.max(0, Math.floor(remaining + ROUNDING)),
     fullInMs: backlogMs,
     retryAfterS: lackMs === 0 ? 0 : Math.max(1, Math.ceil(lackMs / 1000 - ROUNDING)),
   };
@@ -43,7 +43,7 @@ export function toQuotaStatus(policy: QuotaPolicy, backlogMs: number, lackMs: nu
 
 export interface QuotaTexts {
   readonly limit: string;
-  /** ISO 8601 time when the bucket is full. */
+  /** The ISO 8601 time at which the bucket is full again. */
   readonly reset: string;
   readonly remaining: string;
   readonly retryAfter: string;
@@ -62,7 +62,7 @@ export interface MintOrder {
   readonly collection: MintCollection;
   readonly projectId: string;
   readonly environmentId: string;
-  /** The oldest live signing key. @throws the caller's error when there is no key */
+  /** Returns the oldest active signing key. @throws an error of the caller's choice if there is no key */
   readonly requireSigner: () => Promise<string>;
   readonly traceId: string;
   readonly assets: readonly MintAsset[];
@@ -72,17 +72,17 @@ interface AcceptMintsParts {
   readonly claims: MintClaims;
   readonly quotas: Quotas;
   readonly policy: QuotaPolicy;
-  /** Resolves when every in-sync replica has all records. @throws when they were not stored, or when this is unknown */
+  /** Resolves when all in-sync replicas have all records. @throws if they were not stored, or if this is unknown */
   readonly publish: (records: readonly MintRequestRecord[]) => Promise<void>;
-  /** Must exceed the time for which a producer retries. */
+  /** Must be longer than a producer retries. */
   readonly lapseMs?: number;
-  /** Whether all requests with claims older than `lapseMs` were applied to the claims. @throws when this is unknown */
+  /** Whether the log was read past all claims older than `lapseMs`. @throws if this is unknown */
   readonly isLogApplied: () => Promise<boolean>;
 }
 
 export type AcceptMints = (order: MintOrder) => Promise<QuotaStatus>;
 
-/** The quota is exhausted; no units were taken. */
+/** The quota is exhausted. No units were taken. */
 export class QuotaSpent extends PublicError {
   readonly quota: QuotaStatus;
 
@@ -92,17 +92,17 @@ export class QuotaSpent extends PublicError {
   }
 }
 
-/** An estimate, because blocks and operators settle pending assets. */
+/** An estimate: pending assets are settled by new blocks or by operators. */
 const PENDING_RETRY_S = 60;
 const MS_PER_S = 1000;
 
 const LIMIT_MESSAGES = {
   pending_assets:
     'The environment or its project has too many pending assets. Wait until earlier assets are minted or have failed.',
-  failed_assets: 'Too many assets of the project have failed. Fix the cause of the failures, and try retried later.',
+  failed_assets: 'Too many assets of the project have failed. Fix the cause of the failures, and try again later.',
 };
 
-/** The project has reached a limit from claims.ts. */
+/** The project has reached a limit on pending or failed assets. */
 class TooManyAssets extends QuotaSpent {
   readonly limit: keyof typeof LIMIT_MESSAGES;
 
@@ -112,13 +112,12 @@ class TooManyAssets extends QuotaSpent {
   }
 }
 
-/** Age at which an unconfirmed claim may lapse: three times as long as the producer retries. */
+/** Age at which an unconfirmed claim may lapse: three times the producer's retry period. */
 export const CLAIM_LAPSE_MS = 60_000;
 
 /**
- * Accepts all assets of an order or none: conflicts, quota, claims, log, confirmation. A claim with an unknown
- * outcome remains, so that a retried order takes it over. @throws PublicError CONFLICT_ERROR with all taken reference
- * ids, TooManyAssets, QuotaSpent; after any other error, retry the order
+ * Accepts all assets of an order or none. A claim with an unknown outcome remains, and the retried order reuses it.
+ * @throws PublicError CONFLICT_ERROR with all used reference ids, TooManyAssets, QuotaSpent; retry after other errors
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;
@@ -141,9 +140,9 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
       await send(order, assertFree(outcome, duplicates));
       return status;
     } catch (fault) {
-      // If this fails, the bucket still refills over time.
-      const left = await quotas.take(order.projectId, policy, -units).catch(() => status);
-      throw fault instanceof TooManyAssets ? new TooManyAssets(left, fault.limit, fault.quota.retryAfterS) : fault;
+      // If refunding fails, the bucket still refills over time.
+      const refunded = await quotas.take(order.projectId, policy, -units).catch(() => status);
+      throw fault instanceof TooManyAssets ? new TooManyAssets(refunded, fault.limit, fault.quota.retryAfterS) : fault;
     }
   };
 
@@ -152,12 +151,12 @@ export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
     await parts.publish(records);
     const scope = { ...order.collection, projectId: order.projectId };
     const others = await claims.confirm(scope, records.map(toRequestedState));
-    // Claims were lost and another request was first. The minter mints only the first request.
-    if (others.length > 0) throw new Error(`another attempt has claimed ${others.length} of the reference ids`);
+    // The claims were lost, and another request claimed the ids first. The minter mints only the first request.
+    if (others.length > 0) throw new Error(`another request has claimed ${others.length} of the reference ids`);
   }
 }
 
-/** Claims reference ids. Conflicting claims lapse first if their requests are not on the log. */
+/** Claims reference ids. Conflicting claims whose requests are not on the log lapse first. */
 function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: AcceptMintsParts) {
   const hasLapsed = async (claim: UnknownClaim): Promise<boolean> => claim.ageMs > lapseMs && (await isLogApplied());
   return async (
@@ -172,12 +171,12 @@ function createSettle({ claims, isLogApplied, lapseMs = CLAIM_LAPSE_MS }: Accept
     } else if (outcome.kind === 'unknown') {
       for (const claim of outcome.claims) {
         if (!(await hasLapsed(claim)))
-          throw new Error('it is not known yet whether another asset with the reference id was accepted');
+          throw new Error('an earlier request for the reference id has an unknown outcome; retry later');
         await claims.lapse(scope, claim);
       }
     } else return outcome;
     const retried = await claims.claim(scope, wanted, { isDry });
-    if (retried.kind === 'unknown') throw new Error('other requests are claiming the same reference ids');
+    if (retried.kind === 'unknown') throw new Error('another request is claiming the same reference ids; retry later');
     return retried;
   };
 }
@@ -200,7 +199,8 @@ function assertFree(outcome: Exclude<ClaimOutcome, { kind: 'unknown' }>, duplica
   const taken = outcome.kind === 'taken' ? outcome.referenceIds : [];
   const values = [...new Set([...taken, ...duplicates])];
   if (values.length === 0) return outcome.kind === 'claimed' ? outcome.claims : [];
-  const message = 'Reference ids are taken: their assets are pending or minted, or the request has them duplicates.';
+  const message =
+    'Some reference ids are already used by pending or minted assets, or appear more than once in the request.';
   throw new PublicError('CONFLICT_ERROR', { message, details: { id: 'reference_id', values } });
 }
 

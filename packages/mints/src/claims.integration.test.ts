@@ -13,7 +13,6 @@ interface Store {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Deletes everything. */
   empty(): Promise<unknown>;
   close(): Promise<void>;
 }
@@ -24,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.close());
 
-/** This Redis database contains nothing else. */
+/** Uses a Redis database that contains no other data, so `empty` can flush the database. */
 async function openRedis(): Promise<Store> {
   const mints = await openRedisMints({ url: redis.url });
   return { ...mints, empty: () => redis.client.flushdb() };
@@ -35,7 +34,6 @@ async function openMemory(): Promise<Store> {
   return { ...mints, empty: async () => mints.restart({ isEmptied: true }), close: async () => {} };
 }
 
-/** A world with an empty store that has read its log. */
 async function createWorld(store: Store): Promise<MintWorld> {
   await store.empty();
   await store.view.complete((await store.view.progress()).run);
@@ -84,7 +82,6 @@ async function perform(world: MintWorld, step: Act): Promise<void> {
   if (step.act === 'end') world.end(step.signer, step.referenceId, step.status);
 }
 
-/** Delivers and reads everything in flight. */
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
   while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
@@ -97,10 +94,10 @@ function expectConsistent(world: MintWorld): void {
   expect(new Set(open).size).toBe(open.length);
   const minted = world.minted.map(({ state }) => state.referenceId);
   expect(new Set(minted).size).toBe(minted.length);
-  for (const { order: given, result } of world.results) {
+  for (const { order: requestedOrder, result } of world.results) {
     if (result === 'unknown') continue;
-    // Accepted assets were minted or failed as requested; taken reference ids were accepted before.
-    for (const asset of given.assets) {
+    // Every accepted asset has an attempt with its digest. Every conflicting id has an earlier attempt.
+    for (const asset of requestedOrder.assets) {
       const attempts = accepted.filter(({ state }) => state.referenceId === asset.referenceId);
       if (result === 'accepted') expect(attempts.map(({ digest }) => digest)).toContain(world.digestOf(asset));
       else if (result.includes(asset.referenceId)) expect(attempts).not.toEqual([]);
@@ -115,7 +112,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
   });
   afterAll(() => store.close());
 
-  it('a reference id is accepted once while pending or minted, by any signer, despite lost or late records and killed processes, and no accepted request is lost', async () => {
+  it('a reference id is accepted only once until its asset fails, and no accepted request is lost, despite lost or late records and crashes', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
     const property = fc.asyncProperty(fc.array(act, { minLength: 10, maxLength: 40, size: 'max' }), async (acts) => {
       const world = await createWorld(store);
@@ -123,7 +120,7 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       expectConsistent(world);
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
-      // Nothing is unknown now: every reference id can be requested, and its actual state is reported.
+      // No outcome is unknown any longer: a request for any reference id is accepted or reported as a conflict.
       for (const referenceId of REFERENCES) {
         await world.project();
         const before = world.results.length;
@@ -134,11 +131,11 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       expectConsistent(world);
     });
     await fc.assert(property, { numRuns });
-    // Control: every result occurs; with fewer random runs, less evenly.
+    // Verifies that the random actions produce every result.
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 10);
   });
 
-  it('a reference id is minted once by one signer even if all claims are lost, because nothing is accepted until the log is read', async () => {
+  it('a reference id is minted once per signer even if all claims are lost, because requests fail until the log was read', async () => {
     const lossy = fc.oneof(
       { weight: 9, arbitrary: act },
       { weight: 1, arbitrary: fc.record({ act: fc.constant('empty' as const) }) },
@@ -152,7 +149,6 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       await settle(world);
       const minted = world.minted.map(({ state }) => state.referenceId);
       expect(new Set(minted).size).toBe(minted.length);
-      // The shown state is the state at the minter.
       for (const { state } of world.minted) {
         const { state: shown } = await store.claims.read(state, state.referenceId);
         expect(shown).toMatchObject({ attemptId: state.attemptId, status: 'succeeded' });

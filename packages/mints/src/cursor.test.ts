@@ -15,12 +15,12 @@ const position = fc.record({
   }),
 });
 
-it('a mint request cursor encodes its position, with any accepted key', () => {
+it('a mint request cursor can be decoded with any configured key', () => {
   const older = createMintCursors({ keys: [key(2)] });
   fc.assert(
-    fc.property(position, (given) => {
-      expect(cursors.decode(cursors.encode(given, scope), scope)).toEqual(given);
-      expect(cursors.decode(older.encode(given, scope), scope)).toEqual(given);
+    fc.property(position, (anyPosition) => {
+      expect(cursors.decode(cursors.encode(anyPosition, scope), scope)).toEqual(anyPosition);
+      expect(cursors.decode(older.encode(anyPosition, scope), scope)).toEqual(anyPosition);
     }),
   );
 });
@@ -33,21 +33,21 @@ it('a mint request cursor is valid only for its chain, collection and status', (
     { ...scope, collection: { ...collection, contractAddress: `0x${'c1'.repeat(20)}` } },
   ];
   fc.assert(
-    fc.property(position, fc.constantFrom(...others), (given, other) => {
-      expect(cursors.decode(cursors.encode(given, scope), other)).toBeNull();
+    fc.property(position, fc.constantFrom(...others), (anyPosition, other) => {
+      expect(cursors.decode(cursors.encode(anyPosition, scope), other)).toBeNull();
     }),
   );
 });
 
-it('a mint request cursor is refused with any bit changed, with an unknown key, or as any other string', () => {
+it('a mint request cursor is rejected if a bit is changed, if its key is unknown, or if it is an arbitrary string', () => {
   const unknownCursors = createMintCursors({ keys: [key(3)] });
   fc.assert(
-    fc.property(position, fc.nat(), fc.string(), (given, at, text) => {
-      const bytes = Buffer.from(cursors.encode(given, scope), 'base64url');
+    fc.property(position, fc.nat(), fc.string(), (anyPosition, at, text) => {
+      const bytes = Buffer.from(cursors.encode(anyPosition, scope), 'base64url');
       bytes[at % bytes.length]! ^= 1 << (at % 8);
       expect(cursors.decode(bytes.toString('base64url'), scope)).toBeNull();
       expect(cursors.decode(text, scope)).toBeNull();
-      expect(cursors.decode(unknownCursors.encode(given, scope), scope)).toBeNull();
+      expect(cursors.decode(unknownCursors.encode(anyPosition, scope), scope)).toBeNull();
     }),
   );
 });

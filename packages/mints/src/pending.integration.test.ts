@@ -16,7 +16,7 @@ import type { MintView } from './view.ts';
 
 const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 const SIGNER = `0x${'51'.repeat(20)}`;
-/** More than a body may contain, so that few calls reach the limit. */
+/** More assets than a request can contain, so that a few calls reach the limit. */
 const ORDER = 1_000;
 const ORDERS = PENDING_LIMITS.environment.assets / ORDER;
 
@@ -45,7 +45,6 @@ const claimOf = (referenceId: string) => ({
   digest: '0'.repeat(32),
 });
 
-/** Claims an order of assets with these names. @returns the outcome in the store */
 async function claim({ claims }: Store, environmentId: string, names: readonly string[], projectId = 'own') {
   return claims.claim({ ...COLLECTION, projectId, environmentId }, names.map(claimOf));
 }
@@ -84,11 +83,11 @@ describe.each([
   { name: 'memory', open: async (): Promise<Store> => createMemoryMints() },
   { name: 'Redis', open: (): Promise<Store> => openRedisStore(redis.url, `${randomUUID()}:`) },
 ])('pending assets in $name', ({ open }) => {
-  it('pending assets are limited per environment and project, and an ended asset frees capacity', async () => {
+  it('pending assets are limited per environment and project, and a settled asset frees capacity', async () => {
     const store = await open();
     await fill(store, 'own-a');
     expect(await claim(store, 'own-a', ['one'])).toMatchObject({ kind: 'full' });
-    // An order that was claimed already is taken over, and other projects are not affected.
+    // A retried order reuses its claims, and other projects are not affected.
     expect((await claim(store, 'own-a', namesOf('own-a-0'))).kind).toBe('claimed');
     expect((await claim(store, 'other-a', ['one'], 'other')).kind).toBe('claimed');
     await fill(store, 'own-b');
@@ -98,7 +97,7 @@ describe.each([
     expect(await claim(store, 'own-a', ['one'])).toMatchObject({ kind: 'full' });
   });
 
-  it('pending assets are limited by bytes, so that fewer long reference ids fit', async () => {
+  it('pending assets are also limited by bytes, so fewer assets with long reference ids fit', async () => {
     const store = await open();
     const long = (order: number) => namesOf(String(order)).map((name) => '😀'.repeat(240) + name);
     let accepted = 0;
@@ -126,7 +125,7 @@ const orderOf = (names: readonly string[]) => ({
   })),
 });
 
-it('an order beyond the limit of pending assets gets 429 with details, and costs no quota', async () => {
+it('an order above the limit on pending assets is rejected with details and costs no quota', async () => {
   const { claims, quotas } = createMemoryMints();
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ claims, quotas, policy: POLICY, publish: async () => {}, isLogApplied });
@@ -142,7 +141,7 @@ it('an order beyond the limit of pending assets gets 429 with details, and costs
   expect((await quotas.take('own', POLICY, 0)).remaining).toBeGreaterThanOrEqual(1_000_000 - ORDERS);
 });
 
-it('claims of unpublished orders count towards the limit while the log is unread or unreadable, and then lapse', async () => {
+it('claims without a published request count as pending until the log has been read, and then lapse', async () => {
   const namespace = `${randomUUID()}:`;
   const mints = await openRedisStore(redis.url, namespace);
   const [broker, log] = [{ isStopped: true }, { isApplied: async () => false }];
@@ -157,19 +156,18 @@ it('claims of unpublished orders count towards the limit while the log is unread
   for (const isApplied of [async () => false, () => Promise.reject(new Error('no broker responds'))]) {
     log.isApplied = isApplied;
     await expect(accept(orderOf(['one']))).rejects.toMatchObject({ details: { limit: 'pending_assets' } });
-    // Claims are cleaned once a minute.
+    // Otherwise, claims would be cleaned only once a minute.
     await redis.client.del(`${namespace}mint:cleaned:own`);
   }
   log.isApplied = async () => true;
   await expect(accept(orderOf(['one']))).resolves.toMatchObject({ isAllowed: true });
 });
 
-/** Restores states as the activity writer applies them. */
 async function restoreAll(view: MintView, states: readonly MintState[]): Promise<void> {
   for (let from = 0; from < states.length; from += 200) await view.restore(states.slice(from, from + 200));
 }
 
-it('Redis keeps only the latest settled assets per project, and for earlier assets only the claims of minted assets', async () => {
+it("Redis retains a project's latest settled assets, and only the claims of earlier minted assets", async () => {
   const namespace = `${randomUUID()}:`;
   const { claims, view } = await openRedisStore(redis.url, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets + 200 }, (_, at) => `asset-${at}`);
@@ -186,13 +184,13 @@ it('Redis keeps only the latest settled assets per project, and for earlier asse
   const claimAgain = (name: string) => claims.claim({ ...scope, environmentId: 'own-a' }, [claimOf(name)]);
   expect(await claimAgain('asset-0')).toMatchObject({ kind: 'taken' });
   expect(await claimAgain('asset-1')).toMatchObject({ kind: 'claimed' });
-  // Requests are read after their final states, as in a rebuild: no asset becomes pending again.
+  // A rebuild reads the requests after their final states. No asset becomes pending again.
   const requests = states.map((state): MintState => ({ ...state, revision: 0, status: 'pending', error: null }));
   await restoreAll(view, requests);
   expect(await redis.client.hget(`${namespace}mint:pending:own`, 'assets')).toBe('1');
 });
 
-it('Redis keeps fewer settled assets with long reference ids', async () => {
+it('Redis retains fewer settled assets if their reference ids are long', async () => {
   const namespace = `${randomUUID()}:`;
   const { view } = await openRedisStore(redis.url, namespace);
   const names = Array.from({ length: SETTLED_LIMITS.assets / 2 }, (_, at) => `${'😀'.repeat(240)}-${at}`);
@@ -206,7 +204,7 @@ it('Redis keeps fewer settled assets with long reference ids', async () => {
   );
 });
 
-it('orders of a project whose assets keep failing are refused until enough time has passed', async () => {
+it("a project's orders are rejected while too many of its assets have failed within an hour", async () => {
   const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
@@ -217,9 +215,8 @@ it('orders of a project whose assets keep failing are refused until enough time 
         return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
       }),
     );
-  // Assets that failed hours ago and are restored now do not count.
   await fail(200, 2 * 60 * 60 * 1000);
-  // A failure in the future counts like all failures that are allowed until then.
+  // A failure with a future time counts as all the failures that would be allowed until then.
   await fail(1, -((FAILED_PER_HOUR_MAX - 400) * 60 * 60 * 1000) / FAILED_PER_HOUR_MAX);
   await fail(200, 0);
   await accept(orderOf(['one']));
@@ -233,8 +230,8 @@ it('orders of a project whose assets keep failing are refused until enough time 
   expect((await claim(mints, 'other-a', ['one'], 'other')).kind).toBe('claimed');
 });
 
-it('a full Redis refuses orders and is not ready, but still applies the log', async () => {
-  const url = openFullableRedis();
+it('a Redis that is out of memory rejects orders and is not ready, but still applies the log', async () => {
+  const url = openLimitedRedis();
   const client = new Redis(url, { retryStrategy: () => 25 });
   client.on('error', () => {});
   onTestFinished(() => client.disconnect());
@@ -252,8 +249,8 @@ it('a full Redis refuses orders and is not ready, but still applies the log', as
   expect(await store.ready()).toBe(true);
 });
 
-/** A separate Redis, whose memory limit a test may change. @returns the path of its socket */
-function openFullableRedis(): string {
+/** Starts a separate Redis whose memory limit a test can change. @returns the path of its socket */
+function openLimitedRedis(): string {
   const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
   const socket = join(folder, 'redis.sock');
   const options = ['--port', '0', '--unixsocket', socket, '--save', '', '--dir', folder];

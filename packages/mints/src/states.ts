@@ -6,10 +6,10 @@ import {
   toUuidText,
 } from '@playline/contracts';
 
-/** One attempt for a reference id. Metadata is stored only on the log and in `mint_metadata`. */
+/** An attempt to mint an asset. Only the log and `mint_metadata` contain the metadata. */
 export interface MintState {
   readonly chain: string;
-  /** Lower case, like signer and owner. */
+  /** In lower case, like signer and owner. */
   readonly contractAddress: string;
   readonly referenceId: string;
   /** 32 lower-case hexadecimal digits. */
@@ -20,21 +20,21 @@ export interface MintState {
   readonly ownerAddress: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
-  /** Epoch milliseconds. */
+  /** In epoch milliseconds. */
   readonly requestedAt: number;
   readonly traceId: string;
-  /** 0 while only the request is known. */
+  /** 0 until the minter reports a state. */
   readonly revision: number;
   readonly status: MintStatus;
   readonly stage: string;
   readonly reason: string | null;
   readonly nonce: number | null;
-  /** Lower case. */
+  /** In lower case. */
   readonly transactionHash: string | null;
-  /** UUID. */
+  /** A UUID. */
   readonly activityId: string | null;
   readonly error: string | null;
-  /** Epoch milliseconds. */
+  /** In epoch milliseconds. */
   readonly changedAt: number;
 }
 
@@ -81,7 +81,7 @@ export function toMintState(record: MintStateRecord): MintState {
   };
 }
 
-/** Members that decide which of two states is current. */
+/** The members that decide which of two states is current. */
 export type CurrentState = Pick<MintState, 'attemptId' | 'signer' | 'status' | 'revision' | 'requestedAt'>;
 
 /** A state that may come from an unconfirmed claim. */
@@ -90,8 +90,8 @@ export interface UnconfirmedState extends CurrentState {
 }
 
 /**
- * Whether a state from the log replaces the current state, by the minter's rules: a later request counts only after a
- * failure, and a minter's state counts more than a request. Between two signers, the request time decides.
+ * Whether a state from the log replaces the current state. Follows the minter's rules: a later request is valid only
+ * after a failure, and the minter's state takes precedence over a request. Between signers, the later request wins.
  */
 export function isNewer(update: CurrentState, current: UnconfirmedState | null): boolean {
   if (current === null) return true;
@@ -103,7 +103,7 @@ export function isNewer(update: CurrentState, current: UnconfirmedState | null):
   return isLater || update.signer === current.signer;
 }
 
-/** @returns the current attempt. Each attempt must have at least one revision. */
+/** @returns the current attempt, or null if there are no attempts */
 export function findCurrentAttempt<S extends CurrentState & Pick<MintState, 'changedAt'>>(
   attempts: readonly S[],
 ): S | null {
@@ -113,7 +113,7 @@ export function findCurrentAttempt<S extends CurrentState & Pick<MintState, 'cha
   return current;
 }
 
-/** An element of `result`. */
+/** Converts a state to an element of `result`. */
 export function toMintRequestJson(state: MintState, chain: { readonly id: string; readonly name: string }) {
   return {
     chain: { id: chain.id, name: chain.name },
@@ -131,5 +131,5 @@ export function toMintRequestJson(state: MintState, chain: { readonly id: string
   };
 }
 
-/** Six fractional digits, as in the chain API. */
+/** Formats a time with six fractional digits, as in the chain API. */
 const toTimeText = (epochMs: number): string => new Date(epochMs).toISOString().replace('Z', '000Z');

@@ -12,21 +12,21 @@ import type { MintState } from './states.ts';
 
 export type MintPosition = Pick<MintState, 'requestedAt' | 'attemptId'>;
 
-/** The gap before or after a position, which need not exist. */
+/** A gap before or after a position. A request need not exist at the position. */
 export interface MintGap extends MintPosition {
   readonly side: GapSide;
 }
 
-/** A collection may have belonged to another project. */
+/** Stored for each request, because a collection can move to another project. */
 export type MintOwner = Pick<MintState, 'projectId' | 'environmentId'>;
 
 export interface MintPageQuery {
   readonly collection: MintCollection;
-  /** null: all owners, for operators. */
+  /** null for all owners, which only operators can query. */
   readonly owner: MintOwner | null;
-  /** Later requests are omitted (epoch ms): an earlier request may be stored after them. */
+  /** Epoch milliseconds. Later requests are omitted, because earlier ones may not be stored yet. null for no limit. */
   readonly horizon: number | null;
-  /** null: any status. */
+  /** null for any status. */
   readonly status: MintStatus | null;
   readonly gap: MintGap;
   readonly direction: Direction;
@@ -40,12 +40,12 @@ export interface MintPage {
   readonly next: MintGap;
 }
 
-/** Reads the tables, which are seconds behind the log. */
+/** Reads the tables, which lag seconds behind the log. */
 export interface MintReader {
   readPage(query: MintPageQuery): Promise<MintPage>;
-  /** The current attempt. */
+  /** Returns the current attempt. */
   readOne(scope: MintScope, referenceId: string): Promise<MintState | null>;
-  /** null: not stored yet. */
+  /** Returns null if the metadata is not stored yet. */
   readMetadata(
     state: Pick<MintState, 'chain' | 'contractAddress' | 'requestedAt' | 'attemptId'>,
   ): Promise<Pick<MintAsset, 'metadata'> | null>;
@@ -63,7 +63,7 @@ export const toMintGap = ({ requestedAt, attemptId }: MintPosition, side: MintGa
 export const isOwnedBy = (state: MintOwner, { projectId, environmentId }: MintOwner): boolean =>
   state.projectId === projectId && state.environmentId === environmentId;
 
-/** Every store uses this order. */
+/** Compares positions in the order that every store uses. */
 export function comparePositions(a: MintPosition, b: MintPosition): number {
   if (a.requestedAt !== b.requestedAt) return a.requestedAt - b.requestedAt;
   return a.attemptId < b.attemptId ? -1 : a.attemptId > b.attemptId ? 1 : 0;
@@ -85,11 +85,11 @@ export function toMintPage(states: readonly MintState[], gap: MintGap): MintPage
 export interface MetadataRow
   extends Pick<ChainMetadataRecord, 'chain' | 'kind' | 'subject' | 'projectId' | 'environmentId'> {
   readonly contractAddress: string;
-  /** A JSON object, as a string. */
+  /** A JSON object as a string. */
   readonly metadata: string;
   readonly requestedAt: number;
   readonly traceId: string;
-  /** Epoch microseconds, increasing within a partition. */
+  /** In epoch microseconds, increasing within a partition. */
   readonly updatedAt: number;
   readonly partition: number;
   readonly offset: number;
@@ -97,7 +97,7 @@ export interface MetadataRow
 }
 
 export interface MintRow extends MintState {
-  /** A JSON object, as a string; null for a state. */
+  /** A JSON object as a string, or null if the row is a state. */
   readonly metadata: string | null;
   readonly updatedAt: number;
   readonly partition: number;
@@ -110,7 +110,7 @@ export type MintTable = 'mint_requests' | 'mint_metadata' | 'collections' | 'nft
 export interface MintInsert {
   readonly table: MintTable;
   readonly rows: readonly (MintRow | MetadataRow)[];
-  /** Rows are stored once per token. */
+  /** Deduplication token: rows are stored once per token. */
   readonly token: string;
   readonly signal: AbortSignal;
 }
@@ -126,7 +126,7 @@ export const METADATA_TABLES: Readonly<Record<ChainMetadataRecord['kind'], MintT
   stack: 'metadata_stacks',
 };
 
-/** The query that a cursor is valid for. */
+/** The query for which a cursor is valid. */
 export interface MintCursorScope {
   readonly collection: MintCollection;
   readonly status: MintStatus | null;
@@ -136,7 +136,7 @@ export type MintCursorPosition = Pick<MintPageQuery, 'gap' | 'direction'>;
 
 export interface MintCursors {
   encode(position: MintCursorPosition, scope: MintCursorScope): string;
-  /** null for a cursor that was not signed with these keys or belongs to another query. */
+  /** Returns null for a cursor that was not signed with these keys, or belongs to another query. */
   decode(text: string, scope: MintCursorScope): MintCursorPosition | null;
 }
 

@@ -9,33 +9,33 @@ import {
 import { type MintState, toMintState, toRequestedState } from './states.ts';
 
 export interface MintViewProgress {
-  /** The current run of the store. */
+  /** The store's current run; a restart begins a new run. */
   readonly run: string;
-  /** The run in which the view was complete. */
+  /** The run in which the view was last complete. */
   readonly completeIn: string | null;
-  /** Next offset by `topic/partition`; earlier records were applied. */
+  /** The next offset by `topic/partition`. Earlier records were applied. */
   readonly offsets: ReadonlyMap<string, number>;
 }
 
-/** Applied atomically. */
+/** An update that is applied atomically. */
 export interface MintUpdate {
   /** In log order. */
   readonly states: readonly MintState[];
   readonly to: { topic: string; partition: number; offset: number };
-  /** The expected offset; null: none. */
+  /** The offset that must be stored, or null if there must be none. */
   readonly from: number | null;
 }
 
 /** The latest state per reference id, rebuilt from the log. */
 export interface MintView {
   progress(): Promise<MintViewProgress>;
-  /** @returns false when another process has moved the offset */
+  /** @returns false if another process has changed the offset */
   apply(update: MintUpdate): Promise<boolean>;
-  /** Applies states from another source than the log. */
+  /** Applies states that do not come from the log. */
   restore(states: readonly MintState[]): Promise<void>;
-  /** The logs are then applied again, and the view is incomplete until they are. */
+  /** Makes the logs be applied again from their start. The view is incomplete until then. */
   forgetOffsets(): Promise<void>;
-  /** Does nothing for an earlier run. */
+  /** Marks the view as complete, unless the store was restarted since this run. */
   complete(run: string): Promise<void>;
 }
 
@@ -48,18 +48,18 @@ interface LogRange {
 export interface MintLog {
   readonly topic: string;
   bounds(): Promise<readonly LogRange[]>;
-  /** In log order; null for a record without a state. */
+  /** Yields records in log order, with null for an unreadable record. */
   read(range: LogRange): AsyncIterable<{ readonly offset: number; readonly state: MintState | null }>;
 }
 
-/** A script of this size takes one or two milliseconds. */
+/** Applying this many states takes Redis one or two milliseconds. */
 const STEP_MAX = 200;
 
-/** Applies new records, states before requests. @returns the number of applied records */
+/** Applies new records from both logs, states before requests. @returns the number of applied records */
 export async function catchUpMints(view: MintView, logs: { states: MintLog; requests: MintLog }): Promise<number> {
   const { run, completeIn, offsets } = await view.progress();
   let count = 0;
-  // Concurrent calls share requests to the brokers.
+  // Concurrent calls can share requests to the brokers.
   const [ofStates, ofRequests] = await Promise.all([logs.states.bounds(), logs.requests.bounds()]);
   for (const [log, ranges] of [[logs.states, ofStates] as const, [logs.requests, ofRequests] as const])
     for (const { partition, start, end } of ranges) {
@@ -77,27 +77,27 @@ interface Range extends LogRange {
   readonly from: number | null;
 }
 
-/** @returns null when another process has moved the offset */
+/** @returns null if another process has changed the offset */
 async function applyNew(view: MintView, log: MintLog, { partition, start, end, from }: Range): Promise<number | null> {
   if (from === end) return 0;
   const { topic } = log;
   let to = from;
   let count = 0;
   let states: MintState[] = [];
-  const step = async (offset: number): Promise<boolean> => {
-    const isDone = await view.apply({ states, to: { topic, partition, offset }, from: to });
+  const applyStep = async (offset: number): Promise<boolean> => {
+    const isApplied = await view.apply({ states, to: { topic, partition, offset }, from: to });
     to = offset;
     count += states.length;
     states = [];
-    return isDone;
+    return isApplied;
   };
-  // An offset beyond the end belongs to a log that was replaced.
+  // An offset beyond the end is from a log that has since been replaced.
   const begin = from !== null && from <= end ? Math.max(from, start) : start;
   for await (const { offset, state } of log.read({ partition, start: begin, end })) {
     if (state !== null) states.push(state);
-    if (states.length >= STEP_MAX && !(await step(offset + 1))) return null;
+    if (states.length >= STEP_MAX && !(await applyStep(offset + 1))) return null;
   }
-  return (await step(end)) ? count : null;
+  return (await applyStep(end)) ? count : null;
 }
 
 export interface MintLogsParts {
@@ -111,7 +111,7 @@ export interface MintLogsParts {
   readonly topicPrefix: string;
 }
 
-/** Skips unreadable records, which the activity writer stores as dead letters. */
+/** Opens both logs. Unreadable records have no state; the activity writer stores them as dead letters. */
 export function createMintLogs(parts: MintLogsParts): { readonly states: MintLog; readonly requests: MintLog } {
   return {
     states: createLog(parts, { name: TOPICS.mintStates.name, codec: mintStateCodec, toState: toMintState }),
@@ -129,7 +129,7 @@ function createLog<T>(
     topic,
     bounds: async () => {
       const bounds = await log.bounds(topic);
-      // A missing topic would look like an empty log.
+      // Otherwise, a missing topic would look like an empty log.
       if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
       return bounds;
     },

@@ -18,10 +18,10 @@ it('parseConfig converts strings and applies defaults', () => {
   });
 });
 
-it('parseConfig reports every invalid variable by name, without values', () => {
-  const wrong = { KAFKA_BROKERS: 'nowhere', HTTP_PORT: '70000', IDENTITY_PEPPER: 'hunter2' };
-  const parse = () => parseConfig(schema, wrong);
+it('parseConfig reports every invalid variable by name and no values', () => {
+  const invalid = { KAFKA_BROKERS: 'nowhere', HTTP_PORT: '70000', IDENTITY_PEPPER: 'hunter2' };
+  const parse = () => parseConfig(schema, invalid);
   expect(parse).toThrow(ConfigError);
-  for (const name of Object.keys(wrong)) expect(parse).toThrow(name);
+  for (const name of Object.keys(invalid)) expect(parse).toThrow(name);
   expect(parse).not.toThrow('hunter2');
 });

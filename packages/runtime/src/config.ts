@@ -2,31 +2,31 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
-/** All errors in a service's settings, one line each, without values, which may be secrets. */
+/** Contains all errors in a service's settings, one per line. Values are omitted, because they may be secrets. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
 /**
- * Parses a service's settings from environment variables; '' counts as absent.
- * @throws ConfigError naming every variable that is missing or wrong
+ * Parses a service's settings from environment variables. Empty variables count as missing.
+ * @throws ConfigError that lists every missing or invalid variable
  */
 export function parseConfig<S extends z.ZodObject>(
   schema: S,
   environment: Record<string, string | undefined>,
 ): z.infer<S> {
-  const given = Object.fromEntries(
+  const environmentValues = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
-  const result = schema.safeParse(given);
-  const mistakes = connectionMistakes(Object.keys(schema.shape), given);
-  if (result.success && mistakes.length === 0) return result.data;
+  const result = schema.safeParse(environmentValues);
+  const errors = findConnectionErrors(Object.keys(schema.shape), environmentValues);
+  if (result.success && errors.length === 0) return result.data;
   const issues = result.error?.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`) ?? [];
-  const lines = [...issues, ...mistakes].map((line) => `  ${line}`);
+  const lines = [...issues, ...errors].map((line) => `  ${line}`);
   throw new ConfigError(`These settings are missing or wrong:\n${lines.join('\n')}`);
 }
 
-/** More chained proxies than any deployment has. */
+/** More proxies than any deployment chains. */
 const TRUSTED_PROXIES_MAX = 10;
 
 export const settings = {
@@ -34,9 +34,9 @@ export const settings = {
   integer: (min: number, max: number) => z.coerce.number().int().min(min).max(max),
   port: () => z.coerce.number().int().min(0).max(65_535),
   url: () => z.url(),
-  /** A URL to which paths are appended, without trailing slashes. */
+  /** A URL without trailing slashes, to which paths are appended. */
   baseUrl: () => z.url().transform((url) => url.replace(/\/+$/, '')),
-  /** Number of trusted proxies whose `X-Forwarded-For` entries are used; 0 uses the connection's address. */
+  /** How many trusted proxies add an entry to `X-Forwarded-For`; 0 uses the connection's address. */
   trustedProxies: () => z.coerce.number().int().min(0).max(TRUSTED_PROXIES_MAX).default(0),
   brokers: () =>
     z
@@ -44,20 +44,20 @@ export const settings = {
       .min(1)
       .transform((text) => text.split(',').map((broker) => broker.trim()))
       .refine((list) => list.every((broker) => /^[^\s:]+:\d+$/.test(broker)), 'expected host:port, comma-separated'),
-  /** Hexadecimal secret of at least `bytesMin` bytes. */
+  /** A hexadecimal secret of at least `bytesMin` bytes. */
   secretHex: (bytesMin: number) =>
     z
       .string()
       .regex(/^([0-9a-fA-F]{2})+$/, 'expected hexadecimal')
       .refine((text) => text.length >= 2 * bytesMin, `expected at least ${bytesMin} bytes`)
       .transform((text) => Buffer.from(text, 'hex')),
-  /** Converts the string. @param parse throws an error whose message does not quote the string */
+  /** Converts the value. @param parse must throw errors that do not quote the value */
   parsed: <T>(parse: (text: string) => T) =>
     z.string().transform((text, context) => {
       try {
         return parse(text);
       } catch (fault) {
-        context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is wrong' });
+        context.addIssue({ code: 'custom', message: fault instanceof Error ? fault.message : 'is invalid' });
         return z.NEVER;
       }
     }),
@@ -73,15 +73,18 @@ export const settings = {
   logLevel: () => z.enum(['silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace']),
 } as const;
 
-type Given = Readonly<Record<string, string | undefined>>;
+type EnvironmentValues = Readonly<Record<string, string | undefined>>;
 
-/** Per store, the condition for its TLS settings. */
-const TLS_IS_ON: Record<string, { holds: (given: Given) => boolean; missing: string }> = {
-  KAFKA: { holds: (given) => given.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
-  REDIS: { holds: (given) => isScheme(given.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
-  CLICKHOUSE: { holds: (given) => isScheme(given.CLICKHOUSE_URL, 'https'), missing: 'CLICKHOUSE_URL is not https://' },
+/** For each store, when its TLS settings apply. */
+const TLS_CONDITIONS: Record<string, { holds: (values: EnvironmentValues) => boolean; missing: string }> = {
+  KAFKA: { holds: (values) => values.KAFKA_TLS === 'true', missing: 'KAFKA_TLS is not true' },
+  REDIS: { holds: (values) => isScheme(values.REDIS_URL, 'rediss'), missing: 'REDIS_URL is not rediss://' },
+  CLICKHOUSE: {
+    holds: (values) => isScheme(values.CLICKHOUSE_URL, 'https'),
+    missing: 'CLICKHOUSE_URL is not https://',
+  },
   SCHEMA_REGISTRY: {
-    holds: (given) => isScheme(given.SCHEMA_REGISTRY_URL, 'https'),
+    holds: (values) => isScheme(values.SCHEMA_REGISTRY_URL, 'https'),
     missing: 'SCHEMA_REGISTRY_URL is not https://',
   },
 };
@@ -91,32 +94,31 @@ function isScheme(address: string | undefined, scheme: string): boolean {
   return address?.toLowerCase().startsWith(`${scheme}://`) ?? true;
 }
 
-/** Finds conflicting connection settings: `NAME: problem`, without values. @param known settings of the service */
-function connectionMistakes(known: readonly string[], given: Given): string[] {
-  const isSet = (name: string) => known.includes(name) && given[name] !== undefined;
-  const mistakes: string[] = [];
-  const requireTogether = (name: string, ...others: string[]) => {
+/** Finds conflicting connection settings, as `NAME: problem` without values. @param known the service's settings */
+function findConnectionErrors(names: readonly string[], values: EnvironmentValues): string[] {
+  const isSet = (name: string) => names.includes(name) && values[name] !== undefined;
+  const errors: string[] = [];
+  const requireTogether = (name: string, ...required: string[]) => {
     if (!isSet(name)) return;
-    for (const other of others) if (!isSet(other)) mistakes.push(`${other}: missing, while ${name} is set`);
+    for (const other of required) if (!isSet(other)) errors.push(`${other}: missing, but ${name} is set`);
   };
-  for (const [prefix, { holds, missing }] of Object.entries(TLS_IS_ON)) {
-    for (const part of ['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'SERVER_NAME']) {
-      const name = `${prefix}_TLS_${part}`;
-      if (isSet(name) && !holds(given)) mistakes.push(`${name}: set, but ${missing}`);
+  for (const [prefix, { holds, missing }] of Object.entries(TLS_CONDITIONS)) {
+    for (const suffix of ['CA_FILE', 'CERT_FILE', 'KEY_FILE', 'SERVER_NAME']) {
+      const name = `${prefix}_TLS_${suffix}`;
+      if (isSet(name) && !holds(values)) errors.push(`${name}: set, but ${missing}`);
     }
     const [certificate, key] = [`${prefix}_TLS_CERT_FILE`, `${prefix}_TLS_KEY_FILE`];
     requireTogether(certificate, key);
     requireTogether(key, certificate);
-    if (isSet(certificate) && isSet(key) && !isPair(given[certificate] ?? '', given[key] ?? ''))
-      mistakes.push(`${key}: the key does not belong to the certificate of ${certificate}`);
+    if (isSet(certificate) && isSet(key) && !isPair(values[certificate] ?? '', values[key] ?? ''))
+      errors.push(`${key}: the key does not match the certificate in ${certificate}`);
   }
   requireTogether('KAFKA_SASL_MECHANISM', 'KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD');
   for (const name of ['KAFKA_SASL_USERNAME', 'KAFKA_SASL_PASSWORD'])
-    if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM'))
-      mistakes.push(`KAFKA_SASL_MECHANISM: missing, while ${name} is set`);
+    if (isSet(name) && !isSet('KAFKA_SASL_MECHANISM')) errors.push(`KAFKA_SASL_MECHANISM: missing, but ${name} is set`);
   requireTogether('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD');
   requireTogether('SCHEMA_REGISTRY_PASSWORD', 'SCHEMA_REGISTRY_USERNAME');
-  return [...new Set(mistakes)];
+  return [...new Set(errors)];
 }
 
 /** Also true for an unreadable file, which its own setting reports. */

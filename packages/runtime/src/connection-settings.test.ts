@@ -25,15 +25,14 @@ const plain = {
   SCHEMA_REGISTRY_URL: 'http://localhost:8081',
 };
 const folder = testStackFolder('connection-settings');
-const authority = createAuthority(folder, 'authority of a test');
+const authority = createAuthority(folder, 'test authority');
 const server = authority.issue('server', ['localhost']);
 const other = authority.issue('other', ['localhost']);
 const ca = authority.certificate;
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The lines of the error; empty without an error. */
-function mistakesOf(settings: Record<string, string>): string[] {
+function errorsFor(settings: Record<string, string>): string[] {
   try {
     parseConfig(schema, { ...plain, ...settings });
     return [];
@@ -45,14 +44,14 @@ function mistakesOf(settings: Record<string, string>): string[] {
   }
 }
 
-it('connections have no encryption and no login by default', () => {
+it('connections use neither encryption nor a login by default', () => {
   const config = parseConfig(schema, plain);
   expect(toKafka(config)).toEqual({ brokers: ['localhost:9092'], security: {} });
   expect(toRedis(config)).toEqual({ url: plain.REDIS_URL });
   expect(toClickHouse(config)).not.toHaveProperty('tls');
 });
 
-it('connection settings become client options, which contain the contents of the files', () => {
+it("connection settings become client options with the certificate files' contents", () => {
   const config = parseConfig(schema, {
     ...plain,
     KAFKA_TLS: 'true',
@@ -75,8 +74,8 @@ it('connection settings become client options, which contain the contents of the
   expect(toRedis(config)).toMatchObject({ tls: { ca: text, servername: 'redis.example' } });
 });
 
-it('all errors in connection settings are reported together, by the name of the setting', () => {
-  const mistakes = mistakesOf({
+it('all errors in connection settings are reported together, each with the name of its setting', () => {
+  const errors = errorsFor({
     KAFKA_TLS_CA_FILE: ca,
     KAFKA_SASL_MECHANISM: 'GSSAPI',
     KAFKA_SASL_PASSWORD: 'word',
@@ -87,44 +86,44 @@ it('all errors in connection settings are reported together, by the name of the 
     SCHEMA_REGISTRY_USERNAME: 'someone',
     SCHEMA_REGISTRY_TLS_SERVER_NAME: '127.0.0.1',
   });
-  expect(mistakes).toEqual(
+  expect(errors).toEqual(
     expect.arrayContaining([
       'KAFKA_TLS_CA_FILE: set, but KAFKA_TLS is not true',
       expect.stringMatching(/^KAFKA_SASL_MECHANISM: .*PLAIN/),
-      'KAFKA_SASL_USERNAME: missing, while KAFKA_SASL_MECHANISM is set',
+      'KAFKA_SASL_USERNAME: missing, but KAFKA_SASL_MECHANISM is set',
       'REDIS_URL: expected redis://… or rediss://…',
       'CLICKHOUSE_TLS_CA_FILE: the file cannot be read (ENOENT)',
-      'CLICKHOUSE_TLS_CERT_FILE: missing, while CLICKHOUSE_TLS_KEY_FILE is set',
-      'SCHEMA_REGISTRY_PASSWORD: missing, while SCHEMA_REGISTRY_USERNAME is set',
+      'CLICKHOUSE_TLS_CERT_FILE: missing, but CLICKHOUSE_TLS_KEY_FILE is set',
+      'SCHEMA_REGISTRY_PASSWORD: missing, but SCHEMA_REGISTRY_USERNAME is set',
       'SCHEMA_REGISTRY_TLS_SERVER_NAME: set, but SCHEMA_REGISTRY_URL is not https://',
       expect.stringMatching(/^SCHEMA_REGISTRY_TLS_SERVER_NAME: expected a host name/),
     ]),
   );
-  expect(mistakes.join()).not.toContain('word@');
+  expect(errors.join()).not.toContain('word@');
 });
 
 const TLS = { KAFKA_TLS: 'true' };
 
 it.each<[string, Record<string, string>, string]>([
   ['a password without a mechanism', { KAFKA_SASL_PASSWORD: 'w' }, 'KAFKA_SASL_MECHANISM: missing'],
-  ['a key instead of an authority', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'holds no certificate'],
+  ['a key instead of a certificate', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'contains no certificate'],
   [
     'the key of another certificate',
     { ...TLS, KAFKA_TLS_CERT_FILE: server.certificate, KAFKA_TLS_KEY_FILE: other.key },
-    'KAFKA_TLS_KEY_FILE: the key does not belong',
+    'KAFKA_TLS_KEY_FILE: the key does not match',
   ],
   ['a user in the address', { CLICKHOUSE_URL: 'http://writer:w@localhost' }, 'CLICKHOUSE_USER and CLICKHOUSE_PASSWORD'],
   ['a user in the address', { SCHEMA_REGISTRY_URL: 'https://a@localhost' }, 'SCHEMA_REGISTRY_USERNAME and'],
-])('connection settings with %s are refused: %o', (_, settings, mistake) => {
-  expect(mistakesOf(settings).join('\n')).toContain(mistake);
+])('connection settings with %s are rejected: %o', (_, settings, error) => {
+  expect(errorsFor(settings).join('\n')).toContain(error);
 });
 
 it.each(['redis://:50%off@localhost:6379', 'redis://some%one:word@localhost:6379'])(
-  'a login that the Redis client cannot decode is refused: %s',
-  (given) => {
-    const mistake = 'REDIS_URL: a % in user or password must be written as %25';
-    expect(mistakesOf({ REDIS_URL: given })).toEqual([mistake]);
-    expect(mistakesOf({ REDIS_URL: given.replace('%', '%25') })).toEqual([]);
+  'a login that the Redis client cannot decode is rejected: %s',
+  (address) => {
+    const error = 'REDIS_URL: write % in the user or password as %25';
+    expect(errorsFor({ REDIS_URL: address })).toEqual([error]);
+    expect(errorsFor({ REDIS_URL: address.replace('%', '%25') })).toEqual([]);
   },
 );
 
@@ -132,7 +131,7 @@ it.each([
   ['a slash in the password', 'redis://:secret/word@localhost:6379'],
   ['an impossible port', 'redis://:secretword@localhost:99999'],
   ['no scheme', 'secretword'],
-])('an address with %s is refused without quoting it', (_, given) => {
+])('an address with %s is rejected, and the error does not contain the address', (_, address) => {
   for (const name of ['REDIS_URL', 'CLICKHOUSE_URL', 'SCHEMA_REGISTRY_URL'])
-    expect(mistakesOf({ [name]: given })).toEqual([`${name}: Invalid URL`]);
+    expect(errorsFor({ [name]: address })).toEqual([`${name}: Invalid URL`]);
 });

@@ -5,32 +5,34 @@ import { createStoreFetch, type StoreFetch, type TlsOptions } from '@playline/st
 import { z } from 'zod';
 import { settings } from './config.ts';
 
-/** Settings of the connections to the stores, the same in every service (table: infra/README.md). */
+/** Connection settings, which are the same in every service (table: infra/README.md). */
 
 export const SASL_MECHANISMS = ['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const;
 
-/** The content of a PEM file. @param check throws when the content is invalid */
-const pemFile = (what: string, check: (text: string) => unknown) =>
+/** Reads a PEM file. @param check throws if the content is invalid */
+const pemFile = (content: string, check: (pem: string) => unknown) =>
   z.string().transform((path, context): string => {
     try {
-      const text = readFileSync(path, 'utf8');
-      check(text);
-      return text;
+      const pem = readFileSync(path, 'utf8');
+      check(pem);
+      return pem;
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).syscall === undefined ? null : (error as { code: string }).code;
-      const message = code === null ? `the file holds no ${what} in PEM` : `the file cannot be read (${code})`;
+      const message = code === null ? `the file contains no PEM ${content}` : `the file cannot be read (${code})`;
       context.addIssue({ code: 'custom', message });
       return z.NEVER;
     }
   });
-const certificateFile = () => pemFile('certificate', (text) => new X509Certificate(text)).optional();
-const keyFile = () => pemFile('private key without a password', (text) => createPrivateKey(text)).optional();
+const certificateFile = () => pemFile('certificate', (pem) => new X509Certificate(pem)).optional();
+const keyFile = () => pemFile('private key without a passphrase', (pem) => createPrivateKey(pem)).optional();
 const serverName = () =>
   z
     .string()
-    .refine((name) => isIP(name) === 0, 'expected a host name, because TLS cannot request an IP address')
+    .refine((name) => isIP(name) === 0, 'expected a host name, because TLS server names cannot be IP addresses')
     .optional();
-/** A validation rule for addresses. It must not throw: the error would contain the address and its password. */
+/**
+ * Creates a validation rule for addresses. Must not throw, because errors would contain the address and its password.
+ */
 const rule = (holds: (address: URL) => boolean) => (text: string) => {
   const address = URL.parse(text);
   return address === null || holds(address);
@@ -41,7 +43,7 @@ const url = (...schemes: string[]) =>
     `expected ${schemes.join('://… or ')}://…`,
   );
 
-/** True when clients can decode the user and password in the address. */
+/** Returns true if clients can decode the user and password in the address. */
 function isDecodable({ username, password }: URL): boolean {
   try {
     decodeURIComponent(username + password);
@@ -51,17 +53,17 @@ function isDecodable({ username, password }: URL): boolean {
   }
 }
 
-/** An HTTP address without a login, because `fetch` refuses addresses that contain one. */
+/** An HTTP address without a login, because `fetch` rejects addresses that contain one. */
 const httpUrl = (user: string, password: string) =>
   url('http', 'https').refine(
     rule((address) => address.username === '' && address.password === ''),
-    `user and password belong into ${user} and ${password}`,
+    `set the user and password in ${user} and ${password}`,
   );
 
 export const kafkaSettings = {
-  /** Brokers to connect to first: `host:port,host:port`. */
+  /** Brokers to connect to first, as `host:port,host:port`. */
   KAFKA_BROKERS: settings.brokers(),
-  /** TLS on every connection to a broker. */
+  /** Uses TLS for all connections to brokers. */
   KAFKA_TLS: z
     .enum(['true', 'false'])
     .transform((text) => text === 'true')
@@ -70,7 +72,7 @@ export const kafkaSettings = {
   KAFKA_TLS_CERT_FILE: certificateFile(),
   KAFKA_TLS_KEY_FILE: keyFile(),
   KAFKA_TLS_SERVER_NAME: serverName(),
-  /** SASL mechanism; requires user and password. */
+  /** SASL mechanism. Requires a user and a password. */
   KAFKA_SASL_MECHANISM: z.enum(SASL_MECHANISMS).optional(),
   /** SASL user. */
   KAFKA_SASL_USERNAME: settings.text().optional(),
@@ -79,8 +81,8 @@ export const kafkaSettings = {
 } as const;
 
 export const redisSettings = {
-  /** `redis://[user]:password@host:port`, `rediss://…` for TLS. */
-  REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'a % in user or password must be written as %25'),
+  /** `redis://[user]:password@host:port`, or `rediss://…` for TLS. */
+  REDIS_URL: url('redis', 'rediss').refine(rule(isDecodable), 'write % in the user or password as %25'),
   REDIS_TLS_CA_FILE: certificateFile(),
   REDIS_TLS_CERT_FILE: certificateFile(),
   REDIS_TLS_KEY_FILE: keyFile(),
@@ -88,13 +90,13 @@ export const redisSettings = {
 } as const;
 
 export const clickhouseSettings = {
-  /** `http://host:8123` or `https://host:8443`, without user and password. */
+  /** `http://host:8123` or `https://host:8443`, without a user or password. */
   CLICKHOUSE_URL: httpUrl('CLICKHOUSE_USER', 'CLICKHOUSE_PASSWORD'),
-  /** Account of the service. */
+  /** The service's ClickHouse account. */
   CLICKHOUSE_USER: settings.text(),
-  /** Password of the account. */
+  /** Password of the ClickHouse account. */
   CLICKHOUSE_PASSWORD: z.string().default(''),
-  /** Database of the deployment. */
+  /** The deployment's database. */
   CLICKHOUSE_DATABASE: settings.text(),
   CLICKHOUSE_TLS_CA_FILE: certificateFile(),
   CLICKHOUSE_TLS_CERT_FILE: certificateFile(),
@@ -103,11 +105,11 @@ export const clickhouseSettings = {
 } as const;
 
 export const registrySettings = {
-  /** Address of a Confluent-compatible registry, without user and password. */
+  /** Address of a Confluent-compatible schema registry, without a user or password. */
   SCHEMA_REGISTRY_URL: httpUrl('SCHEMA_REGISTRY_USERNAME', 'SCHEMA_REGISTRY_PASSWORD'),
-  /** User of basic authentication. */
+  /** Username for basic authentication. */
   SCHEMA_REGISTRY_USERNAME: settings.text().optional(),
-  /** Password of basic authentication. */
+  /** Password for basic authentication. */
   SCHEMA_REGISTRY_PASSWORD: settings.text().optional(),
   SCHEMA_REGISTRY_TLS_CA_FILE: certificateFile(),
   SCHEMA_REGISTRY_TLS_CERT_FILE: certificateFile(),
@@ -121,7 +123,7 @@ export interface SaslOptions {
   readonly password: string;
 }
 
-/** Default: no encryption and no login. */
+/** Without TLS and SASL options, connections are unencrypted and use no login. */
 export interface KafkaSecurity {
   readonly tls?: TlsOptions;
   readonly sasl?: SaslOptions;
@@ -138,18 +140,18 @@ export type ClickHouseConfig = Parsed<typeof clickhouseSettings>;
 export type RegistryConfig = Parsed<typeof registrySettings>;
 
 function toTls<Prefix extends string>(config: TlsSettings<Prefix>, prefix: Prefix): TlsOptions {
-  const given = config as Readonly<Record<string, string | undefined>>;
+  const settingsByName = config as Readonly<Record<string, string | undefined>>;
   const options = { ca: 'CA_FILE', cert: 'CERT_FILE', key: 'KEY_FILE', servername: 'SERVER_NAME' };
-  const values = Object.entries(options).map(([name, part]) => [name, given[`${prefix}_TLS_${part}`]]);
+  const values = Object.entries(options).map(([name, suffix]) => [name, settingsByName[`${prefix}_TLS_${suffix}`]]);
   return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as TlsOptions;
 }
 
-/** @param log gets a warning when a password is sent over an unencrypted connection */
+/** @param log receives a warning if the password is sent over an unencrypted connection */
 export function toKafka(config: KafkaConfig, log?: { warn(message: string): void }) {
   const { KAFKA_SASL_MECHANISM: mechanism, KAFKA_SASL_USERNAME: username, KAFKA_SASL_PASSWORD: password } = config;
   const sasl = mechanism && username && password ? { mechanism, username, password } : null;
   if (mechanism === 'PLAIN' && !config.KAFKA_TLS)
-    log?.warn('KAFKA_SASL_MECHANISM is PLAIN and KAFKA_TLS is not true: the network can read the password');
+    log?.warn('SASL password is sent unencrypted: KAFKA_SASL_MECHANISM is PLAIN and KAFKA_TLS is not true');
   const security: KafkaSecurity = {
     ...(config.KAFKA_TLS ? { tls: toTls(config, 'KAFKA') } : {}),
     ...(sasl === null ? {} : { sasl }),
@@ -157,17 +159,17 @@ export function toKafka(config: KafkaConfig, log?: { warn(message: string): void
   return { brokers: config.KAFKA_BROKERS, security };
 }
 
-/** User and password are part of the URL. */
+/** The URL contains the user and password. */
 export function toRedis(config: RedisConfig): { url: string; tls?: TlsOptions } {
   const url = config.REDIS_URL;
   const { protocol, hostname } = new URL(url);
   if (protocol !== 'rediss:') return { url };
-  // Without a host name, a server with several certificates may send the wrong certificate.
+  // Without a server name, a server with several certificates may send the wrong one.
   const named = isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { servername: hostname } : {};
   return { url, tls: { ...named, ...toTls(config, 'REDIS') } };
 }
 
-/** Includes a `fetch` for statements that bypass the vendor's client. */
+/** Includes a `fetch` for statements that bypass the ClickHouse client. */
 export function toClickHouse(config: ClickHouseConfig) {
   const { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password } = config;
   const tls = isHttps(url) ? toTls(config, 'CLICKHOUSE') : undefined;
@@ -175,7 +177,7 @@ export function toClickHouse(config: ClickHouseConfig) {
   return { ...account, ...(tls === undefined ? {} : { tls }), fetch: createStoreFetch({ tls }) };
 }
 
-/** Includes a `fetch` with the registry's certificate authority and login. */
+/** Includes a `fetch` that uses the schema registry's certificate authority and login. */
 export function toRegistry(config: RegistryConfig): { url: string; fetch: StoreFetch } {
   const { SCHEMA_REGISTRY_URL: url, SCHEMA_REGISTRY_USERNAME: user, SCHEMA_REGISTRY_PASSWORD: password } = config;
   const login = user === undefined || password === undefined ? undefined : { user, password };

@@ -19,7 +19,7 @@ it('the logger redacts keys and passwords in messages, fields and errors', () =>
   expect(lines.join()).toContain('127.0.0.1:1');
 });
 
-it('the logger writes the message and stack of an error', () => {
+it("the logger writes an error's type, message and stack", () => {
   const { lines, logger } = openLog();
   logger.error({ error: new RangeError('bad offset') }, 'fault');
   const line = JSON.parse(lines[0] ?? '');
@@ -32,6 +32,6 @@ it.each(['pk_svcapik-AbC123', 'sk_svcapik_test-AbC123', 'rl_svcapik-AbC123'])('t
   expect(redactSecrets(`unexpected word '${key}'`)).toBe("unexpected word '[key]'");
 });
 
-it('ordinary text is not redacted', () => {
+it('text without secrets is not redacted', () => {
   expect(redactSecrets('http://127.0.0.1:8080/path and task_id')).toBe('http://127.0.0.1:8080/path and task_id');
 });

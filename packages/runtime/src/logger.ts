@@ -2,12 +2,12 @@ import { type DestinationStream, type Logger as PinoLogger, pino } from 'pino';
 
 export type Logger = PinoLogger;
 
-const KEY_TEXT = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
+const ACCESS_KEY = /\b(?:[ps]k|rl)_[a-z0-9]+(_test)?-[0-9A-Za-z]+/g;
 const URL_SECRET = /(\w+:\/\/[^\s/:@]*:)[^\s/@]+@/g;
 
-/** Removes keys and passwords from a string that is logged or returned. */
+/** Replaces keys and passwords in a string before it is logged or returned. */
 export function redactSecrets(text: string): string {
-  return text.replace(KEY_TEXT, '[key]').replace(URL_SECRET, '$1[password]@');
+  return text.replace(ACCESS_KEY, '[key]').replace(URL_SECRET, '$1[password]@');
 }
 
 function redactValue(value: unknown): unknown {
@@ -17,7 +17,7 @@ function redactValue(value: unknown): unknown {
   return value;
 }
 
-/** JSON lines on standard output (or `destination`) without keys and passwords. */
+/** Creates a logger that writes JSON lines without keys and passwords to standard output or to `destination`. */
 export function createLogger(options: { service: string; level: string }, destination?: DestinationStream): Logger {
   return pino(
     {

@@ -2,26 +2,25 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
 
-it('the lag metrics show an event loop that was blocked right after the previous scrape', async () => {
-  const metrics = createMetrics('held');
-  const passed = (ms: number) => {
+it('the lag metrics show that the event loop was blocked right after the previous scrape', async () => {
+  const metrics = createMetrics('test');
+  const pass = (ms: number) => {
     const endMs = performance.now() + ms;
-    return until('some samples', () => performance.now() > endMs);
+    return until('the time has passed', () => performance.now() > endMs);
   };
   const maxOf = (text: string) => Number(/^nodejs_eventloop_lag_max_seconds\{.*\} (\S+)$/m.exec(text)?.[1]);
-  // A delay is the time between two samples.
-  await passed(1_200);
+  // A delay is measured between two samples.
+  await pass(1_200);
   expect(maxOf(await metrics.text())).toBeLessThan(0.9);
   const endMs = performance.now() + 2_200;
   while (performance.now() < endMs);
-  await passed(1_200);
+  await pass(1_200);
   const text = await metrics.text();
-  for (const part of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
-    expect(text.match(new RegExp(`^nodejs_eventloop_lag_${part}_seconds\\{`, 'gm'))).toHaveLength(1);
+  for (const statistic of ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'])
+    expect(text.match(new RegExp(`^nodejs_eventloop_lag_${statistic}_seconds\\{`, 'gm'))).toHaveLength(1);
   expect(maxOf(text)).toBeGreaterThan(0.9);
-  // Reported in at most two scrapes.
   await metrics.text();
-  await passed(2_200);
+  await pass(2_200);
   await metrics.text();
   expect(maxOf(await metrics.text())).toBeLessThan(0.9);
 });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { createMetrics } from './metrics.ts';
 import { VERSION } from './version.ts';
 
-it('the metrics of two services in one process are separate', async () => {
+it('two services in one process have separate metrics', async () => {
   const [first, second] = [createMetrics('first'), createMetrics('second')];
   first.counter('rows_total', 'rows', ['table']).inc({ table: 'events' }, 3);
   second.counter('rows_total', 'rows', ['table']);
@@ -10,16 +10,16 @@ it('the metrics of two services in one process are separate', async () => {
   expect(await second.text()).not.toContain('events');
 });
 
-it('the metrics contain the running release', async () => {
+it('the metrics contain the version of the running release', async () => {
   expect(await createMetrics('gateway').text()).toContain(
     `playline_build_info{version="${VERSION}",service="gateway"} 1`,
   );
 });
 
-it('a collected gauge updates its values at each scrape', async () => {
+it('a collected gauge updates its values on every scrape', async () => {
   const metrics = createMetrics('test');
   let waiting = ['a', 'b'];
-  metrics.collectedGauge('waiting', 'what waits', {
+  metrics.collectedGauge('waiting', 'waiting requests', {
     labelNames: ['name'],
     collect: async (gauge) => {
       gauge.reset();

@@ -2,14 +2,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { VERSION } from './version.ts';
 
-/** One registry per service, so that two services in one test process do not collide. */
+/** One registry per service, so that two services in one test process do not conflict. */
 export interface Metrics {
   readonly version: string;
   readonly contentType: string;
   text(): Promise<string>;
   counter<L extends string>(name: string, help: string, labelNames?: readonly L[]): Counter<L>;
   gauge<L extends string>(name: string, help: string, labelNames?: readonly L[]): Gauge<L>;
-  /** A gauge whose value `collect` sets at each scrape. */
+  /** A gauge whose value is set by `collect` on every scrape. */
   collectedGauge<L extends string>(
     name: string,
     help: string,
@@ -23,11 +23,10 @@ export interface Metrics {
 }
 
 /**
- * prom-client samples a hundred times per second, half the CPU of an idle service. One second still catches longer
- * blocks.
+ * prom-client samples 100 times per second, which is half the CPU time of an idle service. Longer blocks still show.
  */
 const LAG_SAMPLE_MS = 1_000;
-/** Disables sampling by prom-client, whose gauges get the values measured here. */
+/** Disables prom-client's own sampling. Its gauges receive the values measured here. */
 const NEVER_MS = 2 ** 31 - 1;
 const NS_PER_MS = 1e6;
 const NS_PER_S = 1e9;
@@ -39,23 +38,23 @@ function openLagMonitor() {
 }
 
 /**
- * Measures event loop delays under prom-client's metric names. A reset monitor has no value before its next sample, so
+ * Measures event loop delays under prom-client's metric names. A reset monitor has no value until its next sample, so
  * two monitors are read and reset alternately.
  */
 function collectLag(registry: Registry): void {
   let [histogram, next] = [openLagMonitor(), openLagMonitor()];
   const toSeconds = (ns: number) => Math.max(0, ns - LAG_SAMPLE_MS * NS_PER_MS) / NS_PER_S;
-  const gauge = (part: string, help: string, collect: (this: Gauge) => void) => {
-    const name = `nodejs_eventloop_lag_${part}_seconds`;
+  const gauge = (statistic: string, help: string, collect: (this: Gauge) => void) => {
+    const name = `nodejs_eventloop_lag_${statistic}_seconds`;
     registry.removeSingleMetric(name);
-    const full = `${help} of the event loop since the scrape before the previous.`;
+    const full = `${help} of the event loop since the second-last scrape.`;
     new Gauge({ name, help: full, registers: [registry], collect });
   };
-  const lag = (part: string, help: string, valueNs: () => number) =>
-    gauge(part, help, function set() {
+  const lag = (statistic: string, help: string, valueNs: () => number) =>
+    gauge(statistic, help, function set() {
       this.set(histogram.count === 0 ? 0 : toSeconds(valueNs()));
     });
-  lag('min', 'The least delay', () => histogram.min);
+  lag('min', 'The minimum delay', () => histogram.min);
   lag('mean', 'The mean delay', () => histogram.mean);
   lag('p50', 'The 50th percentile of the delays', () => histogram.percentile(50));
   lag('p90', 'The 90th percentile of the delays', () => histogram.percentile(90));
@@ -63,8 +62,8 @@ function collectLag(registry: Registry): void {
   gauge('stddev', 'The standard deviation of the delays', function set() {
     this.set(histogram.count === 0 ? 0 : histogram.stddev / NS_PER_S);
   });
-  // Resets the monitors, because `max` is the last metric in the output.
-  gauge('max', 'The greatest delay', function set() {
+  // `max` is the last metric in the output, so the monitors are reset here.
+  gauge('max', 'The maximum delay', function set() {
     this.set(histogram.count === 0 ? 0 : toSeconds(histogram.max));
     histogram.reset();
     [histogram, next] = [next, histogram];
@@ -77,7 +76,11 @@ export function createMetrics(service: string): Metrics {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   collectLag(registry);
   const registers = [registry];
-  const build = { name: 'playline_build_info', help: 'Release of this process; always 1', labelNames: ['version'] };
+  const build = {
+    name: 'playline_build_info',
+    help: 'Version of this process; the value is always 1',
+    labelNames: ['version'],
+  };
   new Gauge({ ...build, registers }).set({ version: VERSION }, 1);
   return {
     version: VERSION,
@@ -95,9 +98,9 @@ export function createMetrics(service: string): Metrics {
   };
 }
 
-/** Reports at every scrape whether Redis accepts writes, before a write fails. */
+/** Reports on every scrape whether Redis accepts writes, before a write fails. */
 export function watchWrites(metrics: Pick<Metrics, 'collectedGauge'>, takesWrites: () => Promise<boolean>): void {
-  const help = '1 while Redis accepts writes; 0 when it is full, read-only or down';
+  const help = '1 if Redis accepts writes, 0 if it is full, read-only or unavailable';
   const collect = async (gauge: Gauge) => gauge.set((await takesWrites()) ? 1 : 0);
   metrics.collectedGauge('playline_redis_takes_writes', help, { collect });
 }

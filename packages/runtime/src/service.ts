@@ -4,7 +4,7 @@ export interface Closable {
   close(): Promise<void> | void;
 }
 
-/** Opens a named part. It is closed when the service stops or a later part fails to start. */
+/** Opens a named component, which is closed when the service stops or a later component fails to start. */
 export type Use = <T extends Closable>(name: string, open: () => Promise<T> | T) => Promise<T>;
 
 export type ServiceState = 'starting' | 'running' | 'draining' | 'stopped';
@@ -15,22 +15,22 @@ export interface Service {
 }
 
 /**
- * Starts a service. `start` opens its parts through `use`: stores first, parts that accept work last.
- * @throws the fault of the part that failed, after the other parts were closed
+ * Starts a service. `start` opens its components through `use`: stores first, and components that accept work last.
+ * @throws the fault of the failed component, after the other components are closed
  */
 export async function startService(logger: Logger, start: (use: Use) => Promise<void>): Promise<Service> {
-  const opened: { name: string; part: Closable }[] = [];
+  const opened: { name: string; component: Closable }[] = [];
   let state: ServiceState = 'starting';
   let stopping: Promise<void> | null = null;
 
   const closeAll = async () => {
     state = 'draining';
-    for (const { name, part } of opened.reverse()) {
+    for (const { name, component } of opened.reverse()) {
       try {
-        await part.close();
-        logger.debug({ part: name }, 'closed');
+        await component.close();
+        logger.debug({ component: name }, 'component closed');
       } catch (error) {
-        logger.error({ part: name, error }, 'close failed');
+        logger.error({ component: name, error }, 'closing component failed');
       }
     }
     state = 'stopped';
@@ -42,9 +42,9 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
 
   try {
     await start(async (name, open) => {
-      const part = await open();
-      opened.push({ name, part });
-      return part;
+      const component = await open();
+      opened.push({ name, component });
+      return component;
     });
   } catch (error) {
     await stop();
@@ -59,29 +59,32 @@ export async function startService(logger: Logger, start: (use: Use) => Promise<
   };
 }
 
-/** Shorter than the 30 s that orchestrators wait before SIGKILL. */
+/** Less than the 30 s after which orchestrators send SIGKILL. */
 const DRAIN_MAX_MS = 25_000;
 
-/** Runs a service in this process. Exits with 0 after SIGTERM or SIGINT, with 1 after a failed start, drain or call. */
+/** Runs a service in this process. Exits with 0 after SIGTERM or SIGINT, and with 1 after any failure. */
 export async function runService(logger: Logger, start: (use: Use) => Promise<void>): Promise<void> {
   const fail = (error: unknown, message: string) => {
     logger.fatal({ error }, message);
     process.exit(1);
   };
-  process.on('uncaughtException', (error) => fail(error, 'uncaught fault'));
-  process.on('unhandledRejection', (error) => fail(error, 'unhandled rejection'));
+  process.on('uncaughtException', (error) => fail(error, 'uncaught exception, exiting'));
+  process.on('unhandledRejection', (error) => fail(error, 'unhandled rejection, exiting'));
   let service: Service;
   try {
     service = await startService(logger, start);
   } catch (error) {
-    return fail(error, 'could not start');
+    return fail(error, 'startup failed, exiting');
   }
-  logger.info('running');
+  logger.info('service started');
   const drain = (signal: string) => {
-    logger.info({ signal }, 'draining');
-    setTimeout(() => fail(new Error(`not drained after ${DRAIN_MAX_MS} ms`), 'drain'), DRAIN_MAX_MS).unref();
+    logger.info({ signal }, 'shutdown started');
+    setTimeout(
+      () => fail(new Error(`still open after ${DRAIN_MAX_MS} ms`), 'shutdown timed out, exiting'),
+      DRAIN_MAX_MS,
+    ).unref();
     void service.stop().then(() => {
-      logger.info('stopped');
+      logger.info('service stopped');
       process.exit(0);
     });
   };

@@ -1,4 +1,4 @@
 import manifest from '../package.json' with { type: 'json' };
 
-/** Release of this checkout or image; `CHANGELOG.md` lists its changes. */
+/** Version of this checkout or image. `CHANGELOG.md` lists the changes per version. */
 export const VERSION: string = manifest.version;

@@ -6,12 +6,12 @@ async function* sourceOf<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-it('batches contain all items of the source in order, and only the last batch is shorter', async () => {
+it('batches contain all items in order, and only the last batch may be smaller', async () => {
   const items = fc.array(fc.integer(), { maxLength: 50 });
-  const property = fc.asyncProperty(items, fc.integer({ min: 1, max: 20 }), async (given, size) => {
+  const property = fc.asyncProperty(items, fc.integer({ min: 1, max: 20 }), async (sourceItems, size) => {
     const batches: number[][] = [];
-    for await (const batch of inBatches(sourceOf(given), size)) batches.push(batch);
-    expect(batches.flat()).toEqual(given);
+    for await (const batch of inBatches(sourceOf(sourceItems), size)) batches.push(batch);
+    expect(batches.flat()).toEqual(sourceItems);
     expect(batches.slice(0, -1).every(({ length }) => length === size)).toBe(true);
     expect(batches.every(({ length }) => length > 0 && length <= size)).toBe(true);
   });

@@ -13,20 +13,20 @@ it("ClickHouse responses are uncompressed, because compression costs several tim
   expect([rows.length, rows.at(-1)]).toEqual([20_000, ['19999']]);
 });
 
-/** Sends three statements, then blocks the process until ClickHouse has closed their connections. */
+/** Sends three statements, then blocks the process until ClickHouse has closed the connections. */
 async function suspend() {
   const faults: unknown[] = [];
   const target = { ...account, onFault: (fault: unknown) => faults.push(fault) };
   const send = () => sendStatement(target, { body: 'SELECT 1', deadlineMs: 20_000 });
   const responses = await Promise.all([send(), send(), send()]);
-  const [, keptS] = /timeout=(\d+)/.exec(responses[0].headers.get('keep-alive') ?? '') ?? [];
-  expect(Number(keptS)).toBeGreaterThan(0);
+  const [, timeoutS] = /timeout=(\d+)/.exec(responses[0].headers.get('keep-alive') ?? '') ?? [];
+  expect(Number(timeoutS)).toBeGreaterThan(0);
   for (const response of responses) await response.text();
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(keptS) * 1_000 + 1_500);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(timeoutS) * 1_000 + 1_500);
   return { target, faults };
 }
 
-it('after a suspension closed all connections, a query is retried without a fault and a write is not', async () => {
+it('after ClickHouse closed all idle connections, a query is retried without a fault and a write fails', async () => {
   const { target, faults } = await suspend();
   const write = sendStatement(target, { body: 'SELECT 7', deadlineMs: 20_000 });
   const query = readRows(createQueryRows(target)('SELECT 7'));

@@ -8,28 +8,28 @@ export interface ClickHouseAccount {
   readonly database: string;
   readonly fetch?: StoreFetch;
   readonly tls?: TlsOptions;
-  /** Called with every fault that the client throws. */
+  /** Called with every fault before it is thrown. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Sends a query and yields its rows as arrays of column values. Large integers are strings. */
+/** Sends a query and yields each row as an array of column values. Large integers are strings. */
 export type QueryRows = (sql: string, options?: QueryOptions) => AsyncGenerator<readonly unknown[]>;
 
 export interface QueryOptions {
   readonly signal?: AbortSignal;
-  /** Key of a quota with `<keyed/>` (users.xml). */
+  /** Key for a quota with `<keyed/>` (users.xml). */
   readonly quotaKey?: string;
 }
 
 export interface QueryLimits {
   readonly deadlineMs?: number;
-  /** True when the account may not change settings; its profile then returns large integers as strings. */
+  /** True if the account cannot change settings. Its settings profile then returns large integers as strings. */
   readonly isBound?: boolean;
 }
 
-/** Longer than a scan of a hundred million rows on a laptop. */
+/** Enough to scan a hundred million rows on a laptop. */
 const QUERY_MAX_MS = 300_000;
-/** Enough for lists of several thousand ids; the default is 256 KiB. */
+/** Enough for lists of several thousand ids. The default is 256 KiB. */
 const QUERY_BYTES_MAX = 16 * 1024 * 1024;
 
 export class ClickHouseFault extends Error {
@@ -43,16 +43,16 @@ export class ClickHouseFault extends Error {
 }
 
 export interface ClickHouseRequest {
-  /** The statement; if the setting `query` contains the statement, its data. */
+  /** The statement, or its data if the setting `query` contains the statement. */
   readonly body: string;
   readonly settings?: Readonly<Record<string, string>>;
   readonly deadlineMs: number;
   readonly signal?: AbortSignal | undefined;
-  /** True for a read-only statement. It is sent again when its connection was closed, and may run twice. */
+  /** True for a read-only statement, which is resent if its connection was closed, and may run twice. */
   readonly isRead?: boolean;
 }
 
-/** With 20,000 rows, compression increases ClickHouse's CPU time fivefold. */
+/** For 20,000 rows, compression increases ClickHouse's CPU time fivefold. */
 const UNCOMPRESSED = { 'accept-encoding': 'identity' };
 
 /** @throws a network error, or ClickHouseFault */
@@ -73,7 +73,7 @@ export async function sendStatement(
   try {
     const response = await send().catch(async (fault) => {
       if (!isRead || !isConnectionClosed(fault)) throw fault;
-      // Other closed connections are detected after this turn of the event loop.
+      // Wait until Node has detected other closed connections.
       await setImmediate();
       return send();
     });
@@ -81,7 +81,7 @@ export async function sendStatement(
     const code = response.headers.get('x-clickhouse-exception-code') ?? '';
     throw new ClickHouseFault(response.status, code, await response.text());
   } catch (fault) {
-    // An abort by the caller is not a fault of the store.
+    // A call aborted by the caller is not a store fault.
     if (signal?.aborted !== true) onFault?.(fault);
     throw fault;
   }
@@ -89,7 +89,7 @@ export async function sendStatement(
 
 const CLOSED = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** ClickHouse closes idle connections. A suspended process notices this only at its next statement. */
+/** ClickHouse closes idle connections. A suspended process detects this only when it sends the next statement. */
 function isConnectionClosed(fault: unknown): boolean {
   const { cause } = fault as { cause?: { code?: string } };
   return CLOSED.has(cause?.code ?? '');
@@ -105,8 +105,14 @@ export function createQueryRows(
   const settings = isBound ? {} : OPEN_SETTINGS;
   return async function* query(sql, { signal, quotaKey } = {}) {
     const body = `${sql} FORMAT JSONCompactEachRow`;
-    const keyed = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };
-    const response = await sendStatement(account, { body, settings: keyed, deadlineMs, signal, isRead: true });
+    const settingsWithQuota = quotaKey === undefined ? settings : { ...settings, quota_key: quotaKey };
+    const response = await sendStatement(account, {
+      body,
+      settings: settingsWithQuota,
+      deadlineMs,
+      signal,
+      isRead: true,
+    });
     for await (const line of readLines(response)) yield parseRow(line);
   };
 }
@@ -119,7 +125,7 @@ export async function readRows(rows: AsyncIterable<readonly unknown[]>): Promise
 
 function parseRow(line: string): readonly unknown[] {
   const row: unknown = JSON.parse(line);
-  // An error within a response is plain text or an object.
+  // An error in the middle of a response is plain text or an object.
   if (!Array.isArray(row)) throw new Error(`ClickHouse returned an invalid row: ${line.slice(0, 500)}`);
   return row;
 }
@@ -135,7 +141,7 @@ async function* readLines(response: Response): AsyncGenerator<string> {
   if (rest !== '') yield rest;
 }
 
-/** A column in rows sent as JSON lines, and the expression that converts its value. */
+/** A column of rows that are sent as JSON lines, with the expression that converts its value. */
 export interface SentColumn {
   readonly name: string;
   readonly type: string;
@@ -152,17 +158,17 @@ export interface SentTable<Row> {
   readonly toLine: (row: Row) => string;
 }
 
-/** Bytes, sent as hexadecimal digits. */
+/** A column for bytes, sent as hexadecimal digits. */
 export const bytesColumn = (name: string) => ({ name, type: 'String', as: `unhex(${name})` });
 const timeColumn = (name: string, convert: string) => ({ name, type: 'Int64', as: `${convert}(${name}, 'UTC')` });
-/** A time, sent in epoch milliseconds. */
+/** A column for a time, sent in epoch milliseconds. */
 export const millisColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Milli');
-/** A time, sent in epoch microseconds. */
+/** A column for a time, sent in epoch microseconds. */
 export const microsColumn = (name: string) => timeColumn(name, 'fromUnixTimestamp64Micro');
 
 export const digitsOf = (text: string | null | undefined): string | null => text?.slice(2) ?? null;
 
-/** The insert statement for JSON lines in the request body. @param tail a clause after the source */
+/** Creates an INSERT statement for JSON lines in the request body. @param tail a clause after the source */
 export function toLinesInsert(table: string, columns: readonly SentColumn[], tail = ''): string {
   const names = columns.map(({ name, column = name }) => column).join(', ');
   const values = columns.map(({ name, as = name, column = name }) => `${as} AS ${column}`).join(', ');
@@ -182,9 +188,9 @@ export const quoteText = (text: string): string => `'${text.replace(/[\\']/g, '\
 
 export const quoteBytes = (bytes: Buffer): string => `'${bytes.toString('hex').replace(/../g, '\\x$&')}'`;
 
-/** ClickHouse compares the last eight bytes of a UUID first; in its string form they begin after the third hyphen. */
-const HALF_AT = 19;
-const toSortable = (id: string) => id.slice(HALF_AT) + id.slice(0, HALF_AT);
+/** ClickHouse compares the last eight bytes of a UUID first. In the string they start after the third hyphen. */
+const SECOND_HALF_AT = 19;
+const toSortable = (id: string) => id.slice(SECOND_HALF_AT) + id.slice(0, SECOND_HALF_AT);
 
 /** Compares lower-case UUIDs in ClickHouse's order. */
 export function compareUuids(a: string, b: string): number {
@@ -192,7 +198,7 @@ export function compareUuids(a: string, b: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-/** Splits a source into batches of `sizeMax`; the last may be shorter. */
+/** Splits a source into batches of `sizeMax` items. The last batch may be smaller. */
 export async function* inBatches<T>(source: AsyncIterable<T>, sizeMax: number): AsyncGenerator<T[]> {
   let batch: T[] = [];
   for await (const each of source) {

@@ -7,8 +7,7 @@ import { StoreFault } from './store-fault.ts';
 const TARGET = { url: 'https://clickhouse.test', user: 'writer', password: 'secret', database: 'playline' };
 const LIMITS = { executionMaxS: 60, connectionsMax: 4 };
 
-/** A server that refuses every login and counts its requests. */
-async function openRefusing() {
+async function openRejectingServer() {
   const requests = { count: 0 };
   const server = createServer((_request, response) => {
     requests.count++;
@@ -27,18 +26,18 @@ async function openRefusing() {
   return { store, requests, faults };
 }
 
-it('a ClickHouse call times out after its statement has timed out on the server', () => {
+it('a ClickHouse call times out later than its statement on the server', () => {
   expect(toClientOptions(TARGET, LIMITS)).toMatchObject({ request_timeout: 70_000, max_open_connections: 4 });
 });
 
-it('a ClickHouse client with TLS has its own agent with the server name', () => {
+it("a ClickHouse client with TLS uses its own agent with the server's name", () => {
   expect(toClientOptions(TARGET, LIMITS)).not.toHaveProperty('http_agent');
   const tls = { ca: 'pem', servername: 'clickhouse.inside' };
   expect(toClientOptions({ ...TARGET, tls }, LIMITS).http_agent?.options).toMatchObject(tls);
 });
 
-it('a refused login is reported, thrown as a StoreFault without the password, and not retried immediately', async () => {
-  const { store, requests, faults } = await openRefusing();
+it('a rejected login is reported, thrown as a StoreFault without the password, and retried after a delay', async () => {
+  const { store, requests, faults } = await openRejectingServer();
   const thrown = await store.read('SELECT 1').catch((fault: unknown) => fault);
   expect(thrown).toBeInstanceOf(StoreFault);
   expect(thrown).toMatchObject({ kind: 'passing', code: 'AUTHENTICATION_FAILED' });

@@ -14,26 +14,26 @@ export interface ClickHouseLimits {
   readonly connectionsMax: number;
 }
 
-/** Limits for block writers. Each writing partition uses a connection; more would queue on the server. */
+/** Limits for block writers. Each partition being written uses one connection; more would only queue on the server. */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
 
 const QUERY_BYTES = 262_144;
 
-/** The setting `max_query_size` for a query that contains lists. */
+/** Returns the `max_query_size` for a query that contains lists. */
 export const toQuerySize = (query: string): string => String(QUERY_BYTES + Buffer.byteLength(query));
 
-/** A call times out this much later than its statement on the server. */
-const BEHIND_EXECUTION_S = 10;
+/** How much later than the statement on the server a call times out. */
+const RESPONSE_MARGIN_S = 10;
 
 export interface ClickHouse {
-  /** The vendor's client, for other calls. Wrap each use in `call`. */
+  /** The ClickHouse client, for other calls. Wrap each use in `call`. */
   readonly client: ClickHouseClient;
-  /** @throws StoreFault; `onFault` gets the original fault */
+  /** Runs a call. @throws StoreFault; `onFault` receives the original fault */
   call<T>(work: () => Promise<T>): Promise<T>;
-  /** Reads all rows of a query. Select numbers that may exceed 2^53 as strings. */
+  /** Returns all rows of a query. Select numbers above 2^53 as strings. */
   read<T>(query: string, params?: Record<string, unknown>, settings?: ClickHouseSettings): Promise<T[]>;
   insertBlock(block: Block): Promise<void>;
-  /** Whether the account can use the database. A refused login is retried after a wait. */
+  /** Returns true if the account can use the database. A rejected login is retried after a delay. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -67,7 +67,7 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
           max_execution_time: limits.executionMaxS,
           max_query_size: toQuerySize(query),
           output_format_json_quote_64bit_integers: 0,
-          // A cached result may lack new rows or contain deleted rows.
+          // Cached results may miss new rows or contain deleted rows.
           use_query_cache: 0,
           ...settings,
         };
@@ -77,17 +77,17 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
       call(async () => {
         const { stream } = await client.exec({
           query: statement,
-          // Without object mode the rows are sent as one chunk.
+          // Without object mode, the body is sent as one chunk.
           values: Readable.from([body], { objectMode: false }),
           abort_signal: signal,
           clickhouse_settings: { ...oneBlockSettings(token, limits.executionMaxS), ...settings },
         });
-        // Reading the response frees the connection.
+        // Reading the whole response releases the connection.
         for await (const _ of stream);
       }),
     ready: async () => {
       if (gate.refusalOf(url) !== null) return false;
-      // Runs a query as the account; the server's ping needs no login.
+      // A query instead of the server's ping, which requires no login.
       const result = await client.ping({ select: true });
       gate.settled(url, result.success ? null : result.error);
       if (!result.success) onFault?.(result.error);
@@ -97,7 +97,7 @@ export function openClickHouse(target: ClickHouseTarget, limits: ClickHouseLimit
   };
 }
 
-/** Opens the vendor's client, which throws the original faults. @param settings for every statement */
+/** Opens the ClickHouse client, which throws the original faults. @param settings settings for every statement */
 export function openClickHouseClient(
   target: ClickHouseTarget,
   limits: ClickHouseLimits,
@@ -106,7 +106,7 @@ export function openClickHouseClient(
   return createClient({ ...toClientOptions(target, limits), clickhouse_settings: settings });
 }
 
-/** Connections are kept alive: an insert without a response is retried under its token. */
+/** Connections are kept alive. An insert without a response is retried with the same token. */
 export function toClientOptions(target: ClickHouseTarget, { executionMaxS, connectionsMax }: ClickHouseLimits) {
   const { url, user: username, password, database, tls } = target;
   return {
@@ -114,19 +114,19 @@ export function toClientOptions(target: ClickHouseTarget, { executionMaxS, conne
     username,
     password,
     database,
-    request_timeout: (executionMaxS + BEHIND_EXECUTION_S) * 1_000,
+    request_timeout: (executionMaxS + RESPONSE_MARGIN_S) * 1_000,
     max_open_connections: connectionsMax,
-    // The client's TLS option has no server name, and uses a client certificate as the login.
+    // The client's TLS option has no server name and treats a client certificate as the login.
     ...(tls !== undefined && { http_agent: new Agent({ ...tls, keepAlive: true, maxSockets: connectionsMax }) }),
-    // The client's log lines quote data that the server could not read.
+    // The client's log lines quote data that the server could not parse.
     log: { level: ClickHouseLogLevel.OFF },
   };
 }
 
-/** A larger insert would be several blocks under one token. */
+/** ClickHouse would split a larger insert into several blocks with the same token. */
 const BLOCK_ROWS_MAX = 1_048_449;
 
-/** Settings for an insert that is stored as one block, and dropped if its token is known. */
+/** Settings for an insert that is stored as one block, or dropped if its token is already stored. */
 function oneBlockSettings(token: string, executionMaxS: number) {
   return {
     async_insert: 0,
@@ -136,7 +136,7 @@ function oneBlockSettings(token: string, executionMaxS: number) {
     min_insert_block_size_rows: String(BLOCK_ROWS_MAX),
     max_insert_threads: '1',
     max_execution_time: executionMaxS,
-    // Otherwise an exception after the first bytes of a response would look like success.
+    // Otherwise an exception after the first response bytes would look like success.
     wait_end_of_query: 1,
   } as const;
 }

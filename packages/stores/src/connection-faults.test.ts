@@ -55,12 +55,12 @@ it.each<[string, StoreName, unknown, RegExp]>([
   ['an unexpected login', 'Kafka', fault({}, { type: 'ILLEGAL_SASL_STATE' }), /remove KAFKA_SASL_MECHANISM/],
   ['a wrong password', 'Redis', { message: 'WRONGPASS invalid username-password pair' }, /password in REDIS_URL/],
   ['a missing password', 'Redis', { message: 'NOAUTH Authentication required.' }, /password in REDIS_URL/],
-  ['a missing ACL permission', 'Redis', { message: 'NOPERM User x has no permissions' }, /widen what its ACL allows/],
+  ['a missing ACL permission', 'Redis', { message: 'NOPERM User x has no permissions' }, /extend the ACL rules/],
   ['a wrong password', 'ClickHouse', { code: '516' }, /CLICKHOUSE_PASSWORD/],
-  ['a missing grant', 'ClickHouse', { code: '497' }, /grant it to CLICKHOUSE_USER/],
+  ['a missing grant', 'ClickHouse', { code: '497' }, /grant this permission to CLICKHOUSE_USER/],
   ['a wrong password', 'the schema registry', { status: 401 }, /SCHEMA_REGISTRY_PASSWORD/],
-])('the explanation of %s for %s names the setting to correct', (_, store, given, message) => {
-  const explained = explainConnection(store, given);
+])('explainConnection names the setting to correct for %s in %s', (_, store, thrown, message) => {
+  const explained = explainConnection(store, thrown);
   expect(explained.message).toMatch(message);
   expect(explained).toMatchObject({ isRefusal: true, message: expect.stringContaining(`${store} cannot be used: `) });
 });
@@ -72,9 +72,12 @@ it.each<[string, unknown, RegExp]>([
   ['is a replica', { message: "READONLY You can't write against a read only replica." }, /\(READONLY\).*REDIS_URL/],
   ['lost its replicas', { message: 'NOREPLICAS Not enough good replicas to write.' }, /\(NOREPLICAS\)/],
   ['was emptied', { name: 'MissingEpochFault', message: 'no epoch' }, /npm run rebuild/],
-])('the explanation for a reachable Redis that %s names the fix', (_, given, message) => {
-  expect(explainConnection('Redis', given)).toMatchObject({ isRefusal: true, message: expect.stringMatching(message) });
-  expect(explainConnection('Kafka', given).isRefusal).toBe(false);
+])('explainConnection names the fix when Redis is reachable but %s', (_, thrown, message) => {
+  expect(explainConnection('Redis', thrown)).toMatchObject({
+    isRefusal: true,
+    message: expect.stringMatching(message),
+  });
+  expect(explainConnection('Kafka', thrown).isRefusal).toBe(false);
 });
 
 const loop = fault({});
@@ -83,15 +86,15 @@ loop.cause = loop;
 it.each<[string, unknown]>([
   ['a refused connection', { code: 'ECONNREFUSED' }],
   ['a login during which the connection broke', { code: 'PLT_KFK_AUTHENTICATION', cause: network }],
-  ['nothing', null],
+  ['a missing fault', null],
   ['a fault that is its own cause', loop],
-])('%s is explained as an unavailable store', (_, given) => {
-  const explained = explainConnection('Kafka', given);
+])('explainConnection reports %s as an unavailable store', (_, thrown) => {
+  const explained = explainConnection('Kafka', thrown);
   expect(explained.isRefusal).toBe(false);
   expect(explained.message).toMatch(/^Kafka does not answer/);
 });
 
-it('an explanation never contains a message from the client or the server', () => {
+it('an explanation contains no message from the client or the server', () => {
   const text = fc.stringMatching(/^[a-z]{12,20}$/);
   const code = fc.constantFrom('516', 'CERT_UNTRUSTED', 'ECONNRESET', 'PLT_KFK_AUTHENTICATION', '');
   fc.assert(
@@ -103,7 +106,7 @@ it('an explanation never contains a message from the client or the server', () =
   );
 });
 
-it('a refusal is logged once per minute with a count, and remains a reason for half a minute', () => {
+it('a refusal is logged once per minute with a count, and is a reason for half a minute', () => {
   const lines: object[] = [];
   let now = 0;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) }, () => now);
@@ -119,7 +122,7 @@ it('a refusal is logged once per minute with a count, and remains a reason for h
   ]);
 });
 
-it('an unavailable store is a reason, and is not logged', () => {
+it('an unavailable store is a reason but is not logged', () => {
   const lines: object[] = [];
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
   faults.listenerOf('Redis')(unavailable);
@@ -127,7 +130,7 @@ it('an unavailable store is a reason, and is not logged', () => {
   expect(faults.reasons()).toEqual({ Redis: 'Redis does not answer (ECONNREFUSED)' });
 });
 
-it('a successful check clears the reason of its store, and does not log a refusal again', async () => {
+it("a successful check clears the store's reason but does not restart the logging of refusals", async () => {
   const lines: object[] = [];
   let isAvailable = false;
   const faults = createConnectionFaults({ warn: (fields) => lines.push(fields) });
@@ -144,7 +147,7 @@ it('a successful check clears the reason of its store, and does not log a refusa
   expect(lines).toHaveLength(1);
 });
 
-it('a client reconnects soon while a store is unavailable, and at least every 5 s while the store refuses it', () => {
+it('a client reconnects quickly to an unavailable store, and every 5 s at most to a store that refuses it', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000_000 }), fc.boolean(), (attempt, isRefused) => {
       const pace = createReconnectPace('Redis', 500);
@@ -157,7 +160,7 @@ it('a client reconnects soon while a store is unavailable, and at least every 5 
   );
 });
 
-it('a broker that refuses connections gets at most some tens of attempts per minute', () => {
+it('a broker that refuses connections receives at most some tens of attempts per minute', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 400 }), (pausesMs) => {
       let now = 0;
@@ -169,13 +172,13 @@ it('a broker that refuses connections gets at most some tens of attempts per min
         attempts++;
         gate.settled('a:1', refused);
       }
-      // 100, 200, 400 … ms, then 5 s each: seven attempts in the first thirteen seconds.
+      // Waits of 100, 200, 400 ms and so on, then of 5 s: seven attempts in the first thirteen seconds.
       expect(attempts).toBeLessThanOrEqual(8 + Math.ceil(now / 5_000));
     }),
   );
 });
 
-it('a refusal ends with the first success, and does not apply to other or unavailable brokers', () => {
+it('a refusal ends with the first successful attempt and applies only to the broker that refused', () => {
   const gate = createConnectGate('Kafka', () => 0);
   gate.settled('a:1', refused);
   expect(gate.refusalOf('a:1')).toBe(refused);

@@ -1,9 +1,9 @@
 export type StoreName = 'Kafka' | 'ClickHouse' | 'Redis' | 'the schema registry';
 
 export interface ConnectionFault {
-  /** What failed and which setting to correct; without secrets. */
+  /** What failed and which setting to correct, without secrets. */
   readonly message: string;
-  /** True when no retry helps until a person changes a setting or the store. */
+  /** True if retries cannot succeed until an operator changes a setting or the store. */
   readonly isRefusal: boolean;
 }
 
@@ -34,7 +34,7 @@ const SETTINGS: Record<StoreName, { prefix: string; address: string; tls: string
   },
 };
 
-/** OpenSSL's codes for an untrusted certificate chain. */
+/** OpenSSL codes for an untrusted certificate chain. */
 const UNTRUSTED = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
   'UNABLE_TO_GET_ISSUER_CERT',
@@ -47,29 +47,29 @@ const UNTRUSTED = new Set([
   'INVALID_CA',
 ]);
 const OUT_OF_DATE = new Set(['CERT_HAS_EXPIRED', 'CERT_NOT_YET_VALID']);
-/** ClickHouse codes: unknown user, missing password, authentication failed. */
+/** ClickHouse error codes for an unknown user, a missing password and a failed authentication. */
 const LOGIN_CODES = new Set(['192', '194', '516']);
-/** ClickHouse code: the account lacks a grant. */
+/** ClickHouse error code for a missing grant. */
 const DENIED_CODES = new Set(['497']);
 const LOGIN_STATUS = new Set([401, 403]);
 const DEPTH_MAX = 8;
 
-interface Part {
+interface ChainedFault {
   readonly name: string;
   readonly code: string;
-  /** Kafka's error name: `type` of kafkajs, `apiId` of @platformatic/kafka. */
+  /** Kafka's error name: `type` in kafkajs, `apiId` in @platformatic/kafka. */
   readonly type: string;
   readonly message: string;
   readonly reason: string;
   readonly status: number | null;
 }
 
-function partsOf(fault: unknown, depth = 0): Part[] {
+function flattenCauses(fault: unknown, depth = 0): ChainedFault[] {
   if (typeof fault !== 'object' || fault === null || depth > DEPTH_MAX) return [];
   const fields = fault as Record<string, unknown>;
   const text = (name: string) =>
     typeof fields[name] === 'string' || typeof fields[name] === 'number' ? String(fields[name]) : '';
-  const part: Part = {
+  const current: ChainedFault = {
     name: text('name'),
     code: text('code'),
     type: text('type') || text('apiId'),
@@ -78,12 +78,12 @@ function partsOf(fault: unknown, depth = 0): Part[] {
     status: typeof fields.status === 'number' ? fields.status : null,
   };
   const causes = [fields.cause, fields.originalError, ...(Array.isArray(fields.errors) ? fields.errors : [])];
-  return [part, ...causes.flatMap((each) => partsOf(each, depth + 1))];
+  return [current, ...causes.flatMap((each) => flattenCauses(each, depth + 1))];
 }
 
-function explainTls(store: StoreName, parts: readonly Part[]): string | null {
+function explainTls(store: StoreName, chain: readonly ChainedFault[]): string | null {
   const { prefix, address, tls } = SETTINGS[store];
-  for (const { code, reason, message } of parts) {
+  for (const { code, reason, message } of chain) {
     if (UNTRUSTED.has(code))
       return `its certificate is not signed by an authority trusted here (${code}): set ${prefix}_TLS_CA_FILE to the certificate of the authority that signed it`;
     if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
@@ -91,38 +91,38 @@ function explainTls(store: StoreName, parts: readonly Part[]): string | null {
       return `its certificate is for another host name (${found}): use one of its names in ${address}, or set ${prefix}_TLS_SERVER_NAME`;
     }
     if (OUT_OF_DATE.has(code))
-      return `its certificate is not valid now (${code}): renew it at the store, or correct the clock`;
+      return `its certificate has expired or is not valid yet (${code}): renew it at the store, or correct the clock`;
     if (/^ERR_SSL_.*ALERT/.test(code))
-      return `it ended the TLS handshake (${code}): check ${prefix}_TLS_CERT_FILE and ${prefix}_TLS_KEY_FILE, and ${prefix}_TLS_SERVER_NAME`;
+      return `it aborted the TLS handshake (${code}): check ${prefix}_TLS_CERT_FILE and ${prefix}_TLS_KEY_FILE, and ${prefix}_TLS_SERVER_NAME`;
     if (code === 'EPROTO' || code.startsWith('ERR_SSL_') || message.startsWith('TLS handshake failed.'))
-      return `it does not speak TLS there: correct ${tls}, or the port in ${address}`;
-    if (message === 'Broker requires TLS.') return `it speaks TLS there: set ${tls} to true`;
+      return `it does not use TLS on this port: correct ${tls}, or the port in ${address}`;
+    if (message === 'Broker requires TLS.') return `it requires TLS: set ${tls} to true`;
   }
   return null;
 }
 
-function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
+function explainLogin(store: StoreName, chain: readonly ChainedFault[]): string | null {
   const { login, prefix } = SETTINGS[store];
-  const refused = (code: string) => `it refuses the login (${code}): correct ${login}`;
-  for (const [i, { name, code, type, message, status }] of parts.entries()) {
+  const refused = (reason: string) => `it refuses the login (${reason}): correct ${login}`;
+  for (const [i, { name, code, type, message, status }] of chain.entries()) {
     if (type === 'UNSUPPORTED_SASL_MECHANISM' || /^SASL \S+ mechanism is not supported/.test(message))
-      return `it does not offer this way to log in: correct ${prefix}_SASL_MECHANISM`;
+      return `it does not support this SASL mechanism: correct ${prefix}_SASL_MECHANISM`;
     if (type === 'ILLEGAL_SASL_STATE')
-      return `it expects no login there: remove ${prefix}_SASL_MECHANISM, or correct the port`;
-    const causes = parts.slice(i + 1);
+      return `it expects no login on this port: remove ${prefix}_SASL_MECHANISM, or correct the port`;
+    const causes = chain.slice(i + 1);
     // A connection that broke during the login is not a refusal.
-    const isBroken = causes.some((part) => part.code === 'PLT_KFK_NETWORK' || part.code === 'PLT_KFK_TIMEOUT');
+    const isBroken = causes.some((each) => each.code === 'PLT_KFK_NETWORK' || each.code === 'PLT_KFK_TIMEOUT');
     if (type === 'SASL_AUTHENTICATION_FAILED' || name === 'KafkaJSSASLAuthenticationError')
       return refused('SASL authentication failed');
-    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && causes.every((part) => part.type === ''))
+    if (code === 'PLT_KFK_AUTHENTICATION' && !isBroken && causes.every((each) => each.type === ''))
       return refused('SASL authentication failed');
-    const [, word] = /^(WRONGPASS|NOAUTH)\b/.exec(message) ?? [];
-    if (store === 'Redis' && word !== undefined) return refused(word);
+    const [, replyCode] = /^(WRONGPASS|NOAUTH)\b/.exec(message) ?? [];
+    if (store === 'Redis' && replyCode !== undefined) return refused(replyCode);
     if (store === 'Redis' && message.startsWith('NOPERM'))
-      return `the user in REDIS_URL lacks a permission (NOPERM): widen what its ACL allows`;
+      return `the user in REDIS_URL lacks a permission (NOPERM): extend the ACL rules of this user`;
     if (store === 'ClickHouse' && LOGIN_CODES.has(code)) return refused(code);
     if (store === 'ClickHouse' && DENIED_CODES.has(code))
-      return `the account lacks a permission (${code}): grant it to CLICKHOUSE_USER`;
+      return `the account lacks a permission (${code}): grant this permission to CLICKHOUSE_USER`;
     if (status !== null && LOGIN_STATUS.has(status)) return refused(`HTTP ${status}`);
   }
   return null;
@@ -130,32 +130,33 @@ function explainLogin(store: StoreName, parts: readonly Part[]): string | null {
 
 const WRITE_REFUSALS: Readonly<Record<string, string>> = {
   OOM: 'it is full: raise its maxmemory, or delete data',
-  MISCONF: 'it cannot write its own file: free space on its disk, or repair it',
-  READONLY: 'it is a replica: REDIS_URL must lead to the primary',
-  NOREPLICAS: 'too few of its replicas are in sync: repair them',
+  MISCONF: 'it cannot write to its disk: free disk space, or repair the disk',
+  READONLY: 'it is a replica: set REDIS_URL to the primary',
+  NOREPLICAS: 'too few replicas are in sync: repair the replicas',
 };
 
-function explainUnusable(store: StoreName, parts: readonly Part[]): string | null {
+function explainUnusable(store: StoreName, chain: readonly ChainedFault[]): string | null {
   if (store !== 'Redis') return null;
-  for (const { name, message } of parts) {
-    const [word = ''] = /^[A-Z]+\b/.exec(message) ?? [];
-    if (Object.hasOwn(WRITE_REFUSALS, word)) return `Redis takes no writes (${word}): ${WRITE_REFUSALS[word]}`;
+  for (const { name, message } of chain) {
+    const [replyCode = ''] = /^[A-Z]+\b/.exec(message) ?? [];
+    if (Object.hasOwn(WRITE_REFUSALS, replyCode))
+      return `Redis takes no writes (${replyCode}): ${WRITE_REFUSALS[replyCode]}`;
     if (name === 'MissingEpochFault')
-      return 'Redis has no identities and consents, because it is new or has lost them: run npm run rebuild (npm run identity -- init for a new deployment)';
+      return 'Redis contains no identities and consents: run npm run identity -- init for a new deployment, or npm run rebuild if Redis lost its data';
   }
   return null;
 }
 
 /**
- * Explains why a store cannot be used, with codes and setting names. Messages from the client or the server are not
- * included, except the host names in a certificate.
+ * Explains why a store cannot be used, with error codes and setting names. Messages from the client or the server are
+ * omitted, except for the host names in a certificate.
  */
 export function explainConnection(store: StoreName, fault: unknown): ConnectionFault {
-  const parts = partsOf(fault);
-  const refusal = explainTls(store, parts) ?? explainLogin(store, parts);
+  const chain = flattenCauses(fault);
+  const refusal = explainTls(store, chain) ?? explainLogin(store, chain);
   if (refusal !== null) return { message: `${store} cannot be used: ${refusal}`, isRefusal: true };
-  const unusable = explainUnusable(store, parts);
+  const unusable = explainUnusable(store, chain);
   if (unusable !== null) return { message: unusable, isRefusal: true };
-  const code = parts.findLast((part) => /^E[A-Z]+$/.test(part.code))?.code;
+  const code = chain.findLast((each) => /^E[A-Z]+$/.test(each.code))?.code;
   return { message: `${store} does not answer${code === undefined ? '' : ` (${code})`}`, isRefusal: false };
 }

@@ -3,7 +3,7 @@ import { testStores, until } from '@playline/testkit';
 import { expect, it, onTestFinished } from 'vitest';
 import { openRedis } from './redis.ts';
 
-it('a command fails immediately while Redis is unavailable, and the client keeps reconnecting', async () => {
+it('a command fails immediately while Redis is unavailable, and the client continues to reconnect', async () => {
   const faults: Error[] = [];
   const [port] = await freePorts(1);
   const url = `redis://127.0.0.1:${port}`;
@@ -15,16 +15,16 @@ it('a command fails immediately while Redis is unavailable, and the client keeps
   await opened;
   await expect(redis.get('key')).rejects.toThrow();
   expect(await ready()).toBe(false);
-  await until('several attempts', async () => faults.length > 2);
+  await until('several attempts have failed', async () => faults.length > 2);
 });
 
-it('the reconnect waits grow while Redis refuses the login', async () => {
+it('the reconnect delay grows while Redis rejects the login', async () => {
   const faults: Error[] = [];
   const url = new URL(testStores().redis);
   url.password = 'wrong';
   const { redis, close } = openRedis({ url: url.href, onFault: (fault) => faults.push(fault) });
   onTestFinished(close);
-  await until('the refusal', async () => faults.some(({ message }) => message.startsWith('WRONGPASS')));
+  await until('the login is rejected', async () => faults.some(({ message }) => message.startsWith('WRONGPASS')));
   expect(redis.options.retryStrategy?.(100)).toBe(5_000);
   expect(faults.map(String).join()).not.toContain('wrong');
 });

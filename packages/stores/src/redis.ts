@@ -7,14 +7,14 @@ export type { Redis };
 
 export interface RedisClientOptions {
   url: string;
-  /** For `rediss://`. */
+  /** TLS options for `rediss://` URLs. */
   tls?: TlsOptions;
-  /** Called with every connection fault; the client reconnects by itself. */
+  /** Called with every connection fault. The client reconnects automatically. */
   onFault?: (fault: Error) => void;
 }
 
 export interface RedisAdapterOptions extends RedisClientOptions {
-  /** Prefix of every key, for tests. */
+  /** Prefix of all keys, used by tests. */
   namespace?: string;
 }
 
@@ -22,25 +22,25 @@ export interface RedisLimits {
   readonly connectMaxMs?: number;
   readonly reconnectMaxMs?: number;
   readonly commandTimeoutMs?: number;
-  /** A silent connection is replaced after this time while a command is pending. */
+  /** Replaces a connection that receives nothing for this long while a command is pending. */
   readonly silenceMaxMs?: number;
   readonly enableAutoPipelining?: boolean;
 }
 
 export interface RedisConnection {
   readonly redis: Redis;
-  /** Settles when Redis is connected or the first attempt has failed. Never rejects. */
+  /** Resolves when Redis is connected or the first attempt has failed. Never rejects. */
   readonly opened: Promise<void>;
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Connects in the background. Commands fail while Redis is unavailable; they are never queued or resent. */
+/** Connects in the background. While Redis is unavailable, commands fail. Commands are never queued or resent. */
 export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: RedisLimits = {}): RedisConnection {
   const { connectMaxMs = 2_000, reconnectMaxMs = 500, commandTimeoutMs, silenceMaxMs } = limits;
   const pace = createReconnectPace('Redis', reconnectMaxMs);
   const redis = new Redis(url, {
-    // The presence of this option enables TLS.
+    // TLS is enabled if this option is present.
     ...(tls !== undefined && { tls }),
     ...(commandTimeoutMs !== undefined && { commandTimeout: commandTimeoutMs }),
     ...(silenceMaxMs !== undefined && { socketTimeout: silenceMaxMs }),
@@ -65,10 +65,10 @@ export function openRedis({ url, tls, onFault }: RedisClientOptions, limits: Red
   };
 }
 
-/** A script that may write but does not. */
+/** A script that is declared as writing but writes nothing. */
 const MAY_WRITE = '#!lua\nreturn 1';
 
-/** @throws ReplyError when Redis refuses writes: full, without disk, a replica, or without its replicas */
+/** @throws ReplyError if Redis rejects writes: full, disk error, read-only replica, or too few replicas */
 export async function assertTakesWrites(redis: Redis): Promise<void> {
   await redis.eval(MAY_WRITE, 0);
 }
@@ -78,8 +78,8 @@ export const isReplyError = (fault: unknown): fault is Error => fault instanceof
 const hashes = new Map<string, string>();
 
 function hashOf(script: string): string {
-  const known = hashes.get(script);
-  if (known !== undefined) return known;
+  const cached = hashes.get(script);
+  if (cached !== undefined) return cached;
   const hash = createHash('sha1').update(script).digest('hex');
   hashes.set(script, hash);
   return hash;
@@ -91,12 +91,12 @@ export interface ScriptCall {
   readonly args: readonly (string | number | Buffer)[];
 }
 
-/** Runs a script by hash, or by source if the server does not know it. Bulk strings in the reply become strings. */
+/** Runs a script by hash, or by source if the server has not cached it. The reply contains strings. */
 export function runScript(redis: Redis, call: ScriptCall): Promise<unknown> {
   return byHash(call, (command, args) => redis.call(command, args));
 }
 
-/** Like `runScript`; bulk strings in the reply become buffers. */
+/** Like `runScript`, but the reply contains buffers. */
 export function runScriptBuffer(redis: Redis, call: ScriptCall): Promise<unknown> {
   return byHash(call, (command, args) => redis.callBuffer(command, args));
 }
@@ -105,18 +105,18 @@ async function byHash(
   { script, keys, args }: ScriptCall,
   send: (command: 'EVALSHA' | 'EVAL', args: (string | number | Buffer)[]) => Promise<unknown>,
 ): Promise<unknown> {
-  const given = [keys.length, ...keys, ...args];
+  const params = [keys.length, ...keys, ...args];
   try {
-    return await send('EVALSHA', [hashOf(script), ...given]);
+    return await send('EVALSHA', [hashOf(script), ...params]);
   } catch (fault) {
     if (!isReplyError(fault) || !fault.message.startsWith('NOSCRIPT')) throw fault;
-    return send('EVAL', [script, ...given]);
+    return send('EVAL', [script, ...params]);
   }
 }
 
 /**
- * Lua: `present_run()` identifies the current process of Redis and its primary. The value changes with a restart or a
- * promotion, which may lose the last writes.
+ * Lua: `present_run()` identifies the current Redis process and its primary. The value changes after a restart or a
+ * promotion, either of which may lose the last writes.
  */
 export const PRESENT_RUN_LUA = `
 local function present_run()

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { toStoreFault } from './store-fault.ts';
 
-/** An error as the ClickHouse client throws it. */
 const errorOf = (code: string, type?: string) => Object.assign(new Error('Code: 1\nrows'), { code, type });
 
 it.each([
@@ -20,14 +19,14 @@ it.each([
   ['16', 'NO_SUCH_COLUMN_IN_TABLE', 'final'],
   ['53', 'TYPE_MISMATCH', 'final'],
   ['33', 'CANNOT_READ_ALL_DATA', 'final'],
-])('the ClickHouse error %s %s is %s', (code, type, kind) => {
+])('toStoreFault classifies the ClickHouse error %s %s as %s', (code, type, kind) => {
   const fault = toStoreFault(errorOf(code, type));
   expect(fault).toMatchObject({ kind, code: type ?? code });
   expect(fault.message).toContain(type ?? code);
   expect(fault.message).not.toContain('rows');
 });
 
-it('an error without a known code is passing, and has a name', () => {
+it('toStoreFault classifies an unknown error as passing and names it', () => {
   expect(toStoreFault(new Error('Timeout error.'))).toMatchObject({ kind: 'passing', code: 'network' });
   expect(toStoreFault('odd')).toMatchObject({ kind: 'passing', code: 'network', message: 'ClickHouse network: odd' });
   expect(toStoreFault(errorOf('777'))).toMatchObject({ kind: 'passing', code: 'code 777' });

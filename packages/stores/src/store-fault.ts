@@ -1,12 +1,12 @@
 /**
- * What resolves a fault: a retry (`passing`), a retry with fewer rows, or only a change to the tables or the program.
+ * How to resolve a fault: retry (`passing`), retry with fewer rows (`oversize`), or change the tables or the program.
  */
 export type FaultKind = 'passing' | 'oversize' | 'final';
 
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
   readonly kind: FaultKind;
-  /** The error name from ClickHouse or the network. There are few, so it can be a metric label. */
+  /** The error name from ClickHouse or the network. There are few different names, so it can be a metric label. */
   readonly code: string;
 
   constructor(message: string, options: { kind: FaultKind; code: string }) {
@@ -16,9 +16,9 @@ export class StoreFault extends Error {
   }
 }
 
-/** Includes unknown tables, even during a migration: a writer without its tables must not be ready. */
+/** Includes missing tables, even during a migration, because a writer without its tables must not be ready. */
 const FINAL_CODES: ReadonlyMap<number, string> = new Map([
-  // The schema differs: column, table, database, number of columns, type.
+  // The schema differs: column, table, database, number of columns, or type.
   [8, 'THERE_IS_NO_COLUMN'],
   [10, 'NOT_FOUND_COLUMN_IN_BLOCK'],
   [15, 'DUPLICATE_COLUMN'],
@@ -33,12 +33,12 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [70, 'CANNOT_CONVERT_TYPE'],
   [81, 'UNKNOWN_DATABASE'],
   [349, 'CANNOT_INSERT_NULL_IN_ORDINARY_COLUMN'],
-  // This release of ClickHouse does not know the statement.
+  // This ClickHouse version does not support the statement.
   [46, 'UNKNOWN_FUNCTION'],
   [62, 'SYNTAX_ERROR'],
   [73, 'UNKNOWN_FORMAT'],
   [115, 'UNKNOWN_SETTING'],
-  // The bytes cannot be parsed, or the value does not fit the column.
+  // The bytes cannot be parsed, or the value does not fit into the column.
   [6, 'CANNOT_PARSE_TEXT'],
   [26, 'CANNOT_PARSE_QUOTED_STRING'],
   [27, 'CANNOT_PARSE_INPUT_ASSERTION_FAILED'],
@@ -51,7 +51,7 @@ const FINAL_CODES: ReadonlyMap<number, string> = new Map([
   [469, 'VIOLATED_CONSTRAINT'],
 ]);
 
-/** Fewer rows need less memory. */
+/** A smaller block needs less memory. */
 const MEMORY_LIMIT_EXCEEDED = 241;
 
 function kindOf(code: number): FaultKind {
@@ -59,20 +59,17 @@ function kindOf(code: number): FaultKind {
   return code === MEMORY_LIMIT_EXCEEDED ? 'oversize' : 'passing';
 }
 
-/** The first line only: the server quotes data that it could not parse, and rows contain identities. */
+/** Returns only the first line, because the server quotes data that it could not parse, and rows contain identities. */
 export const toErrorSummary = (text: string): string => text.split('\n', 1)[0]!.slice(0, 200);
 
-/**
- * Converts an error of the ClickHouse client. Network errors of Node (`ECONNREFUSED`) and the client's own are
- * `passing`.
- */
+/** Converts an error from the ClickHouse client. Network errors (`ECONNREFUSED`) and client errors are `passing`. */
 export function toStoreFault(error: unknown): StoreFault {
   const field = (name: 'code' | 'type') =>
     error instanceof Error && name in error ? String((error as Error & Record<typeof name, unknown>)[name] ?? '') : '';
   const isNumber = /^\d+$/.test(field('code'));
   const number = isNumber ? Number(field('code')) : 0;
   const code = isNumber ? field('type') || FINAL_CODES.get(number) || `code ${number}` : field('code') || 'network';
-  const text = error instanceof Error ? error.message : String(error);
-  const shown = isNumber ? `${number} ${code}` : code;
-  return new StoreFault(`ClickHouse ${shown}: ${toErrorSummary(text)}`, { kind: kindOf(number), code });
+  const message = error instanceof Error ? error.message : String(error);
+  const label = isNumber ? `${number} ${code}` : code;
+  return new StoreFault(`ClickHouse ${label}: ${toErrorSummary(message)}`, { kind: kindOf(number), code });
 }

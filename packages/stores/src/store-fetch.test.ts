@@ -4,36 +4,36 @@ import { answerWithin, pause, pauseOrThrow, waitAtMost } from './store-fetch.ts'
 
 const never = new Promise<string>(() => {});
 
-it('a bounded wait returns the result or the error of its work', async () => {
+it('waitAtMost returns the result or throws the error of the work', async () => {
   expect(await waitAtMost(60_000, Promise.resolve('done'), () => 'late')).toBe('done');
   await expect(waitAtMost(60_000, Promise.reject(new Error('broken')), () => 'late')).rejects.toThrow('broken');
 });
 
-it('a bounded wait for late work returns the result or the error of its fallback', async () => {
+it('waitAtMost calls its fallback if the work takes too long', async () => {
   expect(await waitAtMost(1, never, () => 'late')).toBe('late');
-  const late = () => {
+  const onTimeout = () => {
     throw new Error('too late');
   };
-  await expect(waitAtMost(1, never, late)).rejects.toThrow('too late');
+  await expect(waitAtMost(1, never, onTimeout)).rejects.toThrow('too late');
   expect(await answerWithin(60_000, Promise.resolve('found'))).toBe('found');
-  await expect(answerWithin(1, never)).rejects.toThrow('no answer within 1 ms');
+  await expect(answerWithin(1, never)).rejects.toThrow('no response within 1 ms');
 });
 
-it('work that fails after its bound causes no unhandled rejection', async () => {
+it('work that fails after its time limit causes no unhandled rejection', async () => {
   const work = Promise.withResolvers<string>();
   expect(await waitAtMost(1, work.promise, () => 'late')).toBe('late');
   work.reject(new Error('too late to matter'));
   await delay(0);
 });
 
-it('a pause lasts for the given time, and a negative time causes no pause', async () => {
+it('a pause lasts for the requested time, and a negative time causes no pause', async () => {
   const beganMs = performance.now();
   await pause(20, new AbortController().signal);
   expect(performance.now() - beganMs).toBeGreaterThan(15);
   await pause(-1_000);
 });
 
-it('a pause ends when its signal is aborted, even before the pause, and may throw the reason', async () => {
+it('a pause ends when its signal is aborted, and pauseOrThrow throws the abort reason', async () => {
   const stop = new AbortController();
   await pauseOrThrow(1, stop.signal);
   const pausing = pause(600_000, stop.signal);

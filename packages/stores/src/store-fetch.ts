@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { Readable } from 'node:stream';
 
-/** PEM contents, and the name in the server's certificate. Default: Node's. */
+/** PEM contents, and the expected name in the server's certificate. Node's defaults apply to missing options. */
 export interface TlsOptions {
   readonly ca?: string;
   readonly cert?: string;
@@ -21,9 +21,7 @@ export type StoreFetch = (url: string | URL, init?: StoreRequest) => Promise<Res
 
 const BODILESS = new Set([204, 304]);
 
-/**
- * Creates a `fetch` for one store, with its certificate authority and login. With TLS options it follows no redirects.
- */
+/** Creates a `fetch` for one store, with its certificate authority and login. With TLS options, redirects fail. */
 export function createStoreFetch(options: {
   tls?: TlsOptions | undefined;
   login?: { user: string; password: string } | undefined;
@@ -36,7 +34,7 @@ export function createStoreFetch(options: {
     if (tls === undefined) return fetch(url, { ...init, headers });
     return new Promise((resolve, reject) => {
       const { method = 'GET', signal, body } = init;
-      // A new connection each time: requests are rare, and the store may close an idle one.
+      // Uses a new connection for each request, because requests are rare and the store may close idle connections.
       const sent = request(url, { ...tls, method, headers, agent: false, signal });
       sent.once('error', reject);
       sent.once('response', (response) => resolve(toResponse(response)));
@@ -56,30 +54,30 @@ function toResponse(message: IncomingMessage): Response {
 }
 
 /**
- * Waits for work within a bound. After the bound the work continues, and its result is ignored.
- * @param late called after the bound; provides the result or throws
+ * Waits for work, up to a time limit. Afterwards the work continues, but its result is ignored.
+ * @param late called after the time limit; returns a fallback or throws
  */
-export async function waitAtMost<T, L>(boundMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
+export async function waitAtMost<T, L>(limitMs: number, work: Promise<T>, late: () => L): Promise<T | L> {
   let timer: NodeJS.Timeout | undefined;
-  const bound = new Promise<void>((resolve) => {
-    // The timer must not keep a process alive.
-    timer = setTimeout(resolve, boundMs).unref();
+  const timeout = new Promise<void>((resolve) => {
+    // The timer must not keep the process running.
+    timer = setTimeout(resolve, limitMs).unref();
   }).then(late);
   try {
-    return await Promise.race([work, bound]);
+    return await Promise.race([work, timeout]);
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Waits for a store's response within a bound. @throws Error that names the bound */
-export function answerWithin<T>(boundMs: number, call: Promise<T>): Promise<T> {
-  return waitAtMost(boundMs, call, (): never => {
-    throw new Error(`no answer within ${boundMs} ms`);
+/** Waits for a store's response, up to a time limit. @throws Error with the time limit */
+export function answerWithin<T>(limitMs: number, call: Promise<T>): Promise<T> {
+  return waitAtMost(limitMs, call, (): never => {
+    throw new Error(`no response within ${limitMs} ms`);
   });
 }
 
-/** Waits for a time or until the signal is aborted. Does not throw. */
+/** Waits for a time, or until the signal is aborted. Never rejects. */
 export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {
@@ -93,7 +91,7 @@ export function pause(ms: number, stop?: AbortSignal): Promise<void> {
   });
 }
 
-/** Waits for a time. @throws the reason of the signal when it is aborted */
+/** Waits for a time. @throws the abort reason if the signal is aborted */
 export async function pauseOrThrow(ms: number, stop?: AbortSignal): Promise<void> {
   await pause(ms, stop);
   stop?.throwIfAborted();

@@ -13,7 +13,7 @@ it.each([
   expect(murmur2(Buffer.from(text))).toBe(hash);
 });
 
-it('a negative hash gets the same partition as in the Java client, which clears the sign bit', () => {
+it('toPartition maps a negative hash to the same partition as the Java client, which clears the sign bit', () => {
   expect(toPartition(Buffer.from('21'), 6)).toBe((-973932308 & 0x7fffffff) % 6);
   expect((-973932308 & 0x7fffffff) % 6).not.toBe(973932308 % 6);
 });

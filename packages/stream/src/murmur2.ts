@@ -2,7 +2,7 @@ const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 const R = 24;
 
-/** The 32-bit murmur2 of Kafka's Java client, as a signed integer. Written here, because big integers are slow. */
+/** The 32-bit murmur2 of Kafka's Java client, as a signed integer. Implemented here, because BigInt is slow. */
 export function murmur2(data: Uint8Array): number {
   const length = data.length;
   let h = SEED ^ length;
@@ -23,9 +23,7 @@ export function murmur2(data: Uint8Array): number {
   return h ^ (h >>> 15);
 }
 
-/**
- * The partition of a key, as in Java's default partitioner: clears the sign bit instead of taking the absolute value.
- */
+/** Returns a key's partition like Java's default partitioner, which clears the sign bit instead of using `Math.abs`. */
 export function toPartition(key: Uint8Array, partitionCount: number): number {
   return (murmur2(key) & 0x7fffffff) % partitionCount;
 }

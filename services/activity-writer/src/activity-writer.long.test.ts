@@ -42,7 +42,7 @@ beforeAll(async () => {
 afterEach(() => real.kill());
 afterAll(() => real.close());
 
-it('the activity writer stores activities and tokens, and refuses updates that readers would lose', async () => {
+it('the activity writer stores activities and tokens, and rejects updates that readers would miss', async () => {
   const writer = await real.start();
   await publishActivities(CHAIN, [1, 2, 3]);
   const follower = real.follow(CHAIN);
@@ -58,8 +58,8 @@ it('the activity writer stores activities and tokens, and refuses updates that r
   expect(follower.seen.map(detailsIn)).toEqual([...[1, 2, 3].map((number) => detailsOf(number)), detailsOf(2, '2')]);
   expect(follower.seen[3]!.id).toBe(follower.seen[1]!.id);
   const contract = `0x${tokenOf(7).contractAddress.toString('hex')}`;
-  await until('the token', async () => (await real.reader.readToken(CHAIN, contract))?.symbol === 'NEW');
-  const deadLetters = await until('two dead letters', async () => {
+  await until('the token is updated', async () => (await real.reader.readToken(CHAIN, contract))?.symbol === 'NEW');
+  const deadLetters = await until('two dead letters are written', async () => {
     const found = await readTopic({ brokers: testStores().kafka, topic: `${real.activities}.dead` });
     return found.length === 2 ? found : null;
   });
@@ -70,26 +70,26 @@ it('the activity writer stores activities and tokens, and refuses updates that r
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-it('ticks advance the watermark of idle partitions, and restore it when Redis has lost it', async () => {
+it('ticks advance the watermarks of idle partitions, and restore watermarks that Redis has lost', async () => {
   const writer = await real.start();
-  const known = async () => Promise.all([0, 1].map((partition) => real.watermarks.read(partition)));
-  const movedFrom = (before: readonly (number | null)[]) =>
-    until('the watermark of every partition moves', async () => {
-      const now = await known();
+  const readWatermarks = async () => Promise.all([0, 1].map((partition) => real.watermarks.read(partition)));
+  const untilAdvanced = (before: readonly (number | null)[]) =>
+    until('every watermark advances', async () => {
+      const now = await readWatermarks();
       const isMoved = now.every((each, partition) => each !== null && each > (before[partition] ?? 0));
       return isMoved ? now : null;
     });
-  const first = await movedFrom([0, 0]);
-  const second = await movedFrom(first);
+  const first = await untilAdvanced([0, 0]);
+  const second = await untilAdvanced(first);
   await real.redis.client.del('chain:watermark');
-  await movedFrom(second);
+  await untilAdvanced(second);
   const metrics = await (await fetch(`${writer.admin}/metrics`)).text();
   expect(metrics).toMatch(/playline_activity_writer_ticks_total\{outcome="sent".*\} [1-9]/);
   expect(metrics).not.toMatch(/outcome="failed"/);
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-it('an activity gets the same time again when its writer is killed between the watermark and the commit', async () => {
+it('an activity keeps its time when its writer is killed between the watermark and the commit', async () => {
   const chain = RETIMED;
   const monitor = await real.redis.client.monitor();
   const watermarkOf = (partition: number) =>
@@ -117,32 +117,31 @@ it('an activity gets the same time again when its writer is killed between the w
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 90_000);
 
-it('the watermark does not pass an open transaction, and an aborted transaction is never read', async () => {
+it('the watermark does not pass an open transaction, and aborted records are never read', async () => {
   const chain = ABORTED;
   const writer = await real.start();
   const transaction = await openTransaction(toActivity(activityOf(300_001, { chain })));
   const { offset } = await real.producer.sendForOffset(toActivity(activityOf(300_002, { chain })));
   const before = await real.watermarks.read(partitionOf(chain));
-  await until('the watermark of the other partition moves', async () => {
+  await until('the watermark of the other partition advances', async () => {
     const other = await real.watermarks.read(1 - partitionOf(chain));
     return other !== null && other > (before ?? 0) + 3_000_000;
   });
   expect(await real.rowsOf(chain)).toEqual([]);
   await transaction.abort();
-  const rows = await until('the activity', async () => {
+  const rows = await until('the activity is stored', async () => {
     const found = await real.rowsOf(chain);
     return found.length > 0 ? found : null;
   });
   expect(rows.map((row) => row.offset)).toEqual([offset]);
   await until(
-    'the watermark of its partition moves',
+    "the watermark of the activity's partition advances",
     async () => ((await real.watermarks.read(partitionOf(chain))) ?? 0) > rows[0]!.us,
   );
   expect(await real.rowsOf(chain)).toEqual(rows);
   expect(await writer.stop('SIGTERM')).toBe(0);
 }, 60_000);
 
-/** Opens a transaction with one record, which is neither committed nor aborted. */
 async function openTransaction({ topic, key, value }: ReturnType<typeof toActivity>) {
   const kafka = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING });
   const producer = kafka.producer({

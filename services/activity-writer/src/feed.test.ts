@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   type ActivityRow,
   type Position,
@@ -20,18 +20,15 @@ const CHAIN = 'test-chain';
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
 
-/** Events while one writer runs. */
 interface WriterRun {
   readonly rowsMax: number;
-  /** Turns of the event loop until the writer is killed. */
   readonly turns: number;
-  /** The outcomes of its first inserts; later inserts are stored. */
+  /** Outcomes of the writer's first inserts. Later inserts succeed. */
   readonly leftovers: readonly (Leftover | 'stored')[];
-  /** Records to send: an activity by number, where a repeated number is an update; or a tick. */
+  /** Records to send: ticks, or activities by number. A repeated number is an update. */
   readonly sent: readonly (number | 'tick')[];
-  /** Steps of the broker's clock between records. */
   readonly stepMs: number;
-  /** Turns of the event loop between two pages of the follower, and rows per page. */
+  /** Event loop turns between two pages that the follower reads, and rows per page. */
   readonly pause: number;
   readonly limit: number;
 }
@@ -46,12 +43,12 @@ const writerRun: fc.Arbitrary<WriterRun> = fc.record({
   limit: fc.integer({ min: 1, max: 5 }),
 });
 
-/** A replica that follows the feed from its beginning, page by page. */
+/** A replica that reads the feed page by page from the start. */
 class Follower {
   readonly seen: ShownActivity[] = [];
-  /** Empty pages: the watermark read before the page, and the number of rows seen by then. */
+  /** For each empty page: the watermark read before the page, and the number of rows read so far. */
   readonly arrivals: { watermark: number; count: number }[] = [];
-  /** The contents of each table up to a watermark, recorded each time a watermark was read. */
+  /** For each watermark that was read: the contents of every table up to this watermark. */
   readonly audits: { watermark: number; stored: number[][] }[] = [];
   readonly #world: MemoryWorld;
   #gap = START_GAP;
@@ -60,7 +57,7 @@ class Follower {
     this.#world = world;
   }
 
-  /** @returns whether the page had rows */
+  /** @returns true if the replica's position advanced */
   async follow(limit: number): Promise<boolean> {
     const watermark = await this.#world.watermarks.read(partitionOf(CHAIN));
     if (watermark === null) return false;
@@ -76,7 +73,6 @@ class Follower {
   }
 }
 
-/** Offsets of the rows up to a time in each table of activities, and the versions superseded up to then. */
 function storedUpTo({ store }: MemoryWorld, upTo: number): number[][] {
   const entriesIn = (table: string) =>
     store.blocks
@@ -92,10 +88,9 @@ function storedUpTo({ store }: MemoryWorld, upTo: number): number[][] {
   return [...offsets, toSet(superseded)];
 }
 
-/** For each activity, the position of its last version up to a time. */
 function lastUpTo(rows: readonly Position[], upTo: number): Map<string, number> {
-  const own = rows.filter(({ updatedAt }) => updatedAt <= upTo).toSorted((a, b) => a.updatedAt - b.updatedAt);
-  return new Map(own.map(({ id, updatedAt }) => [id, updatedAt]));
+  const versions = rows.filter(({ updatedAt }) => updatedAt <= upTo).toSorted((a, b) => a.updatedAt - b.updatedAt);
+  return new Map(versions.map(({ id, updatedAt }) => [id, updatedAt]));
 }
 
 async function send(world: MemoryWorld, { sent, stepMs }: WriterRun, version: () => number) {
@@ -109,7 +104,7 @@ async function send(world: MemoryWorld, { sent, stepMs }: WriterRun, version: ()
   }
 }
 
-/** Runs writers in sequence, each killed, then a writer that may finish, while a replica follows. */
+/** Runs writers that are killed one after the other, then one that finishes, while a replica follows the feed. */
 async function runAll(runs: readonly WriterRun[]) {
   const world = createMemoryWorld();
   const follower = new Follower(world);
@@ -121,7 +116,7 @@ async function runAll(runs: readonly WriterRun[]) {
     await send(world, each, () => versions++);
     const writer = world.open(each.rowsMax);
     for (let count = 0; count < each.turns; count++) {
-      await turn();
+      await nextTurn();
       if (count % each.pause === 0) await follower.follow(each.limit);
     }
     writer.kill();
@@ -139,20 +134,20 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('a replica follows the feed without gaps or repeats while writers are killed and their store fails', async () => {
+it('a replica reads the feed without gaps or duplicates while writers are killed and inserts fail', async () => {
   const property = fc.asyncProperty(fc.array(writerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     vi.setSystemTime(NOW_MS);
     const { world, follower, last } = await runAll(runs);
     const times = follower.seen.map(({ updatedAt }) => updatedAt);
     expect(times).toEqual([...new Set(times)].toSorted((a, b) => a - b));
     expect(new Map(follower.seen.map(({ id, members }) => [id, String(members)]))).toEqual(last);
-    // Duplicates may exist, which readers drop and merges remove: an insert of a killed writer that finished after
-    // its token was lost, beside the insert of the next owner.
+    // A killed writer's insert may complete after its token expired, next to the next owner's insert. Readers skip the
+    // duplicates and merges remove them, so only distinct offsets are compared.
     const stored = new Set(world.activities().map(({ offset }) => offset));
     const sent = runs.flatMap((each) => each.sent).filter((each) => each !== 'tick');
     expect(stored.size).toBe(sent.length);
     expect(world.deadLetters(ACTIVITIES)).toEqual([]);
-    // At the end of the feed, the replica has all rows up to the watermark, and no row is ever added below it.
+    // At each end of the feed, the replica had all rows up to the watermark, and no row was added below it later.
     for (const { watermark, count } of follower.arrivals) {
       const replica = lastUpTo(follower.seen.slice(0, count), Number.POSITIVE_INFINITY);
       for (const [id, us] of lastUpTo(world.activities(), watermark))

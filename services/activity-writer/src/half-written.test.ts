@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { START_GAP, toHorizon, toShownActivity } from '@playline/chain';
 import { until } from '@playline/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -16,10 +16,9 @@ const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
 const NOW_MS = 1_790_000_000_000;
 const NO_FILTERS = { fromIndexedAt: null, toIndexedAt: null, contractAddress: null, type: null };
-/** More turns than a killed writer needs to finish pending work. */
+/** Enough event loop turns for a killed writer to finish its pending calls. */
 const TURNS = 20;
 
-/** Sends versions of activities, each given by its number and amount. */
 async function send(world: MemoryWorld, versions: readonly [number, string][], schema = ACTIVITY_SCHEMA) {
   for (const [number, amount] of versions) {
     const record = activityOf(number, { details: detailsOf(number, amount) });
@@ -27,17 +26,17 @@ async function send(world: MemoryWorld, versions: readonly [number, string][], s
   }
 }
 
-/** Kills a writer while one table refuses inserts: earlier tables have the rows; this table and later tables do not. */
+/** Kills a writer while one table rejects inserts. Only the tables before this table have the block's rows. */
 async function killBefore(world: MemoryWorld, table: 'activity_ids' | 'activity_feeds'): Promise<void> {
   Object.assign(world.refused, { table, times: 0 });
   const writer = world.open();
-  await until('the table was tried', () => world.refused.times > 0);
+  await until('an insert was rejected', () => world.refused.times > 0);
   writer.kill();
-  for (let count = 0; count < TURNS; count++) await turn();
+  for (let count = 0; count < TURNS; count++) await nextTurn();
   world.refused.table = null;
 }
 
-/** What the feed serves, and what it should serve according to `activities`. */
+/** Returns the rows in the feed, and the rows that `activities` requires in the feed. */
 async function compare(world: MemoryWorld) {
   const horizon = toHorizon((await world.watermarks.read(HOME)) ?? 0);
   const query = { chain: CHAIN, filters: NO_FILTERS, gap: START_GAP, direction: 'next', limit: 200 } as const;
@@ -45,12 +44,12 @@ async function compare(world: MemoryWorld) {
   const inOrder = world.activities().toSorted((a, b) => a.updatedAt - b.updatedAt);
   const last = new Map(inOrder.filter(({ updatedAt }) => updatedAt < horizon).map((row) => [row.id, row]));
   const expected = [...last.values()].toSorted((a, b) => a.updatedAt - b.updatedAt).map(toShownActivity);
-  return { served: page.rows, expected };
+  return { actual: page.rows, expected };
 }
 
 const KILLED_BEFORE = ['activity_ids', 'activity_feeds'] as const;
 
-describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is served in full when', (table) => {
+describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is complete in the feed if', (table) => {
   let world: MemoryWorld;
   beforeEach(async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
@@ -62,13 +61,13 @@ describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is serve
 
   const expectComplete = async () => {
     await world.write();
-    const { served, expected } = await compare(world);
-    expect(served).toEqual(expected);
+    const { actual, expected } = await compare(world);
+    expect(actual).toEqual(expected);
   };
 
   it.each<[string, [number, string][], [number, string][]]>([
     [
-      'the log has lost an update, which the next update supersedes',
+      'the log lost an update, which the next update supersedes',
       [
         [1, '2'],
         [2, '1'],
@@ -76,14 +75,14 @@ describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is serve
       [[1, '3']],
     ],
     [
-      'the remaining records get other times',
+      'the log lost a record, so that the other records get new times',
       [
         [2, '1'],
         [1, '2'],
       ],
       [],
     ],
-    ['the log has lost all records', [[1, '2']], [[1, '3']]],
+    ['the log lost all records of the block', [[1, '2']], [[1, '3']]],
   ])('%s', async (_, block, next) => {
     await send(world, block);
     await killBefore(world, table);
@@ -93,7 +92,7 @@ describe.each(KILLED_BEFORE)('a block whose writer was killed before %s is serve
     await expectComplete();
   });
 
-  it('the registry no longer has a schema of the block', async () => {
+  it('the schema registry lost a schema that the block needs', async () => {
     await send(world, [[1, '2']], SECOND_ACTIVITY_SCHEMA);
     await send(world, [[1, '3']]);
     await killBefore(world, table);

@@ -4,14 +4,11 @@ import { until } from '@playline/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type MintStates, openMintStates } from './mint-states.ts';
 
-/** Longer than any test runs. */
 const NEVER_MS = 1_000_000;
 
 let mints: MemoryMints;
 let states: MintStates;
-/** Number of reads of the logs. */
 let reads = 0;
-/** Number of requests to Redis. */
 let requests = 0;
 let isBehind = false;
 const open = (restMs: number) => {
@@ -36,9 +33,9 @@ const open = (restMs: number) => {
   });
 };
 const expectIdle = async (expected = 1) => {
-  await until('a read', () => reads === expected);
+  await until('the logs are read', () => reads === expected);
   const before = requests;
-  await until('some requests to Redis', () => requests > before + 10);
+  await until('Redis is queried several times', () => requests > before + 10);
   expect(reads).toBe(expected);
 };
 beforeEach(() => {
@@ -47,30 +44,30 @@ beforeEach(() => {
 });
 afterEach(() => states.close());
 
-it('mint logs are not read while they have no new records, except after a fixed interval', async () => {
+it('mint logs without new records are read only at a fixed interval', async () => {
   open(NEVER_MS);
   await expectIdle();
   await states.close();
   reads = 0;
   open(300);
-  await until('reads without a reason', () => reads > 3);
+  await until('the logs are read at the interval', () => reads > 3);
   expect(requests).toBeGreaterThan(3 * reads);
 });
 
-it('mint logs are read once after a record was consumed, and repeatedly while records wait', async () => {
+it('mint logs are read once after a record is consumed, and repeatedly while records are waiting', async () => {
   open(NEVER_MS);
   await expectIdle();
   states.wake();
   await expectIdle(2);
   isBehind = true;
-  await until('repeated reads', () => reads > 10);
+  await until('the logs are read repeatedly', () => reads > 10);
 });
 
-it('mint logs are read after a restart of the store, which is then complete again', async () => {
+it('mint logs are read after a restart of Redis, which completes the mint states again', async () => {
   open(NEVER_MS);
   await expectIdle();
   mints.restart({ isEmptied: true });
-  await until('a complete view', async () => {
+  await until('the mint states are complete', async () => {
     const { run, completeIn } = await mints.view.progress();
     return completeIn === run;
   });

@@ -5,57 +5,60 @@ import { pause } from '@playline/stores';
 const INTERVALS: Intervals = { pollMs: 250, checkMs: 500, restMs: 15_000 };
 
 interface Intervals {
-  /** Shortest interval between two reads of the logs, and so the largest delay of shown states. */
+  /** Minimum interval between two reads of the logs, and therefore the maximum delay of a mint state. */
   readonly pollMs: number;
-  /** How often Redis is checked for a restart while there are no new records. */
+  /** How often Redis is checked for a restart while no records arrive. */
   readonly checkMs: number;
-  /** The logs are read at least this often. */
+  /** Maximum interval between two reads of the logs. */
   readonly restMs: number;
 }
 
 export interface MintStatesOptions extends MintLogsParts {
   readonly view: MintView;
-  /** True while this process has unconsumed records of these logs; consuming a record calls `wake`. */
+  /** True while this process has unconsumed mint records. Consuming a record calls `wake`. */
   readonly isBehind: () => boolean;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Only for tests: shorter intervals. */
+  /** Shorter intervals for tests. */
   readonly intervals?: Intervals;
 }
 
 export type MintStates = ReturnType<typeof openMintStates>;
 
 /**
- * Copies the latest state of each mint request from the logs to Redis, even after restarts of either. The view stores
- * how far it has read the logs, so several processes may do this concurrently.
+ * Copies the latest state of each mint request from the logs to Redis, also after a restart of this process or Redis.
+ * Redis stores the offsets up to which the logs were read, so several processes can copy concurrently.
  */
 export function openMintStates({ view, isBehind, logger, metrics, ...parts }: MintStatesOptions) {
   const { pollMs, checkMs, restMs } = parts.intervals ?? INTERVALS;
-  const total = metrics.counter('playline_activity_writer_mint_states_total', 'Mint request states copied to Redis');
+  const copiedTotal = metrics.counter(
+    'playline_activity_writer_mint_states_total',
+    'Mint request states copied to Redis',
+  );
   const logs = createMintLogs(parts);
   let faultReason: string | null = null;
   const copy = async () => {
     try {
       const count = await catchUpMints(view, logs);
-      if (count > 0) total.inc({}, count);
-      if (faultReason !== null) logger.info('copying mint request states to Redis resumed');
+      if (count > 0) copiedTotal.inc({}, count);
+      if (faultReason !== null) logger.info('copy of mint states to Redis resumed');
       faultReason = null;
     } catch (error) {
-      if (faultReason === null) logger.warn({ error }, 'copying mint request states to Redis failed');
-      faultReason = `mint request states are not copied: ${error instanceof Error ? error.message : String(error)}`;
+      if (faultReason === null) logger.warn({ error }, 'copy of mint states to Redis failed, retrying');
+      faultReason = `mint states are not copied to Redis: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
   const closed = new AbortController();
-  /** Aborted when the next read is due soon. */
-  let woken = new AbortController();
-  /** Waits until there may be new states. Only polls Redis, because reading the logs requests all ends from brokers. */
+  /** Aborted to read the logs again soon. */
+  let waker = new AbortController();
+  /** Waits until there may be new states. Polls only Redis, because reading the logs queries all end offsets. */
   const waitForMore = async () => {
     const endMs = performance.now() + restMs;
     await pause(pollMs, closed.signal);
-    const isOver = () =>
-      closed.signal.aborted || woken.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;
-    while (!isOver() && (await isComplete(view).catch(() => false))) await pause(checkMs, woken.signal);
-    woken = new AbortController();
+    const isDue = () =>
+      closed.signal.aborted || waker.signal.aborted || faultReason !== null || isBehind() || performance.now() > endMs;
+    while (!isDue() && (await isComplete(view).catch(() => false))) await pause(checkMs, waker.signal);
+    waker = new AbortController();
   };
   const watch = async () => {
     while (!closed.signal.aborted) {
@@ -65,16 +68,16 @@ export function openMintStates({ view, isBehind, logger, metrics, ...parts }: Mi
   };
   const watching = watch();
   return {
-    /** Schedules the next read soon, because the logs have new records. */
-    wake: () => woken.abort(),
-    /** False when the last read failed: shown states are stale, and after a Redis restart no request is accepted. */
+    /** Schedules an early read, because the logs have new records. */
+    wake: () => waker.abort(),
+    /** False if the last read failed. States are then stale, and after a restart of Redis no request is accepted. */
     get working() {
       return faultReason === null;
     },
     reasons: (): Readonly<Record<string, string>> => (faultReason === null ? {} : { mintStates: faultReason }),
     close: async () => {
       closed.abort();
-      woken.abort();
+      waker.abort();
       await watching;
     },
   };

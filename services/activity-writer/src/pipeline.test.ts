@@ -15,20 +15,19 @@ import { activityOf, activityValue, detailsOf, tokenOf, tokenValue } from './tes
 
 const CHAIN = 'test-chain';
 const HOME = partitionOf(CHAIN);
-/** A chain in the other partition. */
-const ELSEWHERE = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
+const OTHER_CHAIN = ['a', 'b', 'c', 'd'].find((chain) => partitionOf(chain) !== HOME)!;
 const NOW_MS = 1_790_000_000_000;
 
 let world: MemoryWorld;
-const activity = (...given: Parameters<typeof activityOf>) => activityValue(ACTIVITY_SCHEMA, activityOf(...given));
-const send = (...given: Parameters<typeof activityOf>) => world.send(ACTIVITIES, CHAIN, activity(...given));
+const activity = (...args: Parameters<typeof activityOf>) => activityValue(ACTIVITY_SCHEMA, activityOf(...args));
+const send = (...args: Parameters<typeof activityOf>) => world.send(ACTIVITIES, CHAIN, activity(...args));
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: NOW_MS });
   world = createMemoryWorld();
 });
 afterEach(() => void vi.useRealTimers());
 
-it('an activity is stored with a time from the log, and the watermark of its partition is published', async () => {
+it("an activity is stored with a time from the log, and its partition's watermark is published", async () => {
   await send(1);
   await send(2);
   await world.write();
@@ -41,7 +40,7 @@ it('an activity is stored with a time from the log, and the watermark of its par
   expect(await world.store.activities.constantsOf([world.activities()[0]!.id])).toHaveProperty('size', 1);
 });
 
-it('times are above the watermark and the previous block, whatever the broker clock shows', async () => {
+it("times stay above the watermark and the previous block when the broker's clock is set back", async () => {
   await send(1);
   await world.write();
   vi.setSystemTime(NOW_MS - 60_000);
@@ -55,7 +54,7 @@ it('times are above the watermark and the previous block, whatever the broker cl
   expect(times).toEqual([0, 1, 501]);
 });
 
-it('a tick only advances the watermark: it becomes neither a row nor a dead letter', async () => {
+it('a tick advances the watermark and becomes neither a row nor a dead letter', async () => {
   await send(1);
   vi.setSystemTime(NOW_MS + 5_000);
   await world.tick(HOME);
@@ -67,7 +66,7 @@ it('a tick only advances the watermark: it becomes neither a row nor a dead lett
   expect(world.deadLetters(ACTIVITIES)).toEqual([]);
 });
 
-it('an update is stored as a later version, and refused if it changes what readers filter by', async () => {
+it('an update is stored as a later version, but rejected if it changes a member that readers filter by', async () => {
   await send(1);
   await world.write();
   await send(1, { details: detailsOf(1, '2') });
@@ -86,15 +85,15 @@ it('an update is stored as a later version, and refused if it changes what reade
   ]);
 });
 
-it('a record outside the partition of its chain is refused', async () => {
-  await world.send(ACTIVITIES, ELSEWHERE, activity(1));
-  await world.send(ACTIVITIES, ELSEWHERE, activity(2, { chain: ELSEWHERE }));
+it("a record outside its chain's partition is rejected", async () => {
+  await world.send(ACTIVITIES, OTHER_CHAIN, activity(1));
+  await world.send(ACTIVITIES, OTHER_CHAIN, activity(2, { chain: OTHER_CHAIN }));
   await world.write();
-  expect(world.activities().map(({ chain }) => chain)).toEqual([ELSEWHERE]);
-  expect(world.deadLetters(ACTIVITIES)).toEqual(['not in the partition of its chain']);
+  expect(world.activities().map(({ chain }) => chain)).toEqual([OTHER_CHAIN]);
+  expect(world.deadLetters(ACTIVITIES)).toEqual(["not in its chain's partition"]);
 });
 
-it('an invalid record or row becomes a dead letter, with none of its values in the reason', async () => {
+it('an invalid record becomes a dead letter, and the reason contains none of its values', async () => {
   await world.send(ACTIVITIES, CHAIN, Buffer.from('no frame'));
   await world.send(ACTIVITIES, CHAIN, activityValue(77, activityOf(1)));
   await world.send(ACTIVITIES, CHAIN, activity(1).subarray(0, 20));
@@ -112,7 +111,7 @@ it('an invalid record or row becomes a dead letter, with none of its values in t
   expect(world.activities().map(({ offset }) => offset)).toEqual([5]);
 });
 
-it('a record that was refused before is not accepted when the watermark is above it', async () => {
+it('a record rejected when its block was first written stays rejected below the watermark', async () => {
   await send(1);
   await world.send(ACTIVITIES, CHAIN, activityValue(SECOND_ACTIVITY_SCHEMA, activityOf(2)));
   await send(3);
@@ -129,7 +128,7 @@ it('a record that was refused before is not accepted when the watermark is above
   expect(world.deadLetters(ACTIVITIES)).toEqual(reasons);
 });
 
-it('records wait for a registry that is down, and are neither lost nor reordered', async () => {
+it('records wait while the schema registry is unavailable, and are stored completely and in order', async () => {
   world.registry.isDown = true;
   for (const number of [1, 2, 3]) await send(number);
   const consumer = world.open();
@@ -140,7 +139,7 @@ it('records wait for a registry that is down, and are neither lost nor reordered
   expect(world.activities().map(({ offset }) => offset)).toEqual([0, 1, 2]);
 });
 
-it('a watermark is published only when the rows below it are stored', async () => {
+it('a watermark is published only after the rows below it are stored', async () => {
   const fault = new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' });
   const published: number[] = [];
   const publish = world.watermarks.publish;
@@ -155,7 +154,7 @@ it('a watermark is published only when the rows below it are stored', async () =
   expect(published).toEqual([1]);
 });
 
-it('the records of a token are stored with increasing times, so that the last record counts', async () => {
+it("a token's records are stored with increasing times, and the last record is current", async () => {
   for (const symbol of ['A', 'B', 'C'])
     await world.send(TOKENS, `${CHAIN} 1`, tokenValue(TOKEN_SCHEMA, tokenOf(1, { symbol })));
   await world.send(TOKENS, `${CHAIN} 1`, Buffer.from('no frame'));

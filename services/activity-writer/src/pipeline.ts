@@ -53,7 +53,7 @@ import { createRefuseUpdates } from './steps/refuse-updates.ts';
 import { TimedBlock, type TimedBlockOptions, type TimedRows } from './steps/timed-block.ts';
 import { isTick } from './ticks.ts';
 
-/** Increase this version when the same record yields other rows. */
+/** Increase this version when the same record produces a different row. */
 const TRANSFORM_VERSION = 1;
 
 export interface PipelineOptions {
@@ -62,7 +62,7 @@ export interface PipelineOptions {
   readonly watermarks: Watermarks;
   readonly schemaOf: SchemaSource;
   readonly deadLetters: Producer;
-  /** The partition of the activities topic that a chain's key maps to. @throws RetryableFault */
+  /** Returns the activities partition that a chain's key maps to. @throws RetryableFault */
   readonly partitionOf: (chain: string) => Promise<number>;
   readonly onRecordRead: (partition: number) => void;
   /** Called for every mint request and mint state that is read. */
@@ -72,21 +72,22 @@ export interface PipelineOptions {
 }
 
 /**
- * activities -> read -> assign times -> refuse updates -> write activities, activity_ids, activity_feeds -> publish the watermark
- * tokens     -> read -> assign times                   -> write tokens
- * mint requests, their states, metadata -> read -> assign times -> write mint_requests, mint_metadata, collections, nft_metadata, metadata_stacks
- * An idle activities partition gets ticks (ticks.ts), which pass through the first line as records without a row.
+ * activities: read -> assign times -> reject updates -> write three tables -> publish the watermark
+ * tokens: read -> assign times -> write one table
+ * mint requests, mint states and metadata: read -> assign times -> write their tables
+ *
+ * An idle activities partition receives ticks (ticks.ts), which pass through the first flow without becoming rows.
  */
 export function createPipeline(options: PipelineOptions) {
   const { store, mints, watermarks, schemaOf, deadLetters, partitionOf, onMint, onRecordRead, metrics } = options;
   const calls = createStoreCalls(metrics);
   const refusedTotal = metrics.counter(
     'playline_activity_writer_refused_total',
-    'Records that became dead letters when their block was written',
+    'Records that became dead letters while their block was written',
   );
-  /** Dead letters for records that could not become rows. The step is `write`; the stream uses `transform`. */
+  /** Publishes dead letters with the step `write`. The stream itself uses the step `transform`. */
   const publishDeadLetters = async (rejected: readonly DeadLetter[]): Promise<void> => {
-    await retried('dead letters are not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
+    await retried('dead letters were not acknowledged', sendDeadLetters(deadLetters, rejected, 'write'));
     refusedTotal.inc({}, rejected.length);
   };
   const writeActivities = createWriteActivities({ store, calls });
@@ -94,7 +95,8 @@ export function createPipeline(options: PipelineOptions) {
   const activities: TimedBlockOptions<ActivityRow> = {
     readRow: createReadRow({ codec: activityCodec, schemaOf, toRow: toActivityRow }),
     isTick,
-    readWatermark: async (partition) => (await retried('the watermark is not read', watermarks.read(partition))) ?? 0,
+    readWatermark: async (partition) =>
+      (await retried('the watermark could not be read', watermarks.read(partition))) ?? 0,
     storedOffsets: (rows) => calls.query('activities', () => store.storedOffsets(rows)),
     refuse: createRefuseUpdates({ store, calls, partitionOf }),
     publishDeadLetters,
@@ -129,7 +131,7 @@ export function createPipeline(options: PipelineOptions) {
       transformVersion: TRANSFORM_VERSION,
       openBlock(topic: string, partition: number) {
         const open = blocks.get(topic);
-        if (open === undefined) throw new Error(`no block reads ${topic}`);
+        if (open === undefined) throw new Error(`topic ${topic} has no block builder`);
         return open(partition);
       },
     },
@@ -143,7 +145,7 @@ interface PlainParts<T, R> {
   readonly onRead?: () => void;
 }
 
-/** Opens blocks without a watermark: they refuse no rows, and no reader waits for their times. */
+/** Opens blocks without a watermark. They reject no rows, because no reader waits for their times. */
 function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockOptions<never>['publishDeadLetters']) {
   return <T, R extends LoggedVersion>({ codec, toRow, write, onRead = () => {} }: PlainParts<T, R>) => {
     const block: TimedBlockOptions<R> = {
@@ -160,7 +162,7 @@ function createOpenPlain(schemaOf: SchemaSource, publishDeadLetters: TimedBlockO
   };
 }
 
-/** Makes any fault retryable. @throws RetryableFault */
+/** Turns every fault into a retryable fault. @throws RetryableFault */
 function retried<T>(message: string, work: Promise<T>): Promise<T> {
   return work.catch((cause: unknown) => {
     throw new RetryableFault(message, { cause });
@@ -168,44 +170,43 @@ function retried<T>(message: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Creates the step that publishes the time, in epoch microseconds, up to which every row of a partition is stored.
+ * Creates the step that publishes the time up to which a partition's rows are stored, in epoch microseconds.
  * @throws RetryableFault
  */
 function createPublishWatermark(watermarks: Pick<Watermarks, 'publish'>, metrics: Metrics) {
   const watermark = metrics.gauge(
     'playline_activity_writer_watermark_timestamp_seconds',
-    'Up to where a partition is known, seconds since the epoch',
+    'Time up to which a partition is complete, in seconds since the epoch',
     ['partition'],
   );
   return async (partition: number, us: number): Promise<void> => {
-    await retried('the watermark is not published', watermarks.publish(partition, us));
+    await retried('the watermark could not be published', watermarks.publish(partition, us));
     watermark.set({ partition: String(partition) }, us / 1_000_000);
   };
 }
 
 /**
- * Creates the step that stores a block's activities once: first the versions (`activities`), then the list of versions
- * per activity (`activity_ids`), then the feeds for readers, with supersessions (`activity_feeds`).
- * All rows are stored before the watermark covers them, and after all earlier blocks.
+ * Creates the step that stores a block's activities exactly once: first the versions (`activities`), then the versions
+ * per activity (`activity_ids`), then the feeds with supersessions (`activity_feeds`). All rows are stored after the
+ * rows of earlier blocks, and before the watermark covers them.
  */
 function createWriteActivities({ store, calls }: { store: ActivityStore; calls: StoreCalls }) {
   /**
-   * The rows, plus rows of an earlier attempt that this attempt would not write, because their records are lost, can no
-   * longer be read, or have other times now. They are in `activities`, so they count as versions; in the other tables
-   * they may be missing.
+   * Adds rows that only an earlier attempt wrote, because their records are lost, unreadable, or timed differently now.
+   * These rows are in `activities` and therefore count as versions, but may be missing from the other tables.
    */
   const withEarlier = async ({ rows, block, after, end }: TimedRows<ActivityRow>): Promise<readonly ActivityRow[]> => {
     const earlier = await calls.query('activities', () => store.rowsBetween(block.partition, after, end));
     const all = new Map([...earlier, ...rows].map((row) => [`${row.chain} ${row.updatedAt} ${row.id}`, row]));
     return [...all.values()].toSorted((a, b) => a.updatedAt - b.updatedAt);
   };
-  return async (given: TimedRows<ActivityRow>): Promise<void> => {
-    const { rows, block, notes, signal } = given;
-    const { start, end, triedBefore = false } = block;
+  return async (block: TimedRows<ActivityRow>): Promise<void> => {
+    const { rows, block: name, notes, signal } = block;
+    const { start, end, triedBefore = false } = name;
     const createInsert =
-      (table: ChainTable, of: readonly (ActivityRow | Supersession)[]) =>
+      (table: ChainTable, tableRows: readonly (ActivityRow | Supersession)[]) =>
       (selected: readonly number[], token: string) => {
-        const sent = { table, rows: selected.map((row) => of[row]!), token, signal } as ChainInsert;
+        const sent = { table, rows: selected.map((row) => tableRows[row]!), token, signal } as ChainInsert;
         return calls.insert(table, selected.length, () => store.insert(sent));
       };
     const access = {
@@ -216,13 +217,22 @@ function createWriteActivities({ store, calls }: { store: ActivityStore; calls: 
       storedOffsets: (selected: readonly number[]) =>
         calls.query('activities', () => store.storedOffsets(selected.map((row) => rows[row]!))),
     };
-    const tokenOf = (from: number, to: number) => toBlockToken(block, 'activities', from, to);
+    const tokenOf = (from: number, to: number) => toBlockToken(name, 'activities', from, to);
     if (rows.length > 0) await storeOnce({ start, end, triedBefore, notes, tokenOf, rows: access });
-    const storeReplacing = (table: 'activity_ids' | 'activity_feeds', of: readonly (ActivityRow | Supersession)[]) => {
-      const token = toBlockToken(block, table, start, end);
-      return storeFolding({ count: of.length, token, triedBefore, notes, insert: createInsert(table, of) });
+    const storeReplacing = (
+      table: 'activity_ids' | 'activity_feeds',
+      tableRows: readonly (ActivityRow | Supersession)[],
+    ) => {
+      const token = toBlockToken(name, table, start, end);
+      return storeFolding({
+        count: tableRows.length,
+        token,
+        triedBefore,
+        notes,
+        insert: createInsert(table, tableRows),
+      });
     };
-    const all = given.isRecovered ? await withEarlier(given) : rows;
+    const all = block.isRecovered ? await withEarlier(block) : rows;
     await storeReplacing('activity_ids', all);
     const supersessions = await findSupersessions(all, (...selected) =>
       calls.query('activity_ids', () => store.lastBefore(...selected)),
@@ -235,39 +245,40 @@ type Row = MintRow | MetadataRow;
 
 function tablesOf(row: Row): readonly MintTable[] {
   if ('kind' in row) return [METADATA_TABLES[row.kind]];
-  // Only the request has metadata. A row without metadata means that none was requested.
+  // Only the request record contains metadata. Without a metadata row, no metadata was requested.
   return row.revision === 0 ? ['mint_requests', 'mint_metadata'] : ['mint_requests'];
 }
 
-/** Largest time of a column with milliseconds: the end of 2299. */
+/** Latest time that a column with milliseconds can store: the end of 2299. */
 const TIME_MAX_MS = Date.UTC(2299, 11, 31);
 
-/** @throws RangeError that names the member, without its value */
+/** @throws RangeError that names the member but not its value */
 function assertTime(name: string, epochMs: number): void {
-  if (!(epochMs >= 0 && epochMs <= TIME_MAX_MS)) throw new RangeError(`${name} is not a time that can be stored`);
+  if (!(epochMs >= 0 && epochMs <= TIME_MAX_MS)) throw new RangeError(`${name} is not between 1970 and 2299`);
 }
 
 function assertCount(name: string, count: number | null): void {
-  if (count !== null && !(Number.isSafeInteger(count) && count >= 0)) throw new RangeError(`${name} is not a count`);
+  if (count !== null && !(Number.isSafeInteger(count) && count >= 0))
+    throw new RangeError(`${name} is not a non-negative integer`);
 }
 
-/** @throws RangeError that names what is invalid */
+/** @throws RangeError that names the invalid member */
 function toRequestRow(record: MintRequestRecord, version: LoggedVersion): MintRow {
   assertTime('requestedAt', record.requestedAt);
   return { ...toRequestedState(record), metadata: record.metadata, ...version };
 }
 
-/** @throws RangeError that names what is invalid */
+/** @throws RangeError that names the invalid member */
 function toStateRow(record: MintStateRecord, version: LoggedVersion): MintRow {
   assertTime('requestedAt', record.requestedAt);
   assertTime('changedAt', record.changedAt);
   assertCount('nonce', record.nonce);
-  // The request itself has revision 0.
+  // Revision 0 is the request itself.
   if (!Number.isSafeInteger(record.revision) || record.revision < 1) throw new RangeError('revision is below 1');
   return { ...toMintState(record), metadata: null, ...version };
 }
 
-/** @throws RangeError that names what is invalid */
+/** @throws RangeError that names the invalid member */
 function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): MetadataRow {
   assertTime('requestedAt', record.requestedAt);
   const { contractAddress, ...rest } = record;
@@ -275,22 +286,22 @@ function toMetadataRow(record: ChainMetadataRecord, version: LoggedVersion): Met
 }
 
 interface WriteReplacingParts<R, T extends string> {
-  /** All tables that store data of the row. */
+  /** Returns all tables that store data from the row. */
   readonly tablesOf: (row: R) => readonly T[];
-  /** Inserts rows into one table, with the token of exactly this set of rows. */
+  /** Inserts rows into one table with a token for exactly these rows. */
   readonly insert: (block: { table: T; rows: readonly R[]; token: string; signal: AbortSignal }) => Promise<void>;
   readonly calls: StoreCalls;
 }
 
 /**
- * Creates the step that stores a block's rows in deduplicating tables: of all rows with one key, the row with the
- * largest revision, or the latest time, counts.
+ * Creates the step that stores a block's rows in deduplicating tables. For each key, the row with the highest revision
+ * or the latest time is current.
  */
 function createWriteReplacing<R, T extends string>({ tablesOf, insert, calls }: WriteReplacingParts<R, T>) {
   return async ({ rows, block, notes, signal }: TimedRows<R>): Promise<void> => {
     const pairs = rows.flatMap((row) => tablesOf(row).map((table) => ({ row, table })));
-    for (const [table, of] of Map.groupBy(pairs, (pair) => pair.table)) {
-      const rowsOfTable = of.map(({ row }) => row);
+    for (const [table, tablePairs] of Map.groupBy(pairs, (pair) => pair.table)) {
+      const rowsOfTable = tablePairs.map(({ row }) => row);
       const insertSelected = (selected: readonly number[], token: string) =>
         calls.insert(table, selected.length, () =>
           insert({ table, rows: selected.map((row) => rowsOfTable[row]!), token, signal }),

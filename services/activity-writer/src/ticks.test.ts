@@ -6,11 +6,9 @@ import { createSendTick, isTick, openTicks, type Ticks } from './ticks.ts';
 const TOPIC = 'activities';
 
 const sent: PublishedRecord[] = [];
-/** Number of waiting records, by partition. */
 const lag = new Map<number, number>();
 let loggedAtMs: number | null = 5;
 let ticks: Ticks;
-/** Watermarks in Redis, by partition; a missing watermark was never published. */
 const watermarks = new Map<number, number>();
 let isRedisStopped = false;
 const sendForOffset = async (record: PublishedRecord) => {
@@ -41,7 +39,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-it('a partition gets a tick when nothing was read for a second and nothing is left to read', async () => {
+it('a partition gets a tick after a second without records, if it has no unread records', async () => {
   for (const partition of [0, 1, 2]) lag.set(partition, partition === 2 ? 1 : 0);
   ticks.recordRead(0);
   await vi.advanceTimersByTimeAsync(250);
@@ -57,7 +55,7 @@ it('a partition gets a tick when nothing was read for a second and nothing is le
   expect(partitions()).toEqual([]);
 });
 
-it('ticks of an idle partition are sent less and less often, at most 64 s apart, and a second after any record', async () => {
+it('the tick interval of an idle partition doubles up to 64 s, and is one second again after a record', async () => {
   lag.set(0, 0);
   ticks.recordRead(0);
   const atS: number[] = [];
@@ -73,7 +71,7 @@ it('ticks of an idle partition are sent less and less often, at most 64 s apart,
   expect(partitions()).toEqual([0]);
 });
 
-it('ticks of idle partitions soon coincide, whenever each partition became idle', async () => {
+it('the ticks of idle partitions converge, regardless of when each partition became idle', async () => {
   const atMs = new Map<number, number[]>();
   for (const partition of [0, 1, 2, 3]) {
     lag.set(partition, 0);
@@ -84,12 +82,12 @@ it('ticks of idle partitions soon coincide, whenever each partition became idle'
     await vi.advanceTimersByTimeAsync(250);
     for (const partition of partitions()) atMs.set(partition!, [...(atMs.get(partition!) ?? []), at * 250]);
   }
-  const [first, ...others] = [0, 1, 2, 3].map((partition) => atMs.get(partition)!.slice(-2));
+  const [first, ...rest] = [0, 1, 2, 3].map((partition) => atMs.get(partition)!.slice(-2));
   expect(first![1]! - first![0]!).toBe(64_000);
-  for (const other of others) expect(other).toEqual(first);
+  for (const times of rest) expect(times).toEqual(first);
 });
 
-it('a tick is sent within 1.25 s when the watermark was lost or has decreased', async () => {
+it('a tick is sent within 1.25 s after a watermark was lost or decreased', async () => {
   for (const partition of [0, 1]) lag.set(partition, 0);
   await vi.advanceTimersByTimeAsync(31_250);
   for (const partition of [0, 1]) watermarks.set(partition, 1_000);
@@ -107,7 +105,7 @@ it('a tick is sent within 1.25 s when the watermark was lost or has decreased', 
   expect(partitions()).toContain(1);
 });
 
-it('a tick is a record without a value that differs from all other records', async () => {
+it('a tick is a record without a value and is distinguished from other records by its header', async () => {
   lag.set(0, 0);
   await vi.advanceTimersByTimeAsync(250);
   const [record] = sent;
@@ -117,7 +115,7 @@ it('a tick is a record without a value that differs from all other records', asy
   expect(isTick({ value: null, headers: {} })).toBe(false);
 });
 
-it('ticks that cannot be sent, or get no time from the log, are reported until one succeeds', async () => {
+it('failed ticks and ticks without a log time are reported until a tick succeeds', async () => {
   lag.set(0, 0);
   loggedAtMs = null;
   await vi.advanceTimersByTimeAsync(250);

@@ -2,14 +2,14 @@ import { TICK_HEADER } from '@playline/contracts';
 import type { Logger, Metrics } from '@playline/runtime';
 import type { Producer, StreamRecord } from '@playline/stream';
 
-/** Whether a record is a tick: it has no value, and has the tick header. */
+/** A tick is a record without a value that has the tick header. */
 export const isTick = ({ value, headers }: Pick<StreamRecord, 'value' | 'headers'>): boolean =>
   value === null && Object.hasOwn(headers, TICK_HEADER);
 
-/** Resolves with the log time when the tick is in the partition's log. */
+/** Resolves with the tick's log time after the tick is in the log. */
 type SendTick = (partition: number) => Promise<number>;
 
-/** No client can read the broker's clock: the log time of a tick shows up to which time the partition is complete. */
+/** Clients cannot read the broker's clock. A tick's log time shows up to which time its partition is complete. */
 export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic: string): SendTick {
   return async (partition) => {
     const tick = { topic, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } };
@@ -21,77 +21,75 @@ export function createSendTick(producer: Pick<Producer, 'sendForOffset'>, topic:
 
 /** A partition without records for this long gets a tick. */
 export const IDLE_MS = 1_000;
-/** While only ticks arrive, each tick waits twice as long as the previous tick, up to this limit. */
+/** While no records arrive, the tick interval doubles up to this limit. */
 export const IDLE_MAX_MS = 64_000;
 const CHECK_MS = 250;
-/** Check interval while all partitions are idle, and for lost watermarks in Redis. */
-const REST_CHECK_MS = 1_000;
+/** How often partitions are checked while all of them are idle, and how often watermarks in Redis are checked. */
+const IDLE_CHECK_MS = 1_000;
 
-interface Quiet {
-  /** When a record was last read or a tick was last sent; by `performance.now`. */
+interface Idleness {
+  /** When a record was last read or a tick was last sent, from `performance.now()`. */
   readonly sinceMs: number;
-  /** Time until the next tick is due. */
+  /** How long after `sinceMs` the next tick is due. */
   readonly waitMs: number;
 }
 
-/** Tracks which partitions are idle, and when the next tick of each is due. */
+/** Tracks which partitions are idle and when their next ticks are due. */
 export class IdlePartitions {
-  readonly #quiet = new Map<number, Quiet>();
+  readonly #idleness = new Map<number, Idleness>();
 
-  /** A record was read, or the last tick failed: the next tick is due in a second. */
+  /** Schedules the next tick a second from now, after a record was read or a tick failed. */
   recordRead(partition: number, nowMs: number): void {
-    this.#quiet.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
+    this.#idleness.set(partition, { sinceMs: nowMs, waitMs: IDLE_MS });
   }
 
   tickSent(partition: number, nowMs: number): void {
-    const before = this.#quiet.get(partition)?.waitMs ?? IDLE_MS / 2;
-    this.#quiet.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
+    const before = this.#idleness.get(partition)?.waitMs ?? IDLE_MS / 2;
+    this.#idleness.set(partition, { sinceMs: nowMs, waitMs: Math.min(2 * before, IDLE_MAX_MS) });
   }
 
-  /** True when none of `current` gets its next tick soon, unless a record arrives or a watermark is lost. */
+  /** Returns true if no partition has a tick due soon, unless a record arrives or a watermark is lost. */
   areIdle(current: readonly number[]): boolean {
     return current.length > 0 && current.every((partition) => this.#isAtRest(partition));
   }
 
   #isAtRest(partition: number): boolean {
-    return (this.#quiet.get(partition)?.waitMs ?? 0) > IDLE_MS;
+    return (this.#idleness.get(partition)?.waitMs ?? 0) > IDLE_MS;
   }
 
-  /** The next tick is due immediately, as for a new partition. */
+  /** Makes the next tick due immediately, as for a new partition. */
   forget(partition: number): void {
-    this.#quiet.delete(partition);
+    this.#idleness.delete(partition);
   }
 
   /**
-   * Returns partitions of `current` (assigned, with nothing left to read or write) that were idle long enough. If there are any,
-   * idle partitions that have waited half their time are added: a tick wakes the whole process.
+   * Returns the partitions whose tick is due. If there are any, idle partitions past half their interval are included,
+   * because every tick wakes up the whole process. @param current assigned partitions with nothing left to read or
+   * write
    */
   due(current: readonly number[], nowMs: number): number[] {
-    const hasWaited = (part: number) => (partition: number) => {
-      const quiet = this.#quiet.get(partition);
-      return quiet === undefined || nowMs - quiet.sinceMs >= quiet.waitMs * part;
+    const hasWaited = (fraction: number) => (partition: number) => {
+      const idleness = this.#idleness.get(partition);
+      return idleness === undefined || nowMs - idleness.sinceMs >= idleness.waitMs * fraction;
     };
     if (!current.some(hasWaited(1))) return [];
     return current.filter((partition) => hasWaited(this.#isAtRest(partition) ? 0.5 : 1)(partition));
   }
 }
 
-/**
- * Creates the check for lost watermarks: missing, or lower than at the last check. It runs at most once per second,
- * however often it is called.
- */
+/** Creates a check for watermarks that are missing or have decreased. Runs at most once per second. */
 function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (partition: number) => void) {
-  const known = new Map<number, number>();
+  const watermarks = new Map<number, number>();
   let checkedMs = performance.now();
   return async (partitions: readonly number[]): Promise<void> => {
-    if (performance.now() - checkedMs < REST_CHECK_MS) return;
+    if (performance.now() - checkedMs < IDLE_CHECK_MS) return;
     checkedMs = performance.now();
     const check = async (partition: number) => {
-      const before = known.get(partition);
+      const before = watermarks.get(partition);
       const now = await readWatermark(partition).catch(() => undefined);
-      // While Redis does not respond, a tick would not help.
+      // While Redis is unavailable, a tick would not restore the watermark.
       if (now === undefined) return;
-      if (now !== null) known.set(partition, now);
+      if (now !== null) watermarks.set(partition, now);
       if (before !== undefined && (now === null || now < before)) onLost(partition);
     };
     await Promise.all(partitions.map(check));
@@ -100,10 +98,10 @@ function createFindLost(readWatermark: TicksOptions['readWatermark'], onLost: (p
 
 export interface TicksOptions {
   readonly topic: string;
-  /** Waiting records of this process's partitions, by `topic/partition`. */
+  /** Returns the unread records of this process's partitions, by `topic/partition`. */
   readonly lag: () => ReadonlyMap<string, number>;
   readonly sendTick: SendTick;
-  /** The published watermark of a partition, null for none. @throws Error while it cannot be read */
+  /** Returns a partition's published watermark, or null if there is none. @throws Error while Redis is unavailable */
   readonly readWatermark: (partition: number) => Promise<number | null>;
   readonly logger?: Logger;
   readonly metrics: Metrics;
@@ -112,8 +110,8 @@ export interface TicksOptions {
 export type Ticks = ReturnType<typeof openTicks>;
 
 /**
- * Sends ticks to idle partitions until it is closed: less and less often while no record arrives, and immediately when
- * the watermark was lost. A tick that fails is sent again a second later.
+ * Sends ticks to idle partitions until closed: at growing intervals while no record arrives, and immediately after a
+ * watermark was lost. A failed tick is retried after a second.
  */
 export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics }: TicksOptions) {
   const ticksTotal = metrics.counter('playline_activity_writer_ticks_total', 'Ticks for idle partitions', ['outcome']);
@@ -128,8 +126,8 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
     } catch (error) {
       ticksTotal.inc({ outcome: 'failed' });
       idle.recordRead(partition, performance.now());
-      if (faultReason === null) logger?.warn({ error, topic, partition }, 'sending a tick failed');
-      faultReason = `idle partitions get no ticks: ${error instanceof Error ? error.message : String(error)}`;
+      if (faultReason === null) logger?.warn({ error, topic, partition }, 'tick failed, retrying after a second');
+      faultReason = `ticks cannot be sent: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
   const track = (work: Promise<void>) => {
@@ -147,14 +145,14 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
       track(send(partition));
     }
     track(findLost(current()));
-    return idle.areIdle(current()) ? REST_CHECK_MS : CHECK_MS;
+    return idle.areIdle(current()) ? IDLE_CHECK_MS : CHECK_MS;
   });
   return {
     recordRead: (partition: number) => {
       idle.recordRead(partition, performance.now());
       schedule.runSoon();
     },
-    /** False when the last tick could not be sent: the watermarks of idle partitions do not move. */
+    /** False if the last tick failed. The watermarks of idle partitions then do not advance. */
     get working() {
       return faultReason === null;
     },
@@ -166,7 +164,7 @@ export function openTicks({ topic, lag, sendTick, readWatermark, logger, metrics
   };
 }
 
-/** Calls `check`, which returns after how long to call it next. `runSoon` moves a distant call forward. */
+/** Calls `check` repeatedly. `check` returns the delay before the next call; `runSoon` shortens a long delay. */
 function openSchedule(check: () => number): { runSoon(): void; close(): void } {
   let timer = setTimeout(run, CHECK_MS);
   let isSlow = false;
@@ -190,7 +188,7 @@ function openSchedule(check: () => number): { runSoon(): void; close(): void } {
   };
 }
 
-/** Partitions of a topic that have nothing left to read or write. */
+/** Returns the partitions of a topic that have nothing left to read or write. */
 function currentOf(topic: string, lag: ReadonlyMap<string, number>): number[] {
   const prefix = `${topic}/`;
   const current = [...lag].filter(([name, waiting]) => name.startsWith(prefix) && waiting === 0);

@@ -17,7 +17,7 @@ function setUp(keys: RateLimitKeys = PLANS) {
     onRefused: (limit) => refused.push(limit),
     usage,
   });
-  /** Result of a call: its header fields, or the code of its refusal. */
+  /** Returns the rate limit headers of a call, or its error code. */
   const call = async (key?: string, address = '192.0.2.1'): Promise<string> => {
     const exchange = { traceId: 'trace', request: { address, headers: { 'x-api-key': key } } } as unknown as Exchange;
     try {
@@ -30,7 +30,7 @@ function setUp(keys: RateLimitKeys = PLANS) {
   return { call, refused, usage };
 }
 
-it('a call without a key counts only against its address', async () => {
+it('a call without a key counts against its client address', async () => {
   const { call, refused } = setUp();
   expect(await call()).toBe('ratelimit-policy "calls";q=2;w=60 ratelimit "calls";r=1;t=60');
   await call();
@@ -39,14 +39,14 @@ it('a call without a key counts only against its address', async () => {
   expect(await call(undefined, '192.0.2.2')).toContain('r=1');
 });
 
-it('a call with a key counts against the plan of the key, from any address', async () => {
+it('a call with a key counts against the plan of the key, regardless of the client address', async () => {
   const { call } = setUp();
   for (let calls = 0; calls < 3; calls++) await call();
   expect(await call('good')).toBe('ratelimit-policy "calls";q=5;w=60 ratelimit "calls";r=4;t=60');
   expect(await call('good', '192.0.2.2')).toContain('r=3');
 });
 
-it('the usage of a valid key counts its calls with the trace of the last refusal, and no others', async () => {
+it('key usage counts only calls with a valid key and records the last refusal', async () => {
   const { call, usage } = setUp();
   for (let calls = 0; calls < 7; calls++) await call('good');
   await call('bad');
@@ -55,7 +55,7 @@ it('the usage of a valid key counts its calls with the trace of the last refusal
   expect(usage.take()).toMatchObject({ keys: [{ keyId: 'id', uses: 7, refusals: 2, lastRefusal }], environments: [] });
 });
 
-it('a call with an invalid key is refused, and counts against its address', async () => {
+it('a call with an invalid key is rejected and counts against its client address', async () => {
   const { call } = setUp();
   expect(await call('bad')).toBe('AUTHENTICATION_ERROR');
   expect(await call('')).toBe('AUTHENTICATION_ERROR');
@@ -63,12 +63,12 @@ it('a call with an invalid key is refused, and counts against its address', asyn
   expect(await call()).toBe('TOO_MANY_REQUESTS_ERROR');
 });
 
-it('a call fails without a refusal while its key cannot be checked', async () => {
-  const { call } = setUp({ find: () => Promise.reject(new Error('away')) });
-  expect(await call('good')).toBe('Error: away');
+it('a call fails with the original error if its key cannot be checked', async () => {
+  const { call } = setUp({ find: () => Promise.reject(new Error('unavailable')) });
+  expect(await call('good')).toBe('Error: unavailable');
 });
 
-it('a call follows the current plan of its key', async () => {
+it('a call counts against the current plan after the plan of its key changes', async () => {
   let calls = 1;
   const { call } = setUp({ find: async () => ({ keyId: 'id', calls, windowS: 60 }) });
   await call('good');

@@ -15,20 +15,20 @@ export interface RateLimitPlan {
 }
 
 export interface RateLimitKeys {
-  /** null for an invalid key. @throws when the key cannot be checked now */
+  /** null for an invalid key. @throws Error when the key cannot be checked */
   find(key: string): Promise<RateLimitPlan | null>;
 }
 
 /**
- * Admits a call under the limit of its key, or else of its client address. @returns the key or the address @throws
- * PublicError TOO_MANY_REQUESTS_ERROR; AUTHENTICATION_ERROR for an invalid key
+ * Counts a call against the plan of its key, or against its client address if there is no key. @returns the caller
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR; AUTHENTICATION_ERROR for an invalid key
  */
 export type AdmitCall = (exchange: Exchange) => Promise<string>;
 
 export interface AdmitCallParts {
   keys: RateLimitKeys;
   limiter: WindowLimiter;
-  /** Of a client address. */
+  /** Limit per client address. */
   policy: WindowPolicy;
   addressOf: ClientAddressOf;
   onRefused: OnRefused;
@@ -37,19 +37,19 @@ export interface AdmitCallParts {
 
 const KEY_HEADER = 'x-api-key';
 
-/** An invalid key counts against its address, so guesses are limited too. */
+/** A call with an invalid key counts against the client address, which limits key guessing. */
 export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, usage }: AdmitCallParts): AdmitCall {
   const admitAddress = (exchange: Exchange) => {
     const caller = `address ${addressOf(exchange.request)}`;
     admitRequest(exchange, limiter.window(caller, policy), onRefused);
     return caller;
   };
-  // A window keeps its first policy: a changed plan gets another window.
+  // A window never changes its policy, so a changed plan needs a new window.
   const admitPlan = (exchange: Exchange, { keyId, calls, windowS }: RateLimitPlan) => {
     const key = { keyId, environmentId: null };
-    const account = limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS });
+    const window = limiter.window(`key ${keyId} ${calls} ${windowS}`, { name: policy.name, calls, windowS });
     try {
-      admitRequest(exchange, account, onRefused);
+      admitRequest(exchange, window, onRefused);
     } catch (error) {
       usage.refused(key, { reason: 'TOO_MANY_REQUESTS_ERROR', traceId: exchange.traceId });
       throw error;
@@ -69,18 +69,18 @@ export function createAdmitCall({ keys, limiter, policy, addressOf, onRefused, u
 }
 
 interface RateLimitKeysParts {
-  /** Closed with the keys. */
+  /** Closed together with the keys. */
   view: RecordView<RateLimitKeyRecord> & { close(): Promise<void> };
-  /** ACCESS_KEY_PREFIX */
+  /** The setting `ACCESS_KEY_PREFIX`. */
   prefix: string;
 }
 
-/** Copy of the rate limit keys in Redis, checked twice a second: calls with a key need no query. */
+/** Keeps the rate limit keys in memory and refreshes them twice a second, so that calls need no Redis query. */
 export function openRateLimitKeys({ view, prefix }: RateLimitKeysParts) {
   const { find, refresh, close } = openRateLimitKeyFinder({ view, prefix });
   return {
     find,
-    /** Whether this process knows all current keys. */
+    /** Whether the copy is current. */
     ready: () =>
       refresh().then(
         () => true,

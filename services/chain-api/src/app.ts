@@ -15,7 +15,7 @@ import type { Logger } from '@playline/runtime';
 import { type AdmitCallParts, createAdmitCall } from './admit-call.ts';
 import { type Chain, createRequireChain } from './chains.ts';
 import type { Config } from './config.ts';
-import type { HorizonOf } from './horizons.ts';
+import type { ReadHorizon } from './horizons.ts';
 import { type ChainApiMetrics, timeReads } from './metrics.ts';
 import type { Collections } from './minting/collections.ts';
 import type { createIsLogApplied, MintTopics } from './minting/publish.ts';
@@ -35,7 +35,7 @@ export interface ChainApiParts {
   store: Pick<ChainStore, 'readPage' | 'readToken'>;
   createNode: TokenLookupParts['createNode'];
   cursors: Cursors;
-  horizonOf: HorizonOf;
+  readHorizon: ReadHorizon;
   rateLimitKeys: AdmitCallParts['keys'];
   usage: AdmitCallParts['usage'];
   verifySecret: KeyVerifier;
@@ -70,9 +70,9 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
     onRefused: metrics.onRefused,
     usage: parts.usage,
   });
-  const before = { admit, requireChain: createRequireChain(parts.chains) };
+  const checks = { admit, requireChain: createRequireChain(parts.chains) };
   const deadlineMs = config.READ_DEADLINE_MS;
-  const { cursors, horizonOf } = parts;
+  const { cursors, readHorizon } = parts;
   const tokenLookup = createTokenLookup({
     chains: config.CHAIN_NODES,
     createNode: parts.createNode,
@@ -84,9 +84,9 @@ export function createChainApiApp({ config, metrics, logger, ...parts }: ChainAp
   const authorise = createAuthorise(secretKeyHeader, parts.verifySecret);
   return createHttpApp({
     routes: [
-      createChainRoute(before, createTokenRead({ store, tokenLookup, deadlineMs })),
-      createChainRoute(before, createHistoryRead({ store, cursors, horizonOf, deadlineMs })),
-      ...createMintingRoutes(config, parts.minting, { ...before, authorise, usage: parts.usage }),
+      createChainRoute(checks, createTokenRead({ store, tokenLookup, deadlineMs })),
+      createChainRoute(checks, createHistoryRead({ store, cursors, readHorizon, deadlineMs })),
+      ...createMintingRoutes(config, parts.minting, { ...checks, authorise, usage: parts.usage }),
       ...parts.docs,
     ],
     link: (code) => config.PUBLIC_URL + errorPath(code),
@@ -108,11 +108,11 @@ export interface MintingParts {
 const MINUTE_S = 60;
 const HOUR_S = 3600;
 
-/** The six operations with a secret key: contract, "Mints and metadata". */
+/** Operations that require a secret key: see "Mints and metadata" in the contract. */
 function createMintingRoutes(
   settings: ChainApiSettings,
   parts: MintingParts,
-  before: Omit<CollectionRouteParts, 'collections'>,
+  routeParts: Omit<CollectionRouteParts, 'collections'>,
 ): readonly Route[] {
   const { claims, quotas, reader, cursors, topics, collections, isLogApplied } = parts;
   const mintPolicy: QuotaPolicy = {
@@ -136,5 +136,5 @@ function createMintingRoutes(
     createListMintRequests({ reader, cursors, deadlineMs, settleMs: settings.MINTS_LISTED_AFTER_MS }),
     createGetMintRequest({ claims, reader, cursors, deadlineMs }),
   ];
-  return operations.map((operation) => createCollectionRoute({ ...before, collections }, operation));
+  return operations.map((operation) => createCollectionRoute({ ...routeParts, collections }, operation));
 }

@@ -3,14 +3,14 @@ import { toPartition } from '@playline/stream';
 import type { ChainSettings } from './config.ts';
 
 export interface Chain extends ChainSettings {
-  /** Of its activities. */
+  /** Kafka partition of the chain's activities. */
   readonly partition: number;
 }
 
 /** @throws PublicError RESOURCE_NOT_FOUND */
 export type RequireChain = (name: string) => Chain;
 
-/** @param partitionCount of the topic of activities */
+/** @param partitionCount number of partitions of the activity topic */
 export function toChains(chains: readonly ChainSettings[], partitionCount: number): readonly Chain[] {
   return chains.map((chain) => ({ ...chain, partition: toPartition(Buffer.from(chain.name), partitionCount) }));
 }

@@ -15,11 +15,11 @@ const required = {
 };
 const parse = (environment: Record<string, string> = {}) => parseConfig(configSchema, { ...required, ...environment });
 
-it('a client address may make 1,500 calls in 5 minutes by default', () => {
+it('the default limit per client address is 1,500 calls in 5 minutes', () => {
   expect(parse()).toMatchObject({ RATE_LIMIT_CALLS: 1500, RATE_LIMIT_WINDOW_S: 300, TRUSTED_PROXIES: 0 });
 });
 
-it('cursor keys keep their order, because the first one signs', () => {
+it('cursor keys keep their order, because the first key signs', () => {
   const { CURSOR_KEYS } = parse({ CURSOR_KEYS: `2=${SECRET}, 1=${'cd'.repeat(40)}` });
   expect(CURSOR_KEYS.map(({ id }) => id)).toEqual([2, 1]);
   expect(CURSOR_KEYS[1].secret).toEqual(Buffer.from('cd'.repeat(40), 'hex'));
@@ -34,10 +34,10 @@ it.each([
   '1=xy',
   `256=${SECRET}`,
   `a=${SECRET}`,
-])('the cursor keys %j are refused without being shown', (text) => {
-  const fault = mistakeOf({ CURSOR_KEYS: text });
-  expect(fault).toContain('CURSOR_KEYS');
-  expect(fault).not.toContain('abab');
+])('the cursor keys %j are rejected, and the error does not contain the secret', (text) => {
+  const error = configErrorOf({ CURSOR_KEYS: text });
+  expect(error).toContain('CURSOR_KEYS');
+  expect(error).not.toContain('abab');
 });
 
 it.each([
@@ -50,14 +50,14 @@ it.each([
   '[{"name":"demo"}]',
   '[{"name":"demo","id":"eip155:1","more":1}]',
   '[{"name":"demo","id":"eip155:1"},{"name":"demo","id":"eip155:2"}]',
-])('the chains %j are refused', (text) => expect(mistakeOf({ CHAINS: text })).toContain('CHAINS'));
+])('the chains %j are rejected', (text) => expect(configErrorOf({ CHAINS: text })).toContain('CHAINS'));
 
-function mistakeOf(environment: Record<string, string>): string {
+function configErrorOf(environment: Record<string, string>): string {
   try {
     parse(environment);
   } catch (fault) {
     expect(fault).toBeInstanceOf(ConfigError);
     return String(fault);
   }
-  throw new Error('the settings were taken');
+  throw new Error('the settings were accepted');
 }

@@ -13,17 +13,17 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Contract, "Callers". */
+/** See "Callers" in the contract. */
 const CALLS = 1500;
-/** Contract, "Mint limits". */
+/** See "Mint limits" in the contract. */
 const MINTS_PER_MINUTE = 200;
 const MINTS_BURST = 2_000;
 const REFRESHES_PER_HOUR = 10_000;
-/** An order of a hundred assets must fit. */
+/** Must allow a request with 100 assets. */
 const MINTS_BURST_MIN = 100;
-/** A request for 250 tokens must fit. */
+/** Must allow a request with 250 tokens. */
 const REFRESHES_MIN = 250;
-/** CAIP-2. */
+/** A CAIP-2 chain id. */
 const CHAIN_ID = /^[-a-z0-9]{3,8}:[-_a-zA-Z0-9]{1,32}$/;
 
 export interface ChainSettings {
@@ -41,12 +41,12 @@ const chains = () =>
   settings
     .json()
     .pipe(z.array(chain).min(1))
-    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'expected each name once')
+    .refine((list) => new Set(list.map(({ name }) => name)).size === list.length, 'expected unique names')
     .transform((list): readonly ChainSettings[] => list);
 
 const ENTRY = /^(\d{1,3})=((?:[0-9a-fA-F]{2})+)$/;
 
-/** `id=hexadecimal secret`, comma-separated. The first signs, all are accepted. */
+/** The first key signs cursors. All keys are accepted. */
 const cursorKeys = () =>
   z.string().transform((text, context): readonly [CursorKey, ...CursorKey[]] => {
     const keys = new Map<number, CursorKey>();
@@ -57,7 +57,7 @@ const cursorKeys = () =>
       if (isNew) keys.set(id, { id, secret: Buffer.from(secret, 'hex') });
       else
         context.addIssue(
-          `expected id=secret, comma-separated, ids from 0 to ${CURSOR_KEY.idMax}, each once, secrets hexadecimal of at least ${CURSOR_KEY.secretBytesMin} bytes`,
+          `expected a comma-separated list of id=secret with unique ids from 0 to ${CURSOR_KEY.idMax} and hexadecimal secrets of at least ${CURSOR_KEY.secretBytesMin} bytes`,
         );
     }
     return [...keys.values()] as [CursorKey, ...CursorKey[]];
@@ -68,7 +68,7 @@ export const configSchema = z.object({
   ...listenerSettings,
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8082),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8083),
-  /** Base of the `link` in error envelopes. */
+  /** Base URL of the `link` in error responses. */
   PUBLIC_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ...kafkaSettings,
@@ -76,27 +76,27 @@ export const configSchema = z.object({
   ...redisSettings,
   ...clickhouseSettings,
   CHAINS: chains(),
-  /** Chains whose nodes return tokens without transfers. */
+  /** Chain nodes for looking up tokens without transfers. */
   CHAIN_NODES: chainNodes().default([]),
-  /** `id=hexadecimal secret`, comma-separated: the first signs cursors, all are accepted. */
+  /** Comma-separated list of `id=secret`, secrets in hexadecimal; the first key signs cursors, all are accepted. */
   CURSOR_KEYS: cursorKeys(),
-  /** Partitions of `chain.activities.v1`, which determine the watermark of each chain. */
+  /** Partition count of `chain.activities.v1`, which maps each chain to the partition of its watermark. */
   ACTIVITY_PARTITIONS: settings.integer(1, 65_536).default(TOPICS.activities.partitions),
-  /** Longest read of the store; at most 10 s, so that a drain can finish a request. */
+  /** Timeout for reading the store; at most 10 s, so that requests can finish during a drain. */
   READ_DEADLINE_MS: settings.integer(100, 10_000).default(5000),
-  /** Calls of a client address without a rate limit key. */
+  /** Calls per window for a client address without a rate limit key. */
   RATE_LIMIT_CALLS: settings.integer(1, PLAN_MAX.calls).default(CALLS),
-  /** Window of that limit. */
+  /** Window of the limit per client address. */
   RATE_LIMIT_WINDOW_S: settings.integer(1, PLAN_MAX.windowS).default(PLAN_WINDOW_S),
-  /** Distinct token ids that a project may request to mint, on average. */
+  /** Average number of distinct token ids that a project can request to mint per minute. */
   MINTS_PER_MINUTE: settings.integer(1, 1_000_000).default(MINTS_PER_MINUTE),
-  /** Token ids that a project may request together. */
+  /** Maximum number of token ids that a project can request to mint in a burst. */
   MINTS_BURST: settings.integer(MINTS_BURST_MIN, 10_000_000).default(MINTS_BURST),
-  /** Collections, tokens and stacks whose metadata a project may refresh. */
+  /** Number of collections, tokens and stacks whose metadata a project can refresh per hour. */
   REFRESHES_PER_HOUR: settings.integer(REFRESHES_MIN, 100_000_000).default(REFRESHES_PER_HOUR),
-  /** Age from which mint requests are listed. */
+  /** Minimum age of listed mint requests. */
   MINTS_LISTED_AFTER_MS: settings.integer(0, 600_000).default(5000),
-  /** How long brokers may take to store a request. */
+  /** Timeout for publishing a request to Kafka. */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   TRUSTED_PROXIES: settings.trustedProxies(),

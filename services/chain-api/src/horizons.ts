@@ -3,100 +3,101 @@ import { type ReadinessChecks, settleWithin } from '@playline/http';
 import type { Chain } from './chains.ts';
 
 /**
- * The first time of a partition that is not served yet, in epoch microseconds; null before the first watermark.
- * @param isShared other pages are read too, so a watermark may be a moment old
+ * Returns the exclusive upper bound of `updated_at` for pages, in epoch microseconds; null before the first watermark.
+ * @param isShared whether concurrent readers can share a slightly older watermark
  */
-export type HorizonOf = (partition: number, isShared?: boolean) => Promise<number | null>;
+export type ReadHorizon = (partition: number, isShared?: boolean) => Promise<number | null>;
 
 interface HorizonParts {
   watermarks: Pick<Watermarks, 'read'>;
-  /** A page is served under the last known horizon. */
+  /** Called when the last known horizon is used instead. */
   onFault: (fault: unknown) => void;
 }
 
-/** A healthy answer takes a millisecond. */
+/** Redis normally responds within a millisecond. */
 const READ_MAX_MS = 250;
-/** Redis was one eighth of the cost of a page. A single reader gets the latest watermark. */
+/** Reading the watermark took one eighth of the time of a page. A single reader always gets the latest watermark. */
 const SHARED_AGE_MAX_MS = 50;
 
-/** Rows below a watermark are complete forever, so the last one is used when none can be read. */
+/** Rows below a watermark never change, so the last known watermark is safe to use when Redis is unavailable. */
 export function createHorizons({ watermarks, onFault }: HorizonParts) {
-  const known = new Map<number, number>();
+  const lastWatermarks = new Map<number, number>();
   const readShared = createSharedReads(watermarks.read);
-  const learn = async (partition: number, isShared: boolean) => {
+  const refresh = async (partition: number, isShared: boolean) => {
     const read = await settleWithin(READ_MAX_MS, readShared(partition, isShared));
-    if (read !== null) known.set(partition, Math.max(read, known.get(partition) ?? 0));
+    if (read !== null) lastWatermarks.set(partition, Math.max(read, lastWatermarks.get(partition) ?? 0));
   };
   return {
-    of: async (partition: number, isShared = false) => {
+    read: async (partition: number, isShared = false) => {
       try {
-        await learn(partition, isShared);
+        await refresh(partition, isShared);
       } catch (fault) {
-        if (!known.has(partition)) throw fault;
+        if (!lastWatermarks.has(partition)) throw fault;
         onFault(fault);
       }
-      const watermark = known.get(partition);
+      const watermark = lastWatermarks.get(partition);
       return watermark === undefined ? null : toHorizon(watermark);
     },
-    /** Epoch microseconds; null before the first. */
-    last: (partition: number) => known.get(partition) ?? null,
+    /** The last watermark in epoch microseconds; null before the first watermark. */
+    lastKnown: (partition: number) => lastWatermarks.get(partition) ?? null,
   };
 }
 
 type ReadShared = (partition: number, isShared: boolean) => Promise<number | null>;
 
 interface Reading {
-  readonly begunAtMs: number;
+  readonly startedAtMs: number;
   readonly watermark: Promise<number | null>;
 }
 
-/** Shares a read among callers that arrive before it begins. */
+/** Callers that arrive during a read share the next read. */
 function createSharedReads(read: Watermarks['read']): ReadShared {
-  const lastOf = new Map<number, Reading>();
-  const underWay = new Map<number, Promise<unknown>>();
-  const next = new Map<number, Promise<number | null>>();
-  const begin = (partition: number) => {
+  const lastReading = new Map<number, Reading>();
+  const inFlight = new Map<number, Promise<unknown>>();
+  const queued = new Map<number, Promise<number | null>>();
+  const start = (partition: number) => {
     const watermark = read(partition);
-    lastOf.set(partition, { begunAtMs: performance.now(), watermark });
-    const ended = watermark.catch(() => {}).then(() => underWay.delete(partition));
-    underWay.set(partition, ended);
+    lastReading.set(partition, { startedAtMs: performance.now(), watermark });
+    const settled = watermark.catch(() => {}).then(() => inFlight.delete(partition));
+    inFlight.set(partition, settled);
     return watermark;
   };
   return (partition, isShared) => {
-    const last = lastOf.get(partition);
-    if (isShared && last !== undefined && performance.now() - last.begunAtMs < SHARED_AGE_MAX_MS) return last.watermark;
-    const known = next.get(partition);
-    if (known !== undefined) return known;
-    const before = underWay.get(partition);
-    if (before === undefined) return begin(partition);
-    const reading = before.then(() => {
-      next.delete(partition);
-      return begin(partition);
+    const last = lastReading.get(partition);
+    const isRecent = last !== undefined && performance.now() - last.startedAtMs < SHARED_AGE_MAX_MS;
+    if (isShared && isRecent) return last.watermark;
+    const next = queued.get(partition);
+    if (next !== undefined) return next;
+    const current = inFlight.get(partition);
+    if (current === undefined) return start(partition);
+    const reading = current.then(() => {
+      queued.delete(partition);
+      return start(partition);
     });
-    next.set(partition, reading);
+    queued.set(partition, reading);
     return reading;
   };
 }
 
 interface ReadinessParts {
   store: Pick<ChainStore, 'ready'>;
-  horizons: { of: HorizonOf };
+  horizons: { read: ReadHorizon };
   chains: readonly Chain[];
-  /** False from the start of a drain. */
+  /** False once the service starts to drain. */
   accepting: () => boolean;
 }
 
-/** Horizons count only until they were read once. */
+/** Requires a horizon for every chain once, at startup. Later Redis failures leave the service ready. */
 export function createReadiness({ store, horizons, chains, accepting }: ReadinessParts): ReadinessChecks {
-  let horizonsSeen = false;
+  let hasHorizons = false;
   return {
     accepting,
     store: store.ready,
     horizons: async () => {
-      if (horizonsSeen) return true;
-      const read = await Promise.all(chains.map(({ partition }) => horizons.of(partition)));
-      horizonsSeen = read.every((horizon) => horizon !== null);
-      return horizonsSeen;
+      if (hasHorizons) return true;
+      const read = await Promise.all(chains.map(({ partition }) => horizons.read(partition)));
+      hasHorizons = read.every((horizon) => horizon !== null);
+      return hasHorizons;
     },
   };
 }

@@ -1,5 +1,5 @@
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { CHAIN, type HistoryPage, PARTITION } from './test/open-chain-api.ts';
 import { type ChainApiProcess, openProcess } from './test/open-process.ts';
 import { type ChainStores, openChainStores } from './test/open-stores.ts';
@@ -33,7 +33,7 @@ async function openReady(environment: Record<string, string> = {}): Promise<Chai
   return opened;
 }
 
-/** A wire to Redis, and the setting that leads through it. */
+/** Opens a proxy to Redis. @returns the proxy and the setting that uses it */
 async function openRedisWire(): Promise<{ wire: Wire; REDIS_URL: string }> {
   const url = new URL(stores.redisUrl);
   wire = await openWire(Number(url.port));
@@ -42,76 +42,74 @@ async function openRedisWire(): Promise<{ wire: Wire; REDIS_URL: string }> {
 }
 
 async function idsOf({ get }: ChainApiProcess): Promise<string[]> {
-  const answer = await get(HISTORY);
-  expect(answer.status).toBe(200);
-  return ((await answer.json()) as HistoryPage).result.map(({ id }) => id);
+  const response = await get(HISTORY);
+  expect(response.status).toBe(200);
+  return ((await response.json()) as HistoryPage).result.map(({ id }) => id);
 }
 
 async function degradedOf({ adminUrl }: ChainApiProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { degraded?: unknown }).degraded;
 }
 
-describe('the chain API on real stores', () => {
-  const known = activityRow();
-  beforeEach(() => stores.putTokens(tokenRow()));
+const visible = activityRow();
+beforeEach(() => stores.putTokens(tokenRow()));
 
-  it('the chain API serves rows of ClickHouse up to the watermark in Redis, and a token', async () => {
-    const coming = activityRow({ after: 10 });
-    await stores.put(known);
-    await stores.putSilently(coming);
-    const opened = await openReady();
-    expect(await idsOf(opened)).toEqual([known.id]);
-    await stores.publish(PARTITION, NOON_US + 10);
-    expect(await idsOf(opened)).toEqual([known.id, coming.id]);
-    expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
-  });
-
-  it('the chain API reports counts, durations and how far each chain is served', async () => {
-    const opened = await openReady();
-    await opened.get(HISTORY);
-    await opened.get(TOKEN);
-    const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
-    expect(text.match(/^playline_http_request_duration_seconds_count.*status="200"\} 1$/gm)).toHaveLength(2);
-    expect(text).toContain(
-      'playline_chain_api_read_duration_seconds_count{service="chain-api",operation="activity-history"} 1',
-    );
-    expect(text).toContain('playline_chain_api_read_duration_seconds_count{service="chain-api",operation="token"} 1');
-    expect(text).toMatch(
-      /playline_chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/,
-    );
-  });
-
-  it('the chain API drains on SIGTERM under load: every accepted call is answered, and the exit code is 0', async () => {
-    const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
-    const statuses: number[] = [];
-    let refused = 0;
-    const load = async () => {
-      while (child.exitCode === null && refused < 100) {
-        try {
-          const answer = await get(HISTORY);
-          await answer.json();
-          statuses.push(answer.status);
-        } catch {
-          refused++;
-        }
-      }
-    };
-    const loads = Array.from({ length: 8 }, load);
-    await until('load runs', () => statuses.length > 50);
-    expect(await close()).toBe(0);
-    await Promise.all(loads);
-    expect(new Set(statuses)).toEqual(new Set([200]));
-    await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
-  });
+it('the chain API serves activities up to the watermark and tokens from real stores', async () => {
+  const hidden = activityRow({ after: 10 });
+  await stores.put(visible);
+  await stores.putWithoutWatermark(hidden);
+  const opened = await openReady();
+  expect(await idsOf(opened)).toEqual([visible.id]);
+  await stores.publish(PARTITION, NOON_US + 10);
+  expect(await idsOf(opened)).toEqual([visible.id, hidden.id]);
+  expect(await (await opened.get(TOKEN)).json()).toMatchObject({ result: { symbol: 'GOLD', chain: CHAIN } });
 });
 
-it('the chain API answers 500 and is not ready without ClickHouse, and recovers with it', async () => {
+it('the chain API exports request counts, read durations and the horizon of each chain', async () => {
+  const opened = await openReady();
+  await opened.get(HISTORY);
+  await opened.get(TOKEN);
+  const text = await (await fetch(`${opened.adminUrl}/metrics`)).text();
+  expect(text.match(/^playline_http_request_duration_seconds_count.*status="200"\} 1$/gm)).toHaveLength(2);
+  expect(text).toContain(
+    'playline_chain_api_read_duration_seconds_count{service="chain-api",operation="activity-history"} 1',
+  );
+  expect(text).toContain('playline_chain_api_read_duration_seconds_count{service="chain-api",operation="token"} 1');
+  expect(text).toMatch(
+    /playline_chain_api_horizon_timestamp_seconds\{chain="demo-chain",service="chain-api"\} 17\d{8}/,
+  );
+});
+
+it('the chain API completes all accepted requests after SIGTERM and exits with code 0', async () => {
+  const { child, get, close, adminUrl } = await openReady({ RATE_LIMIT_CALLS: '1000000' });
+  const statuses: number[] = [];
+  let refused = 0;
+  const load = async () => {
+    while (child.exitCode === null && refused < 100) {
+      try {
+        const response = await get(HISTORY);
+        await response.json();
+        statuses.push(response.status);
+      } catch {
+        refused++;
+      }
+    }
+  };
+  const loads = Array.from({ length: 8 }, load);
+  await until('the load is running', () => statuses.length > 50);
+  expect(await close()).toBe(0);
+  await Promise.all(loads);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
+});
+
+it('the chain API returns 500 and is not ready while ClickHouse is unavailable', async () => {
   const clickhouse = new URL(testStores().clickhouse.url);
   wire = await openWire(Number(clickhouse.port));
   wire.mode = 'cut';
   clickhouse.port = String(wire.port);
   const opened = await open({ CLICKHOUSE_URL: clickhouse.href });
-  await until('the other store is there', async () => String(await opened.notReady()) === 'store');
+  await until('only one check fails', async () => String(await opened.notReady()) === 'store');
   expect((await opened.get(TOKEN)).status).toBe(500);
   expect((await opened.get(HISTORY)).status).toBe(500);
   expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
@@ -120,11 +118,11 @@ it('the chain API answers 500 and is not ready without ClickHouse, and recovers 
   expect((await opened.get(TOKEN)).status).toBe(200);
 });
 
-it('the chain API is not ready until Redis has answered once, but serves tokens', async () => {
+it('the chain API serves tokens but is not ready before it has read a watermark from Redis', async () => {
   const redis = await openRedisWire();
   redis.wire.mode = 'cut';
   const opened = await open({ REDIS_URL: redis.REDIS_URL });
-  await until('the other store is there', async () => String(await opened.notReady()) === 'horizons');
+  await until('only one check fails', async () => String(await opened.notReady()) === 'horizons');
   expect((await opened.get(HISTORY)).status).toBe(500);
   expect((await opened.get(TOKEN)).status).toBe(200);
   redis.wire.mode = 'open';
@@ -133,18 +131,18 @@ it('the chain API is not ready until Redis has answered once, but serves tokens'
 });
 
 it.each(['cut', 'hangs'] as const)(
-  'the chain API stays ready under the last watermark while Redis %s, names what is missing, and then continues',
+  'the chain API stays ready and reports degraded features when the connection to Redis is in mode "%s"',
   async (mode) => {
     const redis = await openRedisWire();
     const opened = await openReady({ REDIS_URL: redis.REDIS_URL });
-    const before = await idsOf(opened);
+    const idsBefore = await idsOf(opened);
     redis.wire.mode = mode;
-    const coming = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
-    await stores.put(coming);
-    expect(await idsOf(opened)).toEqual(before);
+    const latest = activityRow({ after: mode === 'cut' ? 1000 : 2000 });
+    await stores.put(latest);
+    expect(await idsOf(opened)).toEqual(idsBefore);
     expect(await opened.notReady()).toEqual([]);
     expect(await degradedOf(opened)).toEqual(['newActivities', 'rateLimitKeys', 'minting']);
     redis.wire.mode = 'open';
-    await until('the new activity is served', async () => (await idsOf(opened)).includes(coming.id));
+    await until('the new activity is served', async () => (await idsOf(opened)).includes(latest.id));
   },
 );

@@ -60,20 +60,19 @@ await runService(logger, async (use) => {
   const rateLimitKeys = await use('rate limit keys', async () =>
     openRateLimitKeys({ view: await openRedisRecords(RATE_LIMIT_KEYS, redis), prefix: config.ACCESS_KEY_PREFIX }),
   );
-  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
-  showHorizons(registry, chains, horizons.last);
+  const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
+  showHorizons(registry, chains, horizons.lastKnown);
   const minting = await openMinting(use);
-  const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls that key usage does not count');
+  const lost = registry.counter('playline_chain_api_usage_lost_total', 'Calls missing from the key usage counts');
   const onLost = (calls: number) => lost.inc(calls);
-  // Closed after the listener, so that a drain is counted.
-  const usage = await use('use of keys', async () =>
+  // Closes after the listener, so that calls during a drain are counted.
+  const usage = await use('key usage', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
 
   let server: HttpServer | null = null;
   const ready = createReadiness({ store, horizons, chains, accepting: () => server?.state === 'open' });
   watchWrites(registry, minting.takesWrites);
-  // These leave the service ready.
   const degraded = { newActivities: watermarks.ready, rateLimitKeys: rateLimitKeys.ready, minting: minting.ready };
   const admin = { host: config.ADMIN_HOST, port: config.ADMIN_PORT, reasons: faults.reasons, metrics: registry };
   await use('admin listener', () => openAdminServer({ ...admin, ready, degraded }));
@@ -91,21 +90,21 @@ await runService(logger, async (use) => {
     ...minting.parts,
     createNode: (node) => createRpcNode(node),
     cursors: createCursors({ keys: config.CURSOR_KEYS }),
-    horizonOf: horizons.of,
+    readHorizon: horizons.read,
   });
-  // Closed first: the store is still open for requests in flight.
+  // Opened last and therefore closed first, so that requests in flight can still use the stores.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
-/** Without it reads continue. */
+/** Reads of chain data do not depend on minting. */
 async function openMinting(use: Use) {
   const keyView = await use('keys', () => openRedisRecords(ACCESS_KEYS, redis));
   const collections = await use('collections', () => openRedisRecords(COLLECTIONS, redis));
   const signableKeys = await use('signable keys', () => openRedisRecords(SIGNABLE_KEYS, redis));
-  const keys = await use('copy of keys', async () => openKeys({ view: keyView }));
+  const keys = await use('key copy', async () => openKeys({ view: keyView }));
   const copies = {
-    collections: await use('copy of collections', async () => openRecordCopy({ view: collections })),
-    signableKeys: await use('copy of signable keys', async () => openRecordCopy({ view: signableKeys })),
+    collections: await use('collection copy', async () => openRecordCopy({ view: collections })),
+    signableKeys: await use('signable key copy', async () => openRecordCopy({ view: signableKeys })),
   };
   const { claims, view, quotas, ready } = await use('mints', () => openRedisMints(redis));
   const reader = await use('mint requests', () => openMintReader(clickhouse));
@@ -113,9 +112,8 @@ async function openMinting(use: Use) {
   const { TOPIC_PREFIX: topicPrefix, ACCESS_KEY_PREFIX: prefix } = config;
   const producer = await use('producer', () => openProducer({ ...kafka, topics: mintTopicNames(topicPrefix), logger }));
   const schemas = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-  const offsets = async () => (await view.progress()).offsets;
+  const readOffsets = async () => (await view.progress()).offsets;
   return {
-    /** Redis alone. */
     takesWrites: ready,
     ready: async () => (await producer.ready()) && (await ready()),
     parts: {
@@ -127,7 +125,7 @@ async function openMinting(use: Use) {
         reader,
         cursors: createMintCursors({ keys: config.CURSOR_KEYS }),
         topics: createMintTopics({ producer, registry: schemas, topicPrefix }),
-        isLogApplied: createIsLogApplied({ log, readOffsets: offsets, topicPrefix }),
+        isLogApplied: createIsLogApplied({ log, readOffsets, topicPrefix }),
       },
     },
   };

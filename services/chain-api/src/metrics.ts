@@ -8,26 +8,26 @@ export type ChainApiMetrics = ReturnType<typeof createChainApiMetrics>;
 
 const READ_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Labels are few and fixed: no addresses, no ids. */
+/** Label values come from small fixed sets, never from addresses or ids. */
 export function createChainApiMetrics(metrics: Metrics) {
-  const refused = metrics.counter('playline_chain_api_rate_limited_total', 'Requests refused, by the limit', ['limit']);
-  const oldHorizon = metrics.counter(
+  const refused = metrics.counter('playline_chain_api_rate_limited_total', 'Requests rejected by a limit', ['limit']);
+  const staleHorizon = metrics.counter(
     'playline_chain_api_stale_horizon_pages_total',
-    'Pages read under the last horizon that was known, because none could be read',
+    'Pages served with the last known horizon because Redis could not be read',
   );
-  const reads = metrics.histogram('playline_chain_api_read_duration_seconds', 'Time of a read of the store', {
+  const reads = metrics.histogram('playline_chain_api_read_duration_seconds', 'Duration of store reads', {
     bucketsSeconds: READ_BUCKETS_S,
     labelNames: ['operation'],
   });
   const lookups = metrics.counter(
     'playline_chain_api_token_lookups_total',
-    'Contracts read from nodes because the store does not have them',
+    'Token lookups on chain nodes for contracts that are not stored',
     ['outcome'],
   );
   return {
     onAnswer: createRequestDurations(metrics),
     onRefused: (limit: string) => refused.inc({ limit }),
-    onOldHorizon: () => oldHorizon.inc(),
+    onStaleHorizon: () => staleHorizon.inc(),
     onRead: (operation: 'token' | 'activity-history', seconds: number) => reads.observe({ operation }, seconds),
     onLookup: (outcome: LookupOutcome) => lookups.inc({ outcome }),
   };
@@ -50,20 +50,20 @@ export function timeReads(store: Reads, { onRead }: Pick<ChainApiMetrics, 'onRea
   };
 }
 
-/** The lag of the feed is the difference to the current time. */
+/** The lag of the feed is the current time minus this metric. */
 export function showHorizons(
   metrics: Metrics,
   chains: readonly Chain[],
-  known: (partition: number) => number | null,
+  lastKnown: (partition: number) => number | null,
 ): void {
   metrics.collectedGauge(
     'playline_chain_api_horizon_timestamp_seconds',
-    'Time up to which activities of a chain are served, as last read',
+    'Last known time up to which the activities of a chain are served',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
         for (const { name, partition } of chains) {
-          const watermark = known(partition);
+          const watermark = lastKnown(partition);
           if (watermark !== null) gauge.set({ chain: name }, watermark / 1_000_000);
         }
       },

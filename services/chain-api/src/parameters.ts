@@ -2,59 +2,58 @@ import { ADDRESS_EXPECTED, parseAddress } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import type { Query } from '@playline/http';
 
-export interface ParameterFault {
+export interface ParameterError {
   readonly field: string;
   readonly message: string;
 }
 
-/** `details.errors` lists all faults. */
-export function invalidParameters(errors: readonly ParameterFault[]): PublicError {
+/** Creates the error for invalid parameters, with all of them in `details.errors`. */
+export function createParameterError(errors: readonly ParameterError[]): PublicError {
   const [first, ...others] = errors;
-  const message = first === undefined || others.length > 0 ? 'Several parameters are not valid.' : first.message;
+  const message = first === undefined || others.length > 0 ? 'Several parameters are invalid.' : first.message;
   return new PublicError('VALIDATION_ERROR', { message, details: { errors } });
 }
 
 export interface Kind<T> {
-  /** Ends the sentence "page_size must be …". */
+  /** Completes the sentence "page_size must be …". */
   readonly expected: string;
-  /** null for an invalid value. */
+  /** Returns null for an invalid value. */
   readonly parse: (text: string) => T | null;
 }
 
 export interface Parameters {
-  readonly faults: readonly ParameterFault[];
-  /** null when absent or invalid, with a fault. */
+  readonly errors: readonly ParameterError[];
+  /** Returns null if the parameter is absent or invalid. An invalid parameter adds an error. */
   read<T>(name: string, kind: Kind<T>): T | null;
-  /** A value under both names is a fault. */
+  /** Reads a parameter that has two names. Sending both names is an error. */
   readEither<T>(names: readonly [string, string], kind: Kind<T>): T | null;
 }
 
 export function createParameters(query: Query): Parameters {
-  const faults: ParameterFault[] = [];
+  const errors: ParameterError[] = [];
   const fail = (field: string, message: string) => {
-    faults.push({ field, message });
+    errors.push({ field, message });
     return null;
   };
   const read: Parameters['read'] = (name, { parse, expected }) => {
     const [text, ...others] = query.get(name) ?? [];
     if (text === undefined) return null;
-    if (others.length > 0) return fail(name, `${name} is given more than once`);
+    if (others.length > 0) return fail(name, `${name} must not be repeated`);
     return parse(text) ?? fail(name, `${name} must be ${expected}`);
   };
   return {
-    faults,
+    errors,
     read,
-    readEither: ([name, other], kind) => {
-      if (query.has(name) && query.has(other)) return fail(name, `${name} and ${other} are the same: give one of them`);
-      return read(query.has(other) ? other : name, kind);
+    readEither: ([name, alias], kind) => {
+      if (query.has(name) && query.has(alias)) return fail(name, `Send either ${name} or ${alias}, not both.`);
+      return read(query.has(alias) ? alias : name, kind);
     },
   };
 }
 
-/** Lower case. */
+/** An address, parsed to lower case. */
 export const ADDRESS: Kind<string> = { expected: ADDRESS_EXPECTED, parse: parseAddress };
 
-/** Also of the list of mint requests. */
 export const PAGE_SIZE_MAX = 200;
 export const PAGE_SIZE = 100;
 

@@ -14,8 +14,7 @@ import { addressOf, tokenRow } from './test/rows.ts';
 
 const TOKEN = `/${CHAIN.name}/tokens/${addressOf(2)}`;
 const plan = { partner: 'Acme', calls: 1_000_000, windowS: 60, expiresAt: null };
-/** A key that does not exist. */
-const STRANGER = createRateLimitKeyText('svcapik');
+const UNKNOWN_KEY = createRateLimitKeyText('svcapik');
 
 let stores: ChainStores;
 beforeAll(async () => {
@@ -35,51 +34,51 @@ const statusOf = async ({ get }: ChainApiProcess, key: string, headers: Record<s
   (await get(TOKEN, { 'x-api-key': key, ...headers })).status;
 
 it.each(['refresh', 'revoke'] as const)(
-  'a rate limit key ends within a second of %s under load, on all processes',
-  async (word) => {
+  'all processes reject a rate limit key within a second of the command "%s"',
+  async (command) => {
     const apis = [await open(), await open()];
     const { key, record } = await createRateLimitKey(stores.rateLimitKeys, plan);
     const load = apis.map((api) => sendUntilRefused(() => statusOf(api, key), 403));
-    await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
+    await until('both processes accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
     const successor =
-      word === 'refresh'
+      command === 'refresh'
         ? await refreshRateLimitKey(stores.rateLimitKeys, { keyId: record.keyId })
         : await revokeRateLimitKey(stores.rateLimitKeys, record.keyId).then(() => null);
-    const endedAt = performance.now();
+    const rejectedAt = performance.now();
     await Promise.all(load.map(({ refused }) => refused));
-    for (const { takenAt } of load) expect(takenAt() - endedAt).toBeLessThan(1000);
+    for (const { takenAt } of load) expect(takenAt() - rejectedAt).toBeLessThan(1000);
     if (successor !== null) for (const api of apis) expect(await statusOf(api, successor.key)).toBe(200);
   },
 );
 
-it('a rate limit key is valid when its command ends, and gets 403 once it has expired', async () => {
+it('a rate limit key is valid as soon as it is created and returns 403 after it expires', async () => {
   const api = await open();
-  expect(await statusOf(api, STRANGER)).toBe(403);
+  expect(await statusOf(api, UNKNOWN_KEY)).toBe(403);
   const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
   expect(await statusOf(api, key)).toBe(200);
-  const brief = await createRateLimitKey(stores.rateLimitKeys, { ...plan, expiresAt: Date.now() + 1500 });
-  expect(await statusOf(api, brief.key)).toBe(200);
-  await until('the key has expired', async () => (await statusOf(api, brief.key)) === 403);
-  expect(Date.now()).toBeGreaterThanOrEqual(brief.record.expiresAt ?? 0);
+  const shortLived = await createRateLimitKey(stores.rateLimitKeys, { ...plan, expiresAt: Date.now() + 1500 });
+  expect(await statusOf(api, shortLived.key)).toBe(200);
+  await until('the key has expired', async () => (await statusOf(api, shortLived.key)) === 403);
+  expect(Date.now()).toBeGreaterThanOrEqual(shortLived.record.expiresAt ?? 0);
 });
 
-it('a chain API without the rate limit keys in Redis answers unknown ones with 500, and serves callers without a key', async () => {
+it('the chain API returns 500 for every rate limit key while Redis has lost the keys, but serves calls without a key', async () => {
   const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
   const redis = new Redis(stores.redisUrl);
   onTestFinished(() => redis.disconnect());
   await redis.del(await redis.keys('access:*'));
   const api = await open();
-  for (const text of [key, STRANGER]) expect(await statusOf(api, text)).toBe(500);
+  for (const text of [key, UNKNOWN_KEY]) expect(await statusOf(api, text)).toBe(500);
   expect(await statusOf(api, 'hello')).toBe(403);
   expect((await api.get(TOKEN)).status).toBe(200);
   const { degraded } = (await (await fetch(`${api.adminUrl}/readyz`)).json()) as { degraded?: unknown };
   expect(degraded).toEqual(['rateLimitKeys', 'minting']);
   await stores.syncRateLimitKeys();
-  expect([await statusOf(api, key), await statusOf(api, STRANGER)]).toEqual([200, 403]);
+  expect([await statusOf(api, key), await statusOf(api, UNKNOWN_KEY)]).toEqual([200, 403]);
 });
 
 it.each(['cut', 'hangs'] as const)(
-  'a chain API accepts a known rate limit key while Redis %s, and calls no other key unknown',
+  'the chain API accepts known rate limit keys and returns 500 for others when the connection to Redis is in mode "%s"',
   async (mode) => {
     const url = new URL(stores.redisUrl);
     const wire = await openWire(Number(url.port));
@@ -89,11 +88,11 @@ it.each(['cut', 'hangs'] as const)(
     const { key } = await createRateLimitKey(stores.rateLimitKeys, plan);
     expect(await statusOf(api, key)).toBe(200);
     wire.mode = mode;
-    expect(await statusOf(api, STRANGER)).toBe(500);
+    expect(await statusOf(api, UNKNOWN_KEY)).toBe(500);
     expect(await statusOf(api, key)).toBe(200);
     await revokeRateLimitKey(stores.rateLimitKeys, (await latest()).keyId);
     wire.mode = 'open';
-    await until('the key has ended', async () => (await statusOf(api, key)) === 403);
+    await until('the key is revoked', async () => (await statusOf(api, key)) === 403);
   },
 );
 

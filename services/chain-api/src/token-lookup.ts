@@ -9,20 +9,20 @@ import {
 import type { TokenRecord } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
-/** Tokens without transfers. */
+/** Looks up tokens without transfers on chain nodes. */
 export interface TokenLookup {
   /**
-   * null for a contract that is no ERC-20, and without nodes. @param caller key or client address @throws PublicError
-   * TOO_MANY_REQUESTS_ERROR; NodeFault when no node answers
+   * Returns null if the contract is not an ERC-20 token or the chain has no nodes. @param caller key or client address
+   * @throws PublicError TOO_MANY_REQUESTS_ERROR; NodeFault if no node responds
    */
   find(chain: string, contract: string, caller: string): Promise<TokenRow | null>;
 }
 
 export interface TokenLookupParts {
   readonly chains: readonly Pick<ChainOfSettings, 'name' | 'chainId' | 'urls'>[];
-  /** @param name must not show the address */
+  /** @param name must not contain the URL, which may be secret */
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
-  /** By a project. */
+  /** Whether a project has linked the contract. */
   readonly isLinked: (contract: { chain: string; contractAddress: string }) => boolean;
   readonly onLookup: (outcome: LookupOutcome) => void;
   readonly wallClockMs: () => number;
@@ -36,30 +36,30 @@ interface CachedToken {
   readonly untilMs: number;
 }
 
-/** Contracts rarely change their names. */
+/** Token metadata rarely changes. */
 const TOKEN_MS = 600_000;
-/** A new contract is found after a minute at most. */
+/** A newly deployed contract is found within a minute. */
 const NONE_MS = 60_000;
 const FAULT_MS = 5_000;
-/** Some 10 MB. */
+/** About 10 MB. */
 const CACHED_MAX = 10_000;
-/** At a time, per chain. Anyone can request any address, so linked contracts have their own. */
+/** Concurrent lookups per chain. Anyone can request any address, so linked contracts have a separate limit. */
 const UNKNOWN_MAX = 8;
 const LINKED_MAX = 4;
-/** Each lookup is six calls of a node. */
+/** A lookup makes six calls to a node. */
 const UNKNOWN_PER_SECOND = 10;
-/** Of one caller: burst, refill, concurrent. */
-const CALLER_LOOKUPS = 10;
-const CALLER_REGAINS_MS = 5_000;
+/** Limits per caller: burst, refill interval, concurrency. */
+const CALLER_BURST = 10;
+const CALLER_REFILL_MS = 5_000;
 const CALLER_RUNNING_MAX = 2;
-/** For callers that were idle: a few dozen others could use up everything. */
+/** Reserved for callers that were idle, so that a few dozen busy callers cannot use up the limit. */
 const RESERVED_PER_SECOND = 3;
-const NEW_AFTER_MS = 30_000;
-/** Some 2 MB. */
+const IDLE_MS = 30_000;
+/** About 2 MB. */
 const CALLERS_MAX = 10_000;
 
-interface Share {
-  left: number;
+interface CallerState {
+  remaining: number;
   atMs: number;
   running: number;
 }
@@ -68,7 +68,7 @@ class LookupChain {
   private readonly chain: TokenLookupParts['chains'][number];
   private readonly nodes: readonly ChainNode[];
   private readonly checked = new Set<ChainNode>();
-  private readonly shares = new Map<string, Share>();
+  private readonly callers = new Map<string, CallerState>();
   private readonly running = { linked: 0, unknown: 0 };
   private second = 0;
   private inSecond = 0;
@@ -78,45 +78,45 @@ class LookupChain {
     this.nodes = nodes;
   }
 
-  /** Of an unlinked contract. @returns ends the reservation @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Reserves a lookup of an unlinked contract. @returns the release @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserve(caller: string, nowMs: number): () => void {
-    const isNew = nowMs - (this.shares.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= NEW_AFTER_MS;
-    const share = this.shareOf(caller, nowMs);
+    const isIdle = nowMs - (this.callers.get(caller)?.atMs ?? Number.NEGATIVE_INFINITY) >= IDLE_MS;
+    const state = this.refill(caller, nowMs);
     const second = Math.floor(nowMs / 1_000);
     if (second !== this.second) [this.second, this.inSecond] = [second, 0];
-    if (share.left < 1) throw tooMany(Math.ceil(((1 - share.left) * CALLER_REGAINS_MS) / 1_000));
-    const perSecond = isNew ? UNKNOWN_PER_SECOND : UNKNOWN_PER_SECOND - RESERVED_PER_SECOND;
+    if (state.remaining < 1) throw tooMany(Math.ceil(((1 - state.remaining) * CALLER_REFILL_MS) / 1_000));
+    const perSecond = isIdle ? UNKNOWN_PER_SECOND : UNKNOWN_PER_SECOND - RESERVED_PER_SECOND;
     const isFull = this.running.unknown >= UNKNOWN_MAX || this.inSecond >= perSecond;
-    if (isFull || share.running >= CALLER_RUNNING_MAX) throw tooMany();
+    if (isFull || state.running >= CALLER_RUNNING_MAX) throw tooMany();
     this.inSecond++;
-    share.left--;
-    share.running++;
+    state.remaining--;
+    state.running++;
     this.running.unknown++;
     return () => {
-      share.running--;
+      state.running--;
       this.running.unknown--;
     };
   }
 
-  /** Of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
+  /** Reserves a lookup of a linked contract. @throws PublicError TOO_MANY_REQUESTS_ERROR */
   reserveLinked(): () => void {
     if (this.running.linked >= LINKED_MAX) throw tooMany();
     this.running.linked++;
     return () => this.running.linked--;
   }
 
-  private shareOf(caller: string, nowMs: number): Share {
-    const share = this.shares.get(caller) ?? { left: CALLER_LOOKUPS, atMs: nowMs, running: 0 };
-    share.left = Math.min(CALLER_LOOKUPS, share.left + Math.max(0, nowMs - share.atMs) / CALLER_REGAINS_MS);
-    share.atMs = nowMs;
-    // Keeps the latest.
-    this.shares.delete(caller);
-    if (this.shares.size >= CALLERS_MAX) this.shares.delete(this.shares.keys().next().value!);
-    this.shares.set(caller, share);
-    return share;
+  private refill(caller: string, nowMs: number): CallerState {
+    const state = this.callers.get(caller) ?? { remaining: CALLER_BURST, atMs: nowMs, running: 0 };
+    state.remaining = Math.min(CALLER_BURST, state.remaining + Math.max(0, nowMs - state.atMs) / CALLER_REFILL_MS);
+    state.atMs = nowMs;
+    // Reinserts the caller, so that the map evicts the least recently used one.
+    this.callers.delete(caller);
+    if (this.callers.size >= CALLERS_MAX) this.callers.delete(this.callers.keys().next().value!);
+    this.callers.set(caller, state);
+    return state;
   }
 
-  /** @throws NodeFault when no node answers */
+  /** @throws NodeFault if no node responds */
   async describe(contract: string): Promise<TokenRecord | null> {
     let last: NodeFault = new NodeFault('unreachable', 'the chain has no node');
     for (const node of this.nodes)
@@ -130,11 +130,11 @@ class LookupChain {
     throw last;
   }
 
-  /** The same address of another chain is another contract. */
+  /** Rejects a node for another chain, where the same address is a different contract. */
   private async check(node: ChainNode): Promise<void> {
     if (this.checked.has(node)) return;
-    const given = await node.chainId();
-    if (given !== this.chain.chainId) throw new NodeFault('other-chain', `it is a node of chain ${given}`);
+    const chainId = await node.chainId();
+    if (chainId !== this.chain.chainId) throw new NodeFault('other-chain', `the node belongs to chain ${chainId}`);
     this.checked.add(node);
   }
 }
@@ -144,10 +144,10 @@ function tooMany(retryAfterS = 1): PublicError {
   return new PublicError('TOO_MANY_REQUESTS_ERROR', { message, retryAfterS });
 }
 
-/** Caches results, also negative ones. */
+/** Caches tokens, contracts without a token, and failures. */
 export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const { isLinked, onLookup, wallClockMs } = parts;
-  const known = new Map<string, CachedToken>();
+  const cache = new Map<string, CachedToken>();
   const running = new Map<string, Promise<TokenRow | null>>();
   const chains = new Map(
     parts.chains.map((chain) => {
@@ -155,10 +155,10 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       return [chain.name, new LookupChain(chain, chain.urls.map(toNode))];
     }),
   );
-  const keep = (key: string, entry: Omit<CachedToken, 'untilMs'>, forMs: number) => {
-    known.delete(key);
-    if (known.size >= CACHED_MAX) known.delete(known.keys().next().value!);
-    known.set(key, { ...entry, untilMs: wallClockMs() + forMs });
+  const store = (key: string, entry: Omit<CachedToken, 'untilMs'>, ttlMs: number) => {
+    cache.delete(key);
+    if (cache.size >= CACHED_MAX) cache.delete(cache.keys().next().value!);
+    cache.set(key, { ...entry, untilMs: wallClockMs() + ttlMs });
   };
   const reserve = (chain: LookupChain, name: string, contractAddress: string, caller: string) => {
     try {
@@ -172,12 +172,12 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   const find = async (chain: LookupChain, key: string, contract: string): Promise<TokenRow | null> => {
     try {
       const record = await chain.describe(contract);
-      const token = record && toRow(record, known.get(key)?.token ?? null, wallClockMs());
-      keep(key, { token, fault: null }, token === null ? NONE_MS : TOKEN_MS);
+      const token = record && toRow(record, cache.get(key)?.token ?? null, wallClockMs());
+      store(key, { token, fault: null }, token === null ? NONE_MS : TOKEN_MS);
       onLookup(token === null ? 'none' : 'token');
       return token;
     } catch (fault) {
-      keep(key, { token: known.get(key)?.token ?? null, fault }, FAULT_MS);
+      store(key, { token: cache.get(key)?.token ?? null, fault }, FAULT_MS);
       onLookup('failed');
       throw fault;
     }
@@ -187,16 +187,16 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
       const chain = chains.get(name);
       if (chain === undefined) return null;
       const key = `${name} ${contract}`;
-      const entry = known.get(key);
+      const entry = cache.get(key);
       if (entry !== undefined && entry.untilMs > wallClockMs()) {
         if (entry.fault !== null) throw entry.fault;
         return entry.token;
       }
-      const begun = running.get(key);
-      if (begun !== undefined) return begun;
-      const end = reserve(chain, name, contract, caller);
+      const pending = running.get(key);
+      if (pending !== undefined) return pending;
+      const release = reserve(chain, name, contract, caller);
       const lookup = find(chain, key, contract).finally(() => {
-        end();
+        release();
         running.delete(key);
       });
       running.set(key, lookup);
@@ -205,10 +205,10 @@ export function createTokenLookup(parts: TokenLookupParts): TokenLookup {
   };
 }
 
-/** An unchanged token keeps its time, and with it its entity tag. */
-function toRow(record: TokenRecord, before: TokenRow | null, nowMs: number): TokenRow {
+/** An unchanged token keeps its `updatedAt`, and therefore its ETag. */
+function toRow(record: TokenRecord, previous: TokenRow | null, nowMs: number): TokenRow {
   const row = toTokenRow(record, { updatedAt: nowMs * 1_000, partition: 0, offset: 0, loggedAtMs: nowMs });
-  const isSame =
-    before !== null && before.name === row.name && before.symbol === row.symbol && before.decimals === row.decimals;
-  return isSame ? before : row;
+  if (previous === null) return row;
+  const { name, symbol, decimals } = previous;
+  return name === row.name && symbol === row.symbol && decimals === row.decimals ? previous : row;
 }

@@ -39,7 +39,6 @@ async function openChain(name: string) {
     server,
     mine,
     settings,
-    /** Activity ids that a fresh index of all final blocks would contain. */
     expected: () =>
       [...read(chain.readFinal())].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex'))),
     published: async () =>
@@ -64,73 +63,73 @@ const partitionOf = (key: string) => toPartition(Buffer.from(key), PARTITIONS);
 type OpenedChain = Awaited<ReturnType<typeof openChain>>;
 
 const untilWhole = ({ expected, published }: OpenedChain) =>
-  until('everything final is published', async () => (await published()).length >= expected().length);
+  until('all final activities are published', async () => (await published()).length >= expected().length);
 
-/** In one test, the service waits for half a minute of silence. The tests of the other group run in parallel. */
-const [added, inTurn] = [{ concurrent: true }, { concurrent: false }];
+/** One test waits for half a minute of silence, so the other group runs concurrently. */
+const [parallel, sequential] = [{ concurrent: true }, { concurrent: false }];
 
-describe('an indexer on real brokers', added, () => {
+describe('an indexer on real brokers', parallel, () => {
   it(
-    'indexers publish each activity once, even when processes are killed or duplicated and the node fails',
-    inTurn,
+    'indexers publish each activity once even if processes are killed or duplicated and the node fails',
+    sequential,
     async () => {
-      const own = await openChain('killed-chain');
-      own.mine(200, 20);
+      const testChain = await openChain('killed-chain');
+      testChain.mine(200, 20);
       let requests = 0;
-      own.server.spoil = (response) => {
+      testChain.server.corrupt = (response) => {
         const turn = requests++ % 7;
         if (turn === 3) response.writeHead(429).end();
         if (turn === 5) response.end('{"jsonrpc":"2.0","id":1,"res');
         return turn === 3 || turn === 5;
       };
-      for (let life = 0; life < 3; life++) {
-        const before = (await own.published()).length;
-        const child = await indexers.start(own.settings);
-        await until('more activities are published', async () => (await own.published()).length > before);
-        // The second process keeps running beside the next process.
-        if (life !== 1) await child.stop('SIGKILL');
-        own.mine(20, 20);
-        own.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + life)]]);
+      for (let run = 0; run < 3; run++) {
+        const before = (await testChain.published()).length;
+        const child = await indexers.start(testChain.settings);
+        await until('more activities are published', async () => (await testChain.published()).length > before);
+        // The second process keeps running alongside the third.
+        if (run !== 1) await child.stop('SIGKILL');
+        testChain.mine(20, 20);
+        testChain.chain.reorg(3, [[transferDraft(2, [0, 1], 9_000_000 + run)]]);
       }
-      own.server.spoil = () => false;
-      await indexers.start(own.settings);
-      own.mine(DEPTH);
-      await untilWhole(own);
-      expect(await own.published()).toEqual(own.expected());
+      testChain.server.corrupt = () => false;
+      await indexers.start(testChain.settings);
+      testChain.mine(DEPTH);
+      await untilWhole(testChain);
+      expect(await testChain.published()).toEqual(testChain.expected());
     },
   );
 
   it(
-    'indexers write records that the activity writer accepts: activities as rows, each token once with its name',
-    inTurn,
+    'indexers write activities and tokens that the activity writer accepts, and describe each token once',
+    sequential,
     async () => {
-      const own = await openChain('row-chain');
-      own.mine(30);
-      const child = await indexers.start(own.settings);
-      await untilWhole(own);
+      const testChain = await openChain('row-chain');
+      testChain.mine(30);
+      const child = await indexers.start(testChain.settings);
+      await untilWhole(testChain);
       for (const record of await indexers.activities()) toActivityRow(record, LOCATION);
-      const tokens = (await indexers.tokens()).filter(({ chain }) => chain === own.settings.name);
+      const tokens = (await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name);
       expect(tokens.map((record) => toTokenRow(record, LOCATION))).toMatchObject([
         { symbol: 'GLD', name: 'GLD', decimals: null, verificationStatus: 'unverified' },
         { symbol: 'GLD' },
       ]);
       await child.stop('SIGTERM');
-      own.mine(10);
-      await indexers.start(own.settings);
-      await untilWhole(own);
-      expect((await indexers.tokens()).filter(({ chain }) => chain === own.settings.name)).toHaveLength(2);
+      testChain.mine(10);
+      await indexers.start(testChain.settings);
+      await untilWhole(testChain);
+      expect((await indexers.tokens()).filter(({ chain }) => chain === testChain.settings.name)).toHaveLength(2);
     },
   );
 
-  it('the indexer reports how far it is behind and why, and never shows the URL of a node', inTurn, async () => {
-    const own = await openChain('reported-chain');
-    own.mine(20);
-    const child = await indexers.start(own.settings);
-    await untilWhole(own);
+  it('the indexer reports its lag and its node faults without the node URL', sequential, async () => {
+    const testChain = await openChain('reported-chain');
+    testChain.mine(20);
+    const child = await indexers.start(testChain.settings);
+    await untilWhole(testChain);
     const metrics = async () => (await fetch(`${child.admin}/metrics`)).text();
-    await until('everything is indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
+    await until('all blocks are indexed', async () => /behind_blocks\{.*\} 0/.test(await metrics()));
     expect(await metrics()).toMatch(/playline_chain_indexer_block_number\{.*of="horizon".*\} 16/);
-    own.server.spoil = (response) => {
+    testChain.server.corrupt = (response) => {
       response.writeHead(503).end(`https://node.example/${RPC_SECRET}`);
       return true;
     };
@@ -140,34 +139,33 @@ describe('an indexer on real brokers', added, () => {
   });
 });
 
-describe('an indexer whose node is silent', added, () => {
-  it('the indexer is not ready after its node was silent for 30 s, reports the reason, and recovers', async () => {
-    const own = await openChain('silent-chain');
-    own.mine(20);
-    const child = await indexers.start(own.settings);
-    await untilWhole(own);
+describe('an indexer whose node is silent', parallel, () => {
+  it('the indexer is not ready after 30 s without a response from its node, reports the reason, and recovers', async () => {
+    const testChain = await openChain('silent-chain');
+    testChain.mine(20);
+    const child = await indexers.start(testChain.settings);
+    await untilWhole(testChain);
     const silentS = async () => {
       const text = await (await fetch(`${child.admin}/metrics`)).text();
       return Number(/playline_chain_indexer_silent_seconds\{.*chain="silent-chain".*\} (\S+)/.exec(text)?.[1]);
     };
-    // Accepts every request and never responds.
     const pending: ServerResponse[] = [];
-    own.server.spoil = (response) => {
+    testChain.server.corrupt = (response) => {
       pending.push(response);
       return true;
     };
     const beganAtMs = performance.now();
     await until('the silence is reported', async () => (await silentS()) > 1);
     expect((await fetch(`${child.admin}/readyz`)).status).toBe(200);
-    const status = await until('it is not ready', async () => {
+    const status = await until('the indexer is not ready', async () => {
       const found = await fetch(`${child.admin}/readyz`);
       return found.status === 503 ? found.json() : null;
     });
     expect(performance.now() - beganAtMs).toBeGreaterThan(29_000);
     expect(status).toMatchObject({ notReady: ['silent-chain'], reasons: { 'silent-chain': expect.any(String) } });
-    own.server.spoil = () => false;
+    testChain.server.corrupt = () => false;
     for (const response of pending) response.destroy();
-    await until('it is ready again', async () => (await fetch(`${child.admin}/readyz`)).ok);
+    await until('the indexer is ready again', async () => (await fetch(`${child.admin}/readyz`)).ok);
     expect(await silentS()).toBeLessThan(1);
   }, 120_000);
 });
@@ -182,7 +180,7 @@ const progressOf = (chain: string, block: number) => ({
   changedAt: block,
 });
 
-it('a fenced publisher can publish nothing more, not even records that it has already sent', async () => {
+it('a fenced publisher cannot publish anything, not even records that it has already sent', async () => {
   const [stuck, sent] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = indexers.openLogs({
     beforeCommit: async () => {
@@ -191,22 +189,22 @@ it('a fenced publisher can publish nothing more, not even records that it has al
     },
   });
   const second = indexers.openLogs();
-  const zombie = await first.open('fenced-chain');
-  const lost = zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
+  const fenced = await first.open('fenced-chain');
+  const lost = fenced.publish({ ...nothing, progress: progressOf('fenced-chain', 1) });
   lost.catch(() => {});
   await sent.promise;
   const successor = await second.open('fenced-chain');
   expect(successor.progress).toBeNull();
   stuck.resolve();
   await expect(lost).rejects.toThrow(FencedFault);
-  await expect(zombie.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
+  await expect(fenced.publish({ ...nothing, progress: progressOf('fenced-chain', 2) })).rejects.toThrow();
   await successor.publish({ ...nothing, progress: progressOf('fenced-chain', 3) });
   expect((await second.readProgress('fenced-chain'))?.block).toBe(3);
-  await Promise.all([zombie.close(), successor.close()]);
+  await Promise.all([fenced.close(), successor.close()]);
   await Promise.all([first.close(), second.close()]);
 });
 
-it('the log of a chain is read past open transactions of other chains', async () => {
+it("opening a chain's log waits for other chains' open transactions", async () => {
   const stuck = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
@@ -218,31 +216,31 @@ it('the log of a chain is read past open transactions of other chains', async ()
   const logs = indexers.openLogs();
   const names = Array.from({ length: 12 }, (_, index) => `neighbour-${index}`);
   expect(names.map(partitionOf), 'a neighbour shares the partition').toContain(partitionOf('read-chain'));
-  const own = await logs.open('read-chain');
-  await own.publish({ ...nothing, progress: progressOf('read-chain', 1) });
+  const chainLog = await logs.open('read-chain');
+  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 1) });
   const open = names.map(async (name) => {
     const log = await slow.open(name);
     await log.publish({ ...nothing, progress: progressOf(name, 7) });
     await log.close();
   });
   await until('all transactions have begun', () => begun === names.length);
-  await own.publish({ ...nothing, progress: progressOf('read-chain', 2) });
+  await chainLog.publish({ ...nothing, progress: progressOf('read-chain', 2) });
   const reopened = indexers.openLogs({ onBounds: () => reads++ });
   const requested = reopened.open('read-chain').finally(() => {
     isResolved = true;
   });
-  // Brokers abort transactions after ten seconds; by then the reader has polled often enough.
-  await until('it polls repeatedly, or has resolved', () => reads > 4 || isResolved);
-  expect(isResolved, 'it resolves while transactions before the record are open').toBe(false);
+  // Brokers abort transactions after ten seconds, by which time the reader has polled often enough.
+  await until('the reader polls repeatedly or resolves', () => reads > 4 || isResolved);
+  expect(isResolved, 'resolved while transactions before the record are open').toBe(false);
   stuck.resolve();
   expect((await requested).progress?.block).toBe(2);
   await Promise.all(open);
   await (await requested).close();
-  await own.close();
+  await chainLog.close();
   await Promise.all([slow.close(), logs.close(), reopened.close()]);
 });
 
-it('the log of a chain contains every published token, even after open transactions of other chains', async () => {
+it("reading a chain's tokens waits for other chains' open transactions", async () => {
   const stuck = Promise.withResolvers<void>();
   let [begun, reads, isResolved] = [0, 0, false];
   const slow = indexers.openLogs({
@@ -252,11 +250,11 @@ it('the log of a chain contains every published token, even after open transacti
     },
   });
   const [logs, others] = [indexers.openLogs(), indexers.openLogs({ onBounds: () => reads++ })];
-  const own = await logs.open('token-chain');
+  const chainLog = await logs.open('token-chain');
   const numbers = Array.from({ length: 200 }, (_, index) => index + 1);
   const keyOf = (chain: string, number: number) => `${chain} 0x${number.toString(16).padStart(40, '0')}`;
   const at = partitionOf(keyOf('token-chain', 1));
-  // A chain whose progress is in another partition, and whose token precedes the token of the chain.
+  // Finds a chain whose progress is in a different partition, and whose token precedes the first chain's token.
   const neighbour = numbers
     .map((number) => `token-neighbour-${number}`)
     .find((name) => partitionOf(name) !== partitionOf('token-chain'))!;
@@ -265,31 +263,31 @@ it('the log of a chain contains every published token, even after open transacti
   const tokensOf = (chain: string, each: number) => ({ ...nothing, tokens: [tokenOf(chain, each)] });
   const open = log.publish({ ...tokensOf(neighbour, number), progress: progressOf(neighbour, 1) });
   await until('the transaction has begun', () => begun === 1);
-  await own.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
+  await chainLog.publish({ ...tokensOf('token-chain', 1), progress: progressOf('token-chain', 1) });
   const successor = await others.open('token-chain');
   reads = 0;
   const requested = successor.readTokens().finally(() => {
     isResolved = true;
   });
-  await until('it polls repeatedly, or has resolved', () => reads > 4 || isResolved);
-  expect(isResolved, 'it resolves while a transaction before the record is open').toBe(false);
+  await until('the reader polls repeatedly or resolves', () => reads > 4 || isResolved);
+  expect(isResolved, 'resolved while a transaction before the record is open').toBe(false);
   stuck.resolve();
   expect([...(await requested)]).toEqual([`0x${'1'.padStart(40, '0')}`]);
-  expect([...(await successor.readTokens())], 'the token is known already').toEqual([]);
+  expect([...(await successor.readTokens())], 'the token was already returned').toEqual([]);
   await open;
-  await Promise.all([log.close(), own.close(), successor.close()]);
+  await Promise.all([log.close(), chainLog.close(), successor.close()]);
   await Promise.all([slow.close(), logs.close(), others.close()]);
 });
 
-it('the chain log accepts a batch of many megabytes', async () => {
+it("a chain's log accepts a batch of several megabytes", async () => {
   const logs = indexers.openLogs();
   const chain = new MemoryChain(DEPTH, 'large');
   chain.mine(Array.from({ length: 12_000 }, (_, value) => transferDraft(1, [0, 1], value)));
   for (let block = 0; block < DEPTH; block++) chain.mine();
   const node = createStateNode('large', DEPTH, () => chain.state);
-  const own = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
-  await stepToEnd(own);
-  await own.lane.close();
+  const testLane = createTestLane([node], logs, { recordsMax: 5_000, name: 'large-chain' });
+  await stepToEnd(testLane);
+  await testLane.lane.close();
   const published = (await indexers.activities()).filter((each) => each.chain === 'large-chain');
   expect(new Set(published.map(({ id }) => id.toString('hex'))).size).toBe(12_000);
   expect(published).toHaveLength(12_000);

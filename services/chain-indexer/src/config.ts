@@ -6,7 +6,7 @@ export const configSchema = z.object({
   ...processSettings,
   ...kafkaSettings,
   ...registrySettings,
-  /** Chains and their nodes; `[]` indexes nothing. */
+  /** The chains to index and their nodes. `[]` for none. */
   CHAIN_NODES: chainNodes(),
 });
 

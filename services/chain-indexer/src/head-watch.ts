@@ -6,28 +6,28 @@ import type { ChainIdentity } from './steps/chain-identity.ts';
 export interface HeadWatchOptions {
   readonly chain: {
     readonly name: string;
-    /** Seconds without a new block before the chain is reported; 0: never. */
+    /** Seconds without a new block before the chain is reported as stalled. 0: never. */
     readonly stillAfterS: number;
-    /** With 'finalized', final blocks are watched too. */
+    /** If 'finalized', the final blocks are watched as well. */
     readonly finality?: 'finalized' | number;
   };
-  /** Set by the lane; nodes are not used before that. */
+  /** The lane sets the genesis hash. Nodes are not polled before that. */
   readonly identity: Pick<ChainIdentity, 'genesis' | 'check'>;
   readonly nodes: readonly ChainNode[];
   readonly logger?: Logger;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs?: () => number;
 }
 
 export interface WatchedHead {
   readonly node: ChainNode;
-  /** null until the node has responded. */
+  /** null until the node responds. */
   readonly head: number | null;
-  /** The node lacks a block that another node had half a minute ago, or has been silent for that long. */
+  /** Whether the node lacks a block that another node had half a minute ago, or has been silent for that long. */
   readonly lags: boolean;
 }
 
-/** Time without a higher block, and the latest block. */
+/** How long the chain has had no higher block, and the latest block. */
 export interface Stall {
   readonly ms: number;
   readonly block: number;
@@ -40,34 +40,34 @@ interface ReportedBlock {
 
 interface Watched {
   readonly node: ChainNode;
-  /** Checked since the node was last unavailable. */
+  /** Whether the chain was checked since the node was last unavailable. */
   isOfChain: boolean;
   isResponding: boolean;
   /** null while the node responds. */
   silentSinceMs: number | null;
-  /** Oldest first; of the blocks older than LAG_MS, only the last block. */
+  /** Oldest first. Only the last of the blocks older than LAG_MS is retained. */
   readonly heads: ReportedBlock[];
-  /** -1: no block is final. */
+  /** The number is -1 if no block is final. */
   readonly finals: ReportedBlock[];
   isLoggedAsLagging: boolean;
 }
 
-/** Stops using a node within half a minute, at 17,000 requests a day. */
+/** Detects a stopped node within half a minute, at a cost of 17,000 requests a day. */
 const POLL_MS = 5_000;
 const POLL_MAX_MS = 60_000;
-/** The first step of the lane determines the chain. */
+/** Delay until the lane's first step has determined the chain. */
 const UNKNOWN_MS = 1_000;
-/** A time instead of blocks, which take 0.2 s to 12 s. A node behind a load balancer is usually some seconds late. */
+/** A time rather than blocks, because block times vary. Nodes behind load balancers usually lag a few seconds. */
 const LAG_MS = 30_000;
-/** Final blocks arrive every few minutes. */
+/** Much longer than the few minutes between final blocks. */
 const FINAL_STALL_MS = 1_800_000;
 
-/** Polls the latest block of every node: a node that stops following its chain still serves other requests. */
+/** Polls every node's latest block, because a node that no longer follows its chain still responds to requests. */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
   private readonly watched: readonly Watched[];
   private readonly nowMs: () => number;
-  /** Highest blocks of all nodes. */
+  /** The highest blocks that any node has reported. */
   private readonly highest: { readonly heads: HighestBlock; readonly finals: HighestBlock };
 
   constructor(options: HeadWatchOptions) {
@@ -93,7 +93,7 @@ export class HeadWatch {
     try {
       if (!each.isOfChain) await this.options.identity.check(node);
       each.isOfChain = true;
-      await this.follow(each);
+      await this.pollBlocks(each);
       each.silentSinceMs = null;
       return POLL_MS;
     } catch (fault) {
@@ -110,13 +110,13 @@ export class HeadWatch {
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
       each.silentSinceMs ??= polledAtMs;
-      // The URL may serve another node afterwards.
+      // A different node may respond at the URL afterwards.
       each.isOfChain = false;
     } else each.silentSinceMs = null;
     if (kind === 'other-chain') [each.heads.length, each.finals.length] = [0, 0];
   }
 
-  /** Other nodes are ahead, or respond while this node does not. false with a single node. */
+  /** Whether other nodes are ahead, or respond while this node does not. false for a single node. */
   lags(node: ChainNode): boolean {
     const each = this.watched.find((found) => found.node === node);
     if (each === undefined) return false;
@@ -138,7 +138,7 @@ export class HeadWatch {
     );
   }
 
-  /** null while blocks arrive, while no node responds, and with `stillAfterS` 0. */
+  /** null while blocks arrive, while no node responds, or if `stillAfterS` is 0. */
   get stall(): Stall | null {
     const { stillAfterS } = this.options.chain;
     if (stillAfterS === 0) return null;
@@ -150,33 +150,33 @@ export class HeadWatch {
     return { ms, block: Math.max(0, this.highestOf('heads')) };
   }
 
-  /** 0 while no node responds, which is reported as silence. */
+  /** 0 while no node responds, which is reported separately as silence. */
   private get stillMs(): number {
     if (!this.watched.some(({ isResponding }) => isResponding)) return 0;
     return this.nowMs() - this.highest.heads.lastRoseAtMs;
   }
 
-  /** Highest block of the responding nodes; -1: none. */
+  /** Returns the responding nodes' highest block, or -1 if there is none. */
   private highestOf(kind: 'heads' | 'finals'): number {
     const responding = this.watched.filter(({ isResponding }) => isResponding);
     return responding.map((each) => each[kind].at(-1)?.number ?? -1).reduce((most, each) => Math.max(most, each), -1);
   }
 
-  /** 0 when not watched, and while no node responds. */
+  /** 0 if final blocks are not watched, and while no node responds. */
   private get finalStillMs(): number {
     const isWatched = this.options.chain.finality === 'finalized';
     if (!isWatched || !this.watched.some(({ isResponding }) => isResponding)) return 0;
     return this.nowMs() - this.highest.finals.lastRoseAtMs;
   }
 
-  /** In settings order. */
+  /** In the order of the settings. */
   get heads(): readonly WatchedHead[] {
     return this.watched.map(({ node, heads }) => {
       return { node, head: heads.at(-1)?.number ?? null, lags: this.lags(node) };
     });
   }
 
-  private async follow(each: Watched): Promise<void> {
+  private async pollBlocks(each: Watched): Promise<void> {
     const head = await each.node.block('latest');
     each.isResponding = head !== null;
     if (head !== null) this.note(each, 'heads', head.number);
@@ -186,7 +186,7 @@ export class HeadWatch {
 
   private note(each: Watched, kind: 'heads' | 'finals', number: number): void {
     const atMs = this.nowMs();
-    keep(each[kind], { atMs, number });
+    addBlock(each[kind], { atMs, number });
     this.highest[kind].report(this.highestOf(kind), atMs);
   }
 
@@ -195,14 +195,14 @@ export class HeadWatch {
     if (lags === each.isLoggedAsLagging) return;
     each.isLoggedAsLagging = lags;
     const { chain, logger } = this.options;
-    const of = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
-    if (!lags) logger?.info(of, 'node in sync with the other nodes');
-    else if (this.isSilent(each)) logger?.warn(of, 'node silent for half a minute: used last');
-    else logger?.warn(of, 'node half a minute behind the other nodes: used last');
+    const fields = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
+    if (!lags) logger?.info(fields, 'node caught up with the other nodes');
+    else if (this.isSilent(each)) logger?.warn(fields, 'node not responding, used last');
+    else logger?.warn(fields, 'node lagging behind the other nodes, used last');
   }
 }
 
-function keep(blocks: ReportedBlock[], next: ReportedBlock): void {
+function addBlock(blocks: ReportedBlock[], next: ReportedBlock): void {
   blocks.push(next);
   while (blocks.length > 1 && blocks[1]!.atMs <= next.atMs - LAG_MS) blocks.shift();
 }
@@ -212,20 +212,20 @@ export function openHeadWatch(options: HeadWatchOptions): { readonly watch: Head
   const watch = new HeadWatch(options);
   const stop = new AbortController();
   const { signal } = stop;
-  const follow = async (node: ChainNode) => {
+  const pollUntilClosed = async (node: ChainNode) => {
     while (!signal.aborted) {
       await pause(await watch.poll(node), signal);
     }
   };
-  for (const node of options.nodes) void follow(node);
-  // A request in flight is ignored.
+  for (const node of options.nodes) void pollUntilClosed(node);
+  // Requests in flight are not awaited.
   return { watch, close: async () => stop.abort() };
 }
 
-/** A number not reported for this long was wrong, or the chain is shorter. */
+/** A number that was not reported for this long was incorrect, or the chain has become shorter. */
 const FORGOTTEN_MS = 600_000;
 
-/** The highest block of all nodes. Only a higher block counts: nodes that catch up keep reporting other blocks. */
+/** The highest block of all nodes. Only a higher block counts, because nodes that catch up keep reporting blocks. */
 class HighestBlock {
   /** -1 before the first report. */
   private number = -1;
@@ -240,9 +240,9 @@ class HighestBlock {
     return this.roseAtMs;
   }
 
-  /** @param number highest current block of the nodes */
+  /** @param number the nodes' highest current block */
   report(number: number, nowMs: number): void {
-    // A wrong number must not hide all blocks below it forever.
+    // An incorrect number must not hide all blocks below it forever.
     if (number < this.number && nowMs - this.reportedAtMs >= FORGOTTEN_MS) this.number = number;
     if (number < this.number) return;
     if (number > this.number) this.roseAtMs = nowMs;

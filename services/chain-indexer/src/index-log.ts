@@ -1,31 +1,31 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import type { SummaryNotice } from './steps/block-summaries.ts';
 
-/** Published in one transaction. */
+/** A batch that is published in one transaction. */
 export interface IndexBatch {
   readonly activities: readonly ActivityRecord[];
   readonly tokens: readonly TokenRecord[];
-  /** Published as dead letters of the activities topic. */
+  /** Published as dead letters for the activities topic. */
   readonly notices: readonly SummaryNotice[];
-  /** Progress after this batch. */
+  /** The progress after this batch. */
   readonly progress: IndexProgressRecord;
 }
 
-/** The log of one chain, owned until another process opens it. */
+/** A chain's log. Owned until another process opens the log. */
 export interface IndexLog {
-  /** Progress by any process; null: never indexed. */
+  /** The progress made by any process, or null if the chain was never indexed. */
   readonly progress: IndexProgressRecord | null;
-  /** Contracts of published tokens that the last call did not return, lower case. */
+  /** Returns the contracts of published tokens, in lower case, that earlier calls did not return. */
   readTokens(): Promise<ReadonlySet<string>>;
-  /** @throws FencedFault after another process has opened the log; after any other fault, open the log again */
+  /** @throws FencedFault if another process has opened the log. After any other fault, the log must be reopened */
   publish(batch: IndexBatch): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface IndexLogs {
-  /** Fences the earlier owner and settles its open transaction; then reads the progress. */
+  /** Fences the previous owner, ends its open transaction, and then reads the progress. */
   open(chain: string): Promise<IndexLog>;
-  /** Does not take over the log. */
+  /** Reads the progress without taking over the log. */
   readProgress(chain: string): Promise<IndexProgressRecord | null>;
 }
 

@@ -6,16 +6,20 @@ export type ChainMetrics = ReturnType<ReturnType<typeof createIndexerMetrics>>;
 
 function createGauges(metrics: Metrics) {
   return {
-    block: metrics.gauge('playline_chain_indexer_block_number', 'Number of a block', ['chain', 'of']),
+    block: metrics.gauge('playline_chain_indexer_block_number', 'Block number', ['chain', 'of']),
     behind: metrics.gauge('playline_chain_indexer_behind_blocks', 'Final blocks that are not indexed yet', ['chain']),
     headTime: metrics.gauge('playline_chain_indexer_head_timestamp_seconds', 'Time of the latest block', ['chain']),
-    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks that the last one replaced', ['chain']),
-    tooLarge: metrics.gauge('playline_chain_indexer_too_large', '1 while no node returns the whole next block', [
+    depth: metrics.gauge('playline_chain_indexer_reorg_depth_blocks', 'Blocks replaced by the last reorganisation', [
       'chain',
     ]),
-    halted: metrics.gauge('playline_chain_indexer_halted', '1 while the chain was reorganised below its horizon', [
+    tooLarge: metrics.gauge('playline_chain_indexer_too_large', '1 while no node returns the complete next block', [
       'chain',
     ]),
+    halted: metrics.gauge(
+      'playline_chain_indexer_halted',
+      '1 while the chain is halted by a reorganisation below its horizon',
+      ['chain'],
+    ),
   };
 }
 
@@ -23,19 +27,19 @@ function createCounters(metrics: Metrics) {
   return {
     activities: metrics.counter('playline_chain_indexer_activities_total', 'Activities published', ['chain', 'type']),
     tokens: metrics.counter('playline_chain_indexer_tokens_total', 'Tokens published', ['chain']),
-    ranges: metrics.counter('playline_chain_indexer_ranges_total', 'Ranges of blocks indexed', ['chain']),
+    ranges: metrics.counter('playline_chain_indexer_ranges_total', 'Block ranges indexed', ['chain']),
     blocks: metrics.counter('playline_chain_indexer_blocks_total', 'Blocks indexed', ['chain']),
-    faults: metrics.counter('playline_chain_indexer_faults_total', 'Faults of nodes', ['chain', 'node', 'kind']),
-    summarised: metrics.counter('playline_chain_indexer_summarised_total', 'Logs over the budget of a block', [
+    faults: metrics.counter('playline_chain_indexer_faults_total', 'Node faults', ['chain', 'node', 'kind']),
+    summarised: metrics.counter('playline_chain_indexer_summarised_total', "Logs that exceeded a block's budget", [
       'chain',
     ]),
     unread: metrics.counter(
       'playline_chain_indexer_malformed_logs_total',
-      'Logs of known events that could not be used',
+      'Logs of known events that could not be converted',
       ['chain', 'reason'],
     ),
     reorgs: metrics.counter('playline_chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),
-    fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Times another indexer took the chain', ['chain']),
+    fenced: metrics.counter('playline_chain_indexer_fenced_total', 'Takeovers by another indexer', ['chain']),
   };
 }
 
@@ -48,7 +52,7 @@ export function createIndexerMetrics(metrics: Metrics) {
     gauges.tooLarge.set(labels, 0);
     counters.summarised.inc(labels, 0);
     return {
-      /** `final` is null while no block is final. */
+      /** @param final null while no block is final */
       setHorizon({ head, headTimestampS, final }: { head: number; headTimestampS: number; final: number | null }) {
         gauges.block.set({ chain, of: 'head' }, head);
         gauges.headTime.set(labels, headTimestampS);
@@ -80,7 +84,7 @@ export function createIndexerMetrics(metrics: Metrics) {
         gauges.depth.set(labels, depth);
       },
       setHalted: (isHalted: boolean) => gauges.halted.set(labels, isHalted ? 1 : 0),
-      /** No node returns the next block. */
+      /** Sets whether no node returns the next block. */
       setTooLarge: (isTooLarge: boolean) => gauges.tooLarge.set(labels, isTooLarge ? 1 : 0),
       countFenced: () => counters.fenced.inc(labels),
     };

@@ -16,15 +16,14 @@ const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () =
 const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
 const unreachable = () => Promise.reject(new NodeFault('unreachable', 'its response is truncated'));
 
-/** A node that responds for up to `able` blocks, and never for more. */
-function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<never> = late) {
+function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = late) {
   const honest = honestNode(chain);
   const requested: number[] = [];
   const node: ChainNode = {
     ...honest,
     logsIn: (from, to) => {
       requested.push(to - from + 1);
-      return to - from + 1 > able ? fail() : honest.logsIn(from, to);
+      return to - from + 1 > blocksMax ? fail() : honest.logsIn(from, to);
     },
   };
   return { node, requested };
@@ -33,39 +32,41 @@ function createSlowNode(chain: MemoryChain, able: number, fail: () => Promise<ne
 it.each([
   ['does not respond in time', late],
   ['truncates its response', unreachable],
-])('a node that %s gets smaller ranges until it responds, and the chain is indexed', async (_how, fail) => {
-  const chain = createBusyChain(2_000);
-  const logs = new MemoryIndexLogs();
-  const { node, requested } = createSlowNode(chain, 100, fail);
-  await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
-  expect(logs.activities).toHaveLength(chain.finalLogs().length);
-  // Two late responses before the first halving, one before each further halving; retried after ten minutes.
-  const tooMany = requested.filter((blocks) => blocks > 100);
-  expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
-  expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
-});
+])(
+  'a node that %s receives requests for smaller ranges until it responds, and the chain is indexed',
+  async (_how, fail) => {
+    const chain = createBusyChain(2_000);
+    const logs = new MemoryIndexLogs();
+    const { node, requested } = createSlowNode(chain, 100, fail);
+    await stepToEnd(createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 }));
+    expect(logs.activities).toHaveLength(chain.finalLogs().length);
+    // Two late responses cause the first halving, one each further halving. Larger ranges are retried later.
+    const tooMany = requested.filter((blocks) => blocks > 100);
+    expect(tooMany.slice(0, 4)).toEqual([800, 800, 400, 200]);
+    expect(tooMany.slice(4).every((blocks) => blocks <= 125)).toBe(true);
+  },
+);
 
-it('a node that never responds is not treated as a node that needs smaller ranges', async () => {
+it('the indexer does not reduce its ranges for a node that does not respond at all', async () => {
   const chain = createBusyChain(100);
   const logs = new MemoryIndexLogs();
   const { node, requested } = createSlowNode(chain, 100);
-  const own = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
-  await own.lane.step();
-  const silent = { ...node, block: late, blocks: late };
-  Object.assign(node, silent);
+  const testLane = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
+  await testLane.lane.step();
+  Object.assign(node, { ...node, block: late, blocks: late });
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: it does not respond in time');
+    testLane.clock.nowMs += 120_000;
   }
   Object.assign(node, honestNode(chain));
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   expect(requested.every((blocks) => blocks >= 46)).toBe(true);
 });
 
 const chain = createBusyChain(2_000);
 const settings = { chain: { ...CHAIN, rangeBlocks: 800 }, recordsMax: 1_000 };
 
-it('a range is not halved when the node does not respond to a small request either', async () => {
+it('a range is not halved if the node does not respond to a small request either', async () => {
   const { node, requested } = createSlowNode(chain, 0, unreachable);
   const { chainId } = node;
   let isKnown = false;
@@ -74,15 +75,15 @@ it('a range is not halved when the node does not respond to a small request eith
     isKnown = true;
     return chainId();
   };
-  const own = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
+  const testLane = createTestLane([Object.assign(node, { chainId: check })], new MemoryIndexLogs(), settings);
   for (let poll = 0; poll < 10; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds: its response is truncated');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds: its response is truncated');
+    testLane.clock.nowMs += 120_000;
   }
   expect(requested).toEqual(Array(10).fill(800));
 });
 
-it('the limits of one node do not reduce the ranges of other nodes', async () => {
+it("one node's limits do not reduce the ranges requested from other nodes", async () => {
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
   const refusing = { ...honestNode(chain), logsIn: refuse, logsOf: refuse, logsByReceipts: refuse };
   const { node, requested } = createSlowNode(chain, 800);
@@ -95,8 +96,8 @@ it('the limits of one node do not reduce the ranges of other nodes', async () =>
 
 const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
-/** A node over HTTP that refuses logs of any block with many logs. */
-async function openStingy(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
+/** Opens an HTTP node that rejects the given requests, for a chain with one large block. */
+async function openLimitedNode(refused: (request: RpcRequest, chain: MemoryChain) => boolean) {
   const chain = createBusyChain(6);
   chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));
   for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
@@ -104,8 +105,8 @@ async function openStingy(refused: (request: RpcRequest, chain: MemoryChain) => 
   onTestFinished(() => server.close());
   server.refuses = (request) => refused(request, chain);
   const logs = new MemoryIndexLogs();
-  const node = createRpcNode({ name: 'stingy', url: server.url });
-  return { chain, server, logs, own: createTestLane([node], logs, { recordsMax: 100 }) };
+  const node = createRpcNode({ name: 'limited', url: server.url });
+  return { chain, server, logs, testLane: createTestLane([node], logs, { recordsMax: 100 }) };
 }
 const large = 7;
 const isLarge = ({ method, params: [filter] }: RpcRequest, chain: MemoryChain) =>
@@ -114,23 +115,23 @@ const isMany = ({ method, params: [filter] }: RpcRequest) =>
   method === 'eth_getLogs' && (filter as { blockHash?: string }).blockHash === undefined;
 
 it.each([
-  ['the receipts of the block', [] as string[], 'eth_getBlockReceipts'],
-  ['the receipts of its transactions', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
-])('a block whose logs every node refuses is published in full from %s', async (_what, refused, requested) => {
-  const { chain, server, logs, own } = await openStingy(
-    (request, of) => isLarge(request, of) || isMany(request) || refused.includes(request.method),
+  ["the block's receipts", [] as string[], 'eth_getBlockReceipts'],
+  ['its transaction receipts', ['eth_getBlockReceipts'], 'eth_getTransactionReceipt'],
+])('a block whose logs every node refuses is published completely from %s', async (_what, refused, requested) => {
+  const { chain, server, logs, testLane } = await openLimitedNode(
+    (request, ofChain) => isLarge(request, ofChain) || isMany(request) || refused.includes(request.method),
   );
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   expect(logs.activities).toHaveLength(chain.finalLogs().length);
   expect(new Set(logs.activities.map(({ id }) => id.toString('hex'))).size).toBe(chain.finalLogs().length);
   expect([...server.requests.keys()]).toContain(requested);
 });
 
-it('a block whose logs and receipts are refused is reported, and nothing after it is published', async () => {
-  const { chain, logs, own } = await openStingy(
-    (request, of) => isLarge(request, of) || isMany(request) || RECEIPTS.includes(request.method),
+it('a block whose logs and receipts are refused is reported, and no later block is published', async () => {
+  const { chain, logs, testLane } = await openLimitedNode(
+    (request, ofChain) => isLarge(request, ofChain) || isMany(request) || RECEIPTS.includes(request.method),
   );
-  await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
+  await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
   expect(logs.activities).toHaveLength(chain.finalLogs().filter(({ blockNumber }) => blockNumber < large).length);
 });

@@ -9,7 +9,6 @@ import { MemoryIndexLogs, type PublishOutcome } from './test/memory-index-logs.t
 
 const DEPTH = 4;
 
-/** Activity ids that a fresh index of these blocks would contain, in order. */
 function idsOf(blocks: ReadBlocks): string[] {
   const read = createReadActivities({ chain: CHAIN.name, nativeSymbol: 'ETH', marketplaces: [], bridges: [] });
   return [...read(blocks)].flatMap(({ reading }) => reading.records.map(({ id }) => id.toString('hex')));
@@ -19,12 +18,11 @@ const publishedIds = ({ activities }: MemoryIndexLogs) => activities.map(({ id }
 const transfers: fc.Arbitrary<LogDraft> = fc
   .record({ contract: fc.integer({ min: 1, max: 4 }), from: fc.nat(2), to: fc.nat(2), value: fc.nat(1_000) })
   .map(({ contract, from, to, value }) => transferDraft(contract, [from, to], value));
-/** Two ranges exceed the budget of a block with its parent's time, but not the budget of other blocks. */
+/** Two ranges exceed the budget of a block whose time equals its parent's, but no other block's budget. */
 const ranges = fc.integer({ min: 10, max: 14 }).map((contract) => rangeDraft(contract, 270));
 const draft = fc.oneof({ weight: 9, arbitrary: transfers }, { weight: 1, arbitrary: ranges });
 const drafts = fc.array(draft, { maxLength: 7 });
 
-/** Actions on the chain, its indexer, and the connections between them. */
 const action = fc.oneof(
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('mine' as const), drafts }) },
   {
@@ -36,7 +34,7 @@ const action = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 6 }) }) },
-  // Starts another process; the earlier one is killed or keeps running beside it.
+  // Starts another process. The earlier one is killed or keeps running.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('start' as const), isOldKilled: fc.boolean() }) },
 );
 const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
@@ -60,26 +58,27 @@ const scenario = fc.record({
 });
 type Scenario = typeof scenario extends fc.Arbitrary<infer T> ? T : never;
 
-const createTurns = <T>(values: readonly T[]) => {
+const createCycle = <T>(values: readonly T[]) => {
   let at = 0;
   return () => values[at++ % values.length]!;
 };
 
-async function play({ actions, faults, outcomes: given, picks, ...over }: Scenario) {
+async function play({ actions, faults, outcomes: publishOutcomes, picks, ...options }: Scenario) {
   const chain = new MemoryChain(DEPTH);
   const logs = new MemoryIndexLogs();
-  const [nextFault, nextPick] = [createTurns(faults), createTurns(picks)];
+  const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
   let isHealed = false;
-  for (let block = 0; block < over.blocksBefore; block++) chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
-  logs.outcome = createTurns(given);
-  const nodes: ChainNode[] = Array.from({ length: over.nodes }, (_, index) =>
+  for (let block = 0; block < options.blocksBefore; block++)
+    chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
+  logs.outcome = createCycle(publishOutcomes);
+  const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
       draw: () => (isHealed ? 'none' : nextFault()),
       pick: (below) => nextPick() % below,
     }),
   );
-  const indexed = { ...CHAIN, finality: over.finality, rangeBlocks: over.rangeBlocks };
+  const indexed = { ...CHAIN, finality: options.finality, rangeBlocks: options.rangeBlocks };
   const start = () => createTestLane(nodes, logs, { chain: indexed });
   let lanes = [start()];
   for (const step of actions) {
@@ -99,17 +98,16 @@ async function play({ actions, faults, outcomes: given, picks, ...over }: Scenar
   return { chain, logs };
 }
 
-it('a lane publishes what a fresh index of the final chain would contain, once and in order, whatever fails', async () => {
+it('despite all faults, a lane publishes exactly what a new index of the final chain would contain, in order', async () => {
   await fc.assert(
-    fc.asyncProperty(scenario, async (given) => {
-      const { chain, logs } = await play(given);
+    fc.asyncProperty(scenario, async (drawnScenario) => {
+      const { chain, logs } = await play(drawnScenario);
       expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
     }),
     { numRuns: runsOf({ quick: 100, all: 400 }) },
   );
 });
 
-/** A chain with a log in every block. */
 function createBusyChain(blocks: number, salt = ''): MemoryChain {
   const chain = new MemoryChain(DEPTH, salt);
   for (let block = 0; block < blocks; block++)
@@ -119,7 +117,6 @@ function createBusyChain(blocks: number, salt = ''): MemoryChain {
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
 
 const LARGE_BLOCK = 7;
-/** A node that never returns the logs of one block. */
 function createStrictNode(chain: MemoryChain): ChainNode {
   const honest = honestNode(chain);
   const refuse = () => Promise.reject(new NodeFault('too-much', 'fewer blocks'));
@@ -128,22 +125,21 @@ function createStrictNode(chain: MemoryChain): ChainNode {
   return { ...honest, name: 'strict', logsOf, logsByReceipts: logsOf, logsIn: refuse };
 }
 
-it('a reorganisation below the horizon halts the chain until nodes return the block again', async () => {
+it('a reorganisation below the horizon halts the chain until a node returns the indexed block again', async () => {
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
   const [before, stopped] = [publishedIds(logs), chain.state];
   chain.replace(DEPTH + 3, []);
   for (let block = 0; block < 2 * DEPTH; block++) chain.mine([transferDraft(1, [0, 2], 900 + block)]);
   for (let poll = 0; poll < 5; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds');
+    testLane.clock.nowMs += 120_000;
   }
-  expect(own.lane.isHalted).toBe(true);
+  expect(testLane.lane.isHalted).toBe(true);
   expect(publishedIds(logs)).toEqual(before);
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
-  // A second process halts too.
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_halted\{.*\} 1/);
   const other = createTestLane([honestNode(chain)], logs);
   await expect(other.lane.step()).rejects.toThrow('no node responds');
   expect(publishedIds(logs)).toEqual(before);
@@ -156,34 +152,36 @@ it('a reorganisation below the horizon halts the chain until nodes return the bl
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
 });
 
-it('a node that lags behind the index is not treated as a reorganisation', async () => {
+it('a node that lags behind the index does not count as a reorganisation', async () => {
   const chain = createBusyChain(30);
   const logs = new MemoryIndexLogs();
-  const late = createStateNode('late', DEPTH, () => chain.states[10]!);
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
-  const next = createTestLane([late, honestNode(chain)], logs);
+  const lagging = createStateNode('lagging', DEPTH, () => chain.states[10]!);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
+  const next = createTestLane([lagging, honestNode(chain)], logs);
   chain.mine();
   await stepToEnd(next);
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
   expect(next.lane.isHalted).toBe(false);
-  expect(await next.metrics.text()).toMatch(/playline_chain_indexer_faults_total\{.*node="late",kind="behind".*\} 1/);
+  expect(await next.metrics.text()).toMatch(
+    /playline_chain_indexer_faults_total\{.*node="lagging",kind="behind".*\} 1/,
+  );
 });
 
-it('nothing is published from a node that omits logs or whole blocks', async () => {
+it('a lane publishes nothing from a node that omits logs', async () => {
   const chain = createBusyChain(40);
   const logs = new MemoryIndexLogs();
-  const holes: readonly NodeFaultName[] = ['omits all logs', 'omits the last log', 'omits a log'];
-  const holed = createFaultyNode(chain, { name: 'holed', draw: createTurns(holes), pick: (below) => below >> 1 });
-  const own = createTestLane([holed], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
+  const omissions: readonly NodeFaultName[] = ['omits all logs', 'omits the last log', 'omits a log'];
+  const faulty = createFaultyNode(chain, { name: 'faulty', draw: createCycle(omissions), pick: (below) => below >> 1 });
+  const testLane = createTestLane([faulty], logs, { chain: { ...CHAIN, rangeBlocks: 30 } });
   for (let poll = 0; poll < 6; poll++) {
-    await expect(own.lane.step()).rejects.toThrow('no node responds');
-    own.clock.nowMs += 120_000;
+    await expect(testLane.lane.step()).rejects.toThrow('no node responds');
+    testLane.clock.nowMs += 120_000;
   }
   expect(logs.activities).toEqual([]);
 });
 
-it('a backfill requests ranges, halves them when a node refuses them, and grows them again', async () => {
+it('a backfill requests ranges, halves the ranges that a node refuses, and enlarges them again', async () => {
   const chain = createBusyChain(2_000);
   const logs = new MemoryIndexLogs();
   const honest = honestNode(chain);
@@ -202,21 +200,21 @@ it('a backfill requests ranges, halves them when a node refuses them, and grows 
   expect(requested.length).toBeLessThan(40);
 });
 
-it('a block that no node returns is reported, and blocks before it are published', async () => {
+it('a block that no node returns is reported, and all earlier blocks are published', async () => {
   const chain = createBusyChain(20);
   const logs = new MemoryIndexLogs();
   const strict = createStrictNode(chain);
-  const own = createTestLane([strict, { ...strict, name: 'strict too' }], logs);
-  await expect(stepToEnd(own, 50)).rejects.toThrow('not at the end');
-  await expect(own.lane.step()).rejects.toThrow('no node returns the whole next block: fewer blocks');
-  expect(await own.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
+  const testLane = createTestLane([strict, { ...strict, name: 'also strict' }], logs);
+  await expect(stepToEnd(testLane, 50)).rejects.toThrow('not at the end');
+  await expect(testLane.lane.step()).rejects.toThrow('no node returns the complete next block: fewer blocks');
+  expect(await testLane.metrics.text()).toMatch(/playline_chain_indexer_too_large\{.*\} 1/);
   const { blocks, ...final } = chain.readFinal();
   const before = blocks.slice(0, LARGE_BLOCK);
   const logsBefore = final.logs.filter(({ blockNumber }) => blockNumber < LARGE_BLOCK);
   expect(publishedIds(logs)).toEqual(idsOf({ ...final, blocks: before, logs: logsBefore }));
 });
 
-it('a node of another chain, or of a chain recreated with the same id, gets no requests for blocks', async () => {
+it('a node on another chain, or on a chain recreated with the same id, is not used', async () => {
   const logs = new MemoryIndexLogs();
   const chain = createBusyChain(20);
   await stepToEnd(createTestLane([honestNode(chain)], logs));
@@ -224,27 +222,27 @@ it('a node of another chain, or of a chain recreated with the same id, gets no r
   const again = createBusyChain(60, 'again');
   await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow('its genesis block differs from');
   const other = { ...honestNode(chain), chainId: async () => 1 };
-  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node of chain 1, not of 31337');
+  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node on chain 1, not on chain 31337');
   expect(publishedIds(logs)).toEqual(before);
 });
 
-it('a token that another process has published is not overwritten', async () => {
+it('a lane does not overwrite a token that another process has published', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
-  const own = createTestLane([honestNode(chain)], logs);
-  await stepToEnd(own);
+  const testLane = createTestLane([honestNode(chain)], logs);
+  await stepToEnd(testLane);
   const contractAddress = Buffer.from('a2'.padStart(40, '0'), 'hex');
   const [first] = logs.tokens;
   logs.tokens.push({ ...first!, contractAddress, verificationStatus: 'verified' });
   chain.mine([transferDraft(0xa2, [0, 1], 5), transferDraft(0xa4, [0, 1], 5)]);
   for (let block = 0; block < DEPTH; block++) chain.mine();
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   const found = logs.tokens.filter((token) => token.contractAddress.equals(contractAddress));
   expect(found.map(({ verificationStatus }) => verificationStatus)).toEqual(['verified']);
   expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);
 });
 
-it('two indexers do not keep taking over a chain: the fenced indexer is passive while the other makes progress', async () => {
+it('a fenced indexer stays inactive while the other indexer makes progress, and takes over when it stops', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
   const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];
@@ -260,7 +258,7 @@ it('two indexers do not keep taking over a chain: the fenced indexer is passive 
     await second.lane.step();
     expect(await first.lane.step()).toBe('inactive');
   }
-  // The other indexer has stopped, so progress no longer moves.
+  // The other indexer has stopped and makes no more progress.
   for (let minute = 0; minute < 12; minute++) {
     first.clock.nowMs += 60_000;
     await first.lane.step();

@@ -23,33 +23,33 @@ import { type Horizon, HorizonTracker } from './steps/read-horizon.ts';
 export interface LaneOptions {
   readonly chain: IndexedChain;
   readonly nodes: readonly ChainNode[];
-  /** Shared with other users of the nodes. */
+  /** The chain's identity, shared with the head watch. */
   readonly identity?: ChainIdentity;
-  /** Whether other nodes are ahead of this node. */
+  /** Whether the node lags behind other nodes. */
   readonly lags?: (node: ChainNode) => boolean;
   readonly logs: IndexLogs;
   readonly metrics: ChainMetrics;
   readonly logger?: Logger;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs?: () => number;
   readonly wallClockMs?: () => number;
-  /** Activities per transaction. */
+  /** Maximum activities per transaction. */
   readonly recordsMax?: number;
 }
 
-/** 'inactive': another indexer owns the chain. */
+/** `inactive` if another indexer owns the chain. */
 export type LaneStep = 'more' | 'idle' | 'inactive';
 
-/** How often the horizon is read when it is far ahead. */
+/** The interval at which the horizon is read while it is far ahead. */
 const HORIZON_AGE_MAX_MS = 5_000;
-/** Shows other indexers that the chain is being indexed. */
+/** The interval at which progress is published, which shows other indexers that the chain is being indexed. */
 const PROGRESS_MS = 20_000;
-/** A single wrong response may come from a node under repair. */
+/** Several, because a single incorrect response may come from a node under maintenance. */
 const FORKS_TO_HALT = 3;
-/** Contracts named in the log. `npm run chain -- verify` names all contracts. */
+/** Maximum contracts that are logged. `npm run chain -- verify` lists all contracts. */
 const UNINDEXED_MAX = 1_000;
 
-/** Indexes one chain, a range of final blocks per step. All lasting state is on the log. */
+/** Indexes a chain, one range of final blocks per step. All durable state is on the log. */
 export class ChainLane {
   private readonly options: LaneOptions;
   private readonly pool: NodePool;
@@ -59,7 +59,7 @@ export class ChainLane {
   private readonly wallClockMs: () => number;
   private readonly readActivities: ReturnType<typeof createReadActivities>;
   private log: IndexLog | null = null;
-  /** Published progress, or ahead by empty blocks. */
+  /** The published progress, or later progress if only empty blocks followed. */
   private progress: IndexProgressRecord | null = null;
   private publishedAtMs = Number.NEGATIVE_INFINITY;
   /** When a step last found final blocks. */
@@ -67,12 +67,12 @@ export class ChainLane {
   private horizonAtMs = Number.NEGATIVE_INFINITY;
   private final: BlockName | null = null;
   private readonly identity: ChainIdentity;
-  /** Nodes have different limits. */
+  /** Range sizes per node, because nodes have different limits. */
   private readonly sizes: ReadonlyMap<ChainNode, RangeSize>;
   private forks = 0;
   private readonly newTokens: NewTokens;
   private readonly deadLetterLimit = new DeadLetterLimit();
-  /** Contracts named in the log. */
+  /** Contracts with unindexed events that were logged. */
   private readonly unindexed = new Set<string>();
 
   constructor(options: LaneOptions) {
@@ -84,7 +84,7 @@ export class ChainLane {
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
     const onFault = (node: ChainNode, fault: Error) => {
       if (fault instanceof NodeFault) metrics.countFault(node, fault);
-      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'describing tokens failed');
+      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'token description failed');
     };
     this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
@@ -102,17 +102,17 @@ export class ChainLane {
     });
   }
 
-  /** Nodes have another block in place of an indexed block. */
+  /** Whether the nodes have a different block in place of an indexed block. */
   get isHalted(): boolean {
     return this.forks >= FORKS_TO_HALT;
   }
 
-  /** When records were last published, even within a step. */
+  /** When records were last published, possibly during the current step. */
   get workedAtMs(): number {
     return this.publishedAtMs;
   }
 
-  /** @throws NodesFault when no node can be used; any other fault closes the log */
+  /** @throws NodesFault if no node is usable. After any other fault, the log is closed */
   async step(): Promise<LaneStep> {
     const { chain, logs, metrics, logger } = this.options;
     if (await this.takeover.isNeeded(() => logs.readProgress(chain.name))) return 'inactive';
@@ -126,7 +126,7 @@ export class ChainLane {
         if (fault.cause?.kind === 'too-much') metrics.setTooLarge(true);
         throw fault;
       }
-      // Only the log knows whether the last batch was published.
+      // Only the log shows whether the last batch was published.
       await this.closeLog();
       if (!(fault instanceof FencedFault)) throw fault;
       metrics.countFenced();
@@ -146,7 +146,7 @@ export class ChainLane {
     await log?.close().catch(() => {});
   }
 
-  /** Opens the log before reading its progress: a range could otherwise be published twice. */
+  /** Opens the log before reading its progress. Otherwise, a range could be published twice. */
   private async openLog(): Promise<IndexLog> {
     const log = await this.options.logs.open(this.options.chain.name);
     const { progress } = log;
@@ -209,7 +209,7 @@ export class ChainLane {
     const described = await this.newTokens.describe(node, tokens, () => this.log!.readTokens());
     this.progress = this.toProgress(reached);
     metrics.setIndexed(reached.nextLog === null ? reached.block : reached.block - 1);
-    // Empty blocks get no transaction.
+    // Empty blocks require no transaction.
     if (activities.length + described.length + notices.length === 0) return this.publishProgress();
     this.logNotices(notices);
     const deadLetters = this.deadLetterLimit.take(notices, this.nowMs());
@@ -219,7 +219,7 @@ export class ChainLane {
     metrics.countPublished(activities, described.length);
   }
 
-  /** Publishes tokens that were described late, or progress. */
+  /** Publishes tokens that were described late. If there are none, publishes the progress. */
   private async publishTokens(node: ChainNode): Promise<void> {
     if (this.progress === null) return;
     const tokens = await this.newTokens.describe(node, [], () => this.log!.readTokens());
@@ -254,7 +254,7 @@ export class ChainLane {
     if (this.forks !== FORKS_TO_HALT) return;
     this.options.metrics.setHalted(true);
     const fields = { chain: this.options.chain.name, ...fault.block, reason: fault.message };
-    this.options.logger?.error(fields, 'chain halted until its nodes have this block again');
+    this.options.logger?.error(fields, 'chain halted until a node returns this block again');
   }
 
   private countReorg(depth: number): void {
@@ -268,27 +268,27 @@ export class ChainLane {
     this.unindexed.add(contract);
     const { name: chain } = this.options.chain;
     const fields = { chain, contract, block, log };
-    this.options.logger?.warn(fields, 'Transfer without indexed parameters: add its contract to legacyTokens');
+    this.options.logger?.warn(fields, 'unindexed Transfer event skipped: add the contract to legacyTokens');
   }
 
-  /** Logs one line per block. */
+  /** Logs the notices, one line per block. */
   private logNotices(notices: readonly SummaryNotice[]): void {
     const { name: chain } = this.options.chain;
     for (const [block, noticesOfBlock] of Map.groupBy(notices, (notice) => notice.block)) {
       const reasons = noticesOfBlock.map((notice) => toNoticeText(chain, notice));
-      this.options.logger?.error({ chain, block, reasons }, 'logs over the budget summarised');
+      this.options.logger?.error({ chain, block, reasons }, 'logs summarised: block budget exceeded');
     }
   }
 }
 
-/** Longer than PROGRESS_MS. */
+/** Must be longer than PROGRESS_MS. */
 const WAIT_MIN_MS = 60_000;
 const WAIT_MAX_MS = 600_000;
 
 const toMark = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
-/** A fenced indexer waits while the other indexer makes progress; otherwise both would keep taking over. */
+/** Makes a fenced indexer wait while the other one makes progress, so that they do not keep fencing each other. */
 class TakeoverWait {
   private readonly nowMs: () => number;
   private mark: string | null = null;
@@ -299,7 +299,7 @@ class TakeoverWait {
     this.nowMs = nowMs;
   }
 
-  /** @param progress of the other process */
+  /** @param progress the other process's last progress */
   begin(progress: IndexProgressRecord | null): void {
     this.mark = toMark(progress);
     this.untilMs = this.nowMs() + this.waitMs;
@@ -321,7 +321,7 @@ class TakeoverWait {
 }
 
 interface RangePlan extends Omit<BlockRange, 'blocks' | 'hasBlooms'> {
-  /** Earlier logs of the first block are published. */
+  /** Index of the first block's first log that is not published yet. */
   readonly firstLog: number;
 }
 
@@ -337,46 +337,46 @@ const toName = ({ block, hash }: IndexProgressRecord): BlockName => ({
   hash: `0x${hash.toString('hex')}`,
 });
 
-/** @returns null when all final blocks are indexed */
+/** @returns null if all final blocks are indexed */
 function planRange({ progress, final, start, size }: PlanOptions): RangePlan | null {
   const isPartial = progress !== null && progress.nextLog !== null;
   const from = progress === null ? start : isPartial ? progress.block : progress.block + 1;
   if (from > final.number) return null;
   const to = Math.min(from + size - 1, final.number);
   const after = progress === null || isPartial ? null : toName(progress);
-  const holds = isPartial ? [toName(progress), final] : [final];
-  return { from, to, after, holds, firstLog: progress?.nextLog ?? 0 };
+  const knownBlocks = isPartial ? [toName(progress), final] : [final];
+  return { from, to, after, knownBlocks, firstLog: progress?.nextLog ?? 0 };
 }
 
-/** Contents of a transaction, before tokens are described. */
+/** The content of a transaction, before tokens are described. */
 interface ActivityBatch {
   readonly activities: readonly ActivityRecord[];
   readonly tokens: ReadonlySet<string>;
   readonly notices: readonly SummaryNotice[];
-  /** Progress after this batch. */
+  /** The progress after this batch. */
   readonly reached: Pick<IndexProgressRecord, 'block' | 'hash' | 'nextLog'>;
 }
 
 interface BatchRules {
-  /** Reads whole blocks, because their logs share a budget. */
+  /** Reads complete blocks, because a block's logs share a budget. */
   readonly readActivities: (read: ReadBlocks) => Iterable<ReadLog>;
-  /** Called for each log that was not published before. */
+  /** Called for each log that was not already published. */
   readonly onRead: (read: ReadLog) => void;
-  /** The records of a log, at most 10,000, are never split. */
+  /** A batch may exceed this limit, because the records of a log (at most 10,000) are never split. */
   readonly recordsMax?: number;
   readonly bytesMax?: number;
 }
 
-/** Takes some hundred milliseconds, while readers of other chains in the partition wait. */
+/** Publishing this many takes a few hundred milliseconds, during which readers of the partition wait. */
 const RECORDS_MAX = 5_000;
-/** Sale details may have 64 KiB, and brokers abort long transactions. */
+/** Limits transactions, because sale details can take 64 KiB and brokers abort long transactions. */
 const BYTES_MAX = 4 * 1024 * 1024;
-/** Size of a record without details. */
+/** Approximate size of a record without details. */
 const RECORD_BYTES = 300;
 
 const toHash = (text: string) => Buffer.from(text.slice(2), 'hex');
 
-/** Splits blocks into batches, between logs. */
+/** Splits blocks into batches between logs. */
 export function* makeBatches(
   read: ReadBlocks,
   { from, firstLog }: Pick<RangePlan, 'from' | 'firstLog'>,

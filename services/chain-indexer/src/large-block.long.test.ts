@@ -5,10 +5,10 @@ import { expect, it } from 'vitest';
 
 const SCRIPT = new URL('./test/index-large-block.ts', import.meta.url).pathname;
 const LOGS = 300_000;
-/** Heap limit; a million logs pass with 700 MiB. */
+/** Heap limit. A million logs require 700 MiB. */
 const HEAP_MIB = 256;
 
-it('a block of 300,000 logs that no node returns in one response is published in batches, in bounded memory', async () => {
+it('a block of 300,000 logs that no node returns in one response is published in batches within a memory limit', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [`--max-old-space-size=${HEAP_MIB}`, SCRIPT], {
     env: { ...bareEnvironment(), LOGS: String(LOGS) },
   });

@@ -21,12 +21,12 @@ const chains = config.CHAIN_NODES;
 await runService(logger, async (use) => {
   let lanes: readonly RunningLane[] = [];
   const laneOf = (name: string) => lanes.find(({ chain }) => chain === name);
-  const checks = (holds: (lane: RunningLane) => boolean) =>
+  const checks = (isTrue: (lane: RunningLane) => boolean) =>
     Object.fromEntries(
       chains.map(({ name }) => {
         const check = () => {
           const lane = laneOf(name);
-          return lane !== undefined && holds(lane);
+          return lane !== undefined && isTrue(lane);
         };
         return [name, check];
       }),
@@ -35,7 +35,10 @@ await runService(logger, async (use) => {
     ...faults.reasons(),
     ...Object.fromEntries(lanes.flatMap(({ chain, reason }) => (reason === null ? [] : [[chain, reason]]))),
   });
-  const [ready, degraded] = [checks(({ working }) => working), checks(({ active, moving }) => active && moving)];
+  const [ready, degraded] = [
+    checks(({ isWorking }) => isWorking),
+    checks(({ isActive, isMoving }) => isActive && isMoving),
+  ];
   await use('admin listener', () =>
     openAdminServer({ host: config.ADMIN_HOST, port: config.ADMIN_PORT, ready, degraded, reasons, metrics }),
   );
@@ -48,6 +51,6 @@ await runService(logger, async (use) => {
       topicPrefix: config.TOPIC_PREFIX,
     }),
   );
-  if (chains.length === 0) logger.info('no chain configured in CHAIN_NODES');
+  if (chains.length === 0) logger.info('no chains configured: set CHAIN_NODES');
   lanes = await startLanes({ chains, createNode: (node) => createRpcNode(node), logs, metrics, logger, use });
 });

@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import { NodePool } from './node-pool.ts';
 import { createStateNode, MemoryChain } from './test/memory-chain.ts';
 
-it('a fork of one node is reported even when the next node is unavailable', async () => {
+it("the pool reports a node's fork even if the next node is unavailable", async () => {
   const chain = new MemoryChain(2);
   const nodes = ['forked', 'stopped'].map((name) => createStateNode(name, 2, () => chain.state));
   const pool = new NodePool({ nodes, check: async () => {}, onFault: () => {}, nowMs: () => 0 });
-  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 is another block');
+  const fork = new ForkFault({ number: 1, hash: '0x' }, 'its block 1 differs from the known block');
   const requested = pool.use(async ({ name }) => {
     throw name === 'forked' ? fork : new NodeFault('unreachable', 'it cannot be reached');
   });

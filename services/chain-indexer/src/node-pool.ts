@@ -2,14 +2,14 @@ import { type ChainNode, ForkFault, NodeFault } from '@playline/chain';
 import { SmallerRangeFault } from './steps/range-size.ts';
 
 export interface NodePoolOptions {
-  /** Preferred first. */
+  /** In order of preference. */
   readonly nodes: readonly ChainNode[];
-  /** Called once per node, before any request. @throws NodeFault for a node of another chain */
+  /** Called once per node, before any request. @throws NodeFault if the node is on another chain */
   readonly check: (node: ChainNode) => Promise<void>;
   readonly onFault: (node: ChainNode, fault: NodeFault) => void;
-  /** Whether other nodes are ahead, so that the node is used last. */
+  /** Whether the node lags behind other nodes. Lagging nodes are used last. */
   readonly lags?: (node: ChainNode) => boolean;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs?: () => number;
 }
 
@@ -17,33 +17,35 @@ interface PooledNode {
   readonly node: ChainNode;
   isChecked: boolean;
   faults: number;
-  restsUntilMs: number;
+  skippedUntilMs: number;
 }
 
-const REST_MIN_MS = 250;
-const REST_MAX_MS = 10_000;
-/** For `Retry-After`. */
-const REQUESTED_REST_MAX_MS = 60_000;
+const SKIP_MIN_MS = 250;
+const SKIP_MAX_MS = 10_000;
+/** Limits a `Retry-After`. */
+const RETRY_AFTER_MAX_MS = 60_000;
 
-/** Every node has failed or is resting. */
+/** All nodes have failed or are skipped after an earlier failure. */
 export class NodesFault extends Error {
   override readonly name = 'NodesFault';
-  /** Milliseconds until a node may be used again. */
+  /** Milliseconds until a node can be used again. */
   readonly waitMs: number;
-  /** Fault of the last node, or a fork; null when all nodes are resting. */
+  /** The last node's fault, or a fork if there is one. null if all nodes were skipped. */
   override readonly cause: NodeFault | null;
 
   constructor(waitMs: number, cause: NodeFault | null) {
-    super(cause === null ? 'every node failed recently and is retried soon' : `${startOf(cause)}: ${cause.message}`);
+    super(
+      cause === null ? 'all nodes failed recently and will be retried soon' : `${startOf(cause)}: ${cause.message}`,
+    );
     this.waitMs = waitMs;
     this.cause = cause;
   }
 }
 
 const startOf = ({ kind }: NodeFault) =>
-  kind === 'too-much' ? 'no node returns the whole next block' : 'no node responds';
+  kind === 'too-much' ? 'no node returns the complete next block' : 'no node responds';
 
-/** Nodes of one chain. A node that fails rests, longer each time; a lagging node is used last. */
+/** A chain's nodes. A failing node is skipped for a while, longer each time. A lagging node is used last. */
 export class NodePool {
   private readonly options: NodePoolOptions;
   private readonly pooled: readonly PooledNode[];
@@ -52,7 +54,7 @@ export class NodePool {
   constructor(options: NodePoolOptions) {
     this.options = options;
     this.nowMs = options.nowMs ?? (() => performance.now());
-    this.pooled = options.nodes.map((node) => ({ node, isChecked: false, faults: 0, restsUntilMs: 0 }));
+    this.pooled = options.nodes.map((node) => ({ node, isChecked: false, faults: 0, skippedUntilMs: 0 }));
   }
 
   /** Checks all nodes again, because the required chain identity has changed. */
@@ -60,42 +62,42 @@ export class NodePool {
     for (const each of this.pooled) each.isChecked = false;
   }
 
-  /** If a node fails, the next node repeats all of the work. @throws NodesFault when all fail; SmallerRangeFault */
-  async use<T>(work: (node: ChainNode) => Promise<T>): Promise<T> {
+  /** If a node fails, repeats the action with the next node. @throws NodesFault if all fail; SmallerRangeFault */
+  async use<T>(action: (node: ChainNode) => Promise<T>): Promise<T> {
     let last: NodeFault | null = null;
     for (const each of this.inOrder()) {
-      if (each.restsUntilMs > this.nowMs()) continue;
+      if (each.skippedUntilMs > this.nowMs()) continue;
       try {
         if (!each.isChecked) await this.options.check(each.node);
         each.isChecked = true;
-        const done = await work(each.node);
+        const result = await action(each.node);
         each.faults = 0;
-        return done;
+        return result;
       } catch (fault) {
         if (fault instanceof SmallerRangeFault) this.options.onFault(each.node, fault.cause);
         if (!(fault instanceof NodeFault)) throw fault;
         this.options.onFault(each.node, fault);
-        this.rest(each, fault);
-        // A fork matters more than an unavailable node.
+        this.skip(each, fault);
+        // A fork takes precedence over an unavailable node.
         if (!(last instanceof ForkFault)) last = fault;
       }
     }
     const wait =
       this.pooled
-        .map(({ restsUntilMs }) => restsUntilMs)
+        .map(({ skippedUntilMs }) => skippedUntilMs)
         .reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY) - this.nowMs();
     throw new NodesFault(Math.max(wait, 0), last);
   }
 
   private inOrder(): readonly PooledNode[] {
     const { lags = () => false } = this.options;
-    const late = new Set(this.pooled.filter(({ node }) => lags(node)));
-    return [...this.pooled.filter((each) => !late.has(each)), ...late];
+    const lagging = new Set(this.pooled.filter(({ node }) => lags(node)));
+    return [...this.pooled.filter((each) => !lagging.has(each)), ...lagging];
   }
 
-  private rest(each: PooledNode, { retryAfterMs }: NodeFault): void {
-    const restMs = Math.min(REST_MIN_MS * 2 ** each.faults, REST_MAX_MS);
+  private skip(each: PooledNode, { retryAfterMs }: NodeFault): void {
+    const skipMs = Math.min(SKIP_MIN_MS * 2 ** each.faults, SKIP_MAX_MS);
     each.faults = Math.min(each.faults + 1, 10);
-    each.restsUntilMs = this.nowMs() + Math.max(restMs, Math.min(retryAfterMs ?? 0, REQUESTED_REST_MAX_MS));
+    each.skippedUntilMs = this.nowMs() + Math.max(skipMs, Math.min(retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
   }
 }

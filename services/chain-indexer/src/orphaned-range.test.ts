@@ -7,12 +7,11 @@ import { MemoryIndexLogs } from './test/memory-index-logs.ts';
 const DEPTH = 4;
 const RANGE = 50;
 
-/** Hashes of transactions with published activities, and of final transactions, in order. */
 const publishedIn = ({ activities }: MemoryIndexLogs) =>
   activities.map(({ blockchainMetadata }) => `0x${blockchainMetadata!.transactionHash.toString('hex')}`);
 const finalIn = (chain: MemoryChain) => chain.finalLogs().map(({ transactionHash }) => transactionHash);
 
-it('an orphaned block at which a node has stopped is not published, however far the final block is above it', async () => {
+it('an orphaned block at which a node has stopped is not published, even if the final block is far above it', async () => {
   const chain = new MemoryChain(DEPTH);
   for (let block = 1; block < RANGE; block++) chain.mine([transferDraft(2, [0, 1], block)]);
   const { state: stopped } = chain;
@@ -21,20 +20,20 @@ it('an orphaned block at which a node has stopped is not published, however far 
   const honest = createStateNode('honest', DEPTH, () => chain.state);
   let requests = 0;
   const blocks = async (from: number, to: number) => {
-    // After the first request the horizon is known, so the other node is used only for the range.
+    // The horizon is known after the first request, so the stopped node is used only for the range.
     if (requests++ === 1) throw new NodeFault('busy', 'rate limited');
     return honest.blocks(from, to);
   };
   const nodes = [{ ...honest, blocks }, createStateNode('stopped', DEPTH, () => stopped)];
   const logs = new MemoryIndexLogs();
-  const own = createTestLane(nodes, logs, { chain: { ...CHAIN, rangeBlocks: RANGE }, recordsMax: 1_000 });
-  await expect(own.lane.step()).rejects.toThrow('it does not return block 446, which is final');
-  own.clock.nowMs += 10_000;
-  await stepToEnd(own);
+  const testLane = createTestLane(nodes, logs, { chain: { ...CHAIN, rangeBlocks: RANGE }, recordsMax: 1_000 });
+  await expect(testLane.lane.step()).rejects.toThrow('it does not return block 446, which is final');
+  testLane.clock.nowMs += 10_000;
+  await stepToEnd(testLane);
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });
 
-it('a replaced block does not become final when a node reports two latest blocks with the same hash', async () => {
+it('a replaced block does not become final if a node reports two latest blocks with the same hash', async () => {
   const chain = new MemoryChain(DEPTH);
   const honest = createStateNode('honest', DEPTH, () => chain.state);
   const broken: typeof honest = {
@@ -46,12 +45,12 @@ it('a replaced block does not become final when a node reports two latest blocks
   };
   const logs = new MemoryIndexLogs();
   const indexed = { chain: { ...CHAIN, finality: DEPTH } };
-  const own = createTestLane([broken], logs, indexed);
+  const testLane = createTestLane([broken], logs, indexed);
   for (let block = 1; block <= DEPTH; block++) chain.mine([transferDraft(1, [0, 1], block)]);
-  await own.lane.step();
+  await testLane.lane.step();
   chain.reorg(2, [[transferDraft(2, [0, 1], 1)], [transferDraft(2, [0, 1], 2)]]);
   for (let block = 0; block < 2; block++) chain.mine();
-  await stepToEnd(own);
+  await stepToEnd(testLane);
   await stepToEnd(createTestLane([honest], logs, indexed));
   expect(publishedIn(logs)).toEqual(finalIn(chain));
 });

@@ -17,7 +17,7 @@ export interface PipelineOptions {
   readonly use: Use;
 }
 
-/** Each chain has its own lane, see the README. */
+/** Starts a lane for each chain. */
 export async function startLanes(options: PipelineOptions): Promise<readonly RunningLane[]> {
   const { chains, createNode, logs, logger, use } = options;
   const metricsOf = createIndexerMetrics(options.metrics);
@@ -29,7 +29,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
     const nodes = chain.urls.map((url, index) => createNode({ name: `${chain.name}/${index + 1}`, url }));
     const { name, pollMs } = chain;
     const identity = new ChainIdentity(chain.chainId);
-    const { watch } = await use(`latest blocks of ${name}`, () => openHeadWatch({ chain, identity, nodes, logger }));
+    const { watch } = await use(`head watch of ${name}`, () => openHeadWatch({ chain, identity, nodes, logger }));
     watches.set(name, watch);
     const lags = (node: ChainNode) => watch.lags(node);
     const lane = new ChainLane({ chain, identity, nodes, lags, logs, metrics: metricsOf(name), logger });
@@ -41,7 +41,7 @@ export async function startLanes(options: PipelineOptions): Promise<readonly Run
 function watchSilence(metrics: Metrics, lanes: readonly RunningLane[]): void {
   metrics.collectedGauge(
     'playline_chain_indexer_silent_seconds',
-    'Since nodes or brokers last allowed a step of the chain',
+    'Seconds since a step was due that nodes or brokers prevent',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -61,7 +61,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   });
   metrics.collectedGauge(
     'playline_chain_indexer_node_lags',
-    '1 while a node is half a minute behind the others, or silent',
+    '1 while a node is silent, or half a minute behind the others',
     {
       labelNames: ['chain', 'node'],
       collect: (gauge) => {
@@ -72,7 +72,7 @@ function watchHeads(metrics: Metrics, watches: ReadonlyMap<string, HeadWatch>): 
   );
   metrics.collectedGauge(
     'playline_chain_indexer_head_unchanged_seconds',
-    'Since a node has last had a higher block, where that is too long',
+    'Seconds since any node last had a higher block, or 0 if the chain is not stalled',
     {
       labelNames: ['chain'],
       collect: (gauge) => {

@@ -5,7 +5,6 @@ import type { LaneStep } from './lane.ts';
 import { NodesFault } from './node-pool.ts';
 import { openLane } from './run-lane.ts';
 
-/** A lane whose steps and clock the test controls. */
 function openTestLane(pollMs = 50) {
   const clock = { nowMs: 0 };
   const watch: { stall: { ms: number; block: number } | null } = { stall: null };
@@ -33,55 +32,55 @@ const unreachable = async () => {
   throw new NodesFault(0, new NodeFault('unreachable', 'it cannot be reached'));
 };
 
-it('a chain whose nodes fail is ready for 30 s, and then not ready, with the reason, until a node responds', async () => {
+it('a lane whose nodes fail is ready for 30 s, and is then not ready until a node responds', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   script.step = unreachable;
   await untilStepped();
   clock.nowMs = 30_000;
-  expect(running).toMatchObject({ working: true, reason: 'no node responds: it cannot be reached' });
+  expect(running).toMatchObject({ isWorking: true, reason: 'no node responds: it cannot be reached' });
   clock.nowMs += 50;
-  expect(running).toMatchObject({ working: false, silentMs: 30_000 });
+  expect(running).toMatchObject({ isWorking: false, silentMs: 30_000 });
   script.step = async () => 'idle';
-  await until('the lane works again', () => running.working);
+  await until('the lane works again', () => running.isWorking);
   expect(running).toMatchObject({ reason: null, silentMs: 0 });
 });
 
-it('a node that accepts a request and never responds counts as silent', async () => {
+it('a lane is not ready after 30 s if a node accepts a request and never responds', async () => {
   const { running, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const response = Promise.withResolvers<LaneStep>();
   script.step = () => response.promise;
   await until('the lane polls', () => script.steps > 2);
   clock.nowMs = 30_050;
-  expect(running).toMatchObject({ working: false, reason: 'no response from nodes or brokers for 30 s' });
+  expect(running).toMatchObject({ isWorking: false, reason: 'no response from nodes or brokers for 30 s' });
   response.resolve('idle');
-  await until('the lane works again', () => running.working);
+  await until('the lane works again', () => running.isWorking);
 });
 
-it('a chain that is polled once a minute is not silent in between', async () => {
+it('a lane that polls once a minute is not silent between polls', async () => {
   const { running, clock, script } = openTestLane(60_000);
   await until('the lane has polled', () => script.steps === 1);
   await until('the lane waits', () => running.silentMs === 0);
   clock.nowMs = 60_000;
-  expect(running).toMatchObject({ working: true, silentMs: 0 });
+  expect(running).toMatchObject({ isWorking: true, silentMs: 0 });
   clock.nowMs = 90_000;
-  expect(running.working).toBe(false);
+  expect(running.isWorking).toBe(false);
 });
 
-it('a stalled chain is working, and reports the stall unless there is another fault', async () => {
+it('a lane with a stalled chain is ready, and reports the stall unless there is another fault', async () => {
   const { running, script, watch, untilStepped } = openTestLane();
   await untilStepped();
-  expect(running).toMatchObject({ moving: true, reason: null });
+  expect(running).toMatchObject({ isMoving: true, reason: null });
   watch.stall = { ms: 130_500, block: 77 };
-  const reason = 'no node has had a new block for 130 s: 77 is the latest';
-  expect(running).toMatchObject({ working: true, active: true, moving: false, reason });
+  const reason = 'no node has had a new block for 130 s; the latest is 77';
+  expect(running).toMatchObject({ isWorking: true, isActive: true, isMoving: false, reason });
   script.step = unreachable;
   await untilStepped();
   expect(running.reason).toBe('no node responds: it cannot be reached');
 });
 
-it('a step of minutes is not silent while it publishes', async () => {
+it('a lane is not silent during a step of several minutes that keeps publishing', async () => {
   const { running, lane, clock, script, untilStepped } = openTestLane();
   await untilStepped();
   const done = Promise.withResolvers<LaneStep>();
@@ -89,21 +88,20 @@ it('a step of minutes is not silent while it publishes', async () => {
   await until('the lane works', () => script.steps > 2);
   for (let second = 10; second <= 300; second += 10) {
     [clock.nowMs, lane.workedAtMs] = [second * 1000, second * 1000];
-    expect(running).toMatchObject({ working: true, silentMs: 0 });
+    expect(running).toMatchObject({ isWorking: true, silentMs: 0 });
   }
   clock.nowMs += 30_000;
-  expect(running.working).toBe(false);
+  expect(running.isWorking).toBe(false);
   done.resolve('idle');
 });
 
-it('a chain without a final block for half a minute is polled a quarter as often, until there is a final block', async () => {
+it('a lane polls a quarter as often after half a minute without a new final block, until there is one', async () => {
   const { lane, clock, script } = openTestLane(200);
   let steppedAt: number[] = [];
   script.step = async () => {
     steppedAt.push(performance.now());
     return 'idle';
   };
-  /** Milliseconds between two steps. */
   const gap = async () => {
     steppedAt = [];
     await until('the lane has stepped', () => steppedAt.length > 2);

@@ -6,15 +6,15 @@ import { NodesFault } from './node-pool.ts';
 
 export interface RunningLane extends Closable {
   readonly chain: string;
-  /** False while halted, or prevented from working for some time. */
-  readonly working: boolean;
-  /** False while another indexer owns the chain. */
-  readonly active: boolean;
-  /** False while the chain is stalled: the lane works, but has nothing to do. */
-  readonly moving: boolean;
-  /** Why the lane does not work or has nothing to do. */
+  /** Whether the lane can index its chain. False while the chain is halted or the lane is silent. */
+  readonly isWorking: boolean;
+  /** Whether this process owns the chain. */
+  readonly isActive: boolean;
+  /** Whether the chain has new blocks. False while the chain is stalled. */
+  readonly isMoving: boolean;
+  /** Why one of the above is false. */
   readonly reason: string | null;
-  /** Milliseconds since a step was due that nodes or brokers prevent. */
+  /** Milliseconds for which nodes or brokers have prevented a due step. */
   readonly silentMs: number;
 }
 
@@ -24,19 +24,19 @@ export interface RunLaneOptions {
   readonly watch?: Pick<HeadWatch, 'stall'>;
   readonly pollMs: number;
   readonly logger?: Logger;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs?: () => number;
 }
 
-/** Shorter silences raise no alarm. */
+/** Shorter silences are not reported. */
 const SILENT_MAX_MS = 30_000;
-/** Fewer faults are normal. */
+/** Fewer consecutive faults are normal. */
 const FAULTS_TO_LOG = 3;
 const LOG_EVERY_MS = 60_000;
 const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const INACTIVE_POLL_MS = 1_000;
-/** Without a new final block the chain is polled less often. */
+/** After this time without a new final block, the chain is polled less often. */
 const QUIET_AFTER_MS = 30_000;
 const QUIET_POLL_MAX_MS = 4_000;
 const QUIET_POLLS = 4;
@@ -44,12 +44,12 @@ const QUIET_POLLS = 4;
 class LaneProgress {
   private readonly options: Pick<RunLaneOptions, 'chain' | 'lane' | 'pollMs' | 'logger'>;
   private readonly nowMs: () => number;
-  /** When the step after the last successful step is due. */
+  /** When the next step after the last successful step is due. */
   private dueAtMs: number;
   private loggedAtMs = Number.NEGATIVE_INFINITY;
   private faults = 0;
   private readonly begunAtMs: number;
-  active = true;
+  isActive = true;
   reason: string | null = null;
 
   constructor(options: LaneProgress['options'], nowMs: () => number) {
@@ -60,7 +60,7 @@ class LaneProgress {
   }
 
   get silentMs(): number {
-    // One step may publish a large block in many batches.
+    // A single step may publish a large block in many batches.
     return Math.max(0, this.nowMs() - Math.max(this.dueAtMs, this.options.lane.workedAtMs));
   }
 
@@ -68,7 +68,7 @@ class LaneProgress {
   done(step: LaneStep): number {
     const wait = step === 'more' ? 0 : step === 'idle' ? this.pollMs : INACTIVE_POLL_MS;
     [this.dueAtMs, this.faults, this.reason] = [this.nowMs() + wait, 0, null];
-    this.active = step !== 'inactive';
+    this.isActive = step !== 'inactive';
     return wait;
   }
 
@@ -78,11 +78,11 @@ class LaneProgress {
     return Math.max(pollMs, Math.min(pollMs * QUIET_POLLS, QUIET_POLL_MAX_MS));
   }
 
-  /** @returns as `done` */
+  /** @returns milliseconds until the next step */
   failed(fault: unknown): number {
-    const isRest = fault instanceof NodesFault && fault.cause === null;
-    // "All nodes are resting" is not a cause.
-    if (!isRest) this.reason = fault instanceof Error ? fault.message : String(fault);
+    const wereNodesSkipped = fault instanceof NodesFault && fault.cause === null;
+    // Retains the previous reason, because skipped nodes are not a cause.
+    if (!wereNodesSkipped) this.reason = fault instanceof Error ? fault.message : String(fault);
     this.logFault();
     const wait = Math.min(WAIT_MIN_MS * 2 ** Math.min(this.faults++, 20), WAIT_MAX_MS);
     return fault instanceof NodesFault ? Math.min(Math.max(fault.waitMs, WAIT_MIN_MS), wait) : wait;
@@ -97,12 +97,12 @@ class LaneProgress {
   }
 }
 
-function toStallReason(still: HeadWatch['stall']): string | null {
-  if (still === null) return null;
-  return `no node has had a new block for ${Math.floor(still.ms / 1000)} s: ${still.block} is the latest`;
+function toStallReason(stall: HeadWatch['stall']): string | null {
+  if (stall === null) return null;
+  return `no node has had a new block for ${Math.floor(stall.ms / 1000)} s; the latest is ${stall.block}`;
 }
 
-/** Runs steps until closed; backs off after faults. */
+/** Runs steps until closed, and backs off after faults. */
 export function openLane(options: RunLaneOptions): RunningLane {
   const { chain, lane, watch, nowMs = () => performance.now() } = options;
   const stop = new AbortController();
@@ -120,18 +120,18 @@ export function openLane(options: RunLaneOptions): RunningLane {
   const running = run();
   return {
     chain,
-    get working() {
+    get isWorking() {
       return !lane.isHalted && progress.silentMs < SILENT_MAX_MS;
     },
-    get active() {
-      return progress.active;
+    get isActive() {
+      return progress.isActive;
     },
-    get moving() {
+    get isMoving() {
       return (watch?.stall ?? null) === null;
     },
     get reason() {
       if (lane.isHalted) return `the chain was reorganised below its last final block: ${progress.reason}`;
-      if (!progress.active) return 'another process indexes this chain';
+      if (!progress.isActive) return 'another process indexes this chain';
       const isSilent = progress.silentMs >= SILENT_MAX_MS;
       if (isSilent) return progress.reason ?? 'no response from nodes or brokers for 30 s';
       return progress.reason ?? toStallReason(watch?.stall ?? null);

@@ -13,7 +13,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const DAY_MS = 86_400_000;
-const SECRET = 'no-audit-may-contain-this';
+const SECRET = 'audit-rows-must-not-contain-this';
 
 let stores: RealStores;
 beforeAll(async () => {
@@ -26,7 +26,7 @@ afterAll(async () => {
   await stores.close();
 });
 
-const collectionRecord = (over: Partial<CollectionRecord>) => {
+const toCollection = (changes: Partial<CollectionRecord>) => {
   const record: CollectionRecord = {
     id: 'chain:0x01',
     revision: 1,
@@ -40,11 +40,11 @@ const collectionRecord = (over: Partial<CollectionRecord>) => {
     changedAt: Date.now(),
     changedBy: 'ada',
     requestId: 'request-1',
-    ...over,
+    ...changes,
   };
   return stores.outgoing(TOPICS.collections, collectionCodec, record, Buffer.from(record.id));
 };
-const entryRecord = (over: Partial<AuditEntryRecord>) => {
+const toEntry = (changes: Partial<AuditEntryRecord>) => {
   const record: AuditEntryRecord = {
     entryId: randomUUID(),
     happenedAt: Date.now(),
@@ -56,37 +56,37 @@ const entryRecord = (over: Partial<AuditEntryRecord>) => {
     detail: '{"way":"passkey"}',
     address: '192.0.2.7',
     requestId: 'r',
-    ...over,
+    ...changes,
   };
   return stores.outgoing(TOPICS.audit, auditEntryCodec, record, Buffer.from(record.projectId));
 };
-const auditOf = (projectId: string, columns = 'action, actor, object, request_id') =>
-  stores.rowsOf<Record<string, unknown>>(
+const readAudit = (projectId: string, columns = 'action, actor, object, request_id') =>
+  stores.readRows<Record<string, unknown>>(
     `SELECT ${columns} FROM audit_log FINAL WHERE project_id = '${projectId}' ORDER BY happened_at, entry_id`,
   );
 const untilRows = (projectId: string, count: number) =>
-  until(`${count} audit rows`, async () => (await auditOf(projectId)).length === count);
+  until(`${count} audit rows`, async () => (await readAudit(projectId)).length === count);
 const merge = async () => {
   await stores.query('SYSTEM START MERGES audit_log');
   await stores.query('OPTIMIZE TABLE audit_log FINAL');
 };
 
-it('the event writer derives audit entries from each record, also from one that another has superseded', async () => {
+it('the event writer derives audit entries from every record, including superseded records', async () => {
   const projectId = 'superseded';
   const at = Date.now();
   await stores.publish([
-    collectionRecord({ projectId, changedAt: at }),
-    collectionRecord({ projectId, changedAt: at + 1, revision: 2, state: 'unlinked', requestId: 'request-2' }),
+    toCollection({ projectId, changedAt: at }),
+    toCollection({ projectId, changedAt: at + 1, revision: 2, state: 'unlinked', requestId: 'request-2' }),
   ]);
   await untilRows(projectId, 2);
-  const same = { actor: 'ada', object: 'chain:0x01' };
-  expect(await auditOf(projectId)).toEqual([
-    { action: 'collection.create', ...same, request_id: 'request-1' },
-    { action: 'collection.unlink', ...same, request_id: 'request-2' },
+  const expected = { actor: 'ada', object: 'chain:0x01' };
+  expect(await readAudit(projectId)).toEqual([
+    { action: 'collection.create', ...expected, request_id: 'request-1' },
+    { action: 'collection.unlink', ...expected, request_id: 'request-2' },
   ]);
 });
 
-it('the audit has no secret of an account, and has each change under the instance and under its projects', async () => {
+it('audit_log contains a change to an account for the instance and for its projects, without secrets', async () => {
   const projectId = `of-${randomBytes(4).toString('hex')}`;
   const account: AccountRecord = {
     id: 'account-9',
@@ -113,49 +113,48 @@ it('the audit has no secret of an account, and has each change under the instanc
   expect(all).not.toContain(SECRET);
 });
 
-it('the audit has one row of a record that is in the log twice, also when a new group reads the topic again', async () => {
+it('audit_log contains a duplicate record once, even if a new consumer group reads the topic again', async () => {
   const projectId = 'twice';
-  const record = collectionRecord({ projectId });
-  await stores.publish([record, entryRecord({ projectId })]);
+  const record = toCollection({ projectId });
+  await stores.publish([record, toEntry({ projectId })]);
   await stores.publish([record]);
   await untilRows(projectId, 2);
-  // Blocks of one record, so that the second reader writes other blocks, under other tokens.
+  // With blocks of one record, the second reader writes different blocks with different tokens.
   const again = await stores.startWriter('again', { BLOCK_ROWS_MAX: '1' });
   const raw = async () => Number(await stores.query("SELECT count() FROM audit_log WHERE project_id = 'twice'"));
-  await until('the rows again', async () => (await raw()) > 3);
-  expect(await auditOf(projectId)).toHaveLength(2);
-  // The second reader may still be writing.
+  await until('the rows are stored again', async () => (await raw()) > 3);
+  expect(await readAudit(projectId)).toHaveLength(2);
   const isMerged = async () => {
     await merge();
     return (await raw()) === 2;
   };
-  await until('one row of each', isMerged);
+  await until('each row remains once', isMerged);
   await stores.query('SYSTEM STOP MERGES audit_log');
   expect(await stores.stop(again, 'SIGTERM')).toBe(0);
 });
 
-it('the audit loses the address of a request after 90 days, and the whole entry after two years', async () => {
+it('audit_log removes addresses after 90 days and entries after two years', async () => {
   const projectId = 'old';
-  const ofAge = (days: number) => entryRecord({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
+  const ofAge = (days: number) => toEntry({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
   await stores.publish([ofAge(800), ofAge(100), ofAge(80)]);
   await untilRows(projectId, 3);
   await merge();
   await untilRows(projectId, 2);
-  expect(await auditOf(projectId, 'object, address')).toEqual([
+  expect(await readAudit(projectId, 'object, address')).toEqual([
     { object: '100', address: '' },
     { object: '80', address: '192.0.2.7' },
   ]);
   await stores.query('SYSTEM STOP MERGES audit_log');
 });
 
-it('the event writer loses no audit entry when it is killed again and again', async () => {
+it('the event writer loses no audit entry when it is killed repeatedly', async () => {
   await stores.killWriters();
   const projectId = 'killed';
   const all = 400;
   const batches = Array.from({ length: 20 }, (_, batch) =>
-    Array.from({ length: all / 20 }, (_unused, index) => entryRecord({ projectId, object: `${batch}-${index}` })),
+    Array.from({ length: all / 20 }, (_unused, index) => toEntry({ projectId, object: `${batch}-${index}` })),
   );
   const settings = { BLOCK_ROWS_MAX: '20', BLOCK_AGE_MAX_MS: '20' };
-  const stored = async () => new Set((await auditOf(projectId)).map(({ object }) => object)).size;
+  const stored = async () => new Set((await readAudit(projectId)).map(({ object }) => object)).size;
   expect(await stores.killRepeatedly({ group: 'killed', kills: 2, settings, batches, stored, all })).toBe(0);
 }, 180_000);

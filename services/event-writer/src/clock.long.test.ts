@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const HOUR_MS = 3_600_000;
-/** Twice the session timeout: a member without heartbeats has lost its partitions by then. */
+/** Twice the session timeout, after which a member without heartbeats has lost its partitions. */
 const WATCHED_MS = 5_000;
 
 let stores: RealStores;
@@ -21,7 +21,7 @@ afterAll(async () => {
   await stores.close();
 });
 
-it('a writer still stores each message once when the wall clock is set back and forward by an hour', async () => {
+it('a writer stores each message once even if the wall clock is set back and forward by an hour', async () => {
   const environmentId = 'test-clock';
   const clock = openWallClock();
   const writer = await stores.startWriter('clock', { ...clock.environment, BLOCK_AGE_MAX_MS: '250' });
@@ -33,11 +33,11 @@ it('a writer still stores each message once when the wall clock is set back and 
   };
   const stored = async () => {
     const text = `SELECT toUInt32(count()) AS rows, toUInt32(uniqExact(message_id)) AS ids FROM events WHERE environment_id = '${environmentId}'`;
-    return (await stores.rowsOf<{ rows: number; ids: number }>(text))[0]!;
+    return (await stores.readRows<{ rows: number; ids: number }>(text))[0]!;
   };
   const isStored = async () => (await stored()).ids === sent;
   await publish();
-  await until('the first event', isStored);
+  await until('the first event is stored', isStored);
   for (const shiftMs of [-HOUR_MS, HOUR_MS]) {
     await clock.set(writer, shiftMs);
     const endMs = performance.now() + WATCHED_MS;
@@ -48,7 +48,7 @@ it('a writer still stores each message once when the wall clock is set back and 
     }
     for (let count = 0; count < 5; count++) {
       await publish();
-      await until('the event', isStored, 10_000);
+      await until('the event is stored', isStored, 10_000);
     }
   }
   expect(await stored()).toEqual({ rows: sent, ids: sent });

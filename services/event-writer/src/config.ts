@@ -1,9 +1,6 @@
 import { blockWriterSettings, deploymentSettings } from '@playline/runtime';
 import { z } from 'zod';
 
-export const configSchema = z.object({
-  ...blockWriterSettings,
-  CONSUMER_GROUP: deploymentSettings.WRITER_GROUP,
-});
+export const configSchema = z.object({ ...blockWriterSettings, CONSUMER_GROUP: deploymentSettings.WRITER_GROUP });
 
 export type Config = z.infer<typeof configSchema>;

@@ -6,8 +6,8 @@ import { openRealStores, type RealStores } from './test/open-stores.ts';
 
 const ENVIRONMENT = 'test-fences';
 const T = 1_790_000_000_000;
-const [erased, bystander, noOne] = [randomBytes(16), randomBytes(16), Buffer.alloc(16)];
-/** One key for all records, so that one partition keeps their order. */
+const [erased, bystander, zeroKey] = [randomBytes(16), randomBytes(16), Buffer.alloc(16)];
+/** A common key of all records, so that one partition preserves their order. */
 const KEY = Buffer.from('one partition');
 
 let stores: RealStores;
@@ -25,7 +25,7 @@ const publish = (records: readonly MessageRecord[]) =>
   stores.publish(records.map((record) => stores.outgoing(TOPICS.messages, messageRecordCodec, record, KEY)));
 
 const rows = () =>
-  stores.rowsOf<
+  stores.readRows<
     Record<'name' | 'device' | 'key', string>
   >(`SELECT event_name AS name, anonymous_id AS device, lower(hex(anonymous_key)) AS key
     FROM events WHERE environment_id = '${ENVIRONMENT}' ORDER BY name`);
@@ -35,29 +35,29 @@ const fence = (key: Buffer) =>
   stores.query(`INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
     VALUES ('${ENVIRONMENT}', unhex('${key.toString('hex')}'), fromUnixTimestamp64Milli(${T}), generateUUIDv4())`);
 
-/** Publishes messages of the erased person, each followed by one of another person, until one is dropped. */
+/** Publishes messages of the erased person, each followed by a message of another person, until one is dropped. */
 async function untilFenced(): Promise<void> {
   for (let probe = 0; ; probe++) {
-    const [own, other] = [`probe-${probe}`, `behind-${probe}`];
+    const [own, other] = [`probe-${probe}`, `after-${probe}`];
     await publish([message(own, { identityKey: erased }), message(other, { identityKey: bystander })]);
     await until(`${other} is stored`, async () => (await names()).includes(other));
     if (!(await names()).includes(own)) return;
   }
 }
 
-/** Yesterday's records again, an old batch of a client that was offline, and new events of the person. */
-const AGAIN = (run: string) => [
+/** Replayed records, an old batch from an offline client, and new events of the person. */
+const toLateMessages = (run: string) => [
   message(`${run}-replayed`, { identityKey: erased }),
   message(`${run}-old-batch`, { identityKey: erased, receivedAt: T + 60_000 }),
   message(`${run}-alias`, { identityKey: bystander, fromKey: erased, toKey: bystander }),
   message(`${run}-shared-device`, { identityKey: bystander, anonymousKey: erased, anonymousId: 'device-1' }),
   message(`${run}-back`, { identityKey: erased, eventTime: T + 1, receivedAt: T + 60_000, anonymousId: 'new' }),
-  message(`${run}-bystander`, { identityKey: bystander, anonymousKey: noOne, anonymousId: 'other' }),
+  message(`${run}-bystander`, { identityKey: bystander, anonymousKey: zeroKey, anonymousId: 'other' }),
 ];
 
 async function expectFenced(run: string): Promise<void> {
-  await publish(AGAIN(run));
-  await until('the last one is stored', async () => (await names()).includes(`${run}-bystander`));
+  await publish(toLateMessages(run));
+  await until('the last message is stored', async () => (await names()).includes(`${run}-bystander`));
   const stored = (await rows()).filter(({ name }) => name.startsWith(run));
   expect(stored.map(({ name, device }) => [name, device])).toEqual([
     [`${run}-back`, 'new'],
@@ -67,23 +67,23 @@ async function expectFenced(run: string): Promise<void> {
   expect(stored.find(({ name }) => name === `${run}-shared-device`)?.key).toBe('0'.repeat(32));
 }
 
-it('a writer drops late records of a person erased while it ran, and stores new ones and those of others', async () => {
+it('a running writer drops late records of an erased person, and stores newer records and records of others', async () => {
   await stores.startWriter('running');
   await publish([message('before', { identityKey: erased })]);
-  await until('it is stored', async () => (await names()).includes('before'));
+  await until('the message is stored', async () => (await names()).includes('before'));
   await fence(erased);
   await untilFenced();
   await expectFenced('running');
 });
 
-it('a writer started after an erasure loads the fences before it stores anything, consents included', async () => {
+it('a writer started after an erasure loads the fences before it stores messages or consents', async () => {
   await stores.killWriters();
   const consent = { environmentId: ENVIRONMENT, status: 'full', source: 'test', traceId: 'e'.repeat(32) } as const;
   const records = [erased, bystander].map((identityKey) =>
     stores.outgoing(TOPICS.consents, consentCodec, { ...consent, identityKey, receivedAt: T }, KEY),
   );
   await stores.publish(records);
-  await publish(AGAIN('waiting'));
+  await publish(toLateMessages('waiting'));
   await stores.startWriter('running');
   await expectFenced('started');
   expect((await names()).filter((name) => name.startsWith('waiting'))).toEqual([
@@ -91,9 +91,9 @@ it('a writer started after an erasure loads the fences before it stores anything
     'waiting-bystander',
     'waiting-shared-device',
   ]);
-  const consents = await until('a consent', async () => {
+  const consents = await until('a consent is stored', async () => {
     const query = `SELECT lower(hex(identity_key)) AS key FROM consent_log WHERE environment_id = '${ENVIRONMENT}'`;
-    const found = await stores.rowsOf<{ key: string }>(query);
+    const found = await stores.readRows<{ key: string }>(query);
     return found.length > 0 && found;
   });
   expect(consents).toEqual([{ key: bystander.toString('hex') }]);

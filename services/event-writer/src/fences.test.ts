@@ -3,7 +3,7 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { openFences } from './fences.ts';
 
-it('a writer without fences reports the reason in its log and in its readiness until it has them', async () => {
+it('a writer without fences reports the reason in its log and readiness until the fences are loaded', async () => {
   let isMissing = true;
   const records = {
     async *readFences() {
@@ -14,12 +14,12 @@ it('a writer without fences reports the reason in its log and in its readiness u
   const lines: string[] = [];
   const logger = createLogger({ service: 'test', level: 'warn' }, { write: (line: string) => void lines.push(line) });
   const fences = openFences(records, logger);
-  await until('the log line', () => lines.length > 0);
+  await until('the log line is written', () => lines.length > 0);
   expect(fences.set.loaded).toBe(false);
   expect(fences.reasons().fences).toContain("erasure_fences doesn't exist");
   expect(lines.join()).toContain("erasure_fences doesn't exist");
   isMissing = false;
-  await until('they are loaded', () => fences.set.loaded);
+  await until('the fences are loaded', () => fences.set.loaded);
   expect(fences.reasons()).toEqual({});
   expect(lines).toHaveLength(1);
   await fences.close();

@@ -7,44 +7,44 @@ import { RetryableFault } from '@playline/stream';
 const LOG_INTERVAL_MS = 60_000;
 const UNREADABLE = 'the fences of erased people cannot be read';
 
-/** Opens the fences of erased people and reports why they cannot be read. Without them nothing is written. */
+/** Opens the fences of erased people and reports read errors. Without fences, nothing is written. */
 export function openFences(records: Pick<ErasureRecords, 'readFences'>, logger: Logger) {
-  let why = 'the first reading is not finished';
+  let reason = 'the first read has not finished';
   let loggedMs = Number.NEGATIVE_INFINITY;
   const onFault = (error: unknown) => {
-    why = error instanceof Error ? error.message : String(error);
+    reason = error instanceof Error ? error.message : String(error);
     if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
     loggedMs = performance.now();
-    logger.warn({ error }, `${UNREADABLE}: nothing is written from five seconds after the last reading`);
+    logger.warn({ error }, `${UNREADABLE}: writing stops five seconds after the last successful read`);
   };
   const set = openFenceSet({ records, onFault });
-  /** Why nothing can be written now; empty while the set is fresh. */
-  const reasons = (): Readonly<Record<string, string>> => (set.loaded ? {} : { fences: `${UNREADABLE}: ${why}` });
+  /** Returns why nothing can be written; empty while the set is fresh. */
+  const reasons = (): Readonly<Record<string, string>> => (set.loaded ? {} : { fences: `${UNREADABLE}: ${reason}` });
   return { set, reasons, close: () => set.close() };
 }
 
-/** For a row of `events`: store it, drop it, or store it without an anonymous id that is not its owner's. */
+/** Result for a row of `events`: keep the row, drop it, or store it without another person's anonymous id. */
 type FenceVerdict = 'keep' | 'drop' | 'blank';
 
-/** Checks records against fences, however late they come. @throws RetryableFault while the fences are not loaded */
+/** Checks records against fences, regardless of their age. @throws RetryableFault if the fences are not loaded */
 export interface CheckFences {
-  ofRow(head: RowHead): FenceVerdict;
+  checkRow(head: RowHead): FenceVerdict;
   isFenced(query: FenceQuery): boolean;
 }
 
 /**
- * Creates the step that decides which parts of a record must not be stored. Only this step may give another result when
- * a block is written again, because fences are added between attempts. That does no harm: it only removes rows and ids, and
- * the block keeps its token.
+ * Creates the step that decides which parts of a record must not be stored. Unlike other steps, it may return a
+ * different result when a block is written again, because fences are added between attempts. This is harmless, because
+ * it only removes rows and ids, and the block has the same token.
  * @param onBlanked called for each event that is stored without the anonymous id of an erased person
  */
 export function createCheckFences(fences: FenceSet, onBlanked: () => void): CheckFences {
-  const needLoaded = () => {
+  const assertLoaded = () => {
     if (!fences.loaded) throw new RetryableFault('the fences of erased people are not loaded');
   };
   return {
-    ofRow(head) {
-      needLoaded();
+    checkRow(head) {
+      assertLoaded();
       if (!head.someKey(fences.mayHold)) return 'keep';
       const { environmentId, eventTimeMs, receivedAtMs } = head;
       const isErased = (key: Buffer) => fences.isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -54,7 +54,7 @@ export function createCheckFences(fences: FenceSet, onBlanked: () => void): Chec
       return 'blank';
     },
     isFenced(query) {
-      needLoaded();
+      assertLoaded();
       return fences.isFenced(query);
     },
   };

@@ -21,7 +21,7 @@ import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { createPipeline } from './pipeline.ts';
-import { decisionOf, recordOf } from './test/records.ts';
+import { toDecision, toRecord } from './test/records.ts';
 
 const OWNER = Buffer.alloc(16, 7);
 const MESSAGES = `test.${TOPICS.messages.name}`;
@@ -29,7 +29,7 @@ const DECISIONS = `test.${TOPICS.identityDecisions.name}`;
 const CONSENTS = `test.${TOPICS.consents.name}`;
 const REJECTIONS = `test.${TOPICS.rejections.name}`;
 const KEYS = `test.${TOPICS.accessKeys.name}`;
-/** The schemas in the registry, each under its index. */
+/** The schemas in the registry, with their index as the schema id. */
 const SCHEMAS = [
   { topic: MESSAGES, schema: messageRecordCodec.schema },
   { topic: DECISIONS, schema: identityDecisionCodec.schema },
@@ -51,8 +51,8 @@ const messageValue = (parts: Partial<MessageRecord> = {}) => {
   });
   return frameRecord(0, messageRecordCodec.encode(record));
 };
-const decisionValue = (over: Partial<IdentityDecisionRecord> = {}) =>
-  frameRecord(1, identityDecisionCodec.encode(decisionOf(over)));
+const decisionValue = (changes: Partial<IdentityDecisionRecord> = {}) =>
+  frameRecord(1, identityDecisionCodec.encode(toDecision(changes)));
 const consent: ConsentRecord = {
   environmentId: 'demo',
   identityKey: OWNER,
@@ -61,8 +61,8 @@ const consent: ConsentRecord = {
   receivedAt: 2_000,
   traceId: '',
 };
-const consentValue = (over: Partial<ConsentRecord> = {}) =>
-  frameRecord(2, consentCodec.encode({ ...consent, ...over }));
+const consentValue = (changes: Partial<ConsentRecord> = {}) =>
+  frameRecord(2, consentCodec.encode({ ...consent, ...changes }));
 const rejection: RejectionRecord = {
   environmentId: 'demo',
   code: 'INVALID_ENUM',
@@ -99,9 +99,8 @@ const accessKey: AccessKeyRecord = {
   },
 };
 
-/** The name of a block of one record. */
-const nameOf = (topic: string, over: Partial<BlockName> = {}): BlockName => {
-  return { topic, partition: 0, start: 0, end: 1, transformVersion: 1, ...over };
+const toBlockName = (topic: string, changes: Partial<BlockName> = {}): BlockName => {
+  return { topic, partition: 0, start: 0, end: 1, transformVersion: 1, ...changes };
 };
 
 async function createTestPipeline(fences = NO_FENCES) {
@@ -114,26 +113,25 @@ async function createTestPipeline(fences = NO_FENCES) {
   const options = { store, schemas, fences, deadLetters, metrics: createMetrics('test') };
   const pipeline = createPipeline({ ...options, topicPrefix: 'test.', blockBytesMax: 1_000 });
   await pipeline.prefetch();
-  /** Writes a block of one record. @returns its number of rows */
-  const write = async (topic: string, value: Buffer, over: Partial<BlockName> = {}) => {
+  const write = async (topic: string, value: Buffer, changes: Partial<BlockName> = {}) => {
     const block = pipeline.sink.openBlock(topic, 0);
-    expect(block.add(recordOf(topic, value, over.start ?? 0))).toEqual({ kind: 'ok' });
+    expect(block.add(toRecord(topic, value, changes.start ?? 0))).toEqual({ kind: 'ok' });
     const { rows } = block;
-    await block.write(nameOf(topic, over), signal);
+    await block.write(toBlockName(topic, changes), signal);
     block.release();
     return rows;
   };
   return { store, pipeline, write };
 }
 
-it('a block is named by topic, partition, offsets, time, table and version of the transform', async () => {
+it('the token of a block contains topic, partition, offsets, time, table and transform version', async () => {
   const { store, write } = await createTestPipeline();
   const name = { partition: 3, start: 10, end: 20, transformVersion: 4, firstTimestampMs: 7 };
   await write(MESSAGES, messageValue(), name);
   expect(store.blocks).toMatchObject([{ table: 'events', token: `${MESSAGES}|3|10|19|7|events|4` }]);
 });
 
-it('a decision is written into two tables, each under its own token', async () => {
+it('a decision is written to two tables with separate tokens', async () => {
   const { store, write } = await createTestPipeline();
   expect(await write(DECISIONS, decisionValue())).toBe(2);
   expect(store.blocks.map(({ token }) => token)).toEqual([
@@ -142,7 +140,7 @@ it('a decision is written into two tables, each under its own token', async () =
   ]);
 });
 
-it('the pipeline reads four topics about players, and the topics about operators separately', async () => {
+it('the pipeline reads the audit topics separately from the four player topics', async () => {
   const { pipeline } = await createTestPipeline();
   expect(pipeline.topics).toEqual([MESSAGES, DECISIONS, CONSENTS, REJECTIONS]);
   const access = Object.values(TOPICS).filter(({ name }) => name.startsWith('access.'));
@@ -152,23 +150,23 @@ it('the pipeline reads four topics about players, and the topics about operators
 it.each([
   [CONSENTS, consentValue(), 'consent_log'],
   [REJECTIONS, rejectionValue(), 'message_rejections'],
-])('a record of %s is written into its table under its token', async (topic, value, table) => {
+])('a record of %s is written to its table with its token', async (topic, value, table) => {
   const { store, write } = await createTestPipeline();
   expect(await write(topic, value)).toBe(1);
   expect(store.blocks.map(({ token }) => token)).toEqual([`${topic}|0|0|0|0|${table}|1`]);
 });
 
-it('rejections are written while the fences are not loaded, because no fence applies to them', async () => {
+it('rejections are written even if the fences are not loaded, because no fence applies to rejections', async () => {
   const { store, write } = await createTestPipeline(NOT_LOADED);
   await write(REJECTIONS, rejectionValue());
   expect(store.blocks).toHaveLength(1);
 });
 
-it('the same bytes are written again after a temporary fault, and a permanent fault is passed on', async () => {
+it('a block writes the same bytes again after a temporary fault, and rethrows a permanent fault', async () => {
   const { store, pipeline } = await createTestPipeline();
   const block = pipeline.sink.openBlock(MESSAGES, 0);
-  block.add(recordOf(MESSAGES, messageValue()));
-  const name = nameOf(MESSAGES);
+  block.add(toRecord(MESSAGES, messageValue()));
+  const name = toBlockName(MESSAGES);
   store.failNext(new StoreFault('busy', { kind: 'passing', code: 'TOO_MANY_PARTS' }));
   await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
   store.failNext(new StoreFault('no such table', { kind: 'final', code: 'UNKNOWN_TABLE' }));
@@ -178,7 +176,7 @@ it('the same bytes are written again after a temporary fault, and a permanent fa
   expect(store.blocks).toHaveLength(1);
 });
 
-it('the rows of a recreated topic are stored besides those of the old one at the same offsets', async () => {
+it('rows of a recreated topic are stored in addition to rows of the old topic at the same offsets', async () => {
   const { store, write } = await createTestPipeline();
   for (const firstTimestampMs of [1_000, 2_000, 2_000]) await write(MESSAGES, messageValue(), { firstTimestampMs });
   expect(store.blocks.map(({ token }) => token)).toEqual([
@@ -187,32 +185,32 @@ it('the rows of a recreated topic are stored besides those of the old one at the
   ]);
 });
 
-it('an invalid record becomes a dead letter, and does not change the block', async () => {
+it('an invalid record becomes a dead letter and does not change the block', async () => {
   const { pipeline } = await createTestPipeline();
   const value = messageValue();
   const block = pipeline.sink.openBlock(MESSAGES, 0);
-  block.add(recordOf(MESSAGES, value));
+  block.add(toRecord(MESSAGES, value));
   const before = [block.rows, block.bytes];
   for (const unframed of [null, Buffer.alloc(0), Buffer.from('{"type":"track"}')])
-    expect(block.add(recordOf(MESSAGES, unframed))).toMatchObject({ kind: 'deadLetter' });
-  expect(() => block.add(recordOf(MESSAGES, value.subarray(0, 60)))).toThrow(RangeError);
+    expect(block.add(toRecord(MESSAGES, unframed))).toMatchObject({ kind: 'deadLetter' });
+  expect(() => block.add(toRecord(MESSAGES, value.subarray(0, 60)))).toThrow(RangeError);
   expect([block.rows, block.bytes]).toEqual(before);
 
   const decisions = pipeline.sink.openBlock(DECISIONS, 0);
-  decisions.add(recordOf(DECISIONS, decisionValue()));
-  const ofDecisions = [decisions.rows, decisions.bytes];
-  expect(() => decisions.add(recordOf(DECISIONS, decisionValue({ step: 256 })))).toThrow(RangeError);
-  expect(() => decisions.add(recordOf(DECISIONS, decisionValue({ partition: 65_536 })))).toThrow(RangeError);
-  expect(() => decisions.add(recordOf(DECISIONS, decisionValue().subarray(0, 40)))).toThrow(Error);
-  expect([decisions.rows, decisions.bytes]).toEqual(ofDecisions);
+  decisions.add(toRecord(DECISIONS, decisionValue()));
+  const decisionsBefore = [decisions.rows, decisions.bytes];
+  expect(() => decisions.add(toRecord(DECISIONS, decisionValue({ step: 256 })))).toThrow(RangeError);
+  expect(() => decisions.add(toRecord(DECISIONS, decisionValue({ partition: 65_536 })))).toThrow(RangeError);
+  expect(() => decisions.add(toRecord(DECISIONS, decisionValue().subarray(0, 40)))).toThrow(Error);
+  expect([decisions.rows, decisions.bytes]).toEqual(decisionsBefore);
 
   const consents = pipeline.sink.openBlock(CONSENTS, 0);
-  expect(() => consents.add(recordOf(CONSENTS, consentValue({ receivedAt: -1 })))).toThrow(RangeError);
-  expect(() => consents.add(recordOf(CONSENTS, consentValue().subarray(0, 20)))).toThrow(Error);
+  expect(() => consents.add(toRecord(CONSENTS, consentValue({ receivedAt: -1 })))).toThrow(RangeError);
+  expect(() => consents.add(toRecord(CONSENTS, consentValue().subarray(0, 20)))).toThrow(Error);
   expect([consents.rows, consents.bytes]).toEqual([0, 0]);
 });
 
-it('messages, decisions and consents about a fenced identity are dropped', async () => {
+it('messages, decisions and consents of a fenced identity are dropped', async () => {
   const queries: unknown[] = [];
   const fences: FenceSet = {
     loaded: true,
@@ -226,46 +224,46 @@ it('messages, decisions and consents about a fenced identity are dropped', async
     [CONSENTS, consentValue()],
   ] as const) {
     const block = pipeline.sink.openBlock(topic, 0);
-    expect(block.add(recordOf(topic, value))).toEqual({ kind: 'drop', reason: 'fenced' });
+    expect(block.add(toRecord(topic, value))).toEqual({ kind: 'drop', reason: 'fenced' });
     expect([block.rows, block.bytes]).toEqual([0, 0]);
   }
   const query = { environmentId: 'demo', eventTimeMs: 1_000, receivedAtMs: 2_000 };
-  // The time of a moved identity is that of its first link; a consent has only the time of its receipt.
-  const once = { ...query, eventTimeMs: 2_000 };
-  expect(queries).toEqual([query, query, once, once]);
+  // A moved identity has the time of its first link. A consent has only a receipt time.
+  const receipt = { ...query, eventTimeMs: 2_000 };
+  expect(queries).toEqual([query, query, receipt, receipt]);
 });
 
-it('an event of another user on the device of an erased person is stored without the id of the device', async () => {
+it("an event of another user on an erased person's device is stored without the device's anonymous id", async () => {
   const device = Buffer.alloc(16, 9);
   const fences: FenceSet = { ...NO_FENCES, mayHold: () => true, isFenced: ({ key }) => key.equals(device) };
   const { store, write } = await createTestPipeline(fences);
-  const ofDevice = { anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER };
-  await write(MESSAGES, messageValue(ofDevice));
+  const fields = { anonymousKey: device, anonymousId: 'device-1', userId: 'user-1', userKey: OWNER };
+  await write(MESSAGES, messageValue(fields));
   const bytes = store.blocks[0]!.rows;
   expect(bytes.includes('user-1')).toBe(true);
   expect(bytes.includes('device-1')).toBe(false);
   expect(bytes.includes(device)).toBe(false);
 });
 
-it('nothing is stored while the fences are not loaded, and records that were read are checked once they are', async () => {
+it('nothing is stored until the fences are loaded, and records read earlier are then checked', async () => {
   const fences = { ...NOT_LOADED, loaded: false };
   const { store, pipeline } = await createTestPipeline(fences);
   const block = pipeline.sink.openBlock(MESSAGES, 0);
-  expect(block.add(recordOf(MESSAGES, messageValue()))).toEqual({ kind: 'ok' });
-  const name = nameOf(MESSAGES);
+  expect(block.add(toRecord(MESSAGES, messageValue()))).toEqual({ kind: 'ok' });
+  const name = toBlockName(MESSAGES);
   await expect(block.write(name, signal)).rejects.toThrow(RetryableFault);
   fences.loaded = true;
   await block.write(name, signal);
   expect(store.blocks).toEqual([]);
 });
 
-it('the next block has an empty buffer', async () => {
+it('a new block has an empty buffer', async () => {
   const { store, write } = await createTestPipeline();
   for (const start of [0, 1]) await write(MESSAGES, messageValue(), { start, end: start + 1 });
   expect(new Set(store.blocks.map(({ rows }) => rows.length)).size).toBe(1);
 });
 
-it('the audit entry of a key record is derived, also while the fences are not loaded', async () => {
+it('the audit entry of a key record is derived even if the fences are not loaded', async () => {
   const { store, write } = await createTestPipeline(NOT_LOADED);
   await write(KEYS, frameRecord(4, accessKeyCodec.encode(accessKey)));
   expect(store.blocks.map(({ token }) => token)).toEqual([`${KEYS}|0|0|0|0|audit_log|1`]);

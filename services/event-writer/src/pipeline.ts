@@ -66,16 +66,16 @@ export interface PipelineOptions {
   deadLetters: Producer;
   metrics: Metrics;
   topicPrefix: string;
-  /** The block consumer's limit. Buffers that are a little larger are kept for the next block. */
+  /** The block consumer's limit. Buffers that are slightly larger are reused. */
   blockBytesMax: number;
 }
 
 export interface Pipeline {
   readonly topics: readonly string[];
-  /** Topics about operators. They have their own consumer group, so that they cannot delay the others. */
+  /** Topics for the audit log. They have a separate consumer group, so that they cannot delay other topics. */
   readonly auditTopics: readonly string[];
   readonly sink: BlockSink;
-  /** Requests the schemas of this release in advance, so that the first records need not wait. */
+  /** Requests the schemas of this release in advance, so that the first records do not wait. */
   prefetch(): Promise<void>;
 }
 
@@ -83,19 +83,19 @@ export interface Pipeline {
  * messages   -> transcode -> check fences -> write events
  * decisions  -> decode    -> check fences -> write identity_links, identity_overrides
  * consents   -> decode    -> check fences -> write consent_log
- * rejections -> decode                    -> write message_rejections (they carry no identity to fence)
+ * rejections -> decode                    -> write message_rejections (no fences, because rejections have no identity)
  * access     -> decode    -> derive       -> write audit_log
  */
 export function createPipeline(options: PipelineOptions): Pipeline {
   const { store, schemas, fences, deadLetters, metrics, topicPrefix } = options;
   const deferredTotal = metrics.counter(
     'playline_event_writer_deferred_total',
-    'Records read only when their block was written',
+    'Records that could only be read when their block was written',
     ['outcome'],
   );
   const blankedTotal = metrics.counter(
     'playline_event_writer_blanked_total',
-    'Events stored without the anonymous id of an erased person, which they carried',
+    'Events stored without an anonymous id that belongs to an erased person',
   );
   const parts: BlockParts = {
     schemas,
@@ -103,10 +103,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     writeRows: createWriteRows({ store, calls: createStoreCalls(metrics) }),
     pool: createBufferPool(options.blockBytesMax),
   };
-  const nameSteps = (steps: [topic: Topic, step: BlockStep][]) =>
+  const toStepsByTopic = (steps: [topic: Topic, step: BlockStep][]) =>
     new Map(steps.map(([topic, step]) => [topicPrefix + topic.name, step]));
-  const audit = nameSteps(auditStepsOf(parts));
-  const flows = nameSteps([
+  const audit = toStepsByTopic(createAuditSteps(parts));
+  const flows = toStepsByTopic([
     [TOPICS.messages, createWriteMessages(parts)],
     [TOPICS.identityDecisions, createWriteRecords(identityDecisionCodec, decisionRows, parts)],
     [TOPICS.consents, createWriteRecords(consentCodec, consentRows, parts)],
@@ -131,7 +131,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   };
 }
 
-const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
+const createAuditSteps = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.projects, createWriteRecords(projectCodec, projectAuditRows, parts)],
   [TOPICS.accessKeys, createWriteRecords(accessKeyCodec, keyAuditRows, parts)],
   [TOPICS.rateLimitKeys, createWriteRecords(rateLimitKeyCodec, rateLimitKeyAuditRows, parts)],
@@ -141,9 +141,9 @@ const auditStepsOf = (parts: BlockParts): [topic: Topic, step: BlockStep][] => [
   [TOPICS.audit, createWriteRecords(auditEntryCodec, entryAuditRows, parts)],
 ];
 
-/** Creates the step of `audience.messages`: transcode without building objects, check fences, write `events`. */
+/** Creates the step for `audience.messages`: transcodes records without objects, checks fences, writes rows. */
 function createWriteMessages(parts: BlockParts): BlockStep {
-  // Blocks are filled one record at a time, so all can share one transcoder.
+  // Blocks are filled one record at a time, so they can share a transcoder.
   const transcoder = new RowTranscoder();
   return createBlockStep(parts, {
     tables: ['events'],
@@ -151,14 +151,14 @@ function createWriteMessages(parts: BlockParts): BlockStep {
     createReader: createRowPlan,
     addRows([events], plan, record) {
       transcoder.add(events!, plan, record);
-      const verdict = parts.checkFences.ofRow(transcoder.head);
+      const verdict = parts.checkFences.checkRow(transcoder.head);
       if (verdict === 'blank') blankAnonymous(events!);
       return verdict === 'drop' ? FENCED : OK;
     },
   });
 }
 
-/** Creates the step of topics with few records: decode them to objects, check fences, write their rows. */
+/** Creates the step for topics with few records: decodes records to objects, checks fences, writes rows. */
 function createWriteRecords<R>(codec: RecordCodec<R>, { tables }: RecordRows<R>, parts: BlockParts): BlockStep {
   return createBlockStep(parts, {
     tables: tables.map(({ table }) => table),
@@ -168,27 +168,28 @@ function createWriteRecords<R>(codec: RecordCodec<R>, { tables }: RecordRows<R>,
       const decoded = decode(record.value.subarray(FRAME_BYTES));
       const allowed = tables.map((table) => table.withoutFenced(decoded, parts.checkFences.isFenced));
       for (const [index, { addRows }] of tables.entries()) {
-        const own = allowed[index];
-        if (own != null) addRows(buffers[index]!, own, record);
+        const part = allowed[index];
+        if (part != null) addRows(buffers[index]!, part, record);
       }
-      return allowed.every((one) => one === null) ? FENCED : OK;
+      return allowed.every((part) => part === null) ? FENCED : OK;
     },
   });
 }
 
 interface DeferringOptions {
-  /** Receives records that turn out to be unreadable only when their block is written. */
+  /** Receives deferred records that are unreadable. */
   deadLetters: Pick<Producer, 'send'>;
-  /** Counts the outcome of a deferred record, which the stream has counted as taken. */
+  /** Counts the outcome of a deferred record, which the stream has already counted as accepted. */
   countDeferred(kind: Outcome['kind']): void;
 }
 
-/** Step named in these dead letters; those of the stream name `transform`. */
+/** The step in the headers of these dead letters. Dead letters of the stream have the step `transform`. */
 const STEP = 'write';
 
 /**
- * Also takes records that cannot be read yet, because the registry is slow or the fences are not loaded: `add` must not
- * wait, and no dead letter may result. They are read when the block is written, before their offsets are committed.
+ * Wraps a block so that it also accepts records that cannot be read yet, because the registry is slow or the fences are
+ * not loaded: `add` must not wait, and such a record must not become a dead letter. Deferred records are read when the
+ * block is written, before their offsets are committed.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];
@@ -215,7 +216,7 @@ export function createDeferringBlock(inner: BlockBuilder, options: DeferringOpti
         const outcome = addDeferred(inner, record);
         if (outcome.kind === 'deadLetter')
           await sendDeadLetters(options.deadLetters, [{ record, reason: outcome.reason }], STEP).catch((cause) => {
-            throw new RetryableFault('a dead letter is not acknowledged', { cause });
+            throw new RetryableFault('a dead letter was not acknowledged', { cause });
           });
         options.countDeferred(outcome.kind);
         deferred.shift();
@@ -227,7 +228,7 @@ export function createDeferringBlock(inner: BlockBuilder, options: DeferringOpti
   };
 }
 
-/** @throws RetryableFault when the record still cannot be read; any other fault is a dead letter */
+/** Adds a deferred record. Any other error results in a dead letter. @throws RetryableFault if it cannot be read yet */
 function addDeferred(inner: BlockBuilder, record: StreamRecord): Outcome {
   try {
     return inner.add(record);

@@ -1,25 +1,25 @@
 import type { Closable, Logger, Metrics } from '@playline/runtime';
 import { type ClickHouseAccount, quoteText, sendStatement } from '@playline/stores';
 
-/** How long a query without its limits can run: short enough that it cannot fill the memory of the server. */
+/** Short enough that a query without limits cannot fill the memory of the server between two checks. */
 const POLL_MS = 500;
-/** ClickHouse checks the time of a query between blocks, and its own error message is better. */
+/** ClickHouse itself checks the execution time between blocks, with a better error message. */
 const GRACE_S = 2;
 const REQUEST_MAX_MS = 5_000;
-/** At most one log line in this time reports that running queries cannot be read. */
+/** Minimum time between two log lines about failed checks. */
 const LOG_INTERVAL_MS = 60_000;
-/** How long the limits of accounts are cached. Those of a new account are read when it sends its first query. */
+/** How long account limits are cached. The limits of a new account are read at its first query. */
 const LIMITS_CACHED_MS = 60_000;
 
 /**
- * Queries that other accounts run, with the settings that they do not have from ClickHouse itself. Ids are hexadecimal,
- * because a client may choose bytes that are not UTF-8.
+ * Selects running queries of other accounts, with the settings that differ from ClickHouse's defaults. Ids are
+ * hexadecimal, because a client may choose bytes that are not valid UTF-8.
  */
 const RUNNING = `
 SELECT user, hex(query_id), elapsed, mapKeys(Settings) FROM system.processes
 WHERE user != currentUser() AND NOT is_cancelled FORMAT JSONCompactEachRow`;
 
-/** The settings of the limited profiles of users.xml, for each account that has one. */
+/** Selects the settings of the limited profiles in users.xml per account. */
 const LIMITS = `
 SELECT account.user_name, groupArray(element.setting_name),
   maxIf(toFloat64OrZero(element.value), element.setting_name = 'max_execution_time')
@@ -37,14 +37,14 @@ export interface QueryLimitsOptions {
   readonly metrics: Metrics;
 }
 
-/** Stops queries that run beyond the limits of their accounts, until it is closed. Any number of processes may do so. */
-export function openQueryLimits(parts: QueryLimitsOptions): Closable {
-  const check = createCheck(parts);
+/** Kills queries that exceed the limits of their accounts until it is closed. Several processes may do this. */
+export function openQueryLimits(options: QueryLimitsOptions): Closable {
+  const check = createCheck(options);
   let loggedMs = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
     if (performance.now() - loggedMs < LOG_INTERVAL_MS) return;
     loggedMs = performance.now();
-    parts.logger.warn({ error }, 'running queries cannot be checked, so a query can remove its limits');
+    options.logger.warn({ error }, 'check of running queries failed, so queries can remove their limits');
   };
   let isClosed = false;
   let timer: NodeJS.Timeout;
@@ -68,17 +68,17 @@ export function openQueryLimits(parts: QueryLimitsOptions): Closable {
 function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Promise<void> {
   const stopped = metrics.counter(
     'playline_event_writer_queries_stopped_total',
-    'Queries of limited ClickHouse accounts that were stopped: they removed a limit, or ran too long.',
+    'Queries of limited ClickHouse accounts that were killed because they removed a limit or ran too long.',
     ['reason'],
   );
-  const limitsOf = createLimits(account);
+  const readLimits = createLimits(account);
   return async () => {
     const running = await readRows<Running>(account, RUNNING);
     if (running.length === 0) return;
-    const limits = await limitsOf(running.map(([user]) => user));
+    const limits = await readLimits(running.map(([user]) => user));
     const found = running.flatMap(([user, queryIdHex, elapsedS, settings]) => {
       const [, names = [], seconds = 0] = limits.get(user) ?? [];
-      // `SETTINGS … = DEFAULT` removes a setting from the query, whatever its constraints are.
+      // `SETTINGS … = DEFAULT` removes a setting from the query, regardless of constraints.
       const lifted = names.filter((name) => !settings.includes(name));
       const isLate = names.length > 0 && elapsedS > seconds + GRACE_S;
       return lifted.length > 0 || isLate ? [{ user, queryIdHex, elapsedS, lifted }] : [];
@@ -88,22 +88,22 @@ function createCheck({ account, logger, metrics }: QueryLimitsOptions): () => Pr
     await send(account, `KILL QUERY WHERE (user, hex(query_id)) IN (${names.join(', ')}) ASYNC FORMAT Null`);
     for (const { user, elapsedS, lifted } of found) {
       stopped.inc({ reason: lifted.length > 0 ? 'lifted a limit' : 'time' });
-      logger.warn({ account: user, elapsedS, lifted }, 'query stopped: it ran beyond the limits of its account');
+      logger.warn({ account: user, elapsedS, lifted }, 'query killed, because it exceeded the limits of its account');
     }
   };
 }
 
-/** Reads and caches the limits of accounts. Null for an account without limits. */
+/** Creates a function that reads and caches account limits, with null for accounts without limits. */
 function createLimits(account: ClickHouseAccount) {
-  let known = new Map<string, Limits | null>();
+  let cache = new Map<string, Limits | null>();
   let readMs = Number.NEGATIVE_INFINITY;
   return async (users: readonly string[]): Promise<ReadonlyMap<string, Limits | null>> => {
-    if (performance.now() - readMs < LIMITS_CACHED_MS && users.every((user) => known.has(user))) return known;
+    if (performance.now() - readMs < LIMITS_CACHED_MS && users.every((user) => cache.has(user))) return cache;
     const limits = await readRows<Limits>(account, LIMITS);
-    known = new Map(users.map((user) => [user, null]));
-    for (const each of limits) known.set(each[0], each);
+    cache = new Map(users.map((user) => [user, null]));
+    for (const each of limits) cache.set(each[0], each);
     readMs = performance.now();
-    return known;
+    return cache;
   };
 }
 
@@ -113,7 +113,7 @@ async function readRows<T>(account: ClickHouseAccount, sql: string): Promise<T[]
 }
 
 async function send(account: ClickHouseAccount, body: string): Promise<string> {
-  // Otherwise these statements would add four rows a second to the query log.
+  // These statements would add four rows per second to the query log.
   const settings = { log_queries: '0' };
   return (await sendStatement(account, { body, settings, deadlineMs: REQUEST_MAX_MS })).text();
 }

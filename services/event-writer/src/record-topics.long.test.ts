@@ -36,42 +36,44 @@ const rejectionRecord = (traceId: string) => {
   };
   return stores.outgoing(TOPICS.rejections, rejectionCodec, record, Buffer.from(ENVIRONMENT));
 };
-const ofIdentity = (key: Buffer) =>
+const toFilter = (key: Buffer) =>
   `WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${key.toString('hex')}')`;
 
-it('the event writer stores every change of a consent with the time of the log, and shows the latest', async () => {
+it("the event writer stores every consent change with the broker's timestamp, and shows the latest change", async () => {
   const [identity, other] = [randomBytes(16), randomBytes(16)];
   await stores.publish([consentRecord(identity, 'full'), consentRecord(other, 'anonymous')]);
-  await until('two consents', async () => (await stores.rowsOf('SELECT 1 FROM consents_current')).length === 2);
-  // A producer whose clock shows 1970.
+  await until(
+    'two consents are stored',
+    async () => (await stores.readRows('SELECT 1 FROM consents_current')).length === 2,
+  );
   const producer = kafka.producer();
   await producer.connect();
   const before = Date.now();
   const { topic, key, value } = consentRecord(identity, 'none', 'settings');
   await producer.send({ topic, messages: [{ key, value, timestamp: '1000' }] });
   await producer.disconnect();
-  const changes = () => stores.rowsOf(`SELECT status FROM consent_log ${ofIdentity(identity)} ORDER BY kafka_offset`);
-  await until('the change', async () => (await changes()).length === 2);
+  const changes = () => stores.readRows(`SELECT status FROM consent_log ${toFilter(identity)} ORDER BY kafka_offset`);
+  await until('the change is stored', async () => (await changes()).length === 2);
   expect(await changes()).toEqual([{ status: 'full' }, { status: 'none' }]);
-  const current = await stores.rowsOf(`SELECT status FROM consents_current ${ofIdentity(other)}`);
+  const current = await stores.readRows(`SELECT status FROM consents_current ${toFilter(other)}`);
   expect(current).toEqual([{ status: 'anonymous' }]);
-  const [latest] = await stores.rowsOf<Record<string, string>>(
+  const [latest] = await stores.readRows<Record<string, string>>(
     'SELECT status, source, toString(toUnixTimestamp64Milli(received_at)) AS received, trace_id, ' +
-      `toString(toUnixTimestamp64Milli(logged_at)) AS logged FROM consents_current ${ofIdentity(identity)}`,
+      `toString(toUnixTimestamp64Milli(logged_at)) AS logged FROM consents_current ${toFilter(identity)}`,
   );
   const expected = { status: 'none', source: 'settings', received: String(RECEIVED_MS), trace_id: 'trace' };
   expect(latest).toMatchObject(expected);
-  // The broker uses this machine's clock; one second covers the resolution of the clocks.
+  // The broker uses this machine's clock. One second covers the clock resolution.
   expect(Number(latest?.logged)).toBeGreaterThan(before - 1_000);
 });
 
-it('the event writer makes rejections searchable, and makes dead letters of invalid records', async () => {
+it('the event writer stores rejections, and publishes invalid records as dead letters', async () => {
   const traceId = randomBytes(16).toString('hex');
   const topic = stores.prefix + TOPICS.rejections.name;
   await stores.publish([rejectionRecord(traceId), { topic, key: null, value: Buffer.from('no frame') }]);
-  const rows = await until('the rejection', async () => {
+  const rows = await until('the rejection is stored', async () => {
     const columns = 'environment_id, code, field, surface, library, library_version';
-    const found = await stores.rowsOf(`SELECT ${columns} FROM message_rejections WHERE trace_id = '${traceId}'`);
+    const found = await stores.readRows(`SELECT ${columns} FROM message_rejections WHERE trace_id = '${traceId}'`);
     return found.length > 0 && found;
   });
   expect(rows).toEqual([
@@ -86,7 +88,7 @@ it('the event writer makes rejections searchable, and makes dead letters of inva
   ]);
   const admin = kafka.admin();
   await admin.connect();
-  await until('the dead letter', async () => {
+  await until('the dead letter is published', async () => {
     const offsets = await admin.fetchTopicOffsets(`${topic}.dead`);
     return offsets.reduce((sum, { high }) => sum + Number(high), 0) === 1;
   });

@@ -26,14 +26,13 @@ import type { PublishRejections } from './rejections.ts';
 import { createMessagesRoute } from './routes/messages/handler.ts';
 import type { SchemaIds } from './schema-ids.ts';
 
-/** Settings and ports of the gateway. */
 export interface GatewayParts {
   config: GatewaySettings;
   producer: Pick<Producer, 'send' | 'sendForOffset'>;
   publishRejections: PublishRejections;
   audience: AudiencePorts;
   verifyPublishable: KeyVerifier;
-  /** Counts messages on all gateways. */
+  /** Counts messages across all gateways. */
   limiter: RateLimitParts['limiter'];
   ratesOf: RateLimitParts['ratesOf'];
   keyer: Utf8IdentityKeyer;
@@ -58,7 +57,7 @@ export type GatewaySettings = Pick<
 > &
   RateLimitSettings & { PUBLIC_URL: string };
 
-/** Creates the gateway without its listener. */
+/** Creates the gateway without a listener. */
 export function createGatewayApp({ config, logger, ...parts }: GatewayParts): HttpApp {
   const metrics = createGatewayMetrics(parts.metrics);
   const publishableKeyHeader = `${config.HTTP_HEADER_PREFIX}-publishable-key`;
@@ -69,7 +68,7 @@ export function createGatewayApp({ config, logger, ...parts }: GatewayParts): Ht
     (key, { traceId }) => parts.usage.refused(key, { reason: ORIGIN_NOT_ALLOWED, traceId }),
   );
   const bytesInFlight = createBytesInFlight(config.BYTES_IN_FLIGHT_MAX);
-  // Read only when metrics are scraped, because the value changes four times per request.
+  // Read only when metrics are collected, because the value changes four times per request.
   const help = 'Bytes received and not yet acknowledged by the brokers';
   const collect: Parameters<Metrics['collectedGauge']>[2]['collect'] = (gauge) => gauge.set(bytesInFlight.held);
   parts.metrics.collectedGauge('playline_gateway_in_flight_bytes', help, { collect });
@@ -117,17 +116,17 @@ interface ReadinessParts {
   accepting: () => boolean;
 }
 
-/** The checks of `/readyz`. Once known, keys outlast an outage of Redis. */
+/** Creates the checks for `/readyz`. After the first successful read, the keys stay ready during a Redis outage. */
 export function createReadiness({ producer, schemas, keys, clock, accepting }: ReadinessParts): ReadinessChecks {
-  let keysSeen = false;
+  let areKeysLoaded = false;
   return {
     accepting,
     broker: () => producer.ready(),
     schemas: () => schemas.current() !== null,
     clock: () => clock.fault() === null,
     keys: async () => {
-      keysSeen ||= await keys.ready();
-      return keysSeen;
+      areKeysLoaded ||= await keys.ready();
+      return areKeysLoaded;
     },
   };
 }

@@ -9,11 +9,11 @@ afterEach(() => void vi.useRealTimers());
 const logger = createLogger({ service: 'gateway', level: 'error' }, { write: () => {} });
 const key = Buffer.alloc(16, 1);
 
-it('drops an abandoned hold within 75 s of its request, also after failed sweeps', async () => {
+it('the hold sweep drops an unconfirmed hold within 75 s of its request, even after failed sweeps', async () => {
   const { guards, holdOf } = openMemoryPeople();
-  let faults = 3;
+  let failures = 3;
   const dropLapsed = async (nowMs: number) => {
-    if (faults-- > 0) throw new Error('ECONNREFUSED');
+    if (failures-- > 0) throw new Error('ECONNREFUSED');
     return await guards.dropLapsedHolds(nowMs);
   };
   const sweep = openHoldSweep({ dropLapsedHolds: dropLapsed }, logger);
@@ -26,7 +26,7 @@ it('drops an abandoned hold within 75 s of its request, also after failed sweeps
   await sweep.close();
 });
 
-it('stops when the service closes', async () => {
+it('the hold sweep stops when it is closed', async () => {
   let sweeps = 0;
   const sweep = openHoldSweep({ dropLapsedHolds: async () => sweeps++ }, logger);
   await sweep.close();

@@ -6,13 +6,13 @@ import {
   type ConsentRecord,
   type ConsentStatus,
   consentCodec,
+  findTextError,
   frameRecord,
   ID_CODE_POINTS_MAX,
   type IdentityKind,
   parseJsonObject,
   TOPICS,
-  wrongOption,
-  wrongTextOf,
+  toOptionError,
 } from '@playline/contracts';
 import { invalidField, PublicError } from '@playline/errors';
 import {
@@ -45,7 +45,7 @@ import type { Config } from './config.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { RateLimits } from './rate-limits/index.ts';
 
-/** Ports of consent and erasure. */
+/** Ports for consent and erasure. */
 export interface AudiencePorts {
   consents: Pick<ConsentStore, 'apply' | 'read'>;
   people: Pick<People, 'readEpoch'> & {
@@ -53,7 +53,7 @@ export interface AudiencePorts {
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
   verifySecret: KeyVerifier;
-  /** Null until the registry has answered. */
+  /** Null until the registry has returned the ids. */
   schemaIds: () => Readonly<Record<'consents' | 'erasures', number>> | null;
 }
 
@@ -67,11 +67,11 @@ export interface AudienceRoutesParts {
   bytesInFlight: BytesInFlight;
   metrics: GatewayMetrics;
   count: OperationCount;
-  /** For faults that do not change the answer. */
+  /** Reports errors that do not affect the response. */
   onFault: (fault: unknown, message: string) => void;
 }
 
-/** Consent (publishable key) and erasure (secret key) of one identity. */
+/** Creates the consent routes (publishable key) and the erasure route (secret key). */
 export function createAudienceRoutes(parts: AudienceRoutesParts): Route[] {
   const { count, limits } = parts;
   const consentParts = { ...parts, authorise: createConsentAuthorise(count.authorise(parts.authorise)) };
@@ -85,10 +85,12 @@ export function createAudienceRoutes(parts: AudienceRoutesParts): Route[] {
 function schemaIdOf({ schemaIds }: AudiencePorts, name: 'consents' | 'erasures'): number {
   const ids = schemaIds();
   if (ids !== null) return ids[name];
-  throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the schema ids are not known yet') });
+  throw new PublicError('INTERNAL_SERVER_ERROR', {
+    cause: new Error('the registry has not returned the schema ids yet'),
+  });
 }
 
-/** DELETE /v1/audience/data: contract, "Erasure". No CORS headers, because no browser may have a secret key. */
+/** DELETE /v1/audience/data: contract, "Erasure". Sends no CORS headers, because browsers must not have secret keys. */
 function createEraseRoute({ config, audience, limits, ...parts }: AudienceRoutesParts): Route {
   const { producer, keyer, count, onFault } = parts;
   const deadlineMs = config.PUBLISH_DEADLINE_MS;
@@ -111,7 +113,7 @@ function createEraseRoute({ config, audience, limits, ...parts }: AudienceRoutes
       assertIdentifies(id, kinds[0] === 'anonymous' ? 'anonymousId' : 'userId');
       const subjectKeys = kinds.map((kind) => keyer(environmentId, kind, id));
       const { traceId, traceparent } = exchange;
-      // Continues after the deadline: a request that reaches the topic late still needs its hold confirmed.
+      // Continues after the deadline, because the hold of a request that is logged late must still be confirmed.
       const request = requestErasure({ environmentId, subjectKeys, traceId, traceparent });
       const erasureId = await settleWithin(deadlineMs, request);
       exchange.answerEmpty(202, ['x-erasure-id', erasureId, 'x-erasure-identity', identity]);
@@ -120,8 +122,8 @@ function createEraseRoute({ config, audience, limits, ...parts }: AudienceRoutes
 }
 
 /**
- * One id, every kind under which it may have been sent, and the identity as read, percent-encoded.
- * @throws PublicError VALIDATION_ERROR unless exactly one identifier is given: contract, "Subject"
+ * Returns the id, every kind under which clients may have sent the id, and the parsed identity, percent-encoded.
+ * @throws PublicError VALIDATION_ERROR unless the query has exactly one identifier: contract, "Subject"
  */
 export function parseSubject(target: string) {
   const query = parseQuery(target);
@@ -134,15 +136,15 @@ export function parseSubject(target: string) {
   return { id, kinds, identity: `${field}=${encodeURIComponent(id)}` };
 }
 
-/** @throws PublicError VALIDATION_ERROR when it is absent, null, blank, not a string, not valid Unicode or too long */
+/** @throws PublicError VALIDATION_ERROR if the value is missing, blank, too long, or not a well-formed string */
 function requireText(value: unknown, field: string, codePointsMax = ID_CODE_POINTS_MAX): string {
-  const wrong = wrongTextOf(value, codePointsMax);
-  if (wrong !== null) throw invalidField(field, `${field} ${wrong}`);
+  const error = findTextError(value, codePointsMax);
+  if (error !== null) throw invalidField(field, `${field} ${error}`);
   return value as string;
 }
 
 /**
- * A request for a placeholder would affect everyone whose client sends it.
+ * Refuses placeholders, because a request for one would affect everyone whose client sends that placeholder.
  * @throws PublicError VALIDATION_ERROR
  */
 function assertIdentifies(id: string, field: string): void {
@@ -160,10 +162,10 @@ function createReadConsentRoute({ authorise, audience, keyer, config }: Audience
     cors: true,
     handle: async (exchange) => {
       const { environmentId } = await authorise(exchange);
-      const given = singleValueOf(parseQuery(exchange.request.url ?? ''), 'anonymousId');
-      const anonymousId = requireText(given, 'anonymousId');
+      const value = singleValueOf(parseQuery(exchange.request.url ?? ''), 'anonymousId');
+      const anonymousId = requireText(value, 'anonymousId');
       const read = () => audience.consents.read(environmentId, keyer(environmentId, 'anonymous', anonymousId));
-      // A placeholder is no one's id.
+      // A placeholder does not identify anyone.
       const stored = isPlaceholder(anonymousId) ? null : await settleWithin(config.PUBLISH_DEADLINE_MS, read());
       const status: ConsentStatus = stored?.status ?? 'not_set';
       exchange.answer(200, JSON.stringify({ status }));
@@ -179,7 +181,7 @@ function createWriteConsentRoute(parts: AudienceRoutesParts): Route {
     cors: true,
     handle: async (exchange) => {
       const { change, reservation } = await receiveChange(exchange, await parts.authorise(exchange), parts);
-      // Continues after the deadline: a change in the log must reach the store.
+      // Continues after the deadline, because a logged change must reach the store.
       const stored = storeChange(change, exchange.traceparent, parts).finally(() => reservation.release());
       parts.metrics.onConsent(await settleWithin(parts.config.PUBLISH_DEADLINE_MS, stored));
       exchange.answerEmpty(204);
@@ -187,7 +189,7 @@ function createWriteConsentRoute(parts: AudienceRoutesParts): Route {
   };
 }
 
-/** Reads the change from the body; releases its bytes on failure. */
+/** Reads the change from the body. Releases the reservation on failure. */
 async function receiveChange(
   exchange: Exchange,
   { projectId, environmentId }: KeyRecord,
@@ -197,7 +199,7 @@ async function receiveChange(
   const reservation = bytesInFlight.admit(projectId, plan.declaredBytes ?? CONSENT_BYTES_MAX);
   try {
     const body = await readBody(exchange.request, plan, { reservation });
-    // The key may have ended while the body arrived.
+    // The key may have been revoked while the body arrived.
     await authorise(exchange);
     const { anonymousId, status, source } = parseWantedConsent(body);
     assertIdentifies(anonymousId, 'anonymousId');
@@ -211,9 +213,9 @@ async function receiveChange(
 }
 
 /**
- * Writes a change to the log, then to the store with its offset. Resolves when every in-sync replica has the change and
- * the store has it or a later one. The log comes first, because the store can be rebuilt from it. No attempt starts
- * after the deadline: it could replace a newer change of another gateway.
+ * Writes a change to the log, then to the store with its offset. Resolves when all in-sync replicas have the change and
+ * the store has this change or a later one. The log is written first, because the store can be rebuilt from the log. No
+ * attempt starts after the deadline, because it could overwrite a newer change from another gateway.
  */
 async function storeChange(
   change: ConsentRecord,
@@ -233,7 +235,7 @@ async function storeChange(
   return await audience.consents.apply({ environmentId, identityKey, status, receivedAt, position });
 }
 
-/** These operations list no 401: contract, "Invalid key". */
+/** Converts 401 errors to 400, because consent operations have no 401: contract, "Invalid key". */
 function createConsentAuthorise(authorise: Authorise): Authorise {
   return async (exchange) => {
     try {
@@ -245,34 +247,34 @@ function createConsentAuthorise(authorise: Authorise): Authorise {
   };
 }
 
-/** `not_set` cannot be written. */
+/** The statuses that a client can set. */
 const CHOSEN_STATUSES = CONSENT_STATUSES.filter((status): status is ChosenStatus => status !== 'not_set');
 
 /**
  * Contract, "UpdateTrackingConsentRequest".
- * @throws PublicError VALIDATION_ERROR, with `details.field` for one member
+ * @throws PublicError VALIDATION_ERROR, with `details.field` if a field is invalid
  */
 export function parseWantedConsent(body: Buffer): Pick<ConsentRecord, 'status' | 'source'> & { anonymousId: string } {
   const read = parseJsonObject(body);
   if (read.kind === 'refused') throw new PublicError('VALIDATION_ERROR', read);
   const anonymousId = requireText(read.object.anonymousId, 'anonymousId');
   const source = requireText(read.object.source, 'source', CONSENT_SOURCE_CODE_POINTS_MAX);
-  const status = CHOSEN_STATUSES.find((one) => one === read.object.status);
-  if (status === undefined) throw invalidField('status', `status ${wrongOption(CHOSEN_STATUSES)}`);
+  const status = CHOSEN_STATUSES.find((value) => value === read.object.status);
+  if (status === undefined) throw invalidField('status', `status ${toOptionError(CHOSEN_STATUSES)}`);
   return { anonymousId, source, status };
 }
 
-/** A quarter of the lifetime of a hold. */
+/** A quarter of the time after which an unconfirmed hold lapses. */
 const SWEEP_INTERVAL_MS = 15_000;
 
-/** Drops the holds of gateways that ended before they published their request. */
+/** Drops holds of gateways that stopped before they published the erasure request. */
 export function openHoldSweep(guards: Pick<ErasureGuards, 'dropLapsedHolds'>, logger: Logger): Closable {
   const sweep = async () => {
     try {
       const dropped = await guards.dropLapsedHolds(Date.now());
-      if (dropped > 0) logger.warn({ dropped }, 'erasure holds lapsed: their requests never reached the log');
+      if (dropped > 0) logger.warn({ dropped }, 'unconfirmed erasure holds dropped');
     } catch (error) {
-      logger.warn({ error }, 'dropping lapsed holds failed, retried by the next sweep');
+      logger.warn({ error }, 'dropping lapsed holds failed, retrying in the next sweep');
     }
   };
   const timer = setInterval(() => void sweep(), SWEEP_INTERVAL_MS);

@@ -7,13 +7,13 @@ import { readTopic } from '@playline/stream/kafka';
 import { openWire, testStores, until, type Wire } from '@playline/testkit';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { erase, getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { consentChange, erase, getConsent, putConsent } from './test/audience-calls.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
 
 const pepper = randomBytes(32);
 const keyOf = createIdentityKeyer(pepper);
 let stores: RealStores;
-/** The second one reaches Redis through `wire`. */
+/** The second gateway connects to Redis through `wire`. */
 let gateways: GatewayProcess[];
 let wire: Wire;
 let secretKey: string;
@@ -38,8 +38,8 @@ beforeAll(async () => {
   wire = await openWire(Number(url.port));
   url.port = String(wire.port);
   gateways = await Promise.all([open(), open({ REDIS_URL: url.href })]);
-  const known = async (gateway: GatewayProcess) => (await getConsent({ url: gateway.url, key: stores.key })).ok;
-  for (const gateway of gateways) await until('consents are answered', () => known(gateway));
+  const servesConsents = async ({ url }: GatewayProcess) => (await getConsent({ url, key: stores.key })).ok;
+  for (const gateway of gateways) await until('the gateway serves consents', () => servesConsents(gateway));
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
@@ -60,8 +60,8 @@ const statusAt = async (gateway: GatewayProcess, anonymousId: string) =>
 const read = (topic: { name: string }) =>
   readTopic({ brokers: testStores().kafka, topic: stores.topicPrefix + topic.name });
 
-/** The status at the latest offset, by identity key. */
-async function latestInLog(): Promise<Map<string, string>> {
+/** Reads the latest logged status of each identity key. */
+async function readLatestStatuses(): Promise<Map<string, string>> {
   const latest = new Map<string, { offset: number; status: string }>();
   for (const { offset, value } of await read(TOPICS.consents)) {
     const { identityKey, status } = consentCodec.decode(value!.subarray(FRAME_BYTES));
@@ -71,51 +71,51 @@ async function latestInLog(): Promise<Map<string, string>> {
   return new Map([...latest].map(([name, { status }]) => [name, status]));
 }
 
-it('consent on two gateways can be read on both gateways as soon as either has answered 204', async () => {
-  for (const [turn, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
-    const gateway = gateways[turn % 2]!;
-    expect((await putConsent(callerOf(gateway), wanted({ anonymousId: 'seen', status }))).status).toBe(204);
+it('a consent change is readable on both gateways as soon as one of them has returned 204', async () => {
+  for (const [index, status] of ['full', 'none', 'anonymous', 'full'].entries()) {
+    const gateway = gateways[index % 2]!;
+    expect((await putConsent(callerOf(gateway), consentChange({ anonymousId: 'seen', status }))).status).toBe(204);
     for (const other of gateways) expect(await statusAt(other, 'seen')).toBe(status);
   }
 });
 
-it('consent on two gateways is the last change in the log when changes of one identity race on both gateways', async () => {
+it('after concurrent consent changes on two gateways, both return the status that was logged last', async () => {
   const ids = Array.from({ length: 40 }, (_, at) => `racing-${at}`);
   const race = ids.flatMap((anonymousId) =>
     (['none', 'anonymous', 'full', 'none', 'full', 'anonymous'] as const).map((status, at) => ({
       gateway: gateways[at % 2]!,
-      change: wanted({ anonymousId, status }),
+      change: consentChange({ anonymousId, status }),
     })),
   );
-  const answers = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([204]));
-  const latest = await latestInLog();
+  const responses = await Promise.all(race.map(({ gateway, change }) => putConsent(callerOf(gateway), change)));
+  expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([204]));
+  const latest = await readLatestStatuses();
   for (const id of ids) {
     const last = latest.get(keyOf(environmentId(), 'anonymous', id).toString('hex'));
     for (const gateway of gateways) expect(await statusAt(gateway, id)).toBe(last);
   }
 });
 
-it('consent on two gateways answers 500 when Redis is away after the change is on the log, and takes the same change sent again', async () => {
+it('a consent change returns 500 if Redis is unavailable after the change was logged, and succeeds when it is retried', async () => {
   const gateway = gateways[1]!;
-  const change = wanted({ anonymousId: 'unlucky', status: 'none' });
+  const change = consentChange({ anonymousId: 'unlucky', status: 'none' });
   wire.mode = 'cut';
   expect((await putConsent(callerOf(gateway), change)).status).toBe(500);
   expect((await getConsent(callerOf(gateway))).status).toBe(500);
   const name = keyOf(environmentId(), 'anonymous', 'unlucky').toString('hex');
-  expect((await latestInLog()).get(name)).toBe('none');
+  expect((await readLatestStatuses()).get(name)).toBe('none');
   wire.mode = 'open';
-  await until('the change is taken', async () => (await putConsent(callerOf(gateway), change)).status === 204);
+  await until('the change is accepted', async () => (await putConsent(callerOf(gateway), change)).status === 204);
   expect(await statusAt(gateways[0]!, 'unlucky')).toBe('none');
 });
 
-it('an erasure makes links newer than the request wait, and writes the request to the log with everybody who was linked', async () => {
+it('an erasure holds the subject and logs a request with all linked identities', async () => {
   const [subject, member] = [keyOf(environmentId(), 'steam', 'player'), keyOf(environmentId(), 'anonymous', 'device')];
   await linkDirectly(subject, member);
   const before = Date.now();
-  const answer = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
-  expect(answer.status).toBe(202);
-  const id = answer.headers.get('x-erasure-id')!.replaceAll('-', '');
+  const response = await erase({ url: gateways[0]!.url, secretKey }, '?userId=player');
+  expect(response.status).toBe(202);
+  const id = response.headers.get('x-erasure-id')!.replaceAll('-', '');
   const requests = (await read(TOPICS.erasures)).map(({ value }) =>
     erasureRequestCodec.decode(value!.subarray(FRAME_BYTES)),
   );
@@ -123,11 +123,11 @@ it('an erasure makes links newer than the request wait, and writes the request t
   expect(request.memberKeys).toEqual([member]);
   expect(request.subjectKeys).toHaveLength(9);
   expect(request.cutoffAt).toBeGreaterThanOrEqual(before + 2000);
-  const held = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
-  expect(new Set(held)).toEqual(new Set([String(request.cutoffAt)]));
+  const holds = await Promise.all(request.subjectKeys.map((key) => redis.hget(`h:{${environmentId()}}`, key)));
+  expect(new Set(holds)).toEqual(new Set([String(request.cutoffAt)]));
 });
 
-it('an erasure makes a newer link of the subject wait in the identity graph, and no link of anybody else', async () => {
+it('an erasure parks later links of the subject, but no links of other identities', async () => {
   expect((await erase({ url: gateways[1]!.url, secretKey }, '?anonymousId=held')).status).toBe(202);
   const later = Date.now() + 60_000;
   const keys = (id: string) => [keyOf(environmentId(), 'anonymous', id), keyOf(environmentId(), 'steam', id)] as const;
@@ -135,20 +135,20 @@ it('an erasure makes a newer link of the subject wait in the identity graph, and
   expect(await applyLink(keys('free'), later)).toBe('decided');
 });
 
-it('an erasure makes the store refuse consent changes of the identity up to the cut-off', async () => {
+it('the store does not apply consent changes of a fenced identity up to the cut-off', async () => {
   const key = keyOf(environmentId(), 'anonymous', 'erased');
-  await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }));
+  await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }));
   await people.guards.fence([{ environmentId: environmentId(), key, cutoffMs: Date.now() + 60_000 }]);
   await redis.hdel(`c:{${environmentId()}}:${key.readUInt16BE(0) >> 2}`, key);
-  expect((await putConsent(callerOf(gateways[0]!), wanted({ anonymousId: 'erased' }))).status).toBe(204);
+  expect((await putConsent(callerOf(gateways[0]!), consentChange({ anonymousId: 'erased' }))).status).toBe(204);
   expect(await statusAt(gateways[1]!, 'erased')).toBe('not_set');
 });
 
-/** Uses a new source of facts each time, so that tests do not depend on offsets applied before. */
+/** Opens the graph and continues at the last applied offset, so that tests do not depend on each other. */
 async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number): Promise<string> {
-  const own = await openRedisPeople({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
+  const people = await openRedisPeople({ url: testStores().redis, linkTopic: `${environmentId()}-links` });
   const source = { generation: 0, partition: 0 };
-  const after = await own.graph.lastApplied(source);
+  const after = await people.graph.lastApplied(source);
   const step = {
     link: 'identify',
     blocked: false,
@@ -159,8 +159,8 @@ async function applyLink([a, b]: readonly [Buffer, Buffer], receivedAt: number):
     bKind: 'steam',
   } as const;
   const fact = { environmentId: environmentId(), offset: after + 1, receivedAt, eventTime: receivedAt, steps: [step] };
-  const [applied] = await own.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
-  await own.close();
+  const [applied] = await people.graph.apply({ ...source, after, through: after + 1, facts: [fact] });
+  await people.close();
   return applied!.kind;
 }
 

@@ -3,13 +3,13 @@ import { PublicError } from '@playline/errors';
 import { type ClientAddressOf, ClientDisconnected, type Exchange, type Route } from '@playline/http';
 import { addLimitHeaders, type LocalLimiter, type OnRefused, rateLimitError } from '@playline/rate-limit';
 
-/** A promise only when the key must be fetched. */
+/** Returns a promise only if the key must be fetched. */
 export type Authorise = (exchange: Exchange) => KeyRecord | Promise<KeyRecord>;
 
 /**
- * Checks a key header: contract, "Missing key" and "Keys". A fault of the store becomes a 500.
- * @throws PublicError VALIDATION_ERROR when the key is missing; UNAUTHORISED_REQUEST when it is invalid, or not for the
- *   origin (after `onOtherOrigin`); TOO_MANY_REQUESTS_ERROR after too many invalid keys
+ * Checks the key in a header: contract, "Missing key" and "Keys". An error of the key store becomes a 500.
+ * @throws PublicError VALIDATION_ERROR if the key is missing; UNAUTHORISED_REQUEST if the key is invalid, or if its
+ *   origins exclude the page (after `onOtherOrigin`); TOO_MANY_REQUESTS_ERROR after too many invalid keys
  */
 export function createAuthorise(
   header: string,
@@ -18,7 +18,7 @@ export function createAuthorise(
 ): Authorise {
   const check = (record: KeyRecord | null, exchange: Exchange): KeyRecord => {
     if (record === null) throw new PublicError('UNAUTHORISED_REQUEST', { details: { header } });
-    // Most keys have no list of origins.
+    // The length check is fast, and most keys have no list of origins.
     if (record.origins.length !== 0 && !isForOrigin(record, exchange)) {
       onOtherOrigin(record, exchange);
       throw new PublicError('UNAUTHORISED_REQUEST', { message: ORIGIN_MESSAGE, details: { header: 'origin' } });
@@ -31,14 +31,14 @@ export function createAuthorise(
       const message = `The header ${header} is missing.`;
       throw new PublicError('VALIDATION_ERROR', { message, details: { header } });
     }
-    const verdict = verify(key, exchange);
-    return verdict instanceof Promise ? verdict.then((record) => check(record, exchange)) : check(verdict, exchange);
+    const found = verify(key, exchange);
+    return found instanceof Promise ? found.then((record) => check(record, exchange)) : check(found, exchange);
   };
 }
 
 const ORIGIN_MESSAGE = 'The key is not for pages of this origin.';
 
-/** Browsers send the origin of a page; programs send none and may use any key. */
+/** Browsers send the origin of the page. Other clients send no origin and may use any key. */
 function isForOrigin({ origins }: KeyRecord, exchange: Exchange): boolean {
   const { origin } = exchange.request.headers;
   if (origin === undefined) return true;
@@ -49,12 +49,12 @@ function isForOrigin({ origins }: KeyRecord, exchange: Exchange): boolean {
 
 export type CountUse = Pick<UsageCounter, 'used' | 'refused'>;
 
-/** Counted for a batch without an accepted message. */
+/** The refusal reason of a batch without accepted messages. */
 export const ALL_REJECTED = 'ALL_MESSAGES_REJECTED';
 
 export const ORIGIN_NOT_ALLOWED = 'ORIGIN_NOT_ALLOWED';
 
-/** A caller that disconnected is not counted as refused. */
+/** Counts a refused request, except when the client disconnected. */
 export function countFailedRequest(
   usage: CountUse,
   key: KeyRecord,
@@ -66,8 +66,8 @@ export function countFailedRequest(
 export type OperationCount = ReturnType<typeof createOperationCount>;
 
 /**
- * Counts operations without messages: the key check gives the key, the route the outcome. Remembering the key of each
- * request costs more than counting, so the messages route counts by itself.
+ * Counts key usage of operations without messages. `authorise` stores the key of each request and `route` counts the
+ * outcome. Storing the key costs more than counting, so the messages route counts its requests itself.
  */
 export function createOperationCount(usage: CountUse) {
   const keys = new WeakMap<Exchange, KeyRecord>();
@@ -94,12 +94,12 @@ export function createOperationCount(usage: CountUse) {
   };
 }
 
-/** @throws PublicError TOO_MANY_REQUESTS_ERROR besides what the verifier throws */
+/** @throws PublicError TOO_MANY_REQUESTS_ERROR, or any error of the verifier */
 type GuardedVerifier = (key: string, exchange: Exchange) => ReturnType<KeyVerifier>;
 
 /**
- * The limit on invalid keys per client address, in this process. Bounds only how often a caller learns that a key is
- * invalid; valid keys are always served. Invalid keys are recognised without a query, so nothing is checked before.
+ * Limits invalid keys per client address in this process. The limit only restricts how often a client learns that a key
+ * is invalid; valid keys are always accepted. Most invalid keys are detected without a query, so no check comes first.
  */
 export function createFailedKeyLimit(options: {
   limiter: LocalLimiter;
@@ -121,14 +121,14 @@ export function createFailedKeyLimit(options: {
     return record;
   };
   return {
-    /** Charges keys that the verifier refuses. */
+    /** Charges the address for each key that the verifier refuses. */
     guard: (verify: KeyVerifier) => (key: string, exchange: Exchange) => {
-      const verdict = verify(key);
-      return verdict instanceof Promise
-        ? verdict.then((record) => chargeInvalid(record, exchange))
-        : chargeInvalid(verdict, exchange);
+      const found = verify(key);
+      return found instanceof Promise
+        ? found.then((record) => chargeInvalid(record, exchange))
+        : chargeInvalid(found, exchange);
     },
-    /** Adds the limit's header fields to every answer, unless a more specific limit replaces them. */
+    /** Adds the limit's headers to every response, unless a more specific limit replaces them. */
     addHeaders: (route: Route): Route => ({
       ...route,
       handle: (exchange, params) => {

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { CLOCK_OFF_MAX_MS, createClockWatch, openClockComparison } from './clock-watch.ts';
-import { erase, putConsent, wanted } from './test/audience-calls.ts';
+import { consentChange, erase, putConsent } from './test/audience-calls.ts';
 import { message, openGateway } from './test/open-gateway.ts';
 
 function openClocks() {
@@ -13,7 +13,7 @@ function openClocks() {
   return { clocks, watch, pass };
 }
 
-it('the clock watch finds no fault before the first comparison, nor up to an hour', () => {
+it('the clock watch reports no error before the first comparison or for offsets of up to an hour', () => {
   const { clocks, watch, pass } = openClocks();
   expect(watch.fault()).toBeNull();
   for (const offMs of [CLOCK_OFF_MAX_MS, -CLOCK_OFF_MAX_MS, 0]) {
@@ -23,7 +23,7 @@ it('the clock watch finds no fault before the first comparison, nor up to an hou
   }
 });
 
-it('the clock watch notices without traffic that the wall clock is set, and set right', () => {
+it('the clock watch detects without traffic that the wall clock was changed or corrected', () => {
   const { clocks, watch, pass } = openClocks();
   watch.observe(clocks.wall);
   pass(60_000);
@@ -35,7 +35,7 @@ it('the clock watch notices without traffic that the wall clock is set, and set 
   expect(watch.fault()).toBeNull();
 });
 
-it('the clock watch is forgotten after ten minutes, so that a pause of the machine does not refuse requests for ever', () => {
+it('a comparison expires after ten minutes, so that a suspended machine does not refuse requests forever', () => {
   const { clocks, watch, pass } = openClocks();
   watch.observe(clocks.wall);
   clocks.wall += 2 * CLOCK_OFF_MAX_MS;
@@ -45,19 +45,19 @@ it('the clock watch is forgotten after ten minutes, so that a pause of the machi
   expect(watch.fault()).toBeNull();
 });
 
-it('the clock watch refuses messages, consents and erasures with 500 while the clock is wrong', async () => {
+it('messages, consent changes and erasures return 500 while the clock is wrong', async () => {
   const { clocks, watch } = openClocks();
   const gateway = await openGateway({ clock: watch });
   watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);
   expect((await gateway.post({ messages: [message()] })).status).toBe(500);
-  expect((await putConsent(gateway, wanted())).status).toBe(500);
+  expect((await putConsent(gateway, consentChange())).status).toBe(500);
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
   watch.observe(clocks.wall);
   expect((await gateway.post({ messages: [message()] })).status).toBe(200);
 });
 
-it('the clock watch is made before the listener opens, so that the first request is judged, and again without traffic', async () => {
+it('openClockComparison compares before it resolves, and repeats the comparison without traffic', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const { clocks, watch, pass } = openClocks();
@@ -71,9 +71,9 @@ it('the clock watch is made before the listener opens, so that the first request
   expect(watch.fault()).toContain('180 min ahead of');
 });
 
-it('the clock watch opens without Redis, and then compares with the acknowledgements', async () => {
+it('openClockComparison resolves without Redis, and the clock watch uses acknowledgements instead', async () => {
   const { clocks, watch } = openClocks();
-  const comparison = await openClockComparison(watch, () => Promise.reject(new Error('away')));
+  const comparison = await openClockComparison(watch, () => Promise.reject(new Error('unavailable')));
   onTestFinished(() => void comparison.close());
   expect(watch.fault()).toBeNull();
   watch.observe(clocks.wall + 2 * CLOCK_OFF_MAX_MS);

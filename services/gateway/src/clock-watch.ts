@@ -5,25 +5,25 @@ import { waitAtMost } from '@playline/stores';
 
 export type ClockWatch = ReturnType<typeof createClockWatch>;
 
-/** Beyond this the gateway rejects good events, and erasures get a wrong cut-off. */
+/** With a larger offset, the gateway would reject valid events, and erasures would have a wrong cut-off. */
 export const CLOCK_OFF_MAX_MS = 3_600_000;
 /**
- * Only the wall clock notices a suspended machine; without this bound a gateway whose stores are away would never be
- * ready again.
+ * A comparison expires after this time. The monotonic clock does not advance while a machine is suspended, so without
+ * an expiry a gateway that cannot reach its stores would never become ready again.
  */
 const COMPARISON_MAX_MS = 600_000;
-/** A new gateway, or one that refuses requests, gets no acknowledgements to compare with. */
+/** Needed without traffic, when there are no acknowledgements to compare with. */
 const COMPARISON_INTERVAL_MS = 30_000;
-/** The listener waits this long for the first comparison. */
-const FIRST_ANSWER_MAX_MS = 1_000;
+/** The maximum time that startup waits for the first comparison. */
+const FIRST_COMPARISON_MAX_MS = 1_000;
 
 /**
- * Compares the wall clock with those of the brokers and of Redis. Between comparisons the monotonic clock continues the
- * time of the stores, so a changed wall clock is noticed immediately.
+ * Compares the wall clock with the clocks of the brokers and of Redis. Between comparisons, the monotonic clock
+ * advances the time of the stores, so that a change of the wall clock is detected immediately.
  */
 export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => performance.now() } = {}) {
   let compared: { readonly storeAtMs: number; readonly atMs: number } | null = null;
-  /** Null when the clock is right or not compared yet. */
+  /** Returns null if the clock is correct or has not been compared yet. */
   const fault = () => {
     if (compared === null) return null;
     const sinceMs = monotonicMs() - compared.atMs;
@@ -31,24 +31,24 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
     const aheadMs = wallClockMs() - (compared.storeAtMs + sinceMs);
     if (Math.abs(aheadMs) <= CLOCK_OFF_MAX_MS) return null;
     const minutes = Math.round(Math.abs(aheadMs) / 60_000);
-    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} those of Kafka and Redis: synchronise it`;
+    return `the clock of this host is ${minutes} min ${aheadMs > 0 ? 'ahead of' : 'behind'} the clocks of Kafka and Redis: synchronise it`;
   };
   return {
-    /** Takes the current time of a broker or of Redis. */
+    /** Records the current time of a broker or of Redis. */
     observe: (storeAtMs: number) => {
       compared = { storeAtMs, atMs: monotonicMs() };
     },
     fault,
     withReasons: (reasons: () => Readonly<Record<string, string>>) => (): Readonly<Record<string, string>> => {
-      const wrong = fault();
-      return wrong === null ? reasons() : { ...reasons(), clock: wrong };
+      const error = fault();
+      return error === null ? reasons() : { ...reasons(), clock: error };
     },
-    /** Answers a route that writes with 500 while the clock is wrong. */
+    /** Returns 500 from routes that write while the clock is wrong. */
     guard: (route: Route): Route => {
       if (route.method === 'GET') return route;
       const handle: Route['handle'] = (exchange, params) => {
-        const wrong = fault();
-        if (wrong !== null) throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(wrong) });
+        const error = fault();
+        if (error !== null) throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(error) });
         return route.handle(exchange, params);
       };
       return { ...route, handle };
@@ -56,7 +56,7 @@ export function createClockWatch({ wallClockMs = Date.now, monotonicMs = () => p
   };
 }
 
-/** Compares with Redis now and every half minute. Resolves after the first answer, or a second without one. */
+/** Compares with Redis now and every 30 seconds. Resolves after the first comparison, or after one second. */
 export async function openClockComparison(
   clock: Pick<ClockWatch, 'observe'>,
   readClockMs: () => Promise<number>,
@@ -64,6 +64,6 @@ export async function openClockComparison(
   const compare = () => readClockMs().then(clock.observe, () => {});
   const timer = setInterval(compare, COMPARISON_INTERVAL_MS);
   timer.unref();
-  await waitAtMost(FIRST_ANSWER_MAX_MS, compare(), () => {});
+  await waitAtMost(FIRST_COMPARISON_MAX_MS, compare(), () => {});
   return { close: () => clearInterval(timer) };
 }

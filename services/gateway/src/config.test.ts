@@ -5,11 +5,11 @@ import { configSchema } from './config.ts';
 const required = {
   KAFKA_BROKERS: '127.0.0.1:9092',
   SCHEMA_REGISTRY_URL: 'http://127.0.0.1:8081',
-  REDIS_URL: 'redis://:word@127.0.0.1:6379',
+  REDIS_URL: 'redis://:password@127.0.0.1:6379',
   IDENTITY_PEPPER: 'ab'.repeat(32),
 };
 
-it('the settings have defaults for everything except addresses of stores and secrets', () => {
+it('all settings except store addresses and secrets have defaults', () => {
   expect(parseConfig(configSchema, required)).toMatchObject({
     HTTP_HEADER_PREFIX: 'x-service',
     ACCESS_KEY_PREFIX: 'svcapik',
@@ -30,13 +30,13 @@ it.each([
   ['PUBLISH_DEADLINE_MS', '20001'],
   ['ERASURE_CLOCK_SKEW_MS', '499'],
   ['IDENTITY_PEPPER', 'abcd'],
-])('the settings refuse a wrong %s by its name', (name, value) => {
+])('an invalid %s is refused with an error that names the setting', (name, value) => {
   const parse = () => parseConfig(configSchema, { ...required, [name]: value });
   expect(parse).toThrow(ConfigError);
   expect(parse).toThrow(name);
 });
 
-it('the settings accept a public address with or without a slash at its end', () => {
+it('a trailing slash is removed from PUBLIC_URL', () => {
   const config = parseConfig(configSchema, { ...required, PUBLIC_URL: 'https://events.test/' });
   expect(config.PUBLIC_URL).toBe('https://events.test');
 });

@@ -11,7 +11,7 @@ import {
 import { z } from 'zod';
 import { rateLimitSettings } from './rate-limits/settings.ts';
 
-/** The partitions of the events table allow no more. */
+/** The partitioning of the events table does not allow a larger window. */
 const WINDOW_MAX_MS = 366 * 24 * 60 * 60 * 1000;
 
 export const configSchema = z.object({
@@ -19,7 +19,7 @@ export const configSchema = z.object({
   ...listenerSettings,
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8080),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8081),
-  /** Base of the `link` in error envelopes. */
+  /** Base URL of `link` in error envelopes. */
   PUBLIC_URL: settings.baseUrl().optional(),
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
@@ -27,19 +27,19 @@ export const configSchema = z.object({
   ...registrySettings,
   ...redisSettings,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
-  /** Sixteen of the largest batches; at least two, so that one cannot block all others. */
+  /** Maximum request bytes in memory. At least two batches of the maximum size, so that one cannot block all others. */
   BYTES_IN_FLIGHT_MAX: settings.integer(2 * BATCH_BYTES_MAX, 2 ** 31).default(16 * BATCH_BYTES_MAX),
   /**
-   * How long a request waits for the brokers before a 500. At most 20 s: a request then fits into the drain of 25 s,
-   * and a comparison of consents reads a bounded end of the log.
+   * Maximum time that a request waits for the brokers before it returns 500. The limit of 20 s fits into the drain of
+   * 25 s, and bounds how much of the log a comparison of consents must read.
    */
   PUBLISH_DEADLINE_MS: settings.integer(100, 20_000).default(2500),
-  /** Oldest accepted eventTimestamp. */
+  /** Maximum age of an accepted eventTimestamp. */
   EVENT_AGE_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AGE_MAX_MS),
-  /** Latest accepted eventTimestamp, after the time of the gateway. */
+  /** Maximum time by which an accepted eventTimestamp may be ahead of the gateway's clock. */
   EVENT_AHEAD_MAX_MS: settings.integer(0, WINDOW_MAX_MS).default(EVENT_AHEAD_MAX_MS),
   ERASURE_CLOCK_SKEW_MS: deploymentSettings.ERASURE_CLOCK_SKEW_MS,
-  /** Comma-separated names (`context.library`) that rejection records may contain. */
+  /** Comma-separated `context.library` names that rejection records may contain. */
   CLIENT_LIBRARIES: settings
     .text()
     .default('playline-audience-client,audience-web,audience-pixel,audience-unity,audience-unreal')

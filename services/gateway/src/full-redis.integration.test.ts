@@ -2,7 +2,7 @@ import { openRedisPeople } from '@playline/people/redis';
 import { VERSION } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { putConsent, wanted } from './test/audience-calls.ts';
+import { consentChange, putConsent } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
@@ -18,8 +18,8 @@ beforeAll(async () => {
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
   await people.close();
-  const texts = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
-  key = (JSON.parse(await stores.keys(...texts)) as { key: string }).key;
+  const args = ['create', '--environment', 'development', '--kind', 'publishable', '--json'];
+  key = (JSON.parse(await stores.keys(...args)) as { key: string }).key;
   gateway = await openProcess(stores.topicPrefix, { REDIS_URL: redis.url });
   await until('the gateway is ready', async () => (await readReadiness()).status === 200);
 });
@@ -30,23 +30,23 @@ afterAll(async () => {
 });
 
 async function readReadiness(): Promise<{ status: number; body: unknown }> {
-  const answer = await fetch(`${gateway.adminUrl}/readyz`);
-  return { status: answer.status, body: await answer.json() };
+  const response = await fetch(`${gateway.adminUrl}/readyz`);
+  return { status: response.status, body: await response.json() };
 }
 
-async function takesWrites(): Promise<string | undefined> {
+async function readWritableMetric(): Promise<string | undefined> {
   const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text();
   return /^playline_redis_takes_writes\{[^}]*\} (\d)$/m.exec(text)?.[1];
 }
 
-const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, wanted())).status;
+const statusOfConsent = async () => (await putConsent({ url: gateway.url, key }, consentChange())).status;
 
-it('readiness and a metric report a full Redis and how to repair it, while ingest continues', async () => {
+it('readiness and a metric report a full Redis, and readiness explains the fix, while ingest continues', async () => {
   await until('a consent is stored', async () => (await statusOfConsent()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
-  expect(await takesWrites()).toBe('1');
+  expect(await readWritableMetric()).toBe('1');
 
-  // Less than an empty Redis needs, so this Redis counts as full.
+  // Less than an empty Redis needs, so Redis refuses all writes.
   await redis.client.config('SET', 'maxmemory', '1kb');
   expect(await statusOfConsent()).toBe(500);
   expect(await readReadiness()).toEqual({
@@ -59,13 +59,13 @@ it('readiness and a metric report a full Redis and how to repair it, while inges
       reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
     },
   });
-  expect(await takesWrites()).toBe('0');
+  expect(await readWritableMetric()).toBe('0');
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(200);
 
   await redis.client.config('SET', 'maxmemory', '0');
   await until('a consent is stored again', async () => (await statusOfConsent()) === 204);
   expect(await readReadiness()).toEqual({ status: 200, body: { ready: true, version: VERSION, notReady: [] } });
-  expect(await takesWrites()).toBe('1');
+  expect(await readWritableMetric()).toBe('1');
 });
 
 it('readiness reports an emptied Redis and the command that restores it, while ingest continues', async () => {

@@ -18,7 +18,6 @@ import { type GatewayProcess, openProcess } from './test/open-process.ts';
 const kind = RATE_LIMIT_KEYS;
 let stores: KeyStores;
 let view: RedisRecordView<RateLimitKeyRecord>;
-/** Run through the whole file. */
 let gateways: GatewayProcess[];
 beforeAll(async () => {
   stores = await openKeyStores();
@@ -48,68 +47,68 @@ async function openOnWire(environment: Record<string, string> = {}) {
   return { gateway, wire };
 }
 
-const of = (environment: string, kind: string) => ['--environment', environment, '--kind', kind, '--json'];
-const keyIn = (printed: string) => (JSON.parse(printed) as { key: string }).key;
+const toArgs = (environment: string, kind: string) => ['--environment', environment, '--kind', kind, '--json'];
+const parseKey = (output: string) => (JSON.parse(output) as { key: string }).key;
 const statusOf = async (gateway: GatewayProcess, key: string) =>
   (await gateway.post(key, { messages: [message()] })).status;
 
-it('keys on two running gateways, with Redis pub/sub cut off lets neither gateway publish or subscribe', async () => {
+it('the Redis login of the test gateways allows neither publishing nor subscribing', async () => {
   const redis = new Redis(stores.mutedRedisUrl);
   onTestFinished(() => redis.disconnect());
-  await expect(redis.publish('any', 'word')).rejects.toThrow('NOPERM');
-  await expect(redis.subscribe('any')).rejects.toThrow('NOPERM');
+  await expect(redis.publish('channel', 'message')).rejects.toThrow('NOPERM');
+  await expect(redis.subscribe('channel')).rejects.toThrow('NOPERM');
 });
 
-it('keys on two running gateways, with Redis pub/sub cut off ends a refreshed key on both within a second under load, and both take its successor', async () => {
-  const old = keyIn(await stores.keys('create', ...of('production', 'publishable')));
-  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, old), 401));
-  await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
-  const successor = keyIn(await stores.keys('refresh', ...of('production', 'publishable')));
+it('without Redis pub/sub, two gateways under load refuse a refreshed key within a second and accept the new key', async () => {
+  const oldKey = parseKey(await stores.keys('create', ...toArgs('production', 'publishable')));
+  const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, oldKey), 401));
+  await until('both gateways accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  const successor = parseKey(await stores.keys('refresh', ...toArgs('production', 'publishable')));
   const refreshedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { takenAt } of load) expect(takenAt() - refreshedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await statusOf(gateway, successor)).toBe(200);
-  for (const gateway of gateways) expect(await statusOf(gateway, old)).toBe(401);
+  for (const gateway of gateways) expect(await statusOf(gateway, oldKey)).toBe(401);
 });
 
-it('keys on two running gateways, with Redis pub/sub cut off ends a revoked key on both within a second under load', async () => {
-  const key = keyIn(await stores.keys('create', ...of('development', 'publishable')));
+it('without Redis pub/sub, two gateways under load refuse a revoked key within a second', async () => {
+  const key = parseKey(await stores.keys('create', ...toArgs('development', 'publishable')));
   const load = gateways.map((gateway) => sendUntilRefused(() => statusOf(gateway, key), 401));
-  await until('both take the key', () => load.every(({ takenAt }) => takenAt() > 0));
-  await stores.keys('revoke', ...of('development', 'publishable'));
+  await until('both gateways accept the key', () => load.every(({ takenAt }) => takenAt() > 0));
+  await stores.keys('revoke', ...toArgs('development', 'publishable'));
   const revokedAt = performance.now();
   await Promise.all(load.map(({ refused }) => refused));
   for (const { takenAt } of load) expect(takenAt() - revokedAt).toBeLessThan(1000);
   for (const gateway of gateways) expect(await statusOf(gateway, key)).toBe(401);
 });
 
-/** One request for each part in which a caller can put text, with `secret` in it. */
-function requestsWith(secret: string, key: string): { path: string; init: RequestInit }[] {
+/** Creates requests with `secret` in every position where a client can send a string. */
+function createRequests(secret: string, key: string): { path: string; init: RequestInit }[] {
   const json = { 'content-type': 'application/json' };
-  const good = { ...json, [KEY_HEADER]: key };
+  const validHeaders = { ...json, [KEY_HEADER]: key };
   const post = (headers: Record<string, string>, body: string, path = MESSAGES) => ({
     path,
     init: { method: 'POST', headers, body },
   });
   const batch = (fields: Record<string, unknown>) => JSON.stringify({ messages: [message(fields)] });
   const headers = ['x-service-api-key', 'x-api-key', 'authorization', 'cookie', 'traceparent', 'tracestate'];
-  const headersOfBody = ['content-encoding', 'content-type', 'accept', 'user-agent', 'origin', 'referer', secret];
+  const contentHeaders = ['content-encoding', 'content-type', 'accept', 'user-agent', 'origin', 'referer', secret];
   const fields = ['type', 'eventTimestamp', 'eventName', 'userId', 'anonymousId', 'surface', 'consentLevel', 'context'];
   const context = { library: secret, libraryVersion: secret.repeat(9), userAgent: secret.repeat(99), [secret]: 1 };
   return [
     post({ ...json, [KEY_HEADER]: secret }, batch({})),
     post({ ...json, [KEY_HEADER]: `${secret}x` }, batch({})),
-    ...[...headers, ...headersOfBody].map((name) => post({ ...good, [name]: secret }, batch({}))),
-    ...fields.map((name) => post(good, batch({ [name]: secret }))),
-    ...fields.map((name) => post(good, batch({ [name]: { [secret]: secret.repeat(20) } }))),
-    post(good, batch({ context, properties: { [secret]: secret }, traits: { secret } })),
-    post(good, batch({ context: { ...context, libraryVersion: '1' }, type: 'none' })),
-    post(good, secret),
-    post(good, `{"messages": [${secret}`),
-    post(good, JSON.stringify({ [secret]: secret })),
-    post(good, JSON.stringify({ messages: [secret, { [secret]: secret }] })),
-    post(good, batch({}), `${MESSAGES}?key=${secret}`),
-    post(good, batch({}), `${MESSAGES}/${secret}`),
+    ...[...headers, ...contentHeaders].map((name) => post({ ...validHeaders, [name]: secret }, batch({}))),
+    ...fields.map((name) => post(validHeaders, batch({ [name]: secret }))),
+    ...fields.map((name) => post(validHeaders, batch({ [name]: { [secret]: secret.repeat(20) } }))),
+    post(validHeaders, batch({ context, properties: { [secret]: secret }, traits: { secret } })),
+    post(validHeaders, batch({ context: { ...context, libraryVersion: '1' }, type: 'none' })),
+    post(validHeaders, secret),
+    post(validHeaders, `{"messages": [${secret}`),
+    post(validHeaders, JSON.stringify({ [secret]: secret })),
+    post(validHeaders, JSON.stringify({ messages: [secret, { [secret]: secret }] })),
+    post(validHeaders, batch({}), `${MESSAGES}?key=${secret}`),
+    post(validHeaders, batch({}), `${MESSAGES}/${secret}`),
     ...['/', '/%zz', '/v1/', '/v1/audience/', '/docs/errors/'].map((path) => ({ path: path + secret, init: {} })),
     ...['DELETE', 'POST', 'PUT'].map((method) => ({
       path: '/v1/audience/data',
@@ -118,82 +117,83 @@ function requestsWith(secret: string, key: string): { path: string; init: Reques
     ...['data', 'tracking-consent'].flatMap((name) =>
       ['GET', 'PUT', 'DELETE'].map((method) => {
         const body = method === 'PUT' ? JSON.stringify({ anonymousId: secret, status: secret, source: secret }) : null;
-        return { path: `/v1/audience/${name}?anonymousId=${secret}`, init: { method, headers: good, body } };
+        return { path: `/v1/audience/${name}?anonymousId=${secret}`, init: { method, headers: validHeaders, body } };
       }),
     ),
   ];
 }
 
-/** Sends bytes that no HTTP client would send. @returns what comes back until the connection ends */
+/** Sends bytes that no HTTP client would send. @returns everything received until the connection ends */
 async function sendRaw(url: string, text: string): Promise<string> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.end(text);
-  let answer = '';
-  for await (const chunk of socket) answer += String(chunk);
-  return answer;
+  let response = '';
+  for await (const chunk of socket) response += String(chunk);
+  return response;
 }
 
-const textOf = async (answer: Response) =>
-  `${answer.status} ${JSON.stringify([...answer.headers])} ${await answer.text()}`;
+const textOf = async (response: Response) =>
+  `${response.status} ${JSON.stringify([...response.headers])} ${await response.text()}`;
 
-it('a secret key that is put everywhere appears in no log, metric or answer, whatever the outcome of the request', async () => {
+it('a secret key does not appear in any log, metric or response, wherever a request contains the key', async () => {
   const { gateway, wire } = await openOnWire({ LOG_LEVEL: 'trace' });
-  const secret = keyIn(await stores.keys('create', ...of('production', 'secret')));
-  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+  const secret = parseKey(await stores.keys('create', ...toArgs('production', 'secret')));
+  const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const random = secret.slice(secret.indexOf('-') + 1);
-  const answers: string[] = [];
+  const responses: string[] = [];
   const postAll = async () => {
-    const sent = requestsWith(secret, key).flatMap(({ path, init }) =>
+    const sent = createRequests(secret, key).flatMap(({ path, init }) =>
       [gateway.url, gateway.adminUrl].map(async (url) => textOf(await fetch(url + path, init))),
     );
     const texts = [`${secret} / HTTP/1.1\r\n\r\n`, `GET / HTTP/1.1\r\n${secret}\r\n\r\n`, secret];
-    answers.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
+    responses.push(...(await Promise.all([...sent, ...texts.map((text) => sendRaw(gateway.url, text))])));
   };
 
   await postAll();
-  // The only value that the contract echoes word for word: the message id in a rejection.
+  // The message id of a rejection is the only value that a response repeats unchanged.
   const echo = await gateway.post(key, { messages: [message({ messageId: secret })] });
   const { rejections, ...rest } = (await echo.json()) as { rejections: { messageId: string }[] };
   expect(rejections.map(({ messageId }) => messageId)).toEqual([secret]);
-  answers.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
-  // Faults have the longest log lines.
+  responses.push(JSON.stringify([rest, rejections.map(({ messageId: _, ...others }) => others)]));
+  // Errors have the longest log lines.
   wire.mode = 'cut';
   await postAll();
   wire.mode = 'open';
-  answers.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
+  responses.push(await (await fetch(`${gateway.adminUrl}/metrics`)).text());
   await gateway.close();
 
   expect(gateway.output()).toContain('"level":"error"');
   expect(gateway.output()).not.toContain(random);
-  expect(answers.filter((text) => text.includes(random))).toEqual([]);
-  expect(answers.length).toBeGreaterThan(100);
+  expect(responses.filter((text) => text.includes(random))).toEqual([]);
+  expect(responses.length).toBeGreaterThan(100);
 });
 
-const limit = (...texts: string[]) =>
-  stores.projects('limit', '--project', 'demo', '--environment', 'production', ...texts, '--json');
+const limit = (...args: string[]) =>
+  stores.projects('limit', '--project', 'demo', '--environment', 'production', ...args, '--json');
 const policyOf = async ({ post }: GatewayProcess, key: string) =>
   (await post(key, { messages: [message()] })).headers.get('ratelimit-policy');
 
-it('the rate of an environment in its project is followed by two running gateways within a second of each change, and is the setting without one', async () => {
-  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+it('two running gateways apply each change of a project’s rate within a second', async () => {
+  const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const changes = [
     [['--cap', '600/1200'], '"messages";q=1200;w=2'],
     [['--limit', '6/12'], '"messages";q=12;w=2'],
     [['--cap', 'none', '--limit', 'none'], '"messages";q=10000;w=2'],
   ] as const;
-  for (const [texts, policy] of changes) {
-    await limit(...texts);
+  for (const [args, policy] of changes) {
+    await limit(...args);
     const changedAt = performance.now();
-    for (const gateway of gateways) await until('it goes by it', async () => (await policyOf(gateway, key)) === policy);
+    for (const gateway of gateways)
+      await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === policy);
     expect(performance.now() - changedAt).toBeLessThan(1000);
   }
 });
 
-it('the rate of an environment in its project is enforced, and stays as last known while Redis is away', async () => {
+it('a project’s rate is enforced, and the last known rate applies while Redis is unavailable', async () => {
   await limit('--cap', '1/3');
-  const key = keyIn(await stores.keys('create', '--replace', ...of('production', 'publishable')));
+  const key = parseKey(await stores.keys('create', '--replace', ...toArgs('production', 'publishable')));
   const { gateway, wire } = await openOnWire();
-  await until('it goes by it', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
+  await until('the gateway applies the rate', async () => (await policyOf(gateway, key)) === '"messages";q=3;w=3');
   const { status } = await gateway.post(key, { messages: Array.from({ length: 9 }, () => message()) });
   expect(status).toBeLessThan(500);
   expect((await gateway.post(key, { messages: [message()] })).status).toBe(429);
@@ -202,12 +202,12 @@ it('the rate of an environment in its project is enforced, and stays as last kno
 });
 
 async function create(partner: string): Promise<RateLimitKeyRecord> {
-  const texts = ['create', '--kind', 'rate-limit', '--partner', partner, '--calls', '5', '--json'];
-  return JSON.parse(await stores.keys(...texts));
+  const args = ['create', '--kind', 'rate-limit', '--partner', partner, '--calls', '5', '--json'];
+  return JSON.parse(await stores.keys(...args));
 }
 
-/** Partners of the live keys; null while the view cannot answer. */
-async function partners(): Promise<string[] | null> {
+/** Returns the partners of all live keys, or null if the view cannot be read. */
+async function readPartners(): Promise<string[] | null> {
   try {
     const { records } = await view.readSince(null);
     return records?.filter(({ revokedAt }) => revokedAt === null).map(({ partner }) => partner) ?? [];
@@ -216,8 +216,8 @@ async function partners(): Promise<string[] | null> {
   }
 }
 
-/** Revokes a key as a command does that dies after writing the log and before writing Redis. */
-async function revokeHalf(keyId: string): Promise<void> {
+/** Revokes a key like a command that crashes after writing the log and before writing Redis. */
+async function revokeInLogOnly(keyId: string): Promise<void> {
   const { kafka: brokers, registry } = testStores();
   const topic = stores.topicPrefix + kind.topic;
   const schemas = createSchemaRegistry({ url: registry });
@@ -231,24 +231,24 @@ async function revokeHalf(keyId: string): Promise<void> {
     read: (range) => reader.read({ topic, ...range }),
     send: (record) => producer.sendForOffset({ topic, ...record }),
   });
-  const dying = { ...view, update: () => Promise.reject(new Error('killed')) };
-  const store = createRecordStore({ view: dying, log }, { changedBy: 'ada', requestId: 'r' });
-  const revoked = store.change((records) => ({ ...records.find((each) => each.keyId === keyId)!, revokedAt: 1 }));
+  const failingView = { ...view, update: () => Promise.reject(new Error('killed')) };
+  const store = createRecordStore({ view: failingView, log }, { changedBy: 'ada', requestId: 'r' });
+  const revoked = store.change((records) => ({ ...records.find((record) => record.keyId === keyId)!, revokedAt: 1 }));
   await expect(revoked).rejects.toThrow(ViewFault);
   await producer.close();
   await reader.close();
 }
 
-it('a running gateway brings records of access back into a Redis that was emptied', async () => {
+it('a running gateway restores access records after Redis was emptied', async () => {
   await create('Acme');
   const redis = new Redis(stores.redisUrl);
   onTestFinished(() => redis.disconnect());
   await redis.flushdb();
-  await until('the keys are back', async () => (await partners())?.includes('Acme') === true);
+  await until('the keys are restored', async () => (await readPartners())?.includes('Acme') === true);
 });
 
-it('a running gateway applies a change whose command died between log and Redis', async () => {
+it('a running gateway applies a change whose command crashed between the log and Redis', async () => {
   const { keyId } = await create('Beta');
-  await revokeHalf(keyId);
-  await until('the key has ended', async () => (await partners())?.includes('Beta') === false);
+  await revokeInLogOnly(keyId);
+  await until('the key is revoked', async () => (await readPartners())?.includes('Beta') === false);
 });

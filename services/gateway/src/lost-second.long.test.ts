@@ -1,15 +1,15 @@
 import { openRedisPeople } from '@playline/people/redis';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { getConsent, putConsent, wanted } from './test/audience-calls.ts';
+import { consentChange, getConsent, putConsent } from './test/audience-calls.ts';
 import { type ForgetfulRedis, openForgetfulRedis } from './test/forgetful-redis.ts';
 import { type KeyStores, openKeyStores } from './test/key-stores.ts';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess } from './test/open-process.ts';
 
-/** Longest wait after Redis answers again; a catch-up that died with it lasts 5 s at most. */
-const LEVEL_MAX_MS = 8_000;
-/** Long enough for everything that a gateway caches to expire. */
+/** Maximum time to recover after Redis has restarted. An update that failed with Redis lasts up to 5 s. */
+const RECOVERY_MAX_MS = 8_000;
+/** Longer than the lifetime of the gateway's caches. */
 const WATCHED_MS = 3_000;
 
 let redis: ForgetfulRedis;
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const people = await openRedisPeople({ url: redis.url });
   await people.rebuild.mintEpoch();
   await people.close();
-  // One pepper: both must mean the same identity. No limits: the test repeats the same requests.
+  // Both gateways need the same pepper to compute the same identity keys. High limits allow repeated requests.
   const settings = {
     IDENTITY_PEPPER: 'ab'.repeat(32),
     RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000',
@@ -30,7 +30,8 @@ beforeAll(async () => {
   };
   const open = () => openProcess(stores.topicPrefix, { REDIS_URL: redis.url, ...settings });
   gateways = await Promise.all([open(), open()]);
-  for (const { adminUrl } of gateways) await until('it is ready', async () => (await fetch(`${adminUrl}/readyz`)).ok);
+  for (const { adminUrl } of gateways)
+    await until('the gateway is ready', async () => (await fetch(`${adminUrl}/readyz`)).ok);
 });
 afterAll(async () => {
   await Promise.all(gateways.map((gateway) => gateway.close()));
@@ -40,12 +41,12 @@ afterAll(async () => {
 
 const change = (environment: string, action: string) =>
   stores.keys(action, '--environment', environment, '--kind', 'publishable', '--json');
-const made = async (environment: string, action = 'create') =>
+const changeKey = async (environment: string, action = 'create') =>
   (JSON.parse(await change(environment, action)) as { key: string }).key;
 const statusesOf = (key: string) =>
   Promise.all(gateways.map(async (gateway) => (await gateway.post(key, { messages: [message()] })).status));
 
-/** Crashes Redis, and does what an eraser would do: no person was erased here. */
+/** Crashes Redis, then completes its fences as the eraser would. No person was erased in these tests. */
 async function crash(): Promise<void> {
   await redis.crash();
   const people = await openRedisPeople({ url: redis.url });
@@ -53,19 +54,19 @@ async function crash(): Promise<void> {
   await people.close();
 }
 
-/** The statuses that each key was answered with while it was watched. */
+/** Posts with each key for a while, and returns all response statuses per key. */
 async function watch(keys: Record<string, string>): Promise<Record<string, number[]>> {
-  const seen = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
+  const entries = Object.keys(keys).map((name) => [name, new Set<number>()] as const);
   const endMs = performance.now() + WATCHED_MS;
   while (performance.now() < endMs)
-    for (const [name, statuses] of seen) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
-  return Object.fromEntries(seen.map(([name, statuses]) => [name, [...statuses].sort()]));
+    for (const [name, statuses] of entries) for (const status of await statusesOf(keys[name]!)) statuses.add(status);
+  return Object.fromEntries(entries.map(([name, statuses]) => [name, [...statuses].sort()]));
 }
 
-it('a Redis that has lost its last writes in a crash gets every lost change of a key back without a command, while ingest of valid keys continues', async () => {
-  const [revoked, refreshed] = [await made('production'), await made('development')];
+it('after a crash in which Redis lost its last writes, lost key changes are restored, and valid keys are always accepted', async () => {
+  const [revoked, refreshed] = [await changeKey('production'), await changeKey('development')];
   await stores.projects('create', '--name', 'other', '--id', 'other');
-  const good = (
+  const valid = (
     JSON.parse(
       await stores.keys(
         'create',
@@ -79,45 +80,47 @@ it('a Redis that has lost its last writes in a crash gets every lost change of a
       ),
     ) as { key: string }
   ).key;
-  for (const key of [revoked, refreshed, good]) expect(await statusesOf(key)).toEqual([200, 200]);
+  for (const key of [revoked, refreshed, valid]) expect(await statusesOf(key)).toEqual([200, 200]);
   redis.remember();
   await change('production', 'revoke');
-  const successor = await made('development', 'refresh');
+  const successor = await changeKey('development', 'refresh');
   for (const key of [revoked, refreshed])
-    await until('the key has ended', async () => (await statusesOf(key)).every((status) => status === 401));
+    await until('the key is refused', async () => (await statusesOf(key)).every((status) => status === 401));
   await crash();
-  // No gateway accepts an ended key or refuses a valid one at any time. It answers 500 while it cannot know.
-  const seen = await watch({ revoked, refreshed, good });
-  expect(seen.revoked).not.toContain(200);
-  expect(seen.refreshed).not.toContain(200);
-  expect(seen.good).toEqual([200]);
-  const verdicts = async () => Promise.all([revoked, refreshed, good, successor].map(statusesOf));
+  // No gateway accepts an invalid key or refuses a valid key. While a gateway cannot verify a key, it returns 500.
+  const observed = await watch({ revoked, refreshed, valid });
+  expect(observed.revoked).not.toContain(200);
+  expect(observed.refreshed).not.toContain(200);
+  expect(observed.valid).toEqual([200]);
+  const allStatuses = async () => Promise.all([revoked, refreshed, valid, successor].map(statusesOf));
   await until(
-    'every key is what it was',
-    async () => String(await verdicts()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
-    LEVEL_MAX_MS,
+    'all key changes are restored',
+    async () => String(await allStatuses()) === String([401, 401, 401, 401, 200, 200, 200, 200]),
+    RECOVERY_MAX_MS,
   );
 });
 
-it('a Redis that has lost its last writes in a crash answers with the lost consent on every gateway without a command, and never with the older one', async () => {
-  const key = await made('production');
+it('after a crash in which Redis lost its last writes, no gateway returns an outdated consent', async () => {
+  const key = await changeKey('production');
   const [first, second] = gateways.map(({ url }) => ({ url, key }));
   const statusAt = async (caller: { url: string; key: string }, anonymousId: string) => {
-    const answer = await getConsent(caller, `?anonymousId=${anonymousId}`);
-    return answer.status === 200 ? ((await answer.json()) as { status: string }).status : answer.status;
+    const response = await getConsent(caller, `?anonymousId=${anonymousId}`);
+    return response.status === 200 ? ((await response.json()) as { status: string }).status : response.status;
   };
   const ids = Array.from({ length: 20 }, (_, at) => `player-${at}`);
-  for (const anonymousId of ids) await putConsent(first!, wanted({ anonymousId, status: 'full' }));
-  await until('consents are answered', async () => (await statusAt(second!, ids[0]!)) === 'full');
+  for (const anonymousId of ids) await putConsent(first!, consentChange({ anonymousId, status: 'full' }));
+  await until('the second gateway returns consents', async () => (await statusAt(second!, ids[0]!)) === 'full');
   redis.remember();
   for (const [at, anonymousId] of ids.entries())
-    expect((await putConsent(at % 2 ? first! : second!, wanted({ anonymousId, status: 'none' }))).status).toBe(204);
+    expect((await putConsent(at % 2 ? first! : second!, consentChange({ anonymousId, status: 'none' }))).status).toBe(
+      204,
+    );
   await crash();
-  const seen = new Set<string | number>();
+  const statuses = new Set<string | number>();
   const endMs = performance.now() + WATCHED_MS;
   while (performance.now() < endMs)
     for (const anonymousId of ids)
-      for (const caller of [first!, second!]) seen.add(await statusAt(caller, anonymousId));
-  expect([...seen].filter((status) => status !== 500)).toEqual(['none']);
+      for (const caller of [first!, second!]) statuses.add(await statusAt(caller, anonymousId));
+  expect([...statuses].filter((status) => status !== 500)).toEqual(['none']);
   expect(await Promise.all(ids.map((id) => statusAt(second!, id)))).toEqual(ids.map(() => 'none'));
 });

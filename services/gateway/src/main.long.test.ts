@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 import { createKey, keysOfProject } from '@playline/access-keys';
 import { openRedisKeyUsage } from '@playline/access-keys/redis';
 import { FRAME_BYTES, messageRecordCodec } from '@playline/contracts';
@@ -23,7 +23,7 @@ afterEach(async () => {
 
 const idsIn = (values: Buffer[]) =>
   values.map((value) => messageRecordCodec.decode(value.subarray(FRAME_BYTES)).messageId.toString('hex'));
-const bare = (one: Record<string, unknown>) => String(one.messageId).replaceAll('-', '');
+const toHexId = ({ messageId }: Record<string, unknown>) => String(messageId).replaceAll('-', '');
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
 
 async function open(environment: Record<string, string> = {}): Promise<GatewayProcess> {
@@ -41,11 +41,11 @@ async function notReadyOf({ adminUrl }: GatewayProcess): Promise<unknown> {
   return ((await (await fetch(`${adminUrl}/readyz`)).json()) as { notReady: unknown }).notReady;
 }
 
-it('the gateway on real stores drains on SIGTERM under load: ends with 0, every batch answered with 200 is on the log, and the use of its key is written with the last refusal', async () => {
+it('on SIGTERM under load, the gateway exits with 0, all acknowledged messages are on the log, and key usage is stored', async () => {
   const { child, post, close, adminUrl } = await openReady();
   const invalid = await post(stores.key, { messages: [message({ eventName: '' })] });
   const acknowledged: Record<string, unknown>[] = [];
-  const others: number[] = [];
+  const otherStatuses: number[] = [];
   let refused = 0;
   const load = async () => {
     while (child.exitCode === null && refused < 100) {
@@ -53,22 +53,22 @@ it('the gateway on real stores drains on SIGTERM under load: ends with 0, every 
       try {
         const { status } = await post(stores.key, body);
         if (status === 200) acknowledged.push(...body.messages);
-        else others.push(status);
+        else otherStatuses.push(status);
       } catch {
         refused++;
-        await turn();
+        await nextTick();
       }
     }
   };
   const loads = Array.from({ length: 8 }, load);
-  await until('load runs', () => acknowledged.length > 200);
+  await until('the load is running', () => acknowledged.length > 200);
   const code = await close();
   await Promise.all(loads);
   expect(code).toBe(0);
-  expect(others).toEqual([]);
+  expect(otherStatuses).toEqual([]);
   await expect(fetch(`${adminUrl}/livez`)).rejects.toThrow();
   const stored = new Set(idsIn(await stores.readLog()));
-  expect(acknowledged.filter((one) => !stored.has(bare(one)))).toEqual([]);
+  expect(acknowledged.filter((sent) => !stored.has(toHexId(sent)))).toEqual([]);
 
   const usage = await openRedisKeyUsage({ url: testStores().redis });
   const [{ keyId } = { keyId: '' }] = keysOfProject(await stores.store.readAll(), stores.owner.projectId);
@@ -83,20 +83,20 @@ it('the gateway on real stores drains on SIGTERM under load: ends with 0, every 
   await usage.close();
 });
 
-it('the gateway without one of its stores keeps running without brokers, reports them missing, and answers 500', async () => {
+it('without brokers, the gateway keeps running, reports the missing brokers and returns 500', async () => {
   const opened = await open({ KAFKA_BROKERS: '127.0.0.1:1', PUBLISH_DEADLINE_MS: '300' });
-  await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'broker');
+  await until('the other stores are connected', async () => String(await notReadyOf(opened)) === 'broker');
   expect((await opened.post(stores.key, batch(1))).status).toBe(500);
   expect((await fetch(`${opened.adminUrl}/livez`)).status).toBe(200);
 });
 
-it('the gateway without one of its stores keeps running without a registry, reports it missing, answers 500, and is ready as soon as the registry is', async () => {
+it('without a schema registry, the gateway reports the missing schemas and returns 500 until the registry is available', async () => {
   wire = await openWire(Number(new URL(testStores().registry).port));
   wire.mode = 'cut';
   const registry = new URL(testStores().registry);
   registry.port = String(wire.port);
   const opened = await open({ SCHEMA_REGISTRY_URL: registry.href });
-  await until('the other stores are there', async () => String(await notReadyOf(opened)) === 'schemas');
+  await until('the other stores are connected', async () => String(await notReadyOf(opened)) === 'schemas');
   expect((await opened.post(stores.key, batch(1))).status).toBe(500);
   wire.mode = 'open';
   await until('the gateway is ready', async () => (await fetch(`${opened.adminUrl}/readyz`)).ok);
@@ -105,7 +105,7 @@ it('the gateway without one of its stores keeps running without a registry, repo
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
 });
 
-it('the gateway without one of its stores takes messages under a cached key while Redis hangs or is cut off, and answers an uncached one 500', async () => {
+it('while Redis hangs or is unreachable, the gateway accepts messages with a cached key and returns 500 for other keys', async () => {
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);

@@ -45,30 +45,30 @@ const onLogTime = clock.observe;
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka'), clientId: 'gateway' };
 const redis = { ...toRedis(config), onFault: faults.listenerOf('Redis'), sharing: new RedisSharing() };
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-/** Shorter than the deadline of a request, so that a caller still gets a 500. */
+/** Shorter than the request deadline, so that the client still receives a 500. */
 const COMMAND_TIMEOUT_MS = 2_000;
 
 await runService(logger, async (use) => {
-  const { topics, schemas: written } = topicNamesOf(topicPrefix);
+  const { topics, schemas: encodedSchemas } = topicNamesOf(topicPrefix);
   const producer = await use('producer', () => openProducer({ ...kafka, topics, logger, onLogTime }));
   // Connects in the background while the keys are opened.
   const balances = await use('rate limit store', () => openRedisBalances(redis));
   const limits = { balances, onShared: createSharedLog(metrics, logger) };
   const limiter = await use('rate limiter', () => openSharedLimiter(limits));
   const { sync, keys, ratesOf } = await openViews(use);
-  const schemas = await use('schema ids', () => openSchemaIds(registry, written, logger));
+  const schemas = await use('schema ids', () => openSchemaIds(registry, encodedSchemas, logger));
   const rejections = await openRejectionsOf(use);
   const audience = await openAudience(use, { sync, keys });
   await use('clock', () => openClockComparison(clock, audience.people.readClockMs));
-  const lost = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing in the counts of key usage');
-  const onLost = (requests: number) => lost.inc(requests);
-  // Opened before the listener, so closed after it: requests of the drain are counted too.
-  const usage = await use('use of keys', async () =>
+  const lostUsage = metrics.counter('playline_gateway_usage_lost_total', 'Requests missing from key usage counts');
+  const onLost = (requests: number) => lostUsage.inc(requests);
+  // Opened before the listener and closed after it, so that requests during the drain are counted.
+  const usage = await use('key usage', async () =>
     openUsageCount({ store: await openRedisKeyUsage(redis), onLost, logger }),
   );
   let server: HttpServer | null = null;
   const ready = createReadiness({ producer, schemas, keys, clock, accepting: () => server?.state === 'open' });
-  // Without a writable Redis only consents and erasures fail.
+  // If Redis is not writable, only consents and erasures fail.
   const degraded = { consentsAndErasures: () => audience.people.ready() };
   watchWrites(metrics, () => audience.people.takesWrites());
   const reasons = clock.withReasons(faults.reasons);
@@ -91,7 +91,7 @@ await runService(logger, async (use) => {
     schemaIds: schemas.current,
     usage: usage.counter,
   });
-  // Opened last, so closed first: requests in flight are answered before the producer closes.
+  // Opened last and closed first, so that requests in flight complete before the producer closes.
   server = await use('listener', () => openHttpServer({ app, host: config.HTTP_HOST, port: config.HTTP_PORT }));
 });
 
@@ -99,7 +99,7 @@ async function openViews(use: Use) {
   const log = await use('log reader', () => openLogReader(kafka));
   const sync = { log, registry, topicPrefix, logger };
   const keys = await use('keys', async () => openSyncedKeys(await openRedisRecords(ACCESS_KEYS, redis), sync));
-  // Opened in parallel, so that all of them wait for an absent Redis no longer than one.
+  // Opened in parallel, so that an unavailable Redis delays startup by only one timeout.
   await Promise.all(
     RECORD_KINDS.filter(({ name }) => name !== PROJECTS.name && name !== ACCESS_KEYS.name).map((kind) =>
       use(kind.name, async () => openSyncedRecords(await openRedisRecords(kind, redis), sync)),
@@ -111,7 +111,7 @@ async function openViews(use: Use) {
   return { sync, keys, ratesOf };
 }
 
-/** A rejection topic without a leader must not delay accepted messages. */
+/** Opens a separate producer, because a rejection topic without a leader must not delay accepted messages. */
 function openRejectionsOf(use: Use) {
   const topic = topicPrefix + TOPICS.rejections.name;
   const open = () => openProducer({ ...kafka, clientId: 'gateway-rejections', topics: [topic], logger, onLogTime });
@@ -120,13 +120,13 @@ function openRejectionsOf(use: Use) {
 
 async function openAudience(use: Use, { sync, keys }: { sync: SyncParts; keys: SyncedKeys }) {
   const consentTopic = topicPrefix + TOPICS.consents.name;
-  const own = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };
-  const people = await use('people', () => openRedisPeople({ ...redis, ...own }));
+  const options = { onUnusable: redis.onFault, consentTopic, commandTimeoutMs: COMMAND_TIMEOUT_MS };
+  const people = await use('people', () => openRedisPeople({ ...redis, ...options }));
   const consents = await use('consents', () => openSyncedConsents(people.consents, sync));
-  const ids = await use('schema ids of the audience', () =>
+  const ids = await use('schema ids for consents and erasures', () =>
     openSchemaIds(registry, audienceSchemasOf(topicPrefix), logger),
   );
-  await use('sweep of holds', () => openHoldSweep(people.guards, logger));
+  await use('hold sweep', () => openHoldSweep(people.guards, logger));
   return {
     people,
     consents,

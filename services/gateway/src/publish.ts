@@ -2,12 +2,12 @@ import { PublicError } from '@playline/errors';
 import { Deadlines, type Reservation } from '@playline/http';
 import type { OutgoingRecord, Producer } from '@playline/stream';
 
-/** Resolves when all records are acknowledged. */
+/** Resolves when the brokers have acknowledged all records. */
 export type Publish = (records: readonly OutgoingRecord[], reservation: Reservation) => Promise<void>;
 
 /**
- * The only path of messages to the brokers. Rejects with INTERNAL_SERVER_ERROR on a fault or at the deadline. The bytes
- * stay reserved until the producer settles, because they stay in memory until then.
+ * Creates the function that sends all messages to the brokers. Its promise rejects with INTERNAL_SERVER_ERROR if the
+ * send fails or at the deadline. The reservation lasts until the producer settles, because the records stay in memory.
  */
 export function createPublish(options: {
   producer: Pick<Producer, 'send'>;
@@ -20,8 +20,8 @@ export function createPublish(options: {
     new Promise((resolve, reject) => {
       const startedAt = performance.now();
       const fail = (cause: Error) => reject(new PublicError('INTERNAL_SERVER_ERROR', { cause }));
-      const onLate = () => fail(new Error(`not acknowledged within ${deadlineMs} ms`));
-      const deadline = deadlines.add(deadlineMs, onLate);
+      const onTimeout = () => fail(new Error(`not acknowledged within ${deadlineMs} ms`));
+      const deadline = deadlines.add(deadlineMs, onTimeout);
       const settle = (fault: Error | null) => {
         deadline.cancel();
         reservation.release();
@@ -37,7 +37,7 @@ export function createPublish(options: {
     });
 }
 
-/** Name and value have a length byte each. */
+/** One length byte each for the name and the value. */
 const HEADER_FRAME_BYTES = 2;
 
 type Headers = OutgoingRecord['headers'];
@@ -48,13 +48,13 @@ function headerBytesOf(headers: Headers): number {
   return bytes;
 }
 
-/** Bytes of the records in memory until they are acknowledged. */
+/** Returns the size of the records in memory. */
 export function bytesOf(records: readonly OutgoingRecord[]): number {
   let bytes = 0;
   let headers: Headers;
   let headerBytes = 0;
   for (const record of records) {
-    // Records of one request share their headers.
+    // All records of a request have the same headers object.
     if (record.headers !== headers) {
       headers = record.headers;
       headerBytes = headerBytesOf(headers);

@@ -6,21 +6,21 @@ function setUp() {
   const ready = createReadiness({
     producer: { ready: async () => world.broker },
     schemas: { current: () => (world.schemas ? { messages: 1, identityLinks: 2 } : null) },
-    keys: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('away'))) },
+    keys: { ready: () => (world.keys ? Promise.resolve(true) : Promise.reject(new Error('unavailable'))) },
     accepting: () => world.accepting,
     clock: { fault: () => (world.clock ? null : 'the clock is wrong') },
   });
   const query = async () => {
-    const answers = Object.entries(ready).map(async ([name, check]) => {
-      const answer = await Promise.resolve(check()).catch(() => false);
-      return [name, answer] as const;
+    const results = Object.entries(ready).map(async ([name, check]) => {
+      const result = await Promise.resolve(check()).catch(() => false);
+      return [name, result] as const;
     });
-    return Object.fromEntries(await Promise.all(answers));
+    return Object.fromEntries(await Promise.all(results));
   };
   return { world, query };
 }
 
-it('names everything that is missing', async () => {
+it('readiness reports every failing check', async () => {
   const { world, query } = setUp();
   world.keys = false;
   world.broker = false;
@@ -28,14 +28,14 @@ it('names everything that is missing', async () => {
   expect(await query()).toEqual({ accepting: true, broker: false, schemas: true, keys: false, clock: false });
 });
 
-it('stays on when the keys cannot be read after they were once', async () => {
+it('the gateway stays ready if the keys cannot be read after the first successful read', async () => {
   const { world, query } = setUp();
   await query();
   world.keys = false;
   expect(await query()).toEqual({ accepting: true, broker: true, schemas: true, keys: true, clock: true });
 });
 
-it('goes off with the brokers and with the start of a drain', async () => {
+it('the gateway is not ready without brokers or during a drain', async () => {
   const { world, query } = setUp();
   world.broker = false;
   expect((await query()).broker).toBe(false);

@@ -30,7 +30,7 @@ const metricsOf = async ({ adminUrl }: GatewayProcess) => (await fetch(`${adminU
 const post = ({ post: send }: GatewayProcess) =>
   send(stores.key, { messages: [message(), message({ type: 'jump', surface: 'unreal' })] });
 
-it('the gateway writes rejections to the log, also those published just before SIGTERM', async () => {
+it('the gateway logs all rejections, including those from just before SIGTERM', async () => {
   const opened = await openReady();
   const reported: RejectionRecord[] = [];
   const consumer = await openRecordConsumer({
@@ -43,12 +43,14 @@ it('the gateway writes rejections to the log, also those published just before S
     },
   });
   try {
-    // Rejections are dropped until the registry has returned the schema's id; readiness does not wait for it.
+    // Rejections are dropped until the registry has returned their schema id. Readiness does not depend on this id.
     await until('a rejection is on the log', async () => (await post(opened)).ok && reported.length > 0);
-    const answer = await post(opened);
+    const response = await post(opened);
     expect(await opened.close()).toBe(0);
-    const traceId = answer.headers.get('x-trace-id');
-    const record = await until('the last one', () => reported.find((one) => one.traceId === traceId));
+    const traceId = response.headers.get('x-trace-id');
+    const record = await until('the last rejection is on the log', () =>
+      reported.find((sent) => sent.traceId === traceId),
+    );
     expect(record).toMatchObject({
       environmentId: stores.owner.environmentId,
       code: 'UNSUPPORTED_TYPE',
@@ -60,13 +62,13 @@ it('the gateway writes rejections to the log, also those published just before S
   }
 });
 
-it('the gateway accepts messages as before when the topic is gone', async () => {
+it('the gateway still accepts messages after the rejection topic was deleted', async () => {
   const admin = new Kafka({ clientId: 'test', brokers: testStores().kafka, logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
   await admin.deleteTopics({ topics: [topic] });
   await admin.disconnect();
   const opened = await openReady();
-  await until('a rejection is lost', async () => {
+  await until('a rejection is dropped', async () => {
     expect((await post(opened)).status).toBe(200);
     return /playline_gateway_rejections_dropped_total\{reason="fault"\S* [1-9]/.test(await metricsOf(opened));
   });

@@ -39,19 +39,19 @@ function openPublisher(options: Partial<PublishRejectionsOptions> = {}) {
   return {
     producer,
     publish: (batch: BatchRejections, logBytesMax = Number.POSITIVE_INFINITY) => publish(batch, logBytesMax),
-    heldBytes: () => sumOf(/^playline_gateway_rejections_waiting_bytes\S* (\S+)$/gm),
+    waitingBytes: () => sumOf(/^playline_gateway_rejections_waiting_bytes\S* (\S+)$/gm),
     dropped: (reason = '') =>
       sumOf(new RegExp(`^playline_gateway_rejections_dropped_total\\S*${reason}\\S* (\\S+)$`, 'gm')),
     sentCount: () => producer.sent.reduce((sum, { records }) => sum + records.length, 0),
   };
 }
 
-it('the publisher of rejections writes one record for each error, keyed by the environment, with its trace', () => {
+it('the rejection publisher writes one record per error, keyed by environment, with the trace id', () => {
   const { publish, producer } = openPublisher();
   publish({ records: [rejection, { ...rejection, field: 'type' }], omitted: 0 });
   const records = producer.sent[0]?.records ?? [];
   expect(records.map(({ topic, key, headers }) => [topic, key?.toString(), headers])).toEqual([
-    // No header: the trace is in the value.
+    // The trace id is in the value, so there are no headers.
     [TOPIC, 'demo-test', undefined],
     [TOPIC, 'demo-test', undefined],
   ]);
@@ -62,7 +62,7 @@ it('the publisher of rejections writes one record for each error, keyed by the e
   ]);
 });
 
-it('the publisher of rejections writes no more bytes than the batch may use, records the first errors and counts the rest', async () => {
+it('the rejection publisher writes as many errors as the batch’s log limit allows, and counts the rest', async () => {
   const { publish, producer, dropped, sentCount } = openPublisher();
   publish(batchOf(50), 1_000);
   const bytes = producer.sent[0]!.records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0);
@@ -74,28 +74,28 @@ it('the publisher of rejections writes no more bytes than the batch may use, rec
   expect(await dropped('batch')).toBe(51 - sentCount());
 });
 
-it('the publisher of rejections keeps no more than its bound when the producer never acknowledges, drops the rest and counts it', async () => {
-  const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+it('the rejection publisher drops and counts errors beyond its memory limit while the producer does not acknowledge', async () => {
+  const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
   for (let batch = 0; batch < 100; batch++) publish(batchOf(5));
   expect(sentCount()).toBeGreaterThan(0);
-  expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+  expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
   expect(await dropped('budget')).toBe(500 - sentCount());
-  // Once the producer has settled them, there is capacity again.
+  // Settled records free their memory.
   for (const { done } of producer.sent) done(null);
-  expect(await heldBytes()).toBe(0);
+  expect(await waitingBytes()).toBe(0);
   const before = sentCount();
   publish(batchOf(5));
   expect(sentCount()).toBe(before + 5);
 });
 
-it('the publisher of rejections keeps within its bound and counts every error once, in any order of batches and settlements', async () => {
+it('the rejection publisher respects its memory limit and counts each error once, in any order of calls', async () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('publish' as const), errors: fc.nat(40), omitted: fc.nat(3) }),
     fc.record({ kind: fc.constant('settle' as const), fails: fc.boolean() }),
   );
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-      const { publish, producer, heldBytes, dropped, sentCount } = openPublisher();
+      const { publish, producer, waitingBytes, dropped, sentCount } = openPublisher();
       let [total, failed, settled] = [0, 0, 0];
       for (const each of steps) {
         if (each.kind === 'publish') {
@@ -106,24 +106,24 @@ it('the publisher of rejections keeps within its bound and counts every error on
           done(each.fails ? new Error('NOT_LEADER') : null);
           failed += each.fails ? records.length : 0;
         }
-        expect(await heldBytes()).toBeLessThanOrEqual(BYTES_MAX);
+        expect(await waitingBytes()).toBeLessThanOrEqual(BYTES_MAX);
       }
       expect(await dropped('fault')).toBe(failed);
       expect(sentCount() + (await dropped()) - failed).toBe(total);
       for (const { done } of producer.sent.slice(settled)) done(null);
-      expect(await heldBytes()).toBe(0);
+      expect(await waitingBytes()).toBe(0);
     }),
     { numRuns: 50 },
   );
 });
 
-it('the publisher of rejections counts refusals of the brokers and faults of the producer, and frees their capacity', async () => {
+it('the rejection publisher counts records that the brokers or the producer refused, and frees their memory', async () => {
   const refused = openPublisher();
   refused.publish(batchOf(2));
   refused.producer.sent[0]?.done(new Error('refused'));
-  // A producer that settles twice must not free the same capacity twice.
+  // A producer that settles twice must not free the memory twice.
   refused.producer.sent[0]?.done(new Error('refused'));
-  expect([await refused.dropped('fault'), await refused.heldBytes()]).toEqual([2, 0]);
+  expect([await refused.dropped('fault'), await refused.waitingBytes()]).toEqual([2, 0]);
 
   const throwing = openPublisher({
     producer: {
@@ -133,21 +133,21 @@ it('the publisher of rejections counts refusals of the brokers and faults of the
     },
   });
   throwing.publish(batchOf(3));
-  expect([await throwing.dropped('fault'), await throwing.heldBytes()]).toEqual([3, 0]);
+  expect([await throwing.dropped('fault'), await throwing.waitingBytes()]).toEqual([3, 0]);
 
   const broken = openPublisher();
   broken.publish({ records: [{ ...rejection, field: undefined as unknown as string }], omitted: 0 });
-  expect([await broken.dropped('fault'), await broken.heldBytes()]).toEqual([1, 0]);
+  expect([await broken.dropped('fault'), await broken.waitingBytes()]).toEqual([1, 0]);
 });
 
-it('the publisher of rejections sends nothing before the registry has returned the schema id, and counts what it drops', async () => {
+it('the rejection publisher drops and counts all errors until the registry has returned the schema id', async () => {
   const { publish, producer, dropped } = openPublisher({ schemaId: () => null });
   publish(batchOf(4, 2));
   expect(producer.sent).toEqual([]);
   expect([await dropped('schema'), await dropped('batch')]).toEqual([4, 2]);
 });
 
-it('the publisher of rejections keeps no reference to a shared buffer', () => {
+it('the rejection publisher copies records out of shared buffers', () => {
   const { publish, producer } = openPublisher();
   publish(batchOf(3));
   const records = producer.sent[0]?.records ?? [];

@@ -6,37 +6,37 @@ import type { OutgoingRecord, Producer, SchemaRegistry } from '@playline/stream'
 import { bytesOf } from './publish.ts';
 import { openSchemaIds, writtenSchemaOf } from './schema-ids.ts';
 
-/** The errors of the rejected messages of one batch. */
+/** The errors of all rejected messages in a batch. */
 export interface BatchRejections {
   readonly records: readonly RejectionRecord[];
-  /** Errors beyond the most that one batch may report; only counted. */
+  /** The number of errors beyond the maximum per batch, which are only counted. */
   readonly omitted: number;
 }
 
 /**
- * Publishes rejections of an answered batch. Returns immediately and never throws.
- * @param logBytesMax bytes that they may take on the log
+ * Publishes the rejections of a batch after the response. Returns immediately and never throws.
+ * @param logBytesMax maximum size of the rejections on the log
  */
 export type PublishRejections = (rejections: BatchRejections, logBytesMax: number) => void;
 
 export interface PublishRejectionsOptions {
-  /** Not the producer of accepted messages: a rejection topic without a leader must not delay it. */
+  /** Separate from the producer of accepted messages, which a rejection topic without a leader must not delay. */
   producer: Pick<Producer, 'send'>;
   topic: string;
-  /** Null until the registry has answered. */
+  /** Returns null until the registry has returned the id. */
   schemaId: () => number | null;
   metrics: Metrics;
   bytesMax?: number;
 }
 
-/** One large batch, enough for over a thousand errors. */
+/** The size of one large batch, enough for more than a thousand errors. */
 const BYTES_MAX = BATCH_BYTES_MAX;
-/** Objects here and in the producer, rounded up. */
+/** Memory for objects in this module and in the producer, rounded up. */
 const RECORD_OVERHEAD_BYTES = 512;
 
 /**
- * Best effort: records beyond the bounds, or not acknowledged, are dropped and counted. A record counts until the
- * producer settles it.
+ * Publishes on a best-effort basis: records that exceed a limit or are not acknowledged are dropped and counted. A
+ * record counts towards the memory limit until the producer settles it.
  */
 export function createPublishRejections(options: PublishRejectionsOptions): PublishRejections {
   const { producer, topic, schemaId, metrics, bytesMax = BYTES_MAX } = options;
@@ -47,24 +47,24 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     'playline_gateway_rejections_waiting_bytes',
     'Bytes of rejections not yet acknowledged',
   );
-  let held = 0;
-  const hold = (bytes: number) => {
-    held += bytes;
-    waiting.set(held);
+  let pendingBytes = 0;
+  const addPending = (bytes: number) => {
+    pendingBytes += bytes;
+    waiting.set(pendingBytes);
   };
   const drop = (reason: 'batch' | 'budget' | 'schema' | 'fault', count: number) => {
     if (count > 0) dropped.inc({ reason }, count);
   };
 
   const send = (records: readonly OutgoingRecord[], bytes: number) => {
-    let open = true;
+    let isPending = true;
     const settle = (fault: unknown) => {
-      if (!open) return;
-      open = false;
-      hold(-bytes);
+      if (!isPending) return;
+      isPending = false;
+      addPending(-bytes);
       if (fault !== null) drop('fault', records.length);
     };
-    hold(bytes);
+    addPending(bytes);
     try {
       producer.send(records, settle);
     } catch (error) {
@@ -72,12 +72,12 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
     }
   };
 
-  /** Sends the first records that fit. */
+  /** Sends as many records as fit, in order. */
   const publish: PublishRejections = ({ records, omitted }, logBytesMax) => {
     drop('batch', omitted);
     const id = schemaId();
     if (id === null) return drop('schema', records.length);
-    const taken: OutgoingRecord[] = [];
+    const selected: OutgoingRecord[] = [];
     let bytes = 0;
     let logBytes = BATCH_HEAD_BYTES;
     for (const record of records) {
@@ -85,73 +85,73 @@ export function createPublishRejections(options: PublishRejectionsOptions): Publ
       const value = frameRecord(id, rejectionCodec.encode(record));
       const size = value.length + key.length;
       logBytes += size + RECORD_FRAME_BYTES;
-      if (logBytes > logBytesMax || held + bytes + size + RECORD_OVERHEAD_BYTES > bytesMax) break;
-      taken.push({ topic, key, value });
+      if (logBytes > logBytesMax || pendingBytes + bytes + size + RECORD_OVERHEAD_BYTES > bytesMax) break;
+      selected.push({ topic, key, value });
       bytes += size + RECORD_OVERHEAD_BYTES;
     }
-    drop(logBytes > logBytesMax ? 'batch' : 'budget', records.length - taken.length);
-    if (taken.length > 0) send(copyToOwnBuffer(taken), bytes);
+    drop(logBytes > logBytesMax ? 'batch' : 'budget', records.length - selected.length);
+    if (selected.length > 0) send(copyToDedicatedBuffer(selected), bytes);
   };
   return (batch, logBytesMax) => {
     try {
       publish(batch, logBytesMax);
     } catch {
-      // A record that cannot be encoded is a bug; the batch is answered already.
+      // A record that cannot be encoded is a bug, but the client already has the response.
       drop('fault', batch.records.length);
     }
   };
 }
 
-/** A slice of Node's shared pool would keep kilobytes alive. */
-function copyToOwnBuffer(records: readonly OutgoingRecord[]): OutgoingRecord[] {
-  const own = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
+/** Copies the records out of Node's buffer pool, because a slice would keep kilobytes of the pool in memory. */
+function copyToDedicatedBuffer(records: readonly OutgoingRecord[]): OutgoingRecord[] {
+  const target = Buffer.allocUnsafeSlow(records.reduce((sum, { key, value }) => sum + key!.length + value.length, 0));
   let end = 0;
   const move = (bytes: Buffer) => {
     const start = end;
-    end += bytes.copy(own, start);
-    return own.subarray(start, end);
+    end += bytes.copy(target, start);
+    return target.subarray(start, end);
   };
   return records.map((record) => ({ ...record, key: move(record.key!), value: move(record.value) }));
 }
 
 /**
- * Most bytes on the log for each received byte (head and decompressed body). Batches of clients take less than one; a
- * hundred numbers in 200 bytes would take 41.
+ * Maximum log bytes per received byte (request head and decompressed body). Real batches need less than one. Without
+ * this limit, a body with a hundred numbers in 200 bytes would need 41.
  */
 const AMPLIFICATION_MAX = 3;
-/** Kafka's format 2, rounded up: attributes and varints of a record. */
+/** Attributes and varints of a record in Kafka's record format v2, rounded up. */
 const RECORD_FRAME_BYTES = 12;
-/** Header of a record batch. */
+/** Size of a record batch header. */
 const BATCH_HEAD_BYTES = 61;
 
-/** Bytes that the rejections of a batch may take on the log, besides its accepted messages. */
+/** Returns the maximum log bytes for the rejections of a batch, after subtracting its accepted messages. */
 export function rejectionLogBytesMax(
   request: IncomingMessage,
   bodyBytes: number,
   accepted: readonly OutgoingRecord[],
 ): number {
-  // In the worst case each record has its own batch.
-  const taken = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
-  return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - taken;
+  // In the worst case, each record is sent in a separate record batch.
+  const messageBytes = bytesOf(accepted) + accepted.length * (RECORD_FRAME_BYTES + BATCH_HEAD_BYTES);
+  return AMPLIFICATION_MAX * (headBytesOf(request) + bodyBytes) - messageBytes;
 }
 
-/** Colon, blank and line end. */
+/** A colon, a space and a line break. */
 const LINE_FRAME_BYTES = 4;
-/** Two blanks, `HTTP/1.1` and line end. */
+/** Two spaces, `HTTP/1.1` and a line break. */
 const FIRST_LINE_FRAME_BYTES = 12;
 
-/** Bytes before the body. */
+/** Returns the size of the request line and headers. */
 function headBytesOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
   const lines = rawHeaders.reduce((sum, text) => sum + text.length, 0) + (rawHeaders.length / 2) * LINE_FRAME_BYTES;
   return method.length + url.length + FIRST_LINE_FRAME_BYTES + lines + '\r\n'.length;
 }
 
-/** The rest of the drain's time is for accepted messages. */
+/** The rest of the drain time is reserved for accepted messages. */
 const CLOSE_MAX_MS = 1_000;
 
 /**
- * Opens the publisher. Its schema id is fetched apart from the others, so the gateway can be ready without it.
- * @param options.producer closed by this
+ * Opens the publisher. Its schema id is fetched separately, so that the gateway can be ready without it.
+ * @param options.producer is closed together with the publisher
  */
 export function openRejections(options: {
   producer: Producer;

@@ -5,7 +5,7 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { openSchemaIds, topicNamesOf } from './schema-ids.ts';
 
-it('requests the ids of the exact schemas of the encoder until they are registered, and reports missing ones', async () => {
+it('openSchemaIds retries until the exact schemas of the encoder are registered, and logs missing schemas', async () => {
   const { schemas } = topicNamesOf('test.');
   const registered = new Map([[messageRecordCodec.schema, 7]]);
   const lines: string[] = [];
@@ -19,10 +19,10 @@ it('requests the ids of the exact schemas of the encoder until they are register
     return id;
   };
   const ids = openSchemaIds({ idOf }, schemas, logger);
-  await until('the fault is logged', () => lines.length > 0);
+  await until('the error is logged', () => lines.length > 0);
   expect(lines[0]).toContain('test.audience.identity-links.v1-value: deploy first');
   expect(ids.current()).toBeNull();
   registered.set(identityLinkCodec.schema, 8);
-  expect(await until('both are known', () => ids.current())).toEqual({ messages: 7, identityLinks: 8 });
+  expect(await until('both ids are known', () => ids.current())).toEqual({ messages: 7, identityLinks: 8 });
   await ids.close();
 });

@@ -17,11 +17,11 @@ export interface SchemaIds {
 
 export interface WrittenSchema {
   readonly subject: string;
-  /** The encoder uses this text even if the subject has a newer version. */
+  /** The encoder uses this schema even if the subject has a newer version. */
   readonly schema: string;
 }
 
-/** @param topic with its prefix */
+/** @param topic name including the prefix */
 export function writtenSchemaOf(topic: string, { schema }: { readonly schema: string }): WrittenSchema {
   return { subject: schemaSubjectOf(topic), schema };
 }
@@ -35,7 +35,7 @@ export function topicNamesOf(prefix: string): { topics: string[]; schemas: Recor
   return { topics: [messages, identityLinks], schemas };
 }
 
-/** Fetched apart from those of messages, which are accepted even if the registry lacks one of these. */
+/** Fetched separately, so that messages are accepted even if the registry lacks one of these schemas. */
 export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures', WrittenSchema> {
   return {
     consents: writtenSchemaOf(prefix + TOPICS.consents.name, consentCodec),
@@ -45,7 +45,7 @@ export function audienceSchemasOf(prefix: string): Record<'consents' | 'erasures
 
 const RETRY_MS = 1000;
 
-/** Fetches the ids until the registry has answered (null until then); a later outage has no effect. */
+/** Fetches the ids, retrying until the registry returns them. `current` returns null until then. */
 export function openSchemaIds<Name extends string>(
   registry: Pick<SchemaRegistry, 'idOf'>,
   schemas: Readonly<Record<Name, WrittenSchema>>,

@@ -2,22 +2,23 @@ import { until } from '@playline/testkit';
 import { afterEach, expect, it, vi } from 'vitest';
 import { type CatchUp, openCatchUp } from './synced-views.ts';
 
-class Lagging extends Error {}
+class LaggingError extends Error {}
 
 let catchUp: CatchUp | undefined;
 afterEach(() => catchUp?.close());
 
-/** A view that may lag behind its log; `runs` counts how often it was brought up to date. */
+/** A view that may lag behind its log. */
 interface View {
-  level: boolean;
+  isUpToDate: boolean;
+  /** Number of updates that were started. */
   runs: number;
 }
 
 function open(run: (view: View) => Promise<void> = async () => {}) {
-  const view: View = { level: true, runs: 0 };
-  const answerOf = vi.fn(async () => {
-    if (!view.level) throw new Lagging();
-    return 'answer';
+  const view: View = { isUpToDate: true, runs: 0 };
+  const read = vi.fn(async () => {
+    if (!view.isUpToDate) throw new LaggingError();
+    return 'result';
   });
   const opened = openCatchUp({
     name: 'the view',
@@ -26,70 +27,70 @@ function open(run: (view: View) => Promise<void> = async () => {}) {
       await run(view);
       return null;
     },
-    isLagging: (fault) => fault instanceof Lagging,
+    isLagging: (fault) => fault instanceof LaggingError,
     logger: { info: () => {}, warn: () => {} } as never,
   });
   catchUp = opened;
-  return { view, answerOf, query: () => opened.query(answerOf) };
+  return { view, read, query: () => opened.query(read) };
 }
 
-it('a query of a synced copy is repeated after a catch-up, and so are those that come during it', async () => {
+it('concurrent queries that find an incomplete copy are repeated after one update', async () => {
   const { view, query } = open(async (view) => {
-    view.level = true;
+    view.isUpToDate = true;
   });
-  await until('the first run is over', () => view.runs > 0);
-  view.level = false;
-  expect(await Promise.all([query(), query(), query()])).toEqual(['answer', 'answer', 'answer']);
+  await until('the first update has finished', () => view.runs > 0);
+  view.isUpToDate = false;
+  expect(await Promise.all([query(), query(), query()])).toEqual(['result', 'result', 'result']);
 });
 
-it('a query of a synced copy waits for no further catch-up after one that changed nothing, until a query has been answered', async () => {
-  const { view, answerOf, query } = open();
-  await until('the first run is over', () => view.runs > 0);
-  view.level = false;
-  await expect(query()).rejects.toThrow(Lagging);
-  answerOf.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
-  expect(answerOf).toHaveBeenCalledTimes(1);
-  view.level = true;
-  expect(await query()).toBe('answer');
-  view.level = false;
-  answerOf.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
-  expect(answerOf).toHaveBeenCalledTimes(2);
+it('after an update that did not help, queries fail without waiting for another update until a query succeeds', async () => {
+  const { view, read, query } = open();
+  await until('the first update has finished', () => view.runs > 0);
+  view.isUpToDate = false;
+  await expect(query()).rejects.toThrow(LaggingError);
+  read.mockClear();
+  await expect(query()).rejects.toThrow(LaggingError);
+  expect(read).toHaveBeenCalledTimes(1);
+  view.isUpToDate = true;
+  expect(await query()).toBe('result');
+  view.isUpToDate = false;
+  read.mockClear();
+  await expect(query()).rejects.toThrow(LaggingError);
+  expect(read).toHaveBeenCalledTimes(2);
 });
 
-it('a query of a synced copy starts another catch-up when the one that was running began before the query and did not help', async () => {
+it('a query waits for a second update if the first update was already running and did not help', async () => {
   const runs: PromiseWithResolvers<void>[] = [];
   const { view, query } = open(async () => {
     const run = Promise.withResolvers<void>();
     runs.push(run);
     await run.promise;
   });
-  await until('a run has begun', () => runs.length === 1);
-  view.level = false;
+  await until('an update has started', () => runs.length === 1);
+  view.isUpToDate = false;
   const requested = query();
   await new Promise(setImmediate);
   runs[0]?.resolve();
-  await until('another run has begun', () => runs.length === 2);
-  view.level = true;
+  await until('another update has started', () => runs.length === 2);
+  view.isUpToDate = true;
   runs[1]?.resolve();
-  expect(await requested).toBe('answer');
+  expect(await requested).toBe('result');
 });
 
-it('a query of a synced copy waits for no catch-up while the log cannot be read, and does again after the first that succeeds', async () => {
-  let isAway = false;
-  const { view, answerOf, query } = open(async (view) => {
-    if (isAway) throw new Error('no log');
-    view.level = true;
+it('while the log is unavailable, queries fail without waiting for an update', async () => {
+  let isUnavailable = false;
+  const { view, read, query } = open(async (view) => {
+    if (isUnavailable) throw new Error('no log');
+    view.isUpToDate = true;
   });
-  await until('the first run is over', () => view.runs > 0);
-  [view.level, isAway] = [false, true];
+  await until('the first update has finished', () => view.runs > 0);
+  [view.isUpToDate, isUnavailable] = [false, true];
   await expect(query()).rejects.toThrow('no log');
-  answerOf.mockClear();
-  await expect(query()).rejects.toThrow(Lagging);
-  expect(answerOf).toHaveBeenCalledTimes(1);
-  isAway = false;
-  await until('the watch has caught up', () => view.level);
-  view.level = false;
-  expect(await query()).toBe('answer');
+  read.mockClear();
+  await expect(query()).rejects.toThrow(LaggingError);
+  expect(read).toHaveBeenCalledTimes(1);
+  isUnavailable = false;
+  await until('the copy is up to date', () => view.isUpToDate);
+  view.isUpToDate = false;
+  expect(await query()).toBe('result');
 });

@@ -16,7 +16,7 @@ import type { Closable, Logger } from '@playline/runtime';
 import { pause } from '@playline/stores';
 import type { LogReader, SchemaRegistry } from '@playline/stream';
 
-/** One reader of the log serves all views. */
+/** Shared by all views, so that they use one log reader. */
 export interface SyncParts {
   log: Pick<LogReader, 'bounds' | 'read'>;
   registry: Pick<SchemaRegistry, 'schemaOf'>;
@@ -27,9 +27,9 @@ export interface SyncParts {
 export type OpenRecordView<R extends Change> = RecordView<R> & Closable;
 
 /**
- * Keeps one kind of records in Redis in sync with its log: after a restart of Redis that lost some, and after a command
- * that died between log and Redis. Closes the view.
- * @returns the view for readers: a read of an incomplete view waits for the sync
+ * Keeps records of one kind in Redis in sync with the log: after a Redis restart that lost records, and after a command
+ * that crashed between writing the log and writing Redis. Closing the result also closes the view.
+ * @returns the view for readers; reading an incomplete view waits for the sync
  */
 export function openSyncedRecords<R extends Change>(
   view: OpenRecordView<R>,
@@ -49,11 +49,11 @@ export function openSyncedRecords<R extends Change>(
     name: kind.name.replaceAll('-', ' '),
     run: async () => {
       const { run, completeIn } = await view.status();
-      // By periods of the process, so that all kinds are compared at the same time and share requests.
-      const present = period();
-      if (completeIn === run && present === comparedIn) return null;
+      // Periods are aligned, so that all kinds are compared at the same time and share requests.
+      const currentPeriod = period();
+      if (completeIn === run && currentPeriod === comparedIn) return null;
       const records = await syncFromLog({ view, log: reader });
-      comparedIn = present;
+      comparedIn = currentPeriod;
       return records;
     },
     isLagging: (fault) => fault instanceof IncompleteViewFault,
@@ -71,7 +71,7 @@ export function openSyncedRecords<R extends Change>(
 
 export type SyncedKeys = ReturnType<typeof openSyncedKeys>;
 
-/** Keeps the keys in sync with the log. Closes the view. */
+/** Keeps the keys in sync with the log. Closing the result also closes the view. */
 export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: SyncParts) {
   const records = openSyncedRecords(view, sync);
   const keys = openKeys({ view: records });
@@ -80,7 +80,7 @@ export function openSyncedKeys(view: OpenRecordView<AccessKeyRecord>, sync: Sync
     get isEmpty() {
       return keys.isEmpty;
     },
-    /** True once this process knows all keys. */
+    /** Returns true once this process has loaded all keys. */
     ready: async () => Number.isFinite(keys.ageMs),
     close: async () => {
       keys.close();
@@ -98,7 +98,7 @@ export function openSyncedConsents(
   const consentLog: ConsentLog = {
     bounds: async () => {
       const bounds = await log.bounds(topic);
-      // Otherwise a missing topic would appear as a log without changes.
+      // Otherwise a missing topic would look like an empty log.
       if (bounds.length === 0) throw new Error(`the topic ${topic} does not exist`);
       return bounds;
     },
@@ -119,48 +119,48 @@ export function openSyncedConsents(
 }
 
 interface CatchUpOptions {
-  /** For log lines. */
+  /** The name of the copy in log lines. */
   name: string;
   /**
-   * Repairs the copy from the log.
-   * @returns records read; null when nothing is known to be missing
+   * Updates the copy from the log.
+   * @returns the number of records read, or null if the copy was complete
    */
   run(): Promise<number | null>;
-  /** True for the fault of a copy that may be incomplete. */
+  /** Returns true if the error means that the copy may be incomplete. */
   isLagging(fault: unknown): boolean;
   logger: Logger;
 }
 
-/** Repairs a copy in Redis after every restart of Redis. */
+/** Updates a copy in Redis from the log after every restart of Redis. */
 export interface CatchUp extends Closable {
   /**
-   * Runs a query, and again after a repair if the copy may be incomplete. Does not wait for a repair while repairs
-   * fail, or after one that changed nothing (a new deployment has an empty log).
-   * @throws what the query or the repair throws
+   * Runs a query. If the copy may be incomplete, waits for an update and runs the query again, unless the last update
+   * failed or did not help (a new deployment has an empty log).
+   * @throws the error of the query or of the update
    */
   query<T>(run: () => Promise<T>): Promise<T>;
 }
 
-/** One command of ten microseconds per check. */
+/** Each check is one Redis command of ten microseconds. */
 const CHECK_INTERVAL_MS = 500;
-/** Kafka or Redis is away, or a new deployment has no key yet. */
+/** Retry interval while Kafka or Redis is unavailable, or while a new deployment has no keys. */
 const RETRY_MS = 1_000;
 
-/** Checks twice a second, and when a query meets an incomplete copy. Repairs run one at a time. */
+/** Checks the copy twice a second, and when a query finds it incomplete. Only one update runs at a time. */
 export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): CatchUp {
   let running: Promise<void> | null = null;
-  let lastRepairFailed = false;
-  // The last repair changed nothing, so queries do not wait for another until one succeeds.
-  let nothingToRecover = false;
-  const repair = () => {
+  let hasFailed = false;
+  // The last update did not help, so queries do not wait for another update until a query succeeds.
+  let isUpdateUseless = false;
+  const update = () => {
     running ??= run()
       .then(
         (records) => {
-          lastRepairFailed = false;
+          hasFailed = false;
           if (records !== null) logger.info({ copy: name, records }, 'copy synced from the log');
         },
         (fault: unknown) => {
-          lastRepairFailed = true;
+          hasFailed = true;
           throw fault;
         },
       )
@@ -170,32 +170,32 @@ export function openCatchUp({ name, run, isLagging, logger }: CatchUpOptions): C
     return running;
   };
   const query = async <T>(read: () => Promise<T>): Promise<T> => {
-    let repairsMax = 1;
-    for (let repairs = 0; ; repairs++) {
+    let updatesMax = 1;
+    for (let updates = 0; ; updates++) {
       try {
-        const answer = await read();
-        nothingToRecover = false;
-        return answer;
+        const result = await read();
+        isUpdateUseless = false;
+        return result;
       } catch (fault) {
         if (!isLagging(fault)) throw fault;
-        if (repairs === 0 && (nothingToRecover || lastRepairFailed)) throw fault;
-        // A repair that is running may have started before Redis lost the answer.
-        if (repairs === 0 && running !== null) repairsMax = 2;
-        nothingToRecover = repairs === repairsMax;
-        if (nothingToRecover) throw fault;
+        if (updates === 0 && (isUpdateUseless || hasFailed)) throw fault;
+        // An update in progress may have started before Redis lost the data.
+        if (updates === 0 && running !== null) updatesMax = 2;
+        isUpdateUseless = updates === updatesMax;
+        if (isUpdateUseless) throw fault;
       }
-      await repair();
+      await update();
     }
   };
   const closed = new AbortController();
   const watch = async () => {
     let isReported = false;
     while (!closed.signal.aborted) {
-      const error = await repair().then(
+      const error = await update().then(
         () => null,
         (fault: unknown) => fault,
       );
-      // One line per outage.
+      // Logged once per outage.
       if (error !== null && !isReported) logger.warn({ error, copy: name }, 'comparing the copy with the log failed');
       isReported = error !== null;
       if (error === null) await nextPoll(CHECK_INTERVAL_MS, closed.signal);

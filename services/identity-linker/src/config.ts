@@ -15,7 +15,7 @@ const blockedIds = settings.json().pipe(z.record(z.string(), z.array(z.string())
 
 const uniqueTypes = z
   .string()
-  .transform((text) => text.split(',').map((type) => type.trim()))
+  .transform((list) => list.split(',').map((type) => type.trim()))
   .pipe(z.array(z.enum(IDENTITY_TYPES)));
 
 export const configSchema = z.object({
@@ -28,9 +28,9 @@ export const configSchema = z.object({
   CONSUMER_GROUP: deploymentSettings.LINKER_GROUP,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
-  /** Types for which a person has at most one value. */
+  /** Identity types of which a person can have at most one. */
   UNIQUE_IDENTITY_TYPES: uniqueTypes.default(['passport']),
-  /** Additional ids that are never linked, by environment. */
+  /** Ids that are never linked, per environment, in addition to the built-in list. */
   BLOCKED_IDS: blockedIds.default({}),
 });
 

@@ -5,11 +5,11 @@ import { expect, it } from 'vitest';
 import { type Bench, createBench, LINKS, openFaulty, PARKED } from './test/linker-bench.ts';
 import { type CallOutcome, createParts, openLines, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Facts go to the parked topic after two rounds. */
+/** Moves facts to the parked topic after two rounds. */
 const FEW_ROUNDS = { roundAfterMinMs: 4, roundAfterMaxMs: 8, roundsMax: 2, waitingBytesMax: 100_000 };
-/** A parked topic with equally short intervals, in which waiting facts are rewritten repeatedly. */
-const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, turnEveryMs: 30 };
-/** A parked topic with memory for only a few facts. */
+/** Rewrites waiting facts within milliseconds. */
+const QUICK_TOPIC = { checkEveryMs: 10, renewAfterMs: 60, waitingBytesMax: 100_000, rotateEveryMs: 30 };
+/** Can buffer only a few facts. */
 const SMALL_TOPIC = { ...QUICK_TOPIC, waitingBytesMax: 3_000 };
 const FAULTY = { withProducer: true, parkedPace: FEW_ROUNDS, parkedTopicPace: QUICK_TOPIC };
 const { rules } = createParts();
@@ -18,12 +18,10 @@ const keyOf = (kind: 'untyped' | 'anonymous', id: string) => rules.keyOf('test',
 const toLink = (fromId: string, toId: string, number: number) =>
   toOutgoing(LINKS, toFact({ fromId, toId, messageId: Buffer.alloc(16, number) }));
 
-/** Creates facts, each with a number in its message id. */
 function createFacts(bench: Bench) {
   let facts = 0;
   const put = (links: readonly { from: string; to: string }[]) =>
     bench.put(links.map(({ from, to }) => toLink(from, to, ++facts)));
-  /** Numbers of the decided facts, in the order of their decisions. */
   const decided = () => [...new Set(bench.decisions().map(({ messageId }) => messageId[0]!))];
   const allDecided = () => until('every fact is decided', () => decided().length === facts);
   const allCommitted = () =>
@@ -36,14 +34,14 @@ function createFacts(bench: Bench) {
   return { put, decided, allDecided, allCommitted, count: () => facts };
 }
 
-const distinct = (bench: Bench) =>
+const countParked = (bench: Bench) =>
   new Set(bench.log.records(PARKED).map(({ partition, headers }) => `${partition}/${headers['first-offset']}`)).size;
 
-const WELL = ['well', 'well', 'well'] as const;
-const outcome = fc.constantFrom<CallOutcome>(...WELL, 'kill before', 'kill after', 'fault after', 'fault before');
+const SUCCESSES = ['success', 'success', 'success'] as const;
+const outcome = fc.constantFrom<CallOutcome>(...SUCCESSES, 'kill before', 'kill after', 'fault after', 'fault before');
 const outcomes = fc.array(outcome, { maxLength: 25 });
 
-it('facts wait in the parked topic without further writes, while all links are committed, and return after the release', async () => {
+it('parked facts wait without rewrites while link offsets are committed, and return once released', async () => {
   const bench = await createBench();
   const { put, decided, allDecided, allCommitted } = createFacts(bench);
   await bench.hold(keyOf('untyped', 'u'));
@@ -55,7 +53,7 @@ it('facts wait in the parked topic without further writes, while all links are c
     { from: 'b', to: 'u' },
   ]);
   await until('the facts are parked', () => bench.log.records(PARKED).length === 2);
-  // No further batch arrives, so the commit does not depend on a batch.
+  // No further batch arrives, so this commit is not triggered by a batch.
   await until('links are committed', () => bench.committed() === bench.log.records(LINKS).length);
   const written = bench.log.records(LINKS).length;
   expect(written).toBe(6);
@@ -76,7 +74,7 @@ it('facts wait in the parked topic without further writes, while all links are c
   await linker.close();
 });
 
-it('returned facts restart their rounds under another hold', async () => {
+it('facts that return to the link topic restart their rounds under a second hold', async () => {
   const bench = await createBench();
   const { put, allDecided, allCommitted } = createFacts(bench);
   const [first, second] = [keyOf('untyped', 'u'), keyOf('anonymous', 'a')];
@@ -86,7 +84,7 @@ it('returned facts restart their rounds under another hold', async () => {
   await until('the fact is parked', () => bench.log.records(PARKED).length > 0);
   const before = bench.log.records(LINKS).length;
   const { guards } = bench.people;
-  // The graph finds a hold that did not exist when it was checked.
+  // The hold check misses the hold, which the graph then finds.
   const { heldFrom } = guards;
   guards.heldFrom = async (_, keys) => keys.map(() => null);
   await until('the fact is parked again', () => bench.log.records(LINKS).length > before + 2);
@@ -104,7 +102,7 @@ it('returned facts restart their rounds under another hold', async () => {
   await linker.close();
 });
 
-it('parked facts wait while Redis is rebuilt', async () => {
+it('parked facts wait while Redis is being rebuilt', async () => {
   const bench = await createBench();
   const { put, decided, allDecided, allCommitted } = createFacts(bench);
   const key = keyOf('untyped', 'u');
@@ -116,13 +114,12 @@ it('parked facts wait while Redis is rebuilt', async () => {
   const written = bench.log.records(LINKS).length;
   bench.people.loseEpoch();
   await bench.release(key);
-  await until('the check has failed', () => lines.join('').includes('hold check'));
+  await until('the hold check has failed', () => lines.join('').includes('hold check'));
   const renewed = bench.log.records(PARKED).length;
   await until('the fact is rewritten', () => bench.log.records(PARKED).length > renewed);
   await bench.hold(key);
   await bench.people.rebuild.mintEpoch();
   expect([decided(), bench.log.records(LINKS).length]).toEqual([[], written]);
-  // Logged once, not at every check.
   expect(lines).toHaveLength(1);
   await bench.release(key);
   await allDecided();
@@ -130,20 +127,20 @@ it('parked facts wait while Redis is rebuilt', async () => {
   await linker.close();
 });
 
-it('parked facts of a person are decided in order, whatever fails', async () => {
+it('the parked facts of one person are decided in order despite crashes and faults', async () => {
   const groups = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 2, maxLength: 4 });
-  const property = fc.asyncProperty(groups, outcomes, async (sizes, wanted) => {
+  const property = fc.asyncProperty(groups, outcomes, async (sizes, callOutcomes) => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
     await bench.hold(keyOf('untyped', 'u'));
-    const faulty = await openFaulty(bench, [...wanted], FAULTY);
+    const faulty = await openFaulty(bench, [...callOutcomes], FAULTY);
     for (const size of sizes) {
       const written = () => bench.log.records(LINKS).length + bench.log.records(PARKED).length;
-      const known = written();
+      const writtenBefore = written();
       await put(Array.from({ length: size }, (_, at) => ({ from: `${count()}-${at}`, to: 'u' })));
-      await until('some facts return', () => written() > known + size);
+      await until('some facts return', () => written() > writtenBefore + size);
     }
-    const areParked = () => bench.committed() === bench.log.records(LINKS).length && distinct(bench) === count();
+    const areParked = () => bench.committed() === bench.log.records(LINKS).length && countParked(bench) === count();
     await until('all facts are in the parked topic', areParked);
     await bench.release(keyOf('untyped', 'u'));
     await allDecided();
@@ -154,27 +151,26 @@ it('parked facts of a person are decided in order, whatever fails', async () => 
   await fc.assert(property, { numRuns: runsOf({ quick: 8, all: 25 }) });
 });
 
-it('all facts are decided and committed after any holds, releases and crashes, with memory for only a few facts', async () => {
-  const who = fc.constantFrom('x', 'y');
+it('all facts are decided and committed after any holds, releases and crashes with a small buffer', async () => {
+  const held = fc.constantFrom('x', 'y');
   const link = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
   const step = fc.oneof(
     fc.record({ action: fc.constant('put' as const), links: fc.array(link, { minLength: 1, maxLength: 6 }) }),
-    fc.record({ action: fc.constantFrom('hold' as const, 'release' as const), who }),
+    fc.record({ action: fc.constantFrom('hold' as const, 'release' as const), held }),
     fc.record({ action: fc.constantFrom('crash' as const, 'rest' as const) }),
   );
-  const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), outcomes, async (steps, wanted) => {
+  const property = fc.asyncProperty(fc.array(step, { maxLength: 14 }), outcomes, async (steps, callOutcomes) => {
     const bench = await createBench();
     const { put, decided, allDecided, allCommitted, count } = createFacts(bench);
     for (const id of ['x', 'y']) await bench.hold(keyOf('untyped', id));
-    const faulty = await openFaulty(bench, [...wanted], { ...FAULTY, parkedTopicPace: SMALL_TOPIC });
+    const faulty = await openFaulty(bench, [...callOutcomes], { ...FAULTY, parkedTopicPace: SMALL_TOPIC });
     for (const each of steps) {
       if (each.action === 'put') await put(each.links);
-      if (each.action === 'hold') await bench.hold(keyOf('untyped', each.who));
-      if (each.action === 'release') await bench.release(keyOf('untyped', each.who));
-      if (each.action === 'crash') faulty.revive();
-      // Every fact is decided or in the parked topic, or both.
+      if (each.action === 'hold') await bench.hold(keyOf('untyped', each.held));
+      if (each.action === 'release') await bench.release(keyOf('untyped', each.held));
+      if (each.action === 'crash') faulty.restart();
       if (each.action === 'rest')
-        await until('every fact is decided or parked', () => decided().length + distinct(bench) >= count());
+        await until('every fact is decided or parked', () => decided().length + countParked(bench) >= count());
       else await new Promise((resolve) => setImmediate(resolve));
     }
     for (const id of ['x', 'y']) await bench.release(keyOf('untyped', id));

@@ -17,9 +17,9 @@ const keyOf = (id: string) => rules.keyOf('test', 'untyped', id);
 const toAlias = (fromId: string, toId: string) =>
   toOutgoing(LINKS, toFact({ link: 'alias', fromKind: 'untyped', fromId, toId }));
 
-/** Persons as the tables show them: per identity, the override with the greatest version. */
+/** Derives each identity's person from the override with the highest version, like the ClickHouse views. */
 function shownPersons(bench: Bench): string[] {
-  const rows = bench.decisions().flatMap((one) => toOverrides(one, toOverrideVersion(one)));
+  const rows = bench.decisions().flatMap((decision) => toOverrides(decision, toOverrideVersion(decision)));
   const latest = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
     const key = row.key.toString('hex');
@@ -31,24 +31,21 @@ function shownPersons(bench: Bench): string[] {
 const graphPersons = (bench: Bench) =>
   Promise.all(IDS.map(async (id) => ((await bench.graph.rootOf('test', keyOf(id))) ?? keyOf(id)).toString('hex')));
 
-/** Asserts that no step has two different decisions, and that the tables and the graph have the same persons. */
 async function expectConsistent(bench: Bench): Promise<void> {
   const decisions = bench.decisions();
   expect(new Set(decisions.map(toText)).size).toBe(new Set(decisions.map(stepOf)).size);
   expect(await graphPersons(bench)).toEqual(shownPersons(bench));
 }
 
-/**
- * A producer that can lose the first decision of the next call: the log then contains later decisions before its copy.
- */
+/** Creates a producer that can drop the first decision in a call, so that the log receives later decisions first. */
 function createLossyProducer(bench: Bench) {
-  let losesNext = false;
+  let isNextLost = false;
   const producer: Producer = {
     ...bench.producer,
     bytesHeld: 0,
     send(records, done) {
-      const isLost = losesNext && records.length > 1 && records[0]!.topic === DECISIONS;
-      if (isLost) losesNext = false;
+      const isLost = isNextLost && records.length > 1 && records[0]!.topic === DECISIONS;
+      if (isLost) isNextLost = false;
       bench.producer.send(isLost ? records.slice(1) : records, (fault) =>
         done(isLost ? new Error('a record was not acknowledged') : fault),
       );
@@ -60,7 +57,7 @@ function createLossyProducer(bench: Bench) {
   return {
     producer,
     loseNext: () => {
-      losesNext = true;
+      isNextLost = true;
     },
   };
 }
@@ -68,16 +65,16 @@ function createLossyProducer(bench: Bench) {
 const allCommitted = (bench: Bench) =>
   until('all facts are committed', () => bench.committed() === bench.log.records(LINKS).length);
 
-it('the linker applies a logged decision that follows the decision of a later fact', async () => {
+it('the linker reapplies a logged decision that follows a decision about a later fact', async () => {
   const bench = await createBench();
-  const lose = bench.people.snapshot();
+  const restore = bench.people.snapshot();
   const lossy = createLossyProducer(bench);
   const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
   lossy.loseNext();
   await bench.put([toAlias('a', 'b'), toAlias('c', 'd')]);
   await allCommitted(bench);
   expect(bench.decisions().map(({ offset }) => offset)).toEqual([1, 0, 1]);
-  lose();
+  restore();
   await bench.people.rebuild.mintEpoch();
   await until('the links are restored', async () => await linker.ready.links!());
   await linker.close();
@@ -85,15 +82,15 @@ it('the linker applies a logged decision that follows the decision of a later fa
   expect(bench.log.records(LINKS)).toHaveLength(2);
 });
 
-it('the linker is not ready until the lost links of a quiet partition are restored', async () => {
+it('the linker is not ready until it has restored the lost links of an idle partition', async () => {
   const bench = await createBench();
-  const lose = bench.people.snapshot();
+  const restore = bench.people.snapshot();
   const { linker } = await bench.open();
   await bench.put([toAlias('a', 'b'), toAlias('b', 'c')]);
   await allCommitted(bench);
   const isReady = async () => await linker.ready.links!();
   expect(await isReady()).toBe(true);
-  lose();
+  restore();
   await bench.people.rebuild.mintEpoch();
   expect(await isReady()).toBe(false);
   await until('the links are restored', isReady);
@@ -102,7 +99,7 @@ it('the linker is not ready until the lost links of a quiet partition are restor
   expect(new Set(await graphPersons(bench)).size).toBe(2);
 });
 
-it('no step gets two decisions after any links, unlinks, holds and losses', async () => {
+it('no step has two different decisions after any sequence of links, unlinks, holds and lost writes', async () => {
   const id = fc.constantFrom(...IDS);
   const action = fc.oneof(
     { weight: 5, arbitrary: fc.tuple(fc.constant('link' as const), id, id) },
@@ -115,9 +112,9 @@ it('no step gets two decisions after any links, unlinks, holds and losses', asyn
     const bench = await createBench();
     const lossy = createLossyProducer(bench);
     const { linker } = await bench.open({ producer: lossy.producer, parkedPace });
-    let lose = bench.people.snapshot();
+    let restore = bench.people.snapshot();
     let receivedAt = 2_000;
-    const unlinked = (id: string) =>
+    const createUnlink = (id: string) =>
       toUnlinkFact({
         environmentId: 'test',
         messageId: Buffer.alloc(16, 4),
@@ -127,18 +124,18 @@ it('no step gets two decisions after any links, unlinks, holds and losses', asyn
       });
     for (const [kind, from, to] of actions) {
       if (kind === 'link') await bench.put([toAlias(from, to)]);
-      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, unlinked(from))]);
+      if (kind === 'unlink') await bench.put([toOutgoing(LINKS, createUnlink(from))]);
       if (kind === 'hold') await bench.hold(keyOf(from));
       if (kind === 'release') await bench.release(keyOf(from));
       if (kind === 'lose a record') lossy.loseNext();
-      if (kind === 'keep') lose = bench.people.snapshot();
+      if (kind === 'keep') restore = bench.people.snapshot();
       if (kind === 'settle') await new Promise((resolve) => setImmediate(resolve));
       if (kind !== 'lose') continue;
-      lose();
+      restore();
       await bench.people.rebuild.mintEpoch();
     }
     for (const heldId of IDS) await bench.release(keyOf(heldId));
-    // The graph refuses facts that follow a loss.
+    // This fact reveals the loss to the graph.
     await bench.put([toAlias('a', 'a')]);
     await allCommitted(bench);
     await until('no link is missing', async () => await linker.ready.links!());

@@ -6,7 +6,7 @@ import { stepOf, toFact, toText } from './test/linking.ts';
 import { openRealStores, type RealStores } from './test/open-real-stores.ts';
 
 const MAIN = new URL('main.ts', import.meta.url).pathname;
-// The partitions of a killed linker are reassigned only after its session times out.
+// Kafka reassigns a killed linker's partitions only after its session times out.
 const WAIT_MS = 40_000;
 
 let stores: RealStores;
@@ -26,7 +26,7 @@ beforeAll(async () => {
     IDENTITY_PEPPER: '05'.repeat(32),
     TOPIC_PREFIX: stores.topicPrefix,
     CONSUMER_GROUP: stores.group,
-    // Short, because partitions of a killed linker wait for this timeout, but enough for heartbeats on a busy machine.
+    // A killed linker's partitions stay assigned until this timeout. Long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '3000',
   });
   wire = await openWire(Number(new URL(testStores().redis).port));
@@ -41,7 +41,6 @@ beforeEach(() => {
 });
 afterEach(() => linkers.close());
 
-/** A linker that connects to Redis through the wire. */
 function openWired(): Promise<ServiceProcess> {
   const url = new URL(testStores().redis);
   url.port = String(wire.port);
@@ -57,10 +56,10 @@ const committed = () =>
   until('every fact is committed', async () => (await stores.countCommitted()) === published, WAIT_MS);
 const decisions = async () =>
   (await stores.readDecisions()).filter((decision) => decision.environmentId === environmentId);
-const people = (count: number): Partial<IdentityLinkRecord>[] =>
+const createFacts = (count: number): Partial<IdentityLinkRecord>[] =>
   Array.from({ length: count }, (_, at) => ({ fromId: `a${at}`, toKind: 'steam' as const, toId: `u${at % 7}` }));
 
-/** Expects that every step of `count` typed identifies is decided in order, and never with two different decisions. */
+/** Asserts that all steps of `count` typed identify facts are decided in order, each with one distinct decision. */
 async function expectComplete(count: number): Promise<void> {
   const found = await decisions();
   const texts = new Set(found.map(toText));
@@ -75,7 +74,7 @@ async function expectComplete(count: number): Promise<void> {
 
 it('the linker decides and publishes every fact in order, commits, and exits with 0 on SIGTERM', async () => {
   const linker = await linkers.start();
-  await publish(people(30));
+  await publish(createFacts(30));
   await committed();
   expect(await linker.stop('SIGTERM')).toBe(0);
   await expectComplete(30);
@@ -88,10 +87,10 @@ it('the linker decides and publishes every fact in order, commits, and exits wit
   );
 });
 
-it('a linker killed at any moment loses no decision and makes no contradictory decisions', async () => {
+it('no decision is lost or contradicted when a linker is killed', async () => {
   for (const [round, at] of [3, 40].entries()) {
     const linker = await linkers.start();
-    const load = people(60 * (round + 1)).slice(60 * round);
+    const load = createFacts(60 * (round + 1)).slice(60 * round);
     const decided = (await decisions()).length;
     await publish(load);
     await until('some facts are decided', async () => (await decisions()).length >= decided + at, WAIT_MS);
@@ -102,40 +101,40 @@ it('a linker killed at any moment loses no decision and makes no contradictory d
   await expectComplete(120);
 });
 
-it('facts wait while Redis is unavailable, and /readyz reports it', async () => {
+it('facts wait while Redis is unavailable, and /readyz lists the graph', async () => {
   const linker = await openWired();
   wire.mode = 'cut';
-  await publish(people(5));
+  await publish(createFacts(5));
   const notReady = async () => (await (await fetch(`${linker.admin}/readyz`)).json()) as { notReady: string[] };
-  await until('/readyz reports the graph', async () => (await notReady()).notReady.includes('graph'));
+  await until('/readyz lists the graph', async () => (await notReady()).notReady.includes('graph'));
   expect(await decisions()).toEqual([]);
   wire.mode = 'open';
   await committed();
   await expectComplete(5);
 });
 
-it('a linker killed while facts wait for an erasure loses no fact', async () => {
-  // This test must be the last: facts that are in rounds also count as committed.
+it('no fact is lost when a linker is killed while facts wait for an erasure', async () => {
+  // Keep this test last: facts in rounds count as committed.
   const keyOf = createIdentityKeyer(Buffer.alloc(32, 5));
   const key = keyOf(environmentId, 'steam', 'u0');
-  const name = { environmentId, erasureId: key };
-  await stores.people.guards.putHold({ ...name, keys: [key], cutoffMs: 999, lapsesAtMs: null });
+  const hold = { environmentId, erasureId: key };
+  await stores.people.guards.putHold({ ...hold, keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const linker = await linkers.start();
-  const load = people(21);
+  const load = createFacts(21);
   const isHeld = ({ toId }: Partial<IdentityLinkRecord>) => toId === 'u0';
   await publish(load);
   const decided = async () => new Set((await decisions()).map(stepOf)).size;
   await until(
-    'the other facts are decided',
+    'all facts without a hold are decided',
     async () => (await decided()) === 2 * load.filter((fact) => !isHeld(fact)).length,
     WAIT_MS,
   );
   await linker.stop('SIGKILL');
   await linkers.start();
-  await stores.people.guards.releaseHold(name);
+  await stores.people.guards.releaseHold(hold);
   await until('all facts are decided', async () => (await decided()) >= 2 * load.length, WAIT_MS);
   const members = await stores.people.graph.membersOf(environmentId, key);
-  // Its devices, the typed id and the untyped id.
+  // The devices, the typed id and the untyped id.
   expect(members).toHaveLength(load.filter(isHeld).length + 2);
   await until('all facts are committed', async () => (await stores.countCommitted()) >= published, WAIT_MS);
 });

@@ -5,10 +5,9 @@ import { expect, it } from 'vitest';
 import { createBench, LINKS, openFaulty } from './test/linker-bench.ts';
 import { type CallOutcome, createParts, stepOf, toFact, toOutgoing, toText } from './test/linking.ts';
 
-/** Round intervals short enough for a log in memory. */
 const QUICK = { roundAfterMinMs: 4, roundAfterMaxMs: 16, roundsMax: 1_000, waitingBytesMax: 2_000 };
 
-it('the parked facts of a person keep their order through all rounds until the release', async () => {
+it("a person's parked facts stay in order through all rounds until the hold is released", async () => {
   const bench = await createBench();
   const key = createParts().rules.keyOf('test', 'steam', 'u');
   await bench.hold(key);
@@ -28,8 +27,15 @@ it('the parked facts of a person keep their order through all rounds until the r
   await linker.close();
 });
 
-it('every fact is decided and committed when the linker fails anywhere during rounds', async () => {
-  const callOutcomes: CallOutcome[] = ['well', 'well', 'kill before', 'kill after', 'fault after', 'fault before'];
+it('every fact is decided and committed despite crashes and faults during rounds', async () => {
+  const callOutcomes: CallOutcome[] = [
+    'success',
+    'success',
+    'kill before',
+    'kill after',
+    'fault after',
+    'fault before',
+  ];
   const outcome = fc.constantFrom(...callOutcomes);
   const fact = fc.record({ from: fc.constantFrom('a', 'b', 'c'), to: fc.constantFrom('x', 'y', 'z') });
   await fc.assert(
@@ -37,12 +43,12 @@ it('every fact is decided and committed when the linker fails anywhere during ro
       fc.array(fc.array(fact, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 6 }),
       fc.array(outcome, { maxLength: 10 }),
       fc.nat({ max: 5 }),
-      async (puts, wanted, releasedAfter) => {
+      async (puts, callFaults, releasedAfter) => {
         const bench = await createBench();
         const { keyOf } = createParts().rules;
         const held = [keyOf('test', 'untyped', 'x'), keyOf('test', 'anonymous', 'b')];
         for (const key of held) await bench.hold(key);
-        const faulty = await openFaulty(bench, [...wanted], { parkedPace: QUICK });
+        const faulty = await openFaulty(bench, [...callFaults], { parkedPace: QUICK });
         const ids: string[] = [];
         for (const [at, facts] of puts.entries()) {
           if (at === releasedAfter) for (const key of held) await bench.release(key);

@@ -43,7 +43,7 @@ it('the linker publishes decisions in order, then commits, then trims the outbox
   const toGraphFact = createGraphFact(createParts().rules);
   const facts = [0, 1, 2].map((offset) => toGraphFact(toFact({}), offset));
   const reapplied = await bench.graph.apply({ ...source, after: 2, through: 2, facts });
-  // The third fact is trimmed with the next batch, because only then is it known to be committed.
+  // The third decision stays in the outbox until the next batch, because its commit is confirmed only then.
   expect(reapplied.map(({ kind }) => kind)).toEqual(['done', 'done', 'decided']);
   await linker.close();
 });
@@ -59,7 +59,7 @@ it('the linker commits a fact only after its decision is acknowledged', async ()
   await linker.close();
 });
 
-it('an unlink publishes one record with both sides and the time of the unlink', async () => {
+it('an unlink is published as one record with both sides and the time of the unlink', async () => {
   const bench = await createBench();
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -79,14 +79,14 @@ it('an unlink publishes one record with both sides and the time of the unlink', 
   await linker.close();
 });
 
-it('the dead letters of a batch are logged in one line, without content', async () => {
+it('the linker logs the dead letters of a batch in one line, without their content', async () => {
   const bench = await createBench();
   const { logger, lines } = openLines('warn');
   const key = Buffer.from('test');
   const secret = { topic: LINKS, key, value: Buffer.from('secret') };
   await bench.put([toOutgoing(LINKS, toFact({})), secret, toOutgoing(LINKS, toFact({}), 99)]);
   const { linker } = await bench.open({ logger });
-  await until('all are committed', () => bench.committed() === 3);
+  await until('all records are committed', () => bench.committed() === 3);
   await linker.close();
   expect(lines).toHaveLength(1);
   const { partition } = bench.log.records(LINKS)[0]!;
@@ -95,15 +95,15 @@ it('the dead letters of a batch are logged in one line, without content', async 
   expect(lines[0]).not.toContain('secret');
 });
 
-it('records that are not link facts become dead letters', async () => {
+it('records that are not valid link facts become dead letters', async () => {
   const bench = await createBench();
   const { linker } = await bench.open();
   const key = Buffer.from('test');
   const good = toOutgoing(LINKS, toFact({}));
-  const torn = good.value.subarray(0, -4);
+  const truncated = good.value.subarray(0, -4);
   await bench.put([
     { topic: LINKS, key, value: Buffer.from('secret') },
-    { topic: LINKS, key, value: torn },
+    { topic: LINKS, key, value: truncated },
     toOutgoing(LINKS, toFact({}), 99),
     toOutgoing(LINKS, toFact({ fromKind: 'phone' as never })),
     toOutgoing(LINKS, toFact({ environmentId: 'a:{b}' })),
@@ -115,7 +115,7 @@ it('records that are not link facts become dead letters', async () => {
     toOutgoing(LINKS, toFact({ unlink: Array(10_001).fill({ key: Buffer.alloc(16, 1), kind: 'steam' }) })),
     good,
   ]);
-  await until('all are committed', () => bench.committed() === 12);
+  await until('all records are committed', () => bench.committed() === 12);
   const reasons = bench.log.records(`${LINKS}.dead`).map(({ headers }) => String(headers.reason));
   expect(reasons.sort()).toEqual([
     ...['blank id', 'blank id', 'no schema id', 'not a record of its schema: 7', 'not an environment id'],
@@ -126,7 +126,7 @@ it('records that are not link facts become dead letters', async () => {
   await linker.close();
 });
 
-it('facts wait while the registry is unavailable, and do not become dead letters', async () => {
+it('facts wait while the schema registry is unavailable, and do not become dead letters', async () => {
   const bench = await createBench();
   let queries = 0;
   const schemaOf = async () => {
@@ -140,7 +140,7 @@ it('facts wait while the registry is unavailable, and do not become dead letters
   await linker.close();
 });
 
-it('the linker is not ready without an epoch, and resumes once an epoch is set', async () => {
+it('the linker is not ready while Redis has no epoch, and resumes when an epoch is set', async () => {
   const bench = await createBench(openMemoryPeople(), false);
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({}))]);
@@ -152,7 +152,7 @@ it('the linker is not ready without an epoch, and resumes once an epoch is set',
   await linker.close();
 });
 
-it('the linker rewinds to facts that the graph has lost', async () => {
+it('the linker rewinds to the first fact that the graph has lost', async () => {
   const [before, after] = [openMemoryPeople(), openMemoryPeople()];
   await after.rebuild.mintEpoch();
   let current = before;
@@ -163,7 +163,7 @@ it('the linker rewinds to facts that the graph has lost', async () => {
   const bench = await createBench({ ...before, graph });
   const { linker } = await bench.open();
   await bench.put([toOutgoing(LINKS, toFact({})), toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
-  await until('both are committed', () => bench.committed() === 2);
+  await until('both facts are committed', () => bench.committed() === 2);
   const digest = await before.rebuild.digest('test');
   current = after;
   await bench.put([toOutgoing(LINKS, toFact({ fromId: 'b' }))]);
@@ -176,7 +176,7 @@ it('the linker rewinds to facts that the graph has lost', async () => {
   await linker.close();
 });
 
-it('a linker that fails anywhere between script and publish loses no decision and makes no contradictory decisions', async () => {
+it('no decision is lost or contradicted when the linker fails between the script and the publish', async () => {
   const fact = fc
     .record({
       env: fc.constantFrom('e1', 'e2', 'e3'),
@@ -184,33 +184,31 @@ it('a linker that fails anywhere between script and publish loses no decision an
       to: fc.constantFrom('x', 'y', 'z'),
     })
     .map(({ env, from, to }) => toFact({ environmentId: env, fromId: from, toKind: 'steam', toId: to }));
-  const outcome = fc.constantFrom<CallOutcome>('well', 'kill before', 'kill after', 'fault after', 'fault before');
+  const outcome = fc.constantFrom<CallOutcome>('success', 'kill before', 'kill after', 'fault after', 'fault before');
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fact, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 }),
       fc.array(outcome, { maxLength: 4 }),
       async (puts, outcomes) => {
-        const [bench, calm] = [await createBench(), await createBench()];
+        const [bench, expected] = [await createBench(), await createBench()];
         const faulty = await openFaulty(bench, [...outcomes]);
-        const calmLinker = await calm.open();
+        const expectedLinker = await expected.open();
         for (const facts of puts) {
           const records = facts.map((each) => toOutgoing(LINKS, each));
-          await Promise.all([bench.put(records), calm.put(records)]);
+          await Promise.all([bench.put(records), expected.put(records)]);
         }
         const total = puts.flat().length;
-        await until('all facts are committed', () => bench.committed() === total && calm.committed() === total);
-        const expected = new Set(calm.decisions().map(toText));
-        expect(new Set(bench.decisions().map(toText))).toEqual(expected);
+        await until('all facts are committed', () => bench.committed() === total && expected.committed() === total);
+        expect(new Set(bench.decisions().map(toText))).toEqual(new Set(expected.decisions().map(toText)));
         for (const [environment, order] of ordersOf(bench.decisions()))
-          expect(order).toEqual(ordersOf(calm.decisions()).get(environment));
-        await Promise.all([faulty.close(), calmLinker.linker.close()]);
+          expect(order).toEqual(ordersOf(expected.decisions()).get(environment));
+        await Promise.all([faulty.close(), expectedLinker.linker.close()]);
       },
     ),
     { numRuns: runsOf({ quick: 10, all: 25 }) },
   );
 });
 
-/** Steps per environment, in the order of their first publication. */
 function ordersOf(decisions: ReturnType<typeof fromDecision>[]): Map<string, string[]> {
   const orders = new Map<string, string[]>();
   for (const decision of decisions) {

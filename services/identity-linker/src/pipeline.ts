@@ -11,16 +11,16 @@ import { createLoggedDecisions } from './steps/logged-decisions.ts';
 import { type ParkedFact, ParkedFacts } from './steps/parked-facts.ts';
 import { ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
 import { createPublish } from './steps/publish.ts';
-import { isLeftMark } from './steps/waiting-fact.ts';
+import { isDepartureRecord } from './steps/waiting-fact.ts';
 
-/** A larger batch would take long to repeat after a fault. */
+/** Limits how much work is repeated after a fault. */
 const BATCH_RECORDS_MAX = 4_000;
 
 /**
- * links  -> find start -> decode -> decide and publish -> park facts that wait for an erasure
- * parked -> decode -> wait until the holds are released -> republish to links
+ * links  -> find the start offset -> decode -> decide and publish -> park facts that wait for an erasure
+ * parked -> decode -> wait until the holds are released -> republish to the link topic
  *
- * The offset of a batch is committed after its last step, so a crash repeats it.
+ * A batch is committed after its last step, so a crash repeats the whole batch.
  */
 function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler {
   const { generation, logger } = parts;
@@ -45,18 +45,18 @@ function createBatchHandler(parts: LinkerParts, facts: ApplyFacts): BatchHandler
 export async function openLinker(parts: LinkerParts) {
   const { people, producer, metrics, logger } = parts;
   watchWrites(metrics, () => people.takesWrites());
-  const rewinds = metrics.counter('playline_identity_rewinds_total', 'Times that the graph had lost applied facts');
+  const rewinds = metrics.counter('playline_identity_rewinds_total', 'Times the identity graph had lost applied facts');
   const facts = createApplyFacts(people.graph, createLoggedDecisions(parts), createGraphFact(parts.rules));
   const consumer = await openRewindingConsumer(createBatchHandler(parts, facts), {
     open: parts.openConsumer,
     hasLost: facts.hasLost,
     onRewind() {
       rewinds.inc();
-      logger.error('identity graph lost applied facts; rereading them');
+      logger.error('identity graph lost applied facts, rewinding');
     },
   });
   const parked = createParkedFlow(parts);
-  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts that wait for a long erasure', {
+  metrics.collectedGauge('playline_identity_waiting_facts', 'Link facts waiting for a long erasure', {
     collect: (gauge) => gauge.set(parked.count()),
   });
   const parkedConsumer = await parts.openParkedConsumer(parked.handler);
@@ -65,11 +65,11 @@ export async function openLinker(parts: LinkerParts) {
       consumer: () => consumer.ready(),
       parked: () => parkedConsumer.ready(),
       graph: () => people.ready(),
-      // The consumer checks only once a second.
+      // Checked here as well, because the consumer checks only once a second.
       links: async () => facts.missing().size === 0 && !(await facts.hasLost().catch(() => true)),
       broker: () => producer.ready(),
     } satisfies ReadinessChecks,
-    /** Why partitions are stopped or wait, by `topic/partition`. */
+    /** Returns why partitions are paused or waiting, by `topic/partition`. */
     blockers: (): Readonly<Record<string, string>> => {
       const missing = [...facts.missing()].map(([partition, reason]) => [`${parts.linkTopic}/${partition}`, reason]);
       return Object.fromEntries([...missing, ...consumer.blockers(), ...parkedConsumer.blockers()]);
@@ -78,7 +78,7 @@ export async function openLinker(parts: LinkerParts) {
   };
 }
 
-/** @returns a function that counts the results of a published batch; repeated batches are counted again */
+/** @returns a function that counts the results of a published batch; a repeated batch is counted again */
 function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], deadLetters: number) => void {
   const facts = metrics.counter('playline_identity_facts_total', 'Link facts by result', ['result']);
   const decisions = metrics.counter('playline_identity_decisions_total', 'Decisions about links', [
@@ -88,7 +88,7 @@ function createLinkerMetrics(metrics: Metrics): (applied: readonly Applied[], de
   ]);
   return (applied, deadLetters) => {
     if (deadLetters > 0) facts.inc({ result: 'dead_letter' }, deadLetters);
-    // Summed first, because looking up the labels of every decision costs more than counting.
+    // Summed first, because a label lookup per decision costs more than the summing.
     const [results, outcomes] = [new Map<string, number>(), new Map<string, number>()];
     for (const result of applied) {
       increment(results, result.kind);
@@ -110,7 +110,7 @@ function increment(counts: Map<string, number>, name: string): void {
 interface RewindingOptions {
   open(handler: BatchHandler): Promise<Consumer>;
   onRewind(): void;
-  /** Whether the graph has lost facts. Called every second. */
+  /** Returns true if the graph has lost facts. Called every second. */
   hasLost(): Promise<boolean>;
 }
 
@@ -167,10 +167,10 @@ async function openRewindingConsumer(
   };
 }
 
-/** Faults less than this apart belong to one outage, which is logged once. */
+/** Faults within this interval belong to one outage, which is logged once. */
 const OUTAGE_GAP_MS = 60_000;
 
-/** The flow of facts that wait, uncommitted, in the parked topic until they return to the link topic. */
+/** Keeps parked facts uncommitted until their holds are released and the facts return to the link topic. */
 function createParkedFlow(parts: LinkerParts): { handler: BatchHandler; count(): number } {
   const decode = createDecodeBatch(parts.schemaOf, 'parked');
   const publish = createPublish(parts.producer);
@@ -179,7 +179,7 @@ function createParkedFlow(parts: LinkerParts): { handler: BatchHandler; count():
   return {
     handler: {
       async onBatch(records, position) {
-        const batch = await decode(records.filter((record) => !isLeftMark(record)));
+        const batch = await decode(records.filter((record) => !isDepartureRecord(record)));
         await publish(batch.deadLetters);
         reportDeadLetters(parts.logger, position, batch);
         await topics.of(position).add(batch.found.map(toParkedFact));
@@ -201,12 +201,12 @@ function openParkedTopics(parts: LinkerParts) {
       linkTopic,
       signal,
       pace,
-      onLeft: workEnded,
+      onMoved: workEnded,
       onFault: (error) => {
         const isNew = performance.now() - failedAt > OUTAGE_GAP_MS;
         failedAt = performance.now();
         if (isNew)
-          parts.logger.warn({ error, topic, partition }, 'hold check of parked facts failed; retrying every second');
+          parts.logger.warn({ error, topic, partition }, 'hold check of parked facts failed, retrying every second');
       },
     });
   });
@@ -225,14 +225,14 @@ function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => Park
   });
 }
 
-/** Continuing would skip facts, or give new facts the decisions of old ones. */
+/** Thrown because continuing would skip facts or return old decisions for new facts. */
 class LogGraphMismatch extends Error {
   override readonly name = 'LogGraphMismatch';
 }
 
 /**
- * Finds the offset to start a partition from: facts that Redis has not applied are reread, and so are uncommitted
- * facts, to publish their recorded decisions.
+ * Finds a partition's start offset. Facts that Redis has not applied are read again, and uncommitted facts are read
+ * again to publish their recorded decisions.
  * @throws LogGraphMismatch when the log lacks facts that the graph has applied or still needs; RetryableFault
  */
 async function findStart(
@@ -244,18 +244,19 @@ async function findStart(
   const { applied, mark } = await facts.resume(source, assigned);
   if (mark !== null && (await hasBatch(mark)) === false)
     throw new LogGraphMismatch(
-      `${topic}/${partition}: the log has lost facts that the identity graph has applied (up to ${applied}), and may have ` +
-        `other facts at their offsets. Set LINK_TOPIC_GENERATION to ${source.generation + 1} in every linker and restart them`,
+      `${topic}/${partition}: the log lost facts that the identity graph has applied (up to offset ${applied}), and ` +
+        'their offsets may now contain other facts. ' +
+        `Set LINK_TOPIC_GENERATION to ${source.generation + 1} and restart all linkers`,
     );
-  // Earlier facts were skipped by an operator, or decided in another generation.
+  // An operator skipped the earlier facts, or another generation decided them.
   if (isDecision) return committed;
   const next = applied + 1;
-  // A new generation has applied nothing, and decides the whole log again.
+  // In a new generation the graph has applied nothing, so the whole log is decided again.
   const isGraphBehind = applied >= 0 && next < Math.min(logStart, committed);
   if (isGraphBehind)
     throw new LogGraphMismatch(
-      `${topic}/${partition}: the identity graph has applied facts up to ${applied}, and the log begins at ${logStart}, so ` +
-        'facts are missing in between. Empty Redis, then run "npm run rebuild"',
+      `${topic}/${partition}: facts are missing between offset ${applied}, the last offset in the identity graph, ` +
+        `and offset ${logStart}, the start of the log. Empty Redis, then run "npm run rebuild"`,
     );
   return Math.min(committed, Math.max(next, logStart));
 }
@@ -266,12 +267,10 @@ function createParkFacts(parts: LinkerParts, toGraphFact: ToGraphFact) {
   const { parkedTopic, parkedPace: pace } = parts;
   const publish = createPublish(parts.producer);
   const parked = createByAssignment(
-    ({ signal, workEnded: onLeft }) => new ParkedFacts({ publish, parkedTopic, signal, onLeft, pace }),
+    ({ signal, workEnded: onMoved }) => new ParkedFacts({ publish, parkedTopic, signal, onMoved, pace }),
   );
   return {
-    /**
-     * Resolves when every running round has ended: the batch may contain copies, and its commit covers the originals.
-     */
+    /** Resolves when no round is running. The batch may contain copies, whose commit also covers the originals. */
     async park({ found }: DecodedBatch, applied: readonly Applied[], position: BatchPosition): Promise<void> {
       const facts = parked.of(position);
       facts.add(toParked(found, applied, toGraphFact));
@@ -295,12 +294,12 @@ function createByAssignment<T>(open: (position: BatchPosition) => T) {
   return {
     of(position: BatchPosition): T {
       const { signal } = position;
-      const known = assignments.get(signal) ?? open(position);
+      const state = assignments.get(signal) ?? open(position);
       if (!signal.aborted && !assignments.has(signal)) {
-        assignments.set(signal, known);
+        assignments.set(signal, state);
         signal.addEventListener('abort', () => assignments.delete(signal), { once: true });
       }
-      return known;
+      return state;
     },
     all: (): readonly T[] => [...assignments.values()],
   };

@@ -4,10 +4,10 @@ import { expect, it } from 'vitest';
 import { createBench, LINKS } from './test/linker-bench.ts';
 import { type fromDecision, openLines, toFact, toOutgoing, withOutcomes } from './test/linking.ts';
 
-it('a log that lost applied facts is refused', async () => {
+it('the linker pauses a partition whose log has lost applied facts', async () => {
   const bench = await createBench();
   const { logger, lines } = openLines('error');
-  // Applied but not committed, as after a power failure in which the log loses more than Redis.
+  // Applied but not committed, as when a power failure costs the log more records than Redis.
   let kill = () => {};
   const people = withOutcomes(bench.people, ['kill after'], () => kill());
   const first = await bench.open({ people });
@@ -20,7 +20,7 @@ it('a log that lost applied facts is refused', async () => {
   const lost = ['new b', 'new c', 'new d'].map((fromId) => toOutgoing(LINKS, toFact({ fromId })));
   await bench.put(lost);
   const second = await bench.open({ logger });
-  await until('the partition stops', () => lines.length > 0);
+  await until('the partition is paused', () => lines.length > 0);
   expect(second.linker.ready.consumer!()).toBe(false);
   expect(lines.join('')).toContain('LINK_TOPIC_GENERATION to 1');
   await second.linker.close();
@@ -30,7 +30,7 @@ it('a log that lost applied facts is refused', async () => {
   await third.linker.close();
 });
 
-it('undecided facts are not skipped until an operator accepts the loss', async () => {
+it('the linker does not skip deleted undecided facts until an operator accepts the loss', async () => {
   const bench = await createBench();
   const put = (fromId: string) => bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
   await put('a');
@@ -42,7 +42,7 @@ it('undecided facts are not skipped until an operator accepts the loss', async (
   bench.log.expire(LINKS, partition, 3);
   const second = await bench.open();
   await put('e');
-  await until('the partition stops', () => second.linker.ready.consumer!() === false);
+  await until('the partition is paused', () => second.linker.ready.consumer!() === false);
   expect(bench.decisions()).toHaveLength(1);
   bench.log.decide({ topic: LINKS, partition, from: 3 });
   await until('the remaining facts are decided', () => bench.decisions().length === 3);
@@ -51,12 +51,12 @@ it('undecided facts are not skipped until an operator accepts the loss', async (
   await second.linker.close();
 });
 
-it('a graph older than the start of the log is refused', async () => {
+it('the linker pauses a partition when the graph is older than the start of the log', async () => {
   const bench = await createBench();
   const { logger, lines } = openLines('error');
   for (const fromId of ['a', 'b', 'c', 'd']) await bench.put([toOutgoing(LINKS, toFact({ fromId }))]);
   const first = await bench.open();
-  await until('all are committed', () => bench.committed() === 4);
+  await until('all facts are committed', () => bench.committed() === 4);
   await first.linker.close();
   const { partition } = bench.log.records(LINKS)[0]!;
   const restored = openMemoryPeople();
@@ -64,7 +64,7 @@ it('a graph older than the start of the log is refused', async () => {
   await restored.rebuild.mintEpoch();
   bench.log.expire(LINKS, partition, 3);
   const second = await bench.open({ people: restored, logger });
-  await until('the partition stops', () => lines.length > 0);
+  await until('the partition is paused', () => lines.length > 0);
   expect(second.linker.ready.consumer!()).toBe(false);
   expect(lines.join('')).toContain('npm run rebuild');
   await second.linker.close();

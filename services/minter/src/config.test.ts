@@ -11,7 +11,7 @@ const stores = {
 const chain = { name: 'demo-chain', id: 'eip155:31337', urls: ['https://node.example/v3/a-secret'] };
 const parse = (chains: unknown) => parseConfig(configSchema, { ...stores, CHAIN_NODES: JSON.stringify(chains) });
 
-it('one chain may not have two names, which would use the same nonces', () => {
+it('the config rejects two names for one chain, because both would use the same nonces', () => {
   const other = { ...chain, name: 'other-chain' };
   expect(() => parse([chain, other])).toThrow(/^(?!.*a-secret).*CHAIN_NODES: expected unique ids/s);
   expect(parse([chain, { ...other, id: 'eip155:1' }]).CHAIN_NODES).toHaveLength(2);

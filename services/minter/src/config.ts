@@ -18,13 +18,13 @@ export const configSchema = z.object({
   ...redisSettings,
   ...consumerSettings,
   CONSUMER_GROUP: settings.text().default(GROUPS.minter),
-  /** Chains and their nodes, as for the chain indexer. */
+  /** The chains and their nodes, in the same format as for the chain indexer. */
   CHAIN_NODES: chainNodes().refine(
     (chains) => new Set(chains.map(({ id }) => id)).size === chains.length,
     // A signer would have two lanes with the same nonces.
     'expected unique ids: two names for one chain would use the same nonces',
   ),
-  /** Private keys that open sealed keys, newest first. Only this process has them. */
+  /** The private keys that unseal signable keys, newest first. Only the minter has them. */
   SIGNER_KEYS: settings.text(),
 });
 

@@ -10,7 +10,7 @@ let minting: Minting;
 afterEach(() => minting.close());
 
 describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS }, () => {
-  it('the minter mints by token id, by quantity and several of one id, and one bad asset fails alone', async () => {
+  it('the minter mints by token id, by quantity and by amount, and a bad asset does not affect the others', async () => {
     minting = await openMinting();
     const { erc721, erc1155 } = minting.contracts;
     await minting.publish([
@@ -40,7 +40,7 @@ describe('the minter on real brokers and a real node', { timeout: TEST_MAX_MS },
     expect(await minter.stop('SIGTERM')).toBe(0);
   });
 
-  it('the minter mints each reference id once even when minters are killed, frozen or duplicated and blocks are replaced', async () => {
+  it('the minter mints each reference id once even if minters are killed, frozen or duplicated and blocks are replaced', async () => {
     minting = await openMinting();
     const { requests, succeeded, failed } = await runStorm(minting, Number(process.env.FAULT_SEED ?? 1));
     expect(succeeded + failed).toBe(requests);

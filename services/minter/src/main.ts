@@ -49,7 +49,7 @@ const metrics = createMetrics(SERVICE);
 const faults = createConnectionFaults(logger);
 const kafka = { ...toKafka(config, logger), onFault: faults.listenerOf('Kafka') };
 const topicOf = ({ name }: { name: string }) => config.TOPIC_PREFIX + name;
-/** URLs may contain secrets, so the name identifies a chain. */
+/** Chains are identified by name, because URLs may contain secrets. */
 const toChain = ({ name, urls, finality, pollMs, ...rest }: MintableChain) => {
   const { chainId, gasMax, feeMaxWei: feeMax, priorityFeeMaxWei: priorityFeeMax, openNoncesMax, ...counts } = rest;
   const waits = { stuckAfterMs: rest.stuckAfterS * 1000, resendEveryMs: rest.resendEveryS * 1000 };
@@ -83,7 +83,7 @@ function openLog({ registry, reader }: Pick<LogParts, 'registry' | 'reader'>) {
   });
 }
 
-/** Opens on the first change, because the registry may be unavailable at start. */
+/** Opens the store only when a key must be resealed, because the registry may be unavailable at startup. */
 const createOpenStore =
   (view: RecordView<SignableKeyRecord>, { registry, reader, producer }: LogParts): ResealParts['openStore'] =>
   async () => {

@@ -8,12 +8,12 @@ import { CHAIN, SIGNER } from './test/mint-requests.ts';
 async function openMeasured() {
   const metrics = createMetrics('minter');
   const requested = { count: 0 };
-  const held: { lane: MintLane | null } = { lane: null };
+  const opened: { lane: MintLane | null } = { lane: null };
   const nowMs = (): number => world.time.ms;
   const measured = createMinterMetrics({
     metrics,
     clock: { monotonicMs: nowMs, wallClockMs: nowMs },
-    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, current: held.lane, takeOvers: 1 }],
+    workers: () => [{ lane: { chain: CHAIN, signer: SIGNER }, current: opened.lane, takeOvers: 1 }],
   });
   const world = createWorld((node) => [
     measured.watchNode(CHAIN, {
@@ -28,15 +28,15 @@ async function openMeasured() {
       },
     }),
   ]);
-  held.lane = await world.takeOver();
+  opened.lane = await world.takeOver();
   const measure = async (name: string) => {
     const line = (await metrics.text()).split('\n').find((each) => each.startsWith(`${name}{`));
     return line === undefined ? null : Number(line.split(' ').at(-1));
   };
-  return { ...world, requested, lane: held.lane, measure };
+  return { ...world, requested, lane: opened.lane, measure };
 }
 
-it('the head counts as silent since it last rose, while assets are pending', async () => {
+it('the silence metric measures the time since the latest block last rose while assets are pending', async () => {
   const { lane, time, node, request, mine, measure } = await openMeasured();
   time.ms = 500_000;
   await lane.accept([request('a')]);
@@ -60,7 +60,7 @@ it('the head counts as silent since it last rose, while assets are pending', asy
   expect(await measure('playline_minter_head_silent_seconds')).toBe(0);
 });
 
-it('reading the metrics sends no request to a node', async () => {
+it('scraping the metrics sends no requests to nodes', async () => {
   const { lane, request, requested, measure } = await openMeasured();
   expect(await measure('playline_minter_funds_ether')).toBeNull();
   await lane.accept([request('a')]);

@@ -6,7 +6,7 @@ import type { AcceptedRequests } from './steps/accept-requests.ts';
 
 interface ObservedHead {
   readonly head: ChainHead;
-  /** Monotonic. */
+  /** Monotonic time. */
   readonly roseAtMs: number;
 }
 
@@ -26,7 +26,7 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
   const { metrics, clock } = parts;
   const requests = metrics.counter('playline_minter_requests_total', 'Requests by outcome', ['result']);
   const logged = metrics.counter('playline_minter_transactions_total', 'Signed transactions on the log', ['kind']);
-  const settled = metrics.counter('playline_minter_settled_total', 'Assets that are settled', ['status']);
+  const settled = metrics.counter('playline_minter_settled_total', 'Settled assets', ['status']);
   const withoutToken = metrics.counter(
     'playline_minter_succeeded_without_token_total',
     'Assets that succeeded without an event for their token',
@@ -41,7 +41,7 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
       requests.inc({ result: 'known' }, known);
     },
     deadLetters: (count: number) => requests.inc({ result: 'dead_letter' }, count),
-    /** Counts transactions once they are on the log. */
+    /** Counts transactions and settled assets once they are on the log. */
     watchLog: (log: MintLog): MintLog => ({
       ...log,
       openWriter: async (lane) => {
@@ -58,7 +58,7 @@ export function createMinterMetrics(parts: MinterMetricsParts) {
         return { ...writer, append };
       },
     }),
-    /** Records the node's latest block and when it rose. */
+    /** Records the node's latest block and when it last rose. */
     watchNode: (chain: string, node: ChainNode): ChainNode => ({
       ...node,
       head: async (known) => {
@@ -91,7 +91,7 @@ function watchHeads(
   );
   metrics.collectedGauge(
     'playline_minter_head_silent_seconds',
-    'Since the head last rose while something was pending',
+    'Seconds since the latest block last rose while assets were pending',
     {
       labelNames: ['chain'],
       collect: (gauge) => {
@@ -125,15 +125,15 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
       },
     });
   const pendingOf = (worker: Measured) => worker.current?.ledger.pending ?? [];
-  gauge('playline_minter_pending_assets', 'Assets that are not settled', (worker) => pendingOf(worker).length);
+  gauge('playline_minter_pending_assets', 'Unsettled assets', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',
-    'Assets that wait for something that their state names',
+    'Waiting assets; their state contains the reason',
     (worker) => pendingOf(worker).filter(({ stage }) => stage === 'waiting').length,
   );
   gauge(
     'playline_minter_oldest_pending_seconds',
-    'Age of the oldest asset that is not settled; 0 without one',
+    'Age of the oldest unsettled asset, or 0 if there is none',
     (worker) => {
       const oldest = pendingOf(worker).reduce(
         (least, { requestedAt }) => Math.min(least, requestedAt),
@@ -147,8 +147,8 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
     'Nonces without a final transaction',
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
-  gauge('playline_minter_takeovers', 'Times that this process has taken the signer over', (worker) => worker.takeOvers);
-  gauge('playline_minter_funds_ether', 'Balance of a signer at the last turn', ({ current }) =>
+  gauge('playline_minter_takeovers', 'How often this process has taken over the signer', (worker) => worker.takeOvers);
+  gauge('playline_minter_funds_ether', 'Balance of the signer at the last turn', ({ current }) =>
     current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );
 }

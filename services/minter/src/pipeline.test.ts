@@ -3,7 +3,7 @@ import { logChainId } from './pipeline.ts';
 import type { ChainNode } from './ports.ts';
 import { CHAIN } from './test/mint-requests.ts';
 
-it('a wrong chain id of a node is logged once, and so is its return to the right chain id', async () => {
+it("a node's change to a wrong chain id is logged once, as is the change back", async () => {
   const lines: unknown[] = [];
   const push = (level: string) => (fields: unknown, text: unknown) => void lines.push([level, fields, text]);
   const logger = { warn: push('warn'), info: push('info') } as unknown as Parameters<typeof logChainId>[1]['logger'];
@@ -16,7 +16,7 @@ it('a wrong chain id of a node is logged once, and so is its return to the right
   }
   const ids = { chain: CHAIN, wantedChainId: 31_337, reportedChainId: 1 };
   expect(lines).toEqual([
-    ['warn', ids, 'node skipped: another chain id'],
-    ['info', { ...ids, reportedChainId: 31_337 }, 'node reports the right chain id again'],
+    ['warn', ids, 'node skipped: unexpected chain id'],
+    ['info', { ...ids, reportedChainId: 31_337 }, 'node resumed: expected chain id'],
   ]);
 });

@@ -33,14 +33,14 @@ import type {
 } from './ports.ts';
 
 export interface MintedChain {
-  /** Preferred first. */
+  /** In order of preference. */
   readonly nodes: readonly ChainNode[];
   readonly rules: ChainRules;
   readonly pollMs: number;
 }
 
 export interface MinterParts {
-  /** By chain name. */
+  /** Chains by name. */
   readonly chains: ReadonlyMap<string, MintedChain>;
   readonly log: MintLog;
   readonly signerOf: (lane: SignerLane) => LaneSigner;
@@ -55,7 +55,7 @@ export interface MinterParts {
   readonly logger: Logger;
 }
 
-/** Intervals with and without pending assets. */
+/** Intervals while assets are pending, and while none are. */
 const RECONCILE_EVERY_MS = 5_000;
 const IDLE_RECONCILE_EVERY_MS = 15_000;
 
@@ -79,9 +79,9 @@ export async function openMinter(parts: MinterParts) {
   const faultOf = ({ lane, fault }: LaneWorker) => (fault === null ? [] : [[toSignerKey(lane), fault] as const]);
   return {
     ready: { consumer: () => consumer.ready(), broker: () => parts.producer.ready() },
-    /** Requests are accepted even if these fail. */
+    /** Requests are accepted even if these checks fail. */
     degraded: { lanes: () => workers.all.every(({ fault }) => fault === null) },
-    /** Why partitions are paused and lanes faulty, by name. */
+    /** Why partitions are paused and why lanes fail, by name. */
     blockers: () => Object.fromEntries<string>([...consumer.blockers(), ...workers.all.flatMap(faultOf)]),
     async close() {
       await reconciling.stop();
@@ -99,7 +99,7 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
       await pause(isPending ? RECONCILE_EVERY_MS : IDLE_RECONCILE_EVERY_MS, stopped.signal);
       if (stopped.signal.aborted) return;
       isPending = await workers.reconcile().catch((error) => {
-        logger.warn({ error }, 'search for pending assets without a worker failed');
+        logger.warn({ error }, 'lane reconciliation failed');
         return true;
       });
     }
@@ -113,7 +113,7 @@ function startReconciling(workers: LaneWorkers<LaneWorker>, logger: Logger): { s
   };
 }
 
-/** States are stored before the offset is committed. */
+/** Stores states before the offset is committed. */
 function createOnBatch(
   { schemaOf, producer }: MinterParts,
   metrics: MinterMetrics,
@@ -123,9 +123,9 @@ function createOnBatch(
   return async (records, { partition }) => {
     const { requests, deadLetters } = await decode(records);
     const lanes = new Map<string, ReceivedRequest[]>();
-    for (const one of requests) {
-      const key = toSignerKey(one.request);
-      lanes.set(key, [...(lanes.get(key) ?? []), one]);
+    for (const received of requests) {
+      const key = toSignerKey(received.request);
+      lanes.set(key, [...(lanes.get(key) ?? []), received]);
     }
     try {
       for (const requests of lanes.values()) {
@@ -140,7 +140,7 @@ function createOnBatch(
   };
 }
 
-/** Signers with pending assets in this partition. */
+/** Finds signers with pending assets whose key maps to this partition. */
 async function findLanes(
   { log, reader, requestTopic }: MinterParts,
   partition: number,
@@ -171,10 +171,10 @@ function createOpenWorker(parts: MinterParts, metrics: MinterMetrics): (lane: Si
   };
 }
 
-/** For a chain that is not configured. */
+/** Placeholder for a chain that is not configured. */
 const NO_RULES = {} as ChainRules;
 
-/** Uses one node at a time, preferred first, until a caller skips it. */
+/** Uses one node at a time, in order of preference, until a caller skips it. */
 export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   let at = 0;
   return {
@@ -189,7 +189,7 @@ export function createNodeChoice(nodes: readonly ChainNode[]): ChainNodes {
   };
 }
 
-/** Logs each change of the chain id once. The node's URL may contain a secret. */
+/** Logs each change of the reported chain id once. Omits the node's URL, which may contain a secret. */
 export function logChainId(
   node: ChainNode,
   { chain, chainId: wanted, logger }: { chain: string; chainId: number; logger: Pick<Logger, 'warn' | 'info'> },
@@ -201,8 +201,8 @@ export function logChainId(
       const reported = await node.chainId();
       if (reported !== last) {
         const fields = { chain, wantedChainId: wanted, reportedChainId: reported };
-        if (reported === wanted) logger.info(fields, 'node reports the right chain id again');
-        else logger.warn(fields, 'node skipped: another chain id');
+        if (reported === wanted) logger.info(fields, 'node resumed: expected chain id');
+        else logger.warn(fields, 'node skipped: unexpected chain id');
       }
       last = reported;
       return reported;
@@ -210,7 +210,7 @@ export function logChainId(
   };
 }
 
-/** A record that is not a request becomes a dead letter. */
+/** Decodes records. A record that is not a request becomes a dead letter. */
 function createDecodeRequests(schemaOf: SchemaSource) {
   const readValue = createRecordReader({ schemaOf, createReader: mintRequestCodec.decoderOf });
   return async (records: readonly StreamRecord[]) => {
@@ -225,5 +225,5 @@ function createDecodeRequests(schemaOf: SchemaSource) {
   };
 }
 
-/** An instance of the codec's class would not equal other records. */
+/** Copies the record, because an instance of the codec's class does not equal plain objects in comparisons. */
 const toPlain = (record: MintRequestRecord): MintRequestRecord => ({ ...record });

@@ -4,47 +4,47 @@ import type { MintRequestRecord, MintStateRecord, MintTransactionRecord } from '
 /** One signer on one chain. */
 export interface SignerLane {
   readonly chain: string;
-  /** 20 bytes. */
+  /** The address, 20 bytes. */
   readonly signer: Buffer;
 }
 
 export type ForgottenTransaction = Pick<MintTransactionRecord, 'chain' | 'signer' | 'nonce' | 'variant' | 'kind'>;
 
-/** Written atomically. */
+/** A change that is written atomically. */
 export interface LaneChange {
   readonly states: readonly MintStateRecord[];
   readonly transactions: readonly MintTransactionRecord[];
-  /** Transactions that become tombstones. */
+  /** Transactions to be replaced by tombstones. */
   readonly forgotten: readonly ForgottenTransaction[];
 }
 
 export interface LaneWriter {
-  /** Without transactions deleted by tombstones. */
+  /** Omits transactions that tombstones have deleted. */
   readTransactions(): Promise<readonly MintTransactionRecord[]>;
-  /** In log order, possibly millions. Earlier states of an attempt may be missing. */
+  /** Yields states in log order, possibly millions. An attempt's earlier states may be missing. */
   readStates(): AsyncIterable<MintStateRecord>;
-  /** Resolves when the change is committed. @throws Error when it is not, or when this is unknown: open a new writer */
+  /** Resolves when the change is committed. @throws Error if it may not be; the caller must then open a new writer */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface MintLog {
-  /** Fences other writers, then reads the log to its ends: an earlier writer can add nothing after them. */
+  /** Fences the signer's other writers, then reads the log to the end, so no earlier writer can append after it. */
   openWriter(lane: SignerLane): Promise<LaneWriter>;
-  /** Signers with pending assets whose key maps to this partition of requests. */
+  /** Returns the signers with pending assets whose key maps to this request partition. */
   lanesOf(requests: { readonly partition: number; readonly partitions: number }): Promise<readonly SignerLane[]>;
   readonly others: OtherSigners;
 }
 
 export type ReferenceName = Pick<MintRequestRecord, 'contractAddress' | 'projectId' | 'referenceId'>;
 
-/** Reference ids of all signers. A collection may have had several. */
+/** Reference ids used by all signers, because a collection may have had several. */
 export interface OtherSigners {
-  /** Reads new states of all signers. @param options.isWhole waits for all existing states */
+  /** Reads all signers' new states. @param options.isWhole whether to wait for all existing states */
   sync(options: { readonly isWhole: boolean }): Promise<void>;
-  /** Whether the reference id is pending or succeeded for another signer. */
+  /** Whether the reference id is pending or was minted with another signer. */
   isHeldByOther(lane: SignerLane, request: ReferenceName): boolean;
-  /** Whether the reference id is pending or succeeded for this signer. */
+  /** Whether the reference id is pending or was minted with this signer. */
   isHeldByLane(lane: SignerLane, request: ReferenceName): boolean;
   /** Whether this attempt is pending. */
   isPending(lane: SignerLane, attempt: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean;
@@ -56,19 +56,19 @@ export interface ReceivedRequest {
   readonly offset: number;
 }
 
-/** The head of the chain, as one node reports it at one moment. */
+/** The chain head, as one node reports it at one point in time. */
 export interface ChainHead {
   readonly number: number;
   /** Blocks up to this number never change. */
   readonly finalized: number;
   readonly finalizedHash: string;
-  /** Base fee of the next block, in wei per unit of gas. */
+  /** The next block's base fee, in wei per unit of gas. */
   readonly baseFee: bigint;
-  /** Hash of the previous final block; null: unknown or not requested. */
+  /** The hash of the previous final block, or null if unknown or not requested. */
   readonly knownHash: string | null;
 }
 
-/** Lower-case hexadecimal. */
+/** All strings are lower-case hexadecimal. */
 export interface EventLog {
   readonly address: string;
   readonly topics: readonly string[];
@@ -84,13 +84,13 @@ export interface MintReceipt {
 }
 
 export interface ChainView {
-  /** Counts only if its block is among these blocks. null: in no block. */
+  /** Valid only if its block is among these blocks. null if the transaction is not in a block. */
   readonly receipt: MintReceipt | null;
-  /** In the requested order; null: unknown. */
+  /** In the requested order, null if unknown. */
   readonly blockHashes: readonly (string | null)[];
 }
 
-/** Lower-case hexadecimal. */
+/** All strings are lower-case hexadecimal. */
 export interface ContractCall {
   readonly from: string;
   readonly to: string;
@@ -101,12 +101,12 @@ export type CallOutcome<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own message. */
   | { readonly kind: 'reverted'; readonly message: string }
-  /** The call cannot be executed (out of gas, invalid code). Unless `isSure`, the node may have been too busy. */
+  /** The call cannot be executed (out of gas, invalid code). If not `isSure`, the node may have been too busy. */
   | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
 
-/** `spent`: the nonce is used; `refused`: never accepted; `later`: not now. */
+/** `spent`: the nonce is used. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
 export interface SendOutcome {
-  readonly kind: 'taken' | 'known' | 'spent' | 'underpriced' | 'funds' | 'later' | 'refused';
+  readonly kind: 'accepted' | 'known' | 'spent' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
 }
 
 export interface SpentNonce {
@@ -115,45 +115,45 @@ export interface SpentNonce {
   readonly horizon: BlockName;
 }
 
-/** Hashes and addresses are lower-case hexadecimal. Every method may throw. */
+/** Port to a chain node. Hashes and addresses are lower-case hexadecimal. Every method may throw. */
 export interface ChainNode {
   chainId(): Promise<number>;
   genesisHash(): Promise<string>;
-  /** @param known number of the previous final block */
+  /** @param known the number of the previous final block */
   head(known?: number): Promise<ChainHead>;
-  /** Spent nonces up to each of these blocks, requested in this order. */
+  /** Counts the spent nonces at each of these blocks, requested in this order. */
   spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
-  /** null: unknown block. */
+  /** Returns null if the block is unknown. */
   blockHashOf(number: number): Promise<string | null>;
-  /** All from one branch, because one node responds. */
+  /** Reads a receipt and blocks from one branch. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
-  /** The transaction that spent a nonce, on the branch of the block. Null: not spent, or the state is too old. */
+  /** Finds the transaction that spent a nonce on the horizon's branch. null if unspent, or if the state is too old. */
   spenderOf(spent: SpentNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendOutcome>;
   call(call: ContractCall): Promise<CallOutcome<string>>;
   gasOf(call: ContractCall): Promise<CallOutcome<number>>;
-  /** wei. */
+  /** In wei. */
   priorityFee(): Promise<bigint>;
-  /** wei. */
+  /** In wei. */
   balanceOf(address: string): Promise<bigint>;
 }
 
-/** One node serves a whole turn, because two may be on different branches. */
+/** A chain's nodes. A whole turn uses one node, because two nodes may be on different branches. */
 export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
-  /** Uses the next node, unless another caller has switched already. */
+  /** Switches to the next node, unless another caller already has. */
   skip(node: ChainNode): void;
 }
 
-/** wei per unit of gas. */
+/** In wei per unit of gas. */
 export interface Fees {
   readonly maxFeePerGas: bigint;
   readonly maxPriorityFeePerGas: bigint;
 }
 
-/** A transaction of type 2, without its signature. */
+/** An unsigned EIP-1559 transaction. */
 export interface UnsignedTransaction extends Fees {
   readonly chainId: number;
   readonly nonce: number;
@@ -164,18 +164,18 @@ export interface UnsignedTransaction extends Fees {
 }
 
 export interface SignedTransaction {
-  /** 32 bytes. */
+  /** Always 32 bytes. */
   readonly hash: Buffer;
-  /** The bytes as sent. */
+  /** The bytes to send. */
   readonly bytes: Buffer;
 }
 
 export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
 
 export interface LaneSigner {
-  /** Whether new transactions may begin for an environment. */
+  /** Whether an environment may begin new transactions. */
   status(environmentId: string): KeyStatus;
-  /** @param options.isOpen its nonce is in use and must be finished, even with a disabled key @throws Error */
+  /** @param options.isOpen whether the nonce is in use and must be settled even with a disabled key @throws Error */
   sign(transaction: UnsignedTransaction, options: { readonly isOpen: boolean }): Promise<SignedTransaction>;
   /** Decodes logged bytes. */
   read(bytes: Buffer): UnsignedTransaction;
@@ -184,21 +184,21 @@ export interface LaneSigner {
 export interface ChainRules {
   readonly chainId: number;
   readonly gasMax: number;
-  /** wei per unit of gas; nothing above is signed. */
+  /** In wei per unit of gas. Transactions with higher fees are not signed. */
   readonly feeMax: bigint;
   readonly priorityFeeMax: bigint;
-  /** After this time, fees are raised. */
+  /** Fees are raised after this time. */
   readonly stuckAfterMs: number;
   readonly resendEveryMs: number;
-  /** Nonces that are in no block. */
+  /** Maximum nonces whose transaction is not in a block. */
   readonly openNoncesMax: number;
-  /** Nonces without a final transaction. */
+  /** Maximum nonces without a final transaction. */
   readonly unfinalNoncesMax: number;
-  /** Assets per transaction. */
+  /** Maximum assets per transaction. */
   readonly assetsMax: number;
 }
 
-/** Wall clock for records, and a monotonic clock. */
+/** A wall clock for records, and a monotonic clock for intervals. */
 export interface LaneClock {
   wallClockMs(): number;
   monotonicMs(): number;

@@ -57,7 +57,7 @@ async function openStore() {
 
 const paces = { retryMs: 1, checkMs: 10 };
 
-/** The signable keys of a deployment, and minters that check their seals. */
+/** Opens a deployment's signable keys, and minters that check how they are sealed. */
 async function openWorld() {
   const { store, view } = await openStore();
   const keys = openRecordCopy({ view });
@@ -97,31 +97,31 @@ beforeAll(async () => {
   world = await openWorld();
 });
 
-it('a minter with a new signer key seals every signable key to it, including later keys sealed to the older key', async () => {
+it('a minter with a new signer key reseals every signable key with it, including keys that are later sealed to the older one', async () => {
   const { store, lines, create, start } = world;
   const key = await create('Minter', older);
   const minter = start(newest.jwk, older.jwk);
   const count = (text: string) => lines.filter((line) => line.includes(text)).length;
-  await until('the older key may be removed', () => count('remove the older keys') === 1);
+  await until('the older key can be removed', () => count('remove the older keys') === 1);
   const alone = signerOf(newest.jwk);
   const [resealed] = await store.readAll();
   expect(await alone.signMessage(resealed!, 'm')).toBe(await signerOf(older.jwk).signMessage(key, 'm'));
-  // A second portal was not restarted and seals to the older key.
+  // A second portal was not restarted and still seals to the older key.
   const late = await create('Late', older);
-  await until('the message is repeated', () => count('remove the older keys') === 2);
-  expect(count('keep the older keys of SIGNER_KEYS until')).toBe(1);
-  expect(lines.find((line) => line.includes('still has its SIGNER_PUBLIC_KEY'))).toContain(late.address);
+  await until('the message is logged again', () => count('remove the older keys') === 2);
+  expect(count('keep the older keys in SIGNER_KEYS until')).toBe(1);
+  expect(lines.find((line) => line.includes('still uses its public key'))).toContain(late.address);
   for (const record of await store.readAll()) await alone.signMessage(record, 'm');
   await minter.close();
 });
 
-it('a minter reports every live signable key that it cannot open, at the start and later', async () => {
+it('a minter reports every live signable key that it cannot open, at startup and later', async () => {
   const { store, lines, create, start } = world;
-  const foreign = await create('Of a lost signer', lost);
+  const foreign = await create('Sealed to a lost key', lost);
   const { reasons, metrics } = start(newest.jwk);
   await until('the key is reported', () => reasons().signableKeys?.includes(foreign.address));
-  expect(lines.some((line) => line.includes('cannot be opened') && line.includes(foreign.address))).toBe(true);
-  const next = await create('Next of a lost signer', lost);
+  expect(lines.some((line) => line.includes('failed to open') && line.includes(foreign.address))).toBe(true);
+  const next = await create('Also sealed to a lost key', lost);
   await until('the next key is reported', () => reasons().signableKeys?.includes(next.address));
   expect(await metrics.text()).toMatch(/^playline_minter_unopened_keys\{.*\} 2$/m);
   await store.change((records) => ({ ...records.find(({ address }) => address === next.address)!, state: 'disabled' }));

@@ -7,7 +7,7 @@ import type { LaneSigner, SignedTransaction, SignerLane, UnsignedTransaction } f
 
 interface KeySignerParts {
   readonly keys: Pick<RecordCopy<SignableKeyRecord>, 'records' | 'ageMs'>;
-  /** The private key never leaves this function. */
+  /** Signs without exposing the private key. */
   readonly signTransaction: (
     record: SignableKeyRecord,
     transaction: UnsignedTransaction,
@@ -15,7 +15,7 @@ interface KeySignerParts {
   ) => Promise<SignedTransaction>;
 }
 
-/** Signs with the sealed key of one address. */
+/** Creates a signer that uses an address's sealed key. */
 export function createKeySigner({ keys, signTransaction }: KeySignerParts, { signer }: SignerLane): LaneSigner {
   const address = toHexText(signer);
   const find = () => keys.records.find((record) => record.address === address);
@@ -24,69 +24,70 @@ export function createKeySigner({ keys, signTransaction }: KeySignerParts, { sig
     status: (environmentId) => {
       const record = find();
       if (record === undefined && keys.ageMs === Number.POSITIVE_INFINITY)
-        return waits('Signable keys are not known yet: Redis does not respond, or does not contain them.');
-      if (record === undefined) return waits(`There is no signable key ${address}.`);
+        return waits('The signable keys have not been read yet: Redis does not respond or does not contain them.');
+      if (record === undefined) return waits(`The signable key ${address} does not exist.`);
       if (record.environmentId !== environmentId)
         return waits(`The signable key ${address} belongs to another environment.`);
       return record.state === 'live' ? { kind: 'live' } : waits(`The signable key ${address} is disabled.`);
     },
     sign: async (transaction, options) => {
       const record = find();
-      if (record === undefined) throw new Error(`there is no signable key ${address}`);
+      if (record === undefined) throw new Error(`the signable key ${address} does not exist`);
       return signTransaction(record, transaction, options);
     },
     read: readSigned,
   };
 }
 
-/** @throws Error unless it is a transaction of type 2 with calldata */
+/** @throws Error unless the bytes are an EIP-1559 transaction */
 function readSigned(bytes: Buffer): UnsignedTransaction {
-  const given = parseTransaction(toHexText(bytes));
-  const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = given;
-  if (given.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
-    throw new Error('the logged bytes are not a transaction of type 2');
+  const transaction = parseTransaction(toHexText(bytes));
+  const { chainId, nonce = 0, to, data = '0x', gas, maxFeePerGas, maxPriorityFeePerGas } = transaction;
+  if (transaction.type !== 'eip1559' || chainId === undefined || to == null || gas === undefined)
+    throw new Error('the logged bytes are not an EIP-1559 transaction');
   const fees = { maxFeePerGas: maxFeePerGas ?? 0n, maxPriorityFeePerGas: maxPriorityFeePerGas ?? 0n };
   return { chainId, nonce, to: to.toLowerCase(), data: data.toLowerCase(), gas: Number(gas), ...fees };
 }
 
 export interface ResealParts {
   readonly keys: { readonly records: readonly SignableKeyRecord[] };
-  /** @throws while the registry or a store is unavailable */
+  /** @throws Error if the registry or a store is unavailable */
   readonly openStore: () => Promise<RecordStore<SignableKeyRecord>>;
   readonly reseal: (
     store: RecordStore<SignableKeyRecord>,
     record: SignableKeyRecord,
   ) => Promise<{ kind: 'newest' | 'resealed' | 'changed' } | { kind: 'refused'; reason: string }>;
-  /** In SIGNER_KEYS. */
+  /** The number of keys in SIGNER_KEYS. */
   readonly signerKeys: number;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly paces?: {
-    /** Wait after a store fault. */
+    /** Delay after a store fault. */
     readonly retryMs: number;
-    /** How often `keys` is compared. */
+    /** Interval at which `keys` is checked for changes. */
     readonly checkMs: number;
   };
 }
 
 interface Pass {
-  /** Sealed keys that were read, and sealed keys that no signer key opens. */
+  /** The sealed keys that were checked. */
   readonly checked: ReadonlySet<string>;
+  /** The sealed keys that no signer key opens. */
   readonly refused: ReadonlyMap<string, SignableKeyRecord>;
-  /** Addresses. */
+  /** The addresses of the resealed keys. */
   readonly resealed: readonly string[];
 }
 
 const PACES = { retryMs: 30_000, checkMs: 5_000 };
 const NAMED_MAX = 5;
 
-/** Seals every signable key to the newest of `SIGNER_KEYS`, at the start and after changes. */
+/** Seals every signable key to the newest key in `SIGNER_KEYS`, at startup and after changes. */
 export function openResealing(parts: ResealParts) {
   const closing = new AbortController();
   let last: Pass | null = null;
   const findUnopened = () =>
     parts.keys.records.filter(({ state, sealed }) => state === 'live' && last?.refused.has(sealed) === true);
-  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that no key of SIGNER_KEYS opens', {
+  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that no key in SIGNER_KEYS opens', {
     collect: (gauge) => gauge.set(findUnopened().length),
   });
   const running = keepSealed(parts, closing.signal, (pass) => {
@@ -94,12 +95,12 @@ export function openResealing(parts: ResealParts) {
     last = pass;
   });
   return {
-    /** Why live keys cannot be used. */
+    /** Why live signable keys cannot be used. */
     reasons: (): Readonly<Record<string, string>> => {
       const addresses = findUnopened().map(({ address }) => address);
       if (addresses.length === 0) return {};
       const named = addresses.slice(0, NAMED_MAX).join(', ');
-      return { signableKeys: `no key of SIGNER_KEYS opens ${addresses.length} of the live signable keys: ${named}` };
+      return { signableKeys: `no key in SIGNER_KEYS opens ${addresses.length} live signable keys: ${named}` };
     },
     close: async () => {
       closing.abort();
@@ -118,14 +119,14 @@ async function keepSealed(parts: ResealParts, signal: AbortSignal, onPass: (pass
       onPass(pass);
       ({ checked } = pass);
     } catch (error) {
-      logger.warn({ error, retryMs }, 'resealing signable keys failed, retrying');
+      logger.warn({ error, retryMs }, 'signable key resealing failed, retrying');
       await pause(retryMs, signal);
       continue;
     }
     while (!signal.aborted && keys.records.every(({ sealed }) => checked.has(sealed))) await pause(checkMs, signal);
     if (!signal.aborted && parts.signerKeys > 1)
       logger.warn(
-        'signable keys changed: keep the older keys of SIGNER_KEYS until all signable keys are checked again',
+        'signable keys changed: keep the older keys in SIGNER_KEYS until all signable keys are checked again',
       );
   }
 }
@@ -135,7 +136,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
   const checked = new Set<string>();
   const refused = new Map<string, SignableKeyRecord>();
   const resealed: string[] = [];
-  // A key changed in between is sealed in the next round.
+  // Keys that change during a round are sealed in the next round.
   for (let isDone = false; !isDone; ) {
     isDone = true;
     for (const record of await store.readAll()) {
@@ -149,7 +150,7 @@ async function resealAll({ openStore, reseal, logger }: ResealParts, signal: Abo
       checked.add(sealed);
       if (outcome.kind !== 'refused') continue;
       refused.set(sealed, record);
-      logger.error({ address, reason: outcome.reason }, 'signable key cannot be opened');
+      logger.error({ address, reason: outcome.reason }, 'signable key failed to open');
     }
   }
   return { checked, refused, resealed };
@@ -159,16 +160,15 @@ function report({ logger, signerKeys }: ResealParts, before: Pass | null, { rese
   if (before !== null && resealed.length > 0)
     logger.warn(
       { addresses: resealed },
-      'signable keys were sealed to an older signer key: a portal or command still has its SIGNER_PUBLIC_KEY',
+      'signable keys sealed to an older signer key: a portal or command still uses its public key',
     );
   if (refused.size > 0) {
     const addresses = [...refused.values()].map(({ address }) => address);
-    const message =
-      'some signable keys need a signer key that is not in SIGNER_KEYS: remove no key, and add the missing one';
+    const message = 'signable keys not opened: add the missing signer key to SIGNER_KEYS, and remove none';
     logger.warn({ resealed: resealed.length, refused: addresses }, message);
   } else if (signerKeys > 1)
     logger.info(
       { resealed: resealed.length },
-      'all signable keys are sealed to the newest signer key: remove the older keys from SIGNER_KEYS',
+      'signable keys sealed to the newest signer key: remove the older keys from SIGNER_KEYS',
     );
 }

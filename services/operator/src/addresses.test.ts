@@ -8,7 +8,6 @@ import { configSchema } from './config.ts';
 
 const [STACK_PEPPER, ENVIRONMENT_PEPPER] = ['5'.repeat(64), '7'.repeat(64)];
 
-/** A folder with the secrets of a stack. */
 function stackFolder(secrets: string | null): string {
   const folder = mkdtempSync(join(tmpdir(), 'operator-addresses-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
@@ -22,14 +21,14 @@ const pepperOf = (environment: Record<string, string>, secrets: string | null) =
 
 const secrets = JSON.stringify({ identityPepper: STACK_PEPPER });
 
-it('the identity pepper is that of the deployment whose addresses are used, never another pepper', () => {
+it('the identity pepper and the store addresses always belong to the same deployment', () => {
   expect(pepperOf({}, secrets).toString('hex')).toBe(STACK_PEPPER);
   expect(pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, secrets).toString('hex')).toBe(STACK_PEPPER);
   const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
   expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
 });
 
-it('the identity pepper is required where only addresses are set, with or without a stack', () => {
+it('the identity pepper must be set if the environment contains addresses, even if a local stack exists', () => {
   for (const found of [secrets, null]) {
     const find = () => pepperOf({ CLICKHOUSE_URL: 'http://elsewhere:8123' }, found);
     expect(find).toThrow(UsageError);
@@ -37,9 +36,9 @@ it('the identity pepper is required where only addresses are set, with or withou
   }
 });
 
-it('the identity pepper is not generated if no stack runs or if its file is invalid', () => {
+it('the identity pepper is never generated: a missing or invalid secrets file is an error', () => {
   for (const [found, sentence] of [
-    [null, 'no stack runs here'],
+    [null, 'no local stack is running'],
     ['{ half', 'contains no pepper'],
     ['{"identityPepper":"abcd"}', 'contains no pepper'],
   ] as const) {
@@ -48,9 +47,9 @@ it('the identity pepper is not generated if no stack runs or if its file is inva
   }
 });
 
-it('a missing address of a deployment is reported by name, and never taken from a local stack', () => {
+it('a missing address is reported by its setting, and never replaced with an address of the local stack', () => {
   const addresses = createAddresses(configSchema.parse({ REDIS_URL: 'redis://elsewhere:6379' }), '/nowhere');
   expect(() => addresses.clickhouse()).toThrow(
-    new UnreachableError('CLICKHOUSE_URL is not set, but other addresses are'),
+    new UnreachableError('CLICKHOUSE_URL is not set, although other addresses are set'),
   );
 });

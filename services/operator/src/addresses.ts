@@ -15,7 +15,7 @@ import type { OperatorConfig } from './config.ts';
 
 const keyPair = z.object({ publishable: z.string(), secret: z.string() });
 
-/** The part of `.playline/stack.json` that commands use; services that do not run are absent. */
+/** The fields of `.playline/stack.json` that commands use. Services that are not running are absent. */
 const stackSchema = z.object({
   gateway: z.string().optional(),
   chainApi: z.string().optional(),
@@ -36,12 +36,12 @@ const stackSchema = z.object({
   keys: z.object({ production: keyPair, development: keyPair }).optional(),
 });
 
-/** The part of `.playline/secrets.json` that commands use. */
+/** The fields of `.playline/secrets.json` that commands use. */
 const secretsSchema = z.object({ identityPepper: settings.secretHex(32) });
 
 export type Stack = z.infer<typeof stackSchema>;
 
-/** The stack that runs from `folder`; an empty object without a stack. @throws UnreachableError for an invalid file */
+/** Reads the stack that is running in `folder`; empty without a stack. @throws UnreachableError for an invalid file */
 export function readStack(folder: string): Stack {
   const path = join(folder, '.playline', 'stack.json');
   const parsed = stackSchema.safeParse(readJson(path) ?? {});
@@ -49,7 +49,7 @@ export function readStack(folder: string): Stack {
   return parsed.data;
 }
 
-/** The pepper of the stack in `folder`; null without a stack. @throws UnreachableError for an invalid file */
+/** Reads the pepper of the stack in `folder`; null without a stack. @throws UnreachableError for an invalid file */
 function readStackPepper(folder: string): Buffer | null {
   const path = join(folder, '.playline', 'secrets.json');
   const secrets = readJson(path);
@@ -59,7 +59,7 @@ function readStackPepper(folder: string): Buffer | null {
   return parsed.data.identityPepper;
 }
 
-/** Undefined without the file, null for invalid JSON. */
+/** Returns undefined for a missing file, and null for invalid JSON. */
 function readJson(path: string): unknown {
   let text: string;
   try {
@@ -86,18 +86,18 @@ export interface ChainApiAddress {
 }
 
 /**
- * Addresses and secrets of one deployment. Each function throws UnreachableError when nothing is configured, or
- * UsageError when the environment configures a deployment without this setting.
+ * Addresses and secrets of one deployment. Each function throws UnreachableError when no deployment is configured, or
+ * UsageError when the environment configures a deployment but lacks this setting.
  */
 export interface Addresses {
   redis(): ReturnType<typeof toRedis> & FaultHandler;
   kafka(): KafkaAddress & FaultHandler;
   registry(): RegistryAddress & FaultHandler;
   clickhouse(): ClickHouseAccount;
-  /** Null unless the local stack is used: the address has no setting. */
+  /** Null unless the local stack is used, because no setting contains this address. */
   chainApi(): ChainApiAddress | null;
   indexedChains(): readonly IndexedChain[];
-  /** Names of the chains that the chain API serves; null when CHAINS is not set. */
+  /** Names of the chains that the chain API serves, or null if CHAINS is not set. */
   servedChains(): readonly string[] | null;
   /** Origin of the local stack's portal; null without a local stack. */
   portal(): string | null;
@@ -105,34 +105,39 @@ export interface Addresses {
   signerKey(): SignerPublicKey;
 }
 
-function isDeploymentGiven({ KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL }: OperatorConfig): boolean {
+function isDeploymentConfigured({
+  KAFKA_BROKERS,
+  SCHEMA_REGISTRY_URL,
+  REDIS_URL,
+  CLICKHOUSE_URL,
+}: OperatorConfig): boolean {
   return [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
 }
 
 /**
- * The addresses in the environment if it has any, otherwise those of the stack in `folder`. The two are never mixed: a
- * command could then write to the log of one deployment and the Redis of another.
+ * Uses the addresses in the environment if any are set, otherwise the stack in `folder`. The two are never mixed, so
+ * that a command cannot write to the log of one deployment and the Redis of another.
  */
 export function createAddresses(
   config: OperatorConfig,
   folder: string,
   faults: ConnectionFaults = createConnectionFaults({ warn: () => {} }),
 ): Addresses {
-  const isGiven = isDeploymentGiven(config);
+  const isConfigured = isDeploymentConfigured(config);
   const stack = () => readStack(folder);
   const [onRedis, onKafka, onRegistry] = [
     faults.listenerOf('Redis'),
     faults.listenerOf('Kafka'),
     faults.listenerOf('the schema registry'),
   ];
-  function find<V, A>(name: string, given: V | undefined, parse: (value: V) => A, fromStack: () => A | undefined): A {
-    const fromEnvironment = () => (given === undefined ? undefined : parse(given));
-    const address = isGiven ? fromEnvironment() : fromStack();
+  function find<V, A>(name: string, value: V | undefined, parse: (value: V) => A, fromStack: () => A | undefined): A {
+    const fromEnvironment = () => (value === undefined ? undefined : parse(value));
+    const address = isConfigured ? fromEnvironment() : fromStack();
     if (address !== undefined) return address;
     throw new UnreachableError(
-      isGiven
-        ? `${name} is not set, but other addresses are`
-        : `no stack runs here: start it (npm run up) or set ${name}`,
+      isConfigured
+        ? `${name} is not set, although other addresses are set`
+        : `no local stack is running: start it (npm run up), or set ${name}`,
     );
   }
   const findRedis = (url: string) => toRedis({ ...config, REDIS_URL: url });
@@ -141,10 +146,7 @@ export function createAddresses(
   const findClickHouse = (url: string): ClickHouseAccount => toClickHouse({ ...config, CLICKHOUSE_URL: url });
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {
-    redis: () => ({
-      ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)),
-      onFault: onRedis,
-    }),
+    redis: () => ({ ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)), onFault: onRedis }),
     kafka: () => ({
       ...find('KAFKA_BROKERS', config.KAFKA_BROKERS, findKafka, () => {
         const { kafka: brokers } = stack();
@@ -160,10 +162,10 @@ export function createAddresses(
       ...find('CLICKHOUSE_URL', config.CLICKHOUSE_URL, findClickHouse, () => stack().clickhouse),
       onFault: faults.listenerOf('ClickHouse'),
     }),
-    chainApi: () => (isGiven ? null : findChainApi(folder)),
+    chainApi: () => (isConfigured ? null : findChainApi(folder)),
     indexedChains: () => findIndexedChains(config, folder),
-    servedChains: () => (isGiven ? config.CHAINS : stack().chains?.map(({ name }) => name)) ?? null,
-    portal: () => (isGiven ? null : (stack().portal ?? null)),
+    servedChains: () => (isConfigured ? config.CHAINS : stack().chains?.map(({ name }) => name)) ?? null,
+    portal: () => (isConfigured ? null : (stack().portal ?? null)),
     pepper: () => findPepper(config, folder),
     signerKey: () => findSignerKey(config, folder),
   };
@@ -172,41 +174,45 @@ export function createAddresses(
 function findChainApi(folder: string): ChainApiAddress {
   const { chainApi: url, chains = [] } = readStack(folder);
   if (url === undefined)
-    throw new UnreachableError('no stack with a chain API runs here: start it (npm run up) or pass --url');
+    throw new UnreachableError('no local chain API is running: start the stack (npm run up), or pass --url');
   return { url, chains };
 }
 
 function findIndexedChains(config: OperatorConfig, folder: string): readonly IndexedChain[] {
-  if (isDeploymentGiven(config)) {
+  if (isDeploymentConfigured(config)) {
     if (config.CHAIN_NODES !== undefined) return config.CHAIN_NODES;
-    throw new UsageError('CHAIN_NODES is not set: use the value of the chain indexer and the minter');
+    throw new UsageError('CHAIN_NODES is not set: set it to the value that the chain indexer and the minter use');
   }
   const { chain, chains = [] } = readStack(folder);
   if (chain === undefined)
     throw new UnreachableError(
-      'no stack with a chain runs here: start it (npm run up), or set the addresses of a deployment',
+      'no local chain is running: start the stack (npm run up), or set the addresses of a deployment',
     );
   return chainNodes().parse(JSON.stringify(chains.slice(0, 1).map((each) => ({ ...each, urls: [chain.rpc] }))));
 }
 
-/** Never the pepper of another deployment, with which all keys would be unknown. */
+/** Never falls back to another deployment's pepper, which would produce wrong keys. */
 function findPepper(config: OperatorConfig, folder: string): Buffer {
-  const pepper = isDeploymentGiven(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
+  const pepper = isDeploymentConfigured(config) ? config.IDENTITY_PEPPER : readStackPepper(folder);
   if (pepper instanceof Buffer) return pepper;
-  if (!isDeploymentGiven(config))
-    throw new UnreachableError('no stack runs here: start it (npm run up) or set REDIS_URL and IDENTITY_PEPPER');
+  if (!isDeploymentConfigured(config))
+    throw new UnreachableError(
+      'no local stack is running: start it (npm run up), or set REDIS_URL and IDENTITY_PEPPER',
+    );
   throw new UsageError(
-    'IDENTITY_PEPPER is not set, and ids cannot be converted to keys: use the value of the gateways, or pass --key',
+    'IDENTITY_PEPPER is not set: set it to the value that the gateways use, or pass --key instead of --id',
   );
 }
 
-/** Never the key of another deployment: its own signer could not decrypt what is sealed to that key. */
+/** Never falls back to another deployment's key, with which this deployment's signer could not decrypt. */
 function findSignerKey(config: OperatorConfig, folder: string): SignerPublicKey {
-  if (isDeploymentGiven(config)) {
+  if (isDeploymentConfigured(config)) {
     if (config.SIGNER_PUBLIC_KEY !== undefined) return config.SIGNER_PUBLIC_KEY;
-    throw new UsageError('SIGNER_PUBLIC_KEY is not set: without it no private key can be sealed to the signer');
+    throw new UsageError(
+      "SIGNER_PUBLIC_KEY is not set: set it to the signer's public key, which encrypts private keys",
+    );
   }
   const { signerPublicKey } = readStack(folder);
   if (signerPublicKey !== undefined) return parseSignerPublicKey(signerPublicKey);
-  throw new UnreachableError('no stack with a signer runs here: start it (npm run up) or set SIGNER_PUBLIC_KEY');
+  throw new UnreachableError('no local signer is running: start the stack (npm run up), or set SIGNER_PUBLIC_KEY');
 }

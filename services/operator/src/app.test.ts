@@ -12,7 +12,6 @@ import { runInProcess } from './test/run-in-process.ts';
 const nowhere = () => {
   throw new UnreachableError('no address is configured');
 };
-/** Only the Redis address is configured. */
 const unconfigured = {
   openLog: nowhere,
   schemaOf: nowhere,
@@ -23,7 +22,6 @@ const unconfigured = {
   openUnlinkLog: nowhere,
 };
 
-/** An operator with memory stores that outlive a command. */
 function createOperator(overrides: Partial<KeysContext> = {}) {
   const published: ChangedKey[] = [];
   const people = openMemoryPeople();
@@ -53,7 +51,7 @@ it.each([
   [['keys', 'list', '--kind', 'ada@example.com']],
   [['keys', 'list', '--kinds=ada@example.com']],
   [['keys', 'list', 'ada@example.com']],
-])('the error message for %j repeats no value', async (args) => {
+])('the error message for %j does not repeat the invalid value', async (args) => {
   expect((await createOperator().run(...args)).progress).not.toContain('ada@');
 });
 
@@ -84,28 +82,28 @@ it.each([
   ['a signable key without a name', ['keys', 'create', ...SIGNABLE, '--environment', 'production'], '--name: expected'],
   ['a signable key without an environment', ['keys', 'create', ...SIGNABLE, '--name', 'N'], '--environment: expected'],
   [
-    'a number of calls for a signable key',
+    '--calls for a signable key',
     ['keys', 'create', ...SIGNABLE, '--calls', '5'],
-    '--calls: not with --kind signable',
+    '--calls cannot be used with --kind signable',
   ],
   [
-    'the replacement of a signable key',
+    '--replace for a signable key',
     ['keys', 'create', ...SIGNABLE, '--replace'],
-    '--replace: not with --kind signable',
+    '--replace cannot be used with --kind signable',
   ],
   [
-    'the refresh of a signable key, which would change its address',
+    'a refresh of a signable key, which would change its address',
     ['keys', 'refresh', ...SIGNABLE],
     'Allowed choices are publ',
   ],
-])('the program refuses %s with a message and exit code 2', async (_name, args, sentence) => {
+])('the program refuses %s with exit code 2 and an error message', async (_name, args, sentence) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect(code).toBe(EXIT.usage);
   expect(progress).toContain(sentence);
   expect(results).toEqual([]);
 });
 
-it('the program lists its commands, and the options of each', async () => {
+it('--help exits with code 0 and prints the usage of a command', async () => {
   const { run } = createOperator();
   expect(await run('--help')).toMatchObject({ code: EXIT.ok });
   for (const name of ['keys', 'identity']) {
@@ -115,7 +113,6 @@ it('the program lists its commands, and the options of each', async () => {
   }
 });
 
-/** An operator with a second project. */
 async function createOutlands() {
   const operator = createOperator();
   await operator.run('projects', 'create', '--name', 'Outlands', '--id', 'outlands');
@@ -126,7 +123,7 @@ const create = [
   ...['keys', 'create', '--environment', 'production', '--kind', 'publishable', '--project', 'outlands', '--json'],
 ];
 
-it('keys create creates a key, shows it, and lists it by name; a secret key is never shown again', async () => {
+it('keys create prints the new key, and keys list shows publishable keys but never secret keys', async () => {
   const { run } = await createOutlands();
   const created = JSON.parse((await run(...create, '--name', 'Unity')).results[0]!);
   expect(created).toEqual({
@@ -148,7 +145,7 @@ it('keys create creates a key, shows it, and lists it by name; a secret key is n
   expect((await run('keys', 'list')).results).toEqual([]);
 });
 
-it('keys create --replace ends the live key, if any, and creates a new key', async () => {
+it('keys create --replace revokes the live key, if any, and creates a new key', async () => {
   const { run } = createOperator();
   const replace = ['keys', 'create', '--environment', 'development', '--kind', 'secret', '--replace', '--json'];
   const [first, second] = [await run(...replace), await run(...replace)];
@@ -162,7 +159,7 @@ it('keys create --replace ends the live key, if any, and creates a new key', asy
 
 const argsFor = (word: string) => ['keys', word, '--environment', 'development', '--kind', 'secret', '--json'];
 
-it('keys refresh and revoke show the successor once, update the stack, and list the old key as ended', async () => {
+it('keys refresh and keys revoke end the live key, and update the keys of the local stack', async () => {
   const { run, published, keys } = createOperator();
   const created = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const refreshed = JSON.parse((await run(...argsFor('refresh'))).results[0]!);
@@ -182,32 +179,32 @@ it('keys refresh and revoke show the successor once, update the stack, and list 
   expect(JSON.stringify([listed, revoked])).not.toContain('hash');
 });
 
-it('keys list without --json shows the first and last four characters, creation time, state and use', async () => {
+it('keys list without --json shows parts of the key, creation time, state and last use', async () => {
   const { run } = createOperator();
   const { key } = JSON.parse((await run(...argsFor('create'))).results[0]!);
   const [line] = (await run('keys', 'list')).results;
-  expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}not seen in use$/);
+  expect(line).toMatch(/ demo-development {2}secret {2}\w{4}…\w{4} {2}created \d{4}-\S+Z {2}live {2}never used$/);
   expect(line).toContain(`…${key.slice(-4)}`);
   expect((await run('keys', 'list', '--kind', 'publishable')).results).toEqual([]);
   expect((await run('keys', 'list', '--kind', 'secret', '--environment', 'development')).results).toEqual([line]);
 });
 
-it.each(['refresh', 'revoke'])('keys %s fails with exit code 1 when there is no live key', async (word) => {
+it.each(['refresh', 'revoke'])('keys %s exits with code 1 if there is no live key', async (word) => {
   const { code, progress, results } = await createOperator().run(...argsFor(word));
   expect({ code, results }).toEqual({ code: EXIT.failed, results: [] });
   expect(progress).toContain('no live key');
 });
 
-it('identity init creates the epoch only once, even when it is repeated', async () => {
+it('identity init creates the epoch only once if it is run twice', async () => {
   const { run } = createOperator();
-  const [first, again] = [await run('identity', 'init'), await run('identity', 'init')];
+  const [first, second] = [await run('identity', 'init'), await run('identity', 'init')];
   expect(first).toMatchObject({ code: EXIT.ok });
-  expect(again.results).toEqual(first.results);
+  expect(second.results).toEqual(first.results);
 });
 
 const minter = ['--environment', 'production', '--name', 'Minter'];
 
-it('keys --kind signable creates, lists, disables and enables a key, and shows its address but never the sealed key', async () => {
+it('keys --kind signable creates, lists, disables and enables a key, and never prints the encrypted private key', async () => {
   const { run, signable, log, published } = createOperator();
   const [created] = await signable('create', ...minter);
   const expected = { kind: 'signable', environmentId: 'demo-production', name: 'Minter', changedBy: 'ada' };
@@ -224,7 +221,7 @@ it('keys --kind signable creates, lists, disables and enables a key, and shows i
   expect(JSON.stringify([created, listed, await signable('list')])).not.toContain(log.appended[0]!.sealed.slice(0, 20));
 });
 
-it('keys --kind signable can disable the key of an archived project, but not enable it', async () => {
+it('keys --kind signable can disable a key of an archived project, but cannot enable the key', async () => {
   const { run, signable } = createOperator();
   await signable('create', ...minter);
   expect((await run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.ok);
@@ -233,7 +230,7 @@ it('keys --kind signable can disable the key of an archived project, but not ena
   expect(enabled).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('is archived') });
 });
 
-it('keys --kind signable never shows or changes the key of another project', async () => {
+it("keys --kind signable never shows or changes another project's key", async () => {
   const { run, signable } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
   const [created] = await signable('create', ...minter, '--project', 'rival');
@@ -244,7 +241,7 @@ it('keys --kind signable never shows or changes the key of another project', asy
   }
 });
 
-it('keys --kind signable creates nothing without the signer’s public key', async () => {
+it("keys create --kind signable fails without the signer's public key", async () => {
   const signerKey = () => {
     throw new UsageError('SIGNER_PUBLIC_KEY is not set');
   };
@@ -254,7 +251,7 @@ it('keys --kind signable creates nothing without the signer’s public key', asy
   expect(progress).toContain('SIGNER_PUBLIC_KEY is not set');
 });
 
-it('keys rebuild continues when a view cannot be rebuilt, names that view, and exits with code 1', async () => {
+it('keys rebuild restores all other records if one log cannot be read, and exits with code 1', async () => {
   const access = createMemoryAccess();
   const [first, second, ...others] = access.kinds;
   const broken = { ...second!, openLog: () => Promise.reject(new Error('the log does not exist')) };

@@ -24,7 +24,7 @@ import { printLines } from './terminal.ts';
 
 const HELP_WIDTH = 120;
 
-/** Runs the command that the first argument names. Errors become a message and an exit code. */
+/** Runs the command in `args`. An error is printed and mapped to an exit code. */
 export async function runCommand(commands: readonly CreateCommand[], args: readonly string[], terminal: Terminal) {
   const program = createProgram(commands, terminal);
   let called: CommandUnknownOpts = program;
@@ -45,9 +45,9 @@ export async function runCommand(commands: readonly CreateCommand[], args: reado
   }
 }
 
-/** The program with its commands; `explain` handles their errors. */
+/** Creates the program with its commands; `explain` handles command errors. */
 export function createProgram(commands: readonly CreateCommand[], terminal: Terminal): CommandUnknownOpts {
-  const program = new Command('operator').description('Operates a Playline deployment.');
+  const program = new Command('operator').description('Command-line tools for operating a Playline deployment.');
   for (const create of commands) program.addCommand(create(terminal));
   const printHelp = terminal.text ?? terminal.result;
   for (const command of withSubcommands(program)) {
@@ -71,7 +71,7 @@ export function withSubcommands(command: CommandUnknownOpts): CommandUnknownOpts
   return [command, ...command.commands.flatMap(withSubcommands)];
 }
 
-/** Makes an option refuse empty values (unset shell variables) and other options as its value. */
+/** Makes an option refuse empty values, such as unset shell variables, and values that are options. */
 function requireValue(option: Option): void {
   const parse = option.parseArg;
   if (!option.required && !option.optional) return;
@@ -90,14 +90,14 @@ function usageOf(command: CommandUnknownOpts): string {
   return name === '' ? 'npm run <command>' : ['npm run', name, '--', ...rest, command.usage()].join(' ');
 }
 
-/** The full name of a subcommand: `keys create`. */
+/** Returns the full name of a subcommand, such as `keys create`. */
 export function pathOf(command: CommandUnknownOpts): string {
   const names: string[] = [];
   for (let each: CommandUnknownOpts | null = command; each?.parent; each = each.parent) names.unshift(each.name());
   return names.join(' ');
 }
 
-/** A Commander error without the typed value, which may be an id or a secret. */
+/** Removes argument values, which may be ids or secrets, from a Commander error message. */
 function withoutValues(sentence: string): string {
   return sentence
     .replace(/ argument '.*' is invalid\./, ' is invalid.')
@@ -108,7 +108,7 @@ function withoutValues(sentence: string): string {
 function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal): ExitCode {
   if (error instanceof Ended) return error.code;
   if (error instanceof CommanderError && error.exitCode === 0) return EXIT.ok;
-  // The subcommand is missing, and Commander has printed the help.
+  // Commander has printed the help because the subcommand is missing.
   if (error instanceof CommanderError && error.code === 'commander.help') return EXIT.usage;
   const path = pathOf(command);
   const text = redactSecrets(error instanceof Error ? error.message : String(error));
@@ -124,19 +124,22 @@ function explain(error: unknown, command: CommandUnknownOpts, terminal: Terminal
   return error instanceof UnreachableError ? EXIT.unreachable : EXIT.failed;
 }
 
-/** @param folder of the checkout; its package.json lists all commands */
+/** @param folder root of the checkout, whose package.json lists all commands */
 export const createCompletionCommand =
   (folder: string): CreateCommand =>
   (terminal) =>
-    command('completion', 'print a script that completes npm run <command> -- … in bash')
-      .addHelpText('after', '\nUse: source <(npm run --silent completion). This replaces any other npm completion.')
+    command('completion', 'print a bash completion script for npm run <command> -- …')
+      .addHelpText(
+        'after',
+        '\nTo enable completion, run: source <(npm run --silent completion). It replaces other npm completions.',
+      )
       .action((_, self) => {
         const { scripts } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { scripts: object };
         const names = Object.keys(scripts).filter((name) => !name.includes(' '));
         printLines(terminal.result, toBash(names, self.parent!));
       });
 
-/** The bash script, with the possible completions of each command. */
+/** Creates the bash script with the completions of each command. */
 function toBash(names: readonly string[], program: CommandUnknownOpts): string {
   const cases = withSubcommands(program)
     .filter((each) => each !== program)

@@ -5,7 +5,7 @@ import { UnreachableError } from './command.ts';
 it.each([
   ['reports that it is not ready', async () => false as const],
   ['refuses connections', () => Promise.reject(new Error('connection refused'))],
-])('a store that %s for ten seconds is unreachable', async (_, probe) => {
+])('awaitStore rejects if a store %s for ten seconds', async (_, probe) => {
   const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValueOnce(10_000).mockReturnValue(10_001);
   const probes = vi.fn(probe);
   const message = 'Redis does not respond: start it (npm run up), or correct its address';

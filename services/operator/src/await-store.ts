@@ -4,13 +4,13 @@ import { type QueryRows, readRows } from '@playline/stores';
 import { type LogReader, type Producer, type SchemaRegistry, UnregisteredSchemaFault } from '@playline/stream';
 import { UnreachableError } from './command.ts';
 
-/** Enough for a local store that starts together with the command. */
+/** Long enough for a local store that is starting. */
 const READY_MAX_MS = 10_000;
 const POLL_MS = 50;
 
 /**
- * Waits until a store responds, and returns the result of `probe`.
- * @param probe false or an error: the store does not respond yet
+ * Polls `probe` until a store responds, and returns the result.
+ * @param probe returns false or rejects while the store does not respond
  * @throws UnreachableError after 10 s
  */
 export async function awaitStore<T>(name: string, probe: () => Promise<T | false>): Promise<T> {
@@ -36,7 +36,7 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Runs `work` once `awaitReady` has resolved, and closes `opened`. */
+/** Runs `work` after `awaitReady`, and then closes `opened`. */
 export async function withOpened<S extends Closing, T>(
   opened: S,
   awaitReady: (opened: S) => Promise<unknown>,
@@ -52,7 +52,7 @@ export async function withOpened<S extends Closing, T>(
 
 type Open = <S extends Closing>(opening: Promise<S>) => Promise<S>;
 
-/** Runs `work` with a function that opens stores, and closes all stores, even if opening another store fails. */
+/** Runs `work` with a function that opens stores, and then closes all opened stores, even if one fails to open. */
 export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<T> {
   const opened: Closing[] = [];
   try {
@@ -66,27 +66,27 @@ export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<
   }
 }
 
-/** Runs `work` once the store is ready, and closes the store. @throws UnreachableError */
+/** Runs `work` once the store is ready, and then closes the store. @throws UnreachableError */
 export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
   name: string,
   store: S,
   work: (store: S) => Promise<T>,
 ): Promise<T> => withOpened(store, () => awaitStore(name, () => store.ready()), work);
 
-/** Runs `work` once the brokers respond, and closes the log. @throws UnreachableError */
+/** Runs `work` once the brokers respond, and then closes the log. @throws UnreachableError */
 export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
   withOpened(log, awaitLog, work);
 
 export type Schemas = SchemaRegistry;
 
 /**
- * Waits for the registry, and returns the id of a topic's schema.
+ * Returns the id of a topic's schema once the registry responds.
  * @param topic full name on the broker
  * @throws UnreachableError when the registry does not respond, or the schema is not registered
  */
 export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: string, schema: string): Promise<number> {
   const readId = () => schemas.idOf(schemaSubjectOf(topic), schema).catch(toUnreachable);
-  // Any response shows that the registry is running.
+  // An error response also shows that the registry is running.
   await awaitStore('the schema registry', () =>
     readId().then(
       () => true,
@@ -96,7 +96,7 @@ export async function awaitSchemaId(schemas: Pick<Schemas, 'idOf'>, topic: strin
   return readId();
 }
 
-/** Waits for brokers and registry, and returns the id of a topic's schema. @throws UnreachableError as `awaitSchemaId` */
+/** Returns the id of a topic's schema once brokers and registry respond. @throws UnreachableError */
 export async function awaitWritable(
   { producer, schemas }: { readonly producer: Pick<Producer, 'ready'>; readonly schemas: Pick<Schemas, 'idOf'> },
   topic: string,

@@ -1,15 +1,15 @@
 /** Shared parts of all commands: terminal, options, confirmation, errors and exit codes. */
 import { Command, type CommandUnknownOpts, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 
-/** Results go to standard output, progress to standard error. */
+/** Prints results to standard output and progress to standard error. */
 export interface Terminal {
   result(line: string): void;
   progress(line: string): void;
-  /** Prints trusted multi-line text, such as help. Default: `result`. */
+  /** Prints trusted multi-line text, such as help; defaults to `result`. */
   readonly text?: (text: string) => void;
-  /** Whether a person watches the progress. */
+  /** Whether standard error is a terminal. */
   readonly isInteractive: boolean;
-  /** Absent without a terminal. */
+  /** Undefined if standard input is not a terminal. */
   readonly prompt?: (prompt: string) => Promise<string>;
 }
 
@@ -19,7 +19,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 /** Creates a command with its subcommands, options and help: `operator <name> …`. */
 export type CreateCommand = (terminal: Terminal) => CommandUnknownOpts;
 
-/** Ends a command that failed and has already printed the reason. */
+/** Ends a command that has already printed why it failed. */
 export class Ended extends Error {
   override readonly name = 'Ended';
   readonly code: ExitCode;
@@ -35,7 +35,7 @@ export function endWith(code: ExitCode): void {
   if (code !== EXIT.ok) throw new Ended(code);
 }
 
-/** The dependencies of a subcommand. */
+/** Dependencies of a subcommand. */
 export interface Work<C> {
   readonly context: C;
   readonly terminal: Terminal;
@@ -56,14 +56,14 @@ export class EmptiedError extends Error {
   override readonly name = 'EmptiedError';
 }
 
-/** Handles a failed write, which may have taken effect. @param next the next step for the user */
+/** Reports a write whose result is unknown. @param next what the user should do */
 export const unconfirmed =
   (what: string, next: string) =>
   ({ message }: Error): never => {
     throw new UnreachableError(`Kafka did not confirm ${what} (${message}): ${next}`);
   };
 
-/** Parser of a number within inclusive bounds. @throws InvalidArgumentError */
+/** Creates a parser for numbers within inclusive bounds. @throws InvalidArgumentError */
 export const numberFrom =
   (min: number, max: number) =>
   (text: string): number => {
@@ -72,7 +72,7 @@ export const numberFrom =
     return value;
   };
 
-/** As `numberFrom`, for whole numbers. @throws InvalidArgumentError */
+/** Creates a parser for integers within inclusive bounds. @throws InvalidArgumentError */
 export const wholeNumberFrom =
   (min: number, max: number) =>
   (text: string): number => {
@@ -86,11 +86,11 @@ export interface JsonOption {
   readonly json?: boolean | undefined;
 }
 
-export const jsonOption = () => new Option('--json', 'print results as JSON, one per line');
+export const jsonOption = () => new Option('--json', 'print each result as a line of JSON');
 export const jsonCommand = (name: string, description: string) => command(name, description).addOption(jsonOption());
 export const yesOption = () => new Option('--yes', 'skip the confirmation prompt');
 
-/** Prints `value` as one line of JSON with `--json`, otherwise the text line by line. */
+/** Prints `value` as a line of JSON if `--json` is set, and `text` otherwise. */
 export function printResult(
   terminal: Terminal,
   { json = false }: JsonOption,
@@ -101,8 +101,8 @@ export function printResult(
 }
 
 /**
- * Prompts for confirmation; `--yes` confirms in advance.
- * @param effect a sentence about what will happen
+ * Prompts for confirmation unless `--yes` is set.
+ * @param effect sentence that describes what will happen
  * @throws UsageError without a terminal
  */
 export async function isConfirmed(
@@ -111,11 +111,12 @@ export async function isConfirmed(
   terminal: Terminal,
 ): Promise<boolean> {
   if (yes) return true;
-  if (terminal.prompt === undefined) throw new UsageError(`${effect} No terminal to confirm on: use --yes`);
+  if (terminal.prompt === undefined)
+    throw new UsageError(`${effect} No terminal is available for confirmation: use --yes`);
   return (await terminal.prompt(`${effect} Type yes to continue: `)).trim().toLowerCase() === 'yes';
 }
 
-/** As `isConfirmed`. @throws Ended when the user declines */
+/** Prompts like `isConfirmed`. @throws Ended when the user declines */
 export async function confirm(...args: Parameters<typeof isConfirmed>): Promise<void> {
   if (await isConfirmed(...args)) return;
   args[2].progress('nothing was changed');

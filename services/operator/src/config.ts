@@ -11,7 +11,7 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** Settings of the commands. A command reports a required address that is missing. */
+/** Settings of the commands. Addresses are optional here: a command reports a missing address when it needs one. */
 export const configSchema = z.object({
   ...redisSettings,
   REDIS_URL: redisSettings.REDIS_URL.optional(),
@@ -26,11 +26,11 @@ export const configSchema = z.object({
   TOPIC_PREFIX: processSettings.TOPIC_PREFIX,
   LINK_TOPIC_GENERATION: deploymentSettings.LINK_TOPIC_GENERATION,
   IDENTITY_PEPPER: deploymentSettings.IDENTITY_PEPPER.optional(),
-  /** Public key of the signer, to which signable keys are sealed: a JWK, or its base64url. */
+  /** The signer's public key, with which signable keys are encrypted: a JWK, plain or base64url-encoded. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
-  /** As for the chain indexer. */
+  /** Chains and the URLs of their nodes, as a JSON array. */
   CHAIN_NODES: chainNodes().optional(),
-  /** As for the chain API: contracts are linked only on served chains. */
+  /** Chains that the chain API serves; contracts can be linked only on these chains. */
   CHAINS: deploymentSettings.CHAINS,
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
 });

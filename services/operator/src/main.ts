@@ -12,7 +12,7 @@ import { createTerminal, printLines } from './terminal.ts';
 
 const terminal = createTerminal(process);
 
-// Store clients are loaded on first use: loading all of them would double the run time of most commands.
+// Store clients are loaded lazily, because loading all of them would double the run time of most commands.
 const keyStores = () => import('@playline/access-keys/redis');
 const kafkaClients = () => import('@playline/stream/kafka');
 const erasureTables = () => import('@playline/erasure/clickhouse');
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
   const addresses = createAddresses(config, folder, faults);
   const stores = createStores(addresses, config.TOPIC_PREFIX);
   const stop = new AbortController();
-  // The first signal stops the command gracefully, the second ends the process.
+  // The first signal stops the command gracefully; a second signal ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const { stdin, stdout, env: environment } = process;
   const context = { config, addresses, stores, folder, stdin, stdout, environment, stop: stop.signal };

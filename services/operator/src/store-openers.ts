@@ -12,11 +12,11 @@ interface Connecting {
   close(): Promise<void>;
 }
 
-/** Openers of all stores. Each throws UnreachableError when its address is not configured. Topics have full names. */
+/** Opens stores. Functions throw UnreachableError if their address is not configured. Topic names include the prefix. */
 export interface StoreOpeners {
   openLog(): Promise<LogReader>;
   openOffsets(): Promise<GroupOffsets>;
-  /** Opening a transactional id fences its earlier publisher. */
+  /** Fences an earlier publisher with the same transactional id. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   openProducer(...topics: readonly string[]): Promise<Producer>;
   createSchemas(): Promise<Schemas>;
@@ -38,7 +38,7 @@ export type LogOpeners = Pick<StoreOpeners, 'openLog' | 'createSchemas'>;
 
 export type RecordOpeners = LogOpeners & Pick<StoreOpeners, 'openProducer' | 'openRecordView'>;
 
-/** The registry is opened with the first request. */
+/** Opens the registry on first use. */
 export function createLogSources({ openLog, createSchemas }: LogOpeners) {
   let opened: Promise<Schemas> | null = null;
   const registry = () => {

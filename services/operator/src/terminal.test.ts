@@ -28,10 +28,10 @@ const HOSTILE = [
 const text = fc
   .array(fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ unit: 'binary' })), { maxLength: 8 })
   .map((parts) => parts.join(''));
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what a line must not contain
+// biome-ignore lint/suspicious/noControlCharactersInRegex: characters that must not be printed
 const FORBIDDEN = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u200e\u200f\u061c\u2028-\u202e\u2066-\u2069]/;
 
-it('the terminal prints every string as one line without control or bidirectional characters, to both outputs', () => {
+it('the terminal prints every string as one line without control or bidirectional characters', () => {
   fc.assert(
     fc.property(text, (line) => {
       const { terminal, out, err } = openTerminal();
@@ -45,7 +45,7 @@ it('the terminal prints every string as one line without control or bidirectiona
   );
 });
 
-it('the terminal keeps the value of a line of JSON', () => {
+it('a JSON value is unchanged after the terminal has printed it', () => {
   fc.assert(
     fc.property(text, (value) => {
       const { terminal, out } = openTerminal();
@@ -55,7 +55,7 @@ it('the terminal keeps the value of a line of JSON', () => {
   );
 });
 
-it('the terminal prints an error that contains a forged line as one line, and help line by line', async () => {
+it('the terminal prints an error with line breaks as one line, and help text as several lines', async () => {
   const { terminal, out, err } = openTerminal();
   const mints = () =>
     command('mints', 'list mints').action(() =>

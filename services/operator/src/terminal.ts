@@ -3,14 +3,14 @@ import type { Readable, Writable } from 'node:stream';
 import type { Terminal } from './command.ts';
 
 /**
- * Control characters except the tab, and characters that reorder or hide text. Names and revert texts come from clients
- * and contracts: unescaped they could clear the screen or forge lines.
+ * Control characters except tabs, and characters that reorder or hide text. Names and revert messages are supplied by
+ * clients and contracts, and could otherwise clear the screen or forge lines.
  */
 const UNPRINTABLE =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces control characters
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** Escapes these characters as `\u001b`, which keeps a line of JSON valid and its values unchanged. */
+/** Escapes unprintable characters, such as `\u001b`. JSON stays valid, and its values do not change. */
 export function escapeControls(text: string): string {
   return text.replace(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
@@ -21,9 +21,9 @@ interface Streams {
   readonly stderr: Writable & { readonly isTTY?: boolean };
 }
 
-/** Every line of standard output and standard error is printed through this terminal. */
+/** Creates the terminal through which all output is printed. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
-  // A closed pipe must not crash the process; a command that depends on its output handles the failed write itself.
+  // A closed pipe must not crash the process. Commands that depend on their output handle failed writes themselves.
   for (const output of [stdout, stderr]) output.on('error', () => {});
   const print = (output: Writable) => (line: string) => void output.write(`${escapeControls(line)}\n`);
   const prompt = async (text: string): Promise<string> => {
@@ -44,7 +44,7 @@ export function printLines(print: Terminal['result'], text: string): void {
   for (const line of text.split('\n')) print(line);
 }
 
-/** Lines of a table: each column as wide as its widest cell. @param head column names */
+/** Formats a table with aligned columns. @param head column names */
 export function toTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const lines = [head, ...rows];
   const widths = head.map((_, column) => lines.reduce((most, cells) => Math.max(most, cells[column]!.length), 0));
@@ -58,7 +58,7 @@ export function toTable(head: readonly string[], rows: readonly (readonly string
 
 const QUIET_PROGRESS_MS = 5_000;
 
-/** Prints every line on an interactive terminal, otherwise at most one line every five seconds. */
+/** Limits progress to one line per five seconds, unless the terminal is interactive. */
 export function createProgress(terminal: Terminal): (line: string) => void {
   let shownAt = Number.NEGATIVE_INFINITY;
   return (line) => {

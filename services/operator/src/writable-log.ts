@@ -10,7 +10,7 @@ import {
 import { awaitLog, awaitSchemaId, type Schemas } from './await-store.ts';
 import { UnreachableError, unconfirmed } from './command.ts';
 
-/** The dependencies of commands that read a log. */
+/** Dependencies of commands that read a log. */
 export interface LogSources {
   readonly openLog: () => Promise<LogReader>;
   readonly schemas: Schemas;
@@ -18,13 +18,13 @@ export interface LogSources {
 }
 
 export interface WritableLogSources extends LogSources {
-  /** Opening a transactional id fences its earlier publisher. */
+  /** Fences an earlier publisher with the same transactional id. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
 }
 
 /**
- * Reads the bounds of a topic, or of a key's partition, after all its open transactions have ended.
- * @throws Error without the topic; UnreachableError when a transaction stays open
+ * Reads the bounds of a topic, or of the partition of a key, once all open transactions have ended.
+ * @throws Error when the topic does not exist; UnreachableError when a transaction remains open
  */
 export async function readCommittedBounds(log: LogReader, topic: string, key?: Buffer): Promise<readonly LogBounds[]> {
   const bounds = await awaitStableBounds(log, topic, key).catch((fault: unknown) => {
@@ -34,7 +34,7 @@ export async function readCommittedBounds(log: LogReader, topic: string, key?: B
   return bounds;
 }
 
-/** @throws Error `takenOver` when another publisher took over; UnreachableError with `retry` when the result is unknown */
+/** @throws Error with `takenOver` when another publisher took over; UnreachableError when the result is unknown */
 export async function publishChange(
   publisher: AtomicPublisher,
   records: readonly TransactionRecord[],
@@ -50,14 +50,14 @@ export async function publishChange(
 
 export interface WritableLog {
   readonly log: LogReader;
-  /** Full name on the broker. */
+  /** Topic name, including the prefix. */
   readonly topic: string;
   readonly schemaId: number;
   /** @param name without TOPIC_PREFIX */
   openPublisher(name: string): Promise<AtomicPublisher>;
 }
 
-/** Opens a log for changes, and closes the log and its publishers. @throws UnreachableError, or errors of `work` */
+/** Runs `work` with a log and its publishers, and then closes them. @throws UnreachableError, or an error of `work` */
 export async function withWritableLog<T>(
   { openLog, openPublisher, schemas, topicPrefix }: WritableLogSources,
   { name, schema }: { readonly name: string; readonly schema: string },

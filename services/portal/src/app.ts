@@ -1,4 +1,3 @@
-/** The portal without its port: pages, assets and the limits of forms. */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import {
@@ -101,25 +100,25 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
   });
 }
 
-/** Unknown paths get a page, because people follow broken links. */
+/** Shows an HTML page for unknown paths. */
 function createNotFoundRoutes(frame: FrameParts): Route[] {
   const handle = (exchange: Exchange) => answerFault(frame, exchange, pageNotFound());
   return (['GET', 'POST'] as const).map((method) => ({ method, path: '/{*unknown}', handle }));
 }
 
-const FORWARDED = ['x-forwarded-for', 'forwarded'];
+const FORWARDED_HEADERS = ['x-forwarded-for', 'forwarded'];
 
-/** Warns once about the first forwarded request when no proxy is trusted. */
+/** Warns once if a request was forwarded although no proxy is trusted. */
 function createAddressOf(trustedProxies: number, logger: Pick<Logger, 'warn'>): ClientAddressOf {
   const addressOf = createClientAddress(trustedProxies);
   if (trustedProxies > 0) return addressOf;
   let hasWarned = false;
   return (request) => {
-    if (!hasWarned && FORWARDED.some((name) => request.headers[name] !== undefined)) {
+    if (!hasWarned && FORWARDED_HEADERS.some((name) => request.headers[name] !== undefined)) {
       hasWarned = true;
       logger.warn(
         {},
-        'request forwarded by an untrusted proxy: all users behind it share one address and its sign-in attempts. Set TRUSTED_PROXIES to the number of proxies in front',
+        'request forwarded by an untrusted proxy: all its users share one address and its sign-in attempts. Set TRUSTED_PROXIES to the number of proxies',
       );
     }
     return addressOf(request);
@@ -136,7 +135,7 @@ const ASSETS = [
   { name: 'icon.svg', type: 'image/svg+xml' },
 ] as const;
 
-/** Longer than a visit, short enough that an upgrade shows soon. */
+/** Longer than a typical visit, but short enough that upgrades take effect soon. */
 const CACHE_MAX_AGE_S = 300;
 const ASSET_HEADERS = Object.entries({
   'cache-control': `max-age=${CACHE_MAX_AGE_S}`,
@@ -155,20 +154,20 @@ function createAssetRoutes(): Route[] {
   });
 }
 
-/** Each form leaves 150 bytes in Redis for up to twelve hours: 6 MB for an address that never pauses. */
+/** A form uses 150 bytes in Redis for up to twelve hours, so an address can use at most 6 MB. */
 const FORMS = { name: 'forms', calls: 60, windowS: 60 };
-/** 22 MB in Redis for an account that never pauses. */
+/** An account can use at most 22 MB in Redis. */
 const MEMBER_FORMS = { name: 'forms of members', calls: 120, windowS: 60 };
 
-/** Each process counts by itself. */
-function createAdmit(limit: typeof FORMS, from: string): (name: string) => void {
+/** Limits forms per process. */
+function createAdmit(limit: typeof FORMS, source: string): (name: string) => void {
   const limiter = createWindowLimiter();
   return (name) => {
     const window = limiter.window(name, limit);
     const { allowed, waitS } = window.status();
     if (!allowed)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', {
-        message: `Too many forms from ${from}. Try again in ${waitS} seconds.`,
+        message: `Too many forms from ${source}. Try again in ${waitS} seconds.`,
         retryAfterS: waitS,
       });
     window.charge(1);

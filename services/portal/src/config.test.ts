@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { configSchema, toOpenId } from './config.ts';
 
-const needed = {
+const required = {
   PORTAL_SECRET: '01'.repeat(32),
   IDENTITY_PEPPER: '02'.repeat(32),
   KAFKA_BROKERS: 'a:1',
@@ -19,15 +19,16 @@ const provider = {
   OPENID_CLIENT_ID: 'portal',
   OPENID_CLIENT_SECRET: 'the secret',
 };
-const read = (own: Record<string, string>) => toOpenId(parseConfig(configSchema, { ...needed, ...own }));
+const read = (environment: Record<string, string>) =>
+  toOpenId(parseConfig(configSchema, { ...required, ...environment }));
 
-it('OpenID Connect is off without settings and with empty ones', () => {
+it('OpenID Connect is disabled if its settings are missing or empty', () => {
   expect(read({})).toBeNull();
   const names = [...Object.keys(provider), 'OPENID_LABEL', 'OPENID_ALSO_AT'];
   expect(read(Object.fromEntries(names.map((name) => [name, ''])))).toBeNull();
 });
 
-it('the settings name the provider, its label and its other origins', () => {
+it('the OpenID settings configure the provider, its label and its additional origins', () => {
   expect(read(provider)).toEqual({
     issuer: new URL('https://id.example.com/realms/team'),
     clientId: 'portal',
@@ -35,16 +36,16 @@ it('the settings name the provider, its label and its other origins', () => {
     label: 'single sign-on',
     alsoAt: [],
   });
-  const also = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
-  expect(read({ ...provider, ...also })).toMatchObject({
+  const optional = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
+  expect(read({ ...provider, ...optional })).toMatchObject({
     label: 'Work',
     alsoAt: ['https://a.example', 'https://b.example:8443'],
   });
   expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
 });
 
-it.each(Object.keys(provider))('the settings are refused when only %s is missing', (name) => {
-  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, while other`));
+it.each(Object.keys(provider))('the OpenID settings are rejected if only %s is missing', (name) => {
+  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, although other`));
 });
 
 it.each<Record<string, string>>([
@@ -57,22 +58,22 @@ it.each<Record<string, string>>([
   { OPENID_ALSO_AT: 'https://*' },
   { OPENID_ALSO_AT: "https://a.example 'unsafe-inline'" },
   { OPENID_ALSO_AT: 'https://a.example; script-src *' },
-])('the settings are refused without https addresses: %j', (own) => {
-  expect(() => read({ ...provider, ...own })).toThrow(
-    new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(own)[0]}: expected`),
+])('the OpenID settings %j are rejected', (invalid) => {
+  expect(() => read({ ...provider, ...invalid })).toThrow(
+    new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(invalid)[0]}: expected`),
   );
-  expect(() => read({ ...provider, ...own })).not.toThrow('the secret');
+  expect(() => read({ ...provider, ...invalid })).not.toThrow('the secret');
 });
 
-it('OPENID_ALSO_AT accepts nothing but origins for the content security policy', () => {
+it('OPENID_ALSO_AT accepts only origins that are safe in a content security policy', () => {
   const text = fc.array(
     fc.constantFrom('https://', 'a.example', ',', ';', ' ', "'self'", '*', ':8', '/', '\n', '#', '@'),
   );
   fc.assert(
     fc.property(text, (parts) => {
       try {
-        const also = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
-        for (const origin of also) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
+        const origins = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
+        for (const origin of origins) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
       } catch (fault) {
         expect(fault).toBeInstanceOf(ConfigError);
       }

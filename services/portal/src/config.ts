@@ -13,7 +13,7 @@ import { z } from 'zod';
 
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
 
-/** Without `*`, which a content security policy would read as every host. */
+/** Excludes `*`, which matches every host in a content security policy. */
 const HOST = /^([a-z0-9.-]+|\[[0-9a-f:.]+\])$/;
 
 function parseIssuer(text: string): URL {
@@ -21,14 +21,14 @@ function parseIssuer(text: string): URL {
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK.includes(url.hostname));
   const isPlain = url?.search === '' && url.hash === '' && url.username === '';
   if (url === null || !isSafe || !isPlain || !HOST.test(url.hostname))
-    throw new Error('expected an https address without a query');
+    throw new Error('expected an https URL without a query');
   return url;
 }
 
 function parseOrigins(text: string): string[] {
   return text.split(',').map((each) => {
     const url = parseIssuer(each.trim());
-    if (url.pathname !== '/') throw new Error('expected origins, such as https://id.example.com, comma-separated');
+    if (url.pathname !== '/') throw new Error('expected comma-separated origins, such as https://id.example.com');
     return url.origin;
   });
 }
@@ -39,16 +39,16 @@ const schema = z.object({
   HTTP_PORT: listenerSettings.HTTP_PORT.default(8084),
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8085),
   /**
-   * The only address of the portal, such as `https://portal.example.com`. Default: localhost with the portal's port.
-   * Passkeys are bound to its host name.
+   * Origin under which the portal is reachable, such as `https://portal.example.com`; `localhost` by default. Passkeys
+   * are bound to its host name.
    */
   PORTAL_ORIGIN: settings
     .baseUrl()
-    .refine((url) => new URL(url).pathname === '/', 'expected an address without a path')
+    .refine((url) => new URL(url).pathname === '/', 'expected a URL without a path')
     .optional(),
-  /** Signs forms and links, and names the cookies; the same in every process of one portal. */
+  /** Secret for signing forms and cookies; the same for all processes of a portal. */
   PORTAL_SECRET: settings.secretHex(32),
-  /** Encrypts private keys of signable keys for the signer. Without it, none can be created. */
+  /** Public key that encrypts signable keys for the signer; required for creating signable keys. */
   SIGNER_PUBLIC_KEY: settings.parsed(parseSignerPublicKey).optional(),
   ...kafkaSettings,
   ...registrySettings,
@@ -60,20 +60,20 @@ const schema = z.object({
   ACCESS_KEY_PREFIX: deploymentSettings.ACCESS_KEY_PREFIX,
   CHAINS: deploymentSettings.CHAINS,
   HTTP_HEADER_PREFIX: deploymentSettings.HTTP_HEADER_PREFIX,
-  /** Address of the gateway in the commands that pages show. */
+  /** Gateway URL in the commands that pages show. */
   GATEWAY_URL: settings.baseUrl().optional(),
-  /** Address of the chain API in the commands that pages show. */
+  /** Chain API URL in the commands that pages show. */
   CHAIN_API_URL: settings.baseUrl().optional(),
   TRUSTED_PROXIES: settings.trustedProxies(),
-  /** Issuer of an OpenID Connect provider. Without it, people sign in only with passkeys and passwords. */
+  /** Issuer URL of an OpenID Connect provider; enables sign-in through the provider. */
   OPENID_ISSUER: settings.parsed(parseIssuer).optional(),
-  /** Client id of the portal at the provider. */
+  /** Client id of the portal at the OpenID Connect provider. */
   OPENID_CLIENT_ID: settings.text().optional(),
-  /** Client secret of the portal at the provider. */
+  /** Client secret of the portal at the OpenID Connect provider. */
   OPENID_CLIENT_SECRET: settings.text().optional(),
-  /** The text of buttons after "Sign in with". */
+  /** Provider name on the "Sign in with …" button. */
   OPENID_LABEL: settings.text().default('single sign-on'),
-  /** Further origins of the provider, `https://…,https://…`, for requests and redirects. */
+  /** Comma-separated list of additional provider origins for requests and redirects. */
   OPENID_ALSO_AT: settings.parsed(parseOrigins).optional(),
 });
 
@@ -82,11 +82,7 @@ export const configSchema = schema.superRefine((config, context) => {
   const missing = names.filter((name) => config[name] === undefined);
   if (missing.length === names.length) return;
   for (const name of missing)
-    context.addIssue({
-      code: 'custom',
-      path: [name],
-      message: 'missing, while other settings of the provider are set',
-    });
+    context.addIssue({ code: 'custom', path: [name], message: 'missing, although other OpenID settings are set' });
 });
 
 export type Config = z.infer<typeof configSchema>;
@@ -103,7 +99,7 @@ export function toSettings(config: Config) {
   return {
     keyPrefix: config.ACCESS_KEY_PREFIX,
     signerKey: config.SIGNER_PUBLIC_KEY ?? null,
-    // Null: contracts of any chain can be linked.
+    // With null, contracts on any chain can be linked.
     servedChains: config.CHAINS ?? null,
     headerPrefix: config.HTTP_HEADER_PREFIX,
     gatewayUrl: config.GATEWAY_URL ?? 'http://127.0.0.1:8080',

@@ -54,8 +54,8 @@ const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix,
 const shares = createPortalShares();
 const reads = createPortalReads(shares.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
-const others = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
-const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...others].map((topic) => topicPrefix + topic);
+const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
+const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
 
 async function openAllRecords(use: Use, log: LogParts) {
   const open = <R extends Change>(kind: RecordKind<R>) =>
@@ -84,12 +84,12 @@ await runService(logger, async (use) => {
     clockSkewMs: config.ERASURE_CLOCK_SKEW_MS,
     onFault: (error, message) => logger.warn({ error }, message),
   });
-  const usage = await use('key use', () => openRedisKeyUsage(redis));
+  const usage = await use('key usage', () => openRedisKeyUsage(redis));
   const live = await use('live messages', () =>
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   let server: HttpServer | null = null;
-  // Without brokers, or with an unreadable record of a kind, pages work but changes fail.
+  // If Kafka is unavailable or a record is unreadable, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
   await use('admin listener', () =>
     openAdminServer({
@@ -111,7 +111,7 @@ await runService(logger, async (use) => {
     ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    // Loaded only with a provider.
+    // Loaded only if a provider is configured.
     openIdProvider:
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
@@ -125,6 +125,6 @@ await runService(logger, async (use) => {
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });
-  // Opened last and closed first, so that requests in flight still have the stores.
+  // Opened last and therefore closed first, so that requests in flight can still use the stores.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
 });

@@ -20,46 +20,46 @@ function open() {
   return { counted, put, status: createPipelineStatus(parts) };
 }
 
-it('the writer delay is the age of the oldest message that is not stored, null when all are', async () => {
+it('readWriterDelay returns the number of uncommitted messages and the time of the oldest', async () => {
   const { counted, put } = open();
   const read = () => readWriterDelay(counted.reader, MESSAGES, 'event-writer');
   expect(await read()).toEqual({ waiting: 0, oldestMs: null });
   const beforeMs = Date.now();
   for (let index = 0; index < 3; index++) await put(MESSAGES);
-  const behind = await read();
-  expect(behind.waiting).toBe(3);
-  expect(behind.oldestMs).toBeGreaterThanOrEqual(beforeMs - 1);
+  const delay = await read();
+  expect(delay.waiting).toBe(3);
+  expect(delay.oldestMs).toBeGreaterThanOrEqual(beforeMs - 1);
   counted.committed.set(0, 2);
   expect((await read()).waiting).toBe(1);
   counted.committed.set(0, 3);
   expect(await read()).toEqual({ waiting: 0, oldestMs: null });
 });
 
-const dead = deadLetterTopicOf(MESSAGES);
+const deadLetterTopic = deadLetterTopicOf(MESSAGES);
 
-it('open dead letters are counted by environment, from their key or their record, without settled ones', async () => {
+it('openDeadLetters counts unsettled dead letters per environment', async () => {
   const { put, status } = open();
-  await put(dead, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
-  await put(dead, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
+  await put(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
+  await put(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
   const record = messageRecordOf('level_started', { environmentId: 'demo-2' });
   const headers = { 'original-topic': MESSAGES, 'original-partition': '0', 'original-offset': '9' };
-  await put(dead, { value: frameRecord(1, messageRecordCodec.encode(record)), headers });
+  await put(deadLetterTopic, { value: frameRecord(1, messageRecordCodec.encode(record)), headers });
   await put(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
   await put(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
-  await put(dead, { headers: { 'settled-offset': '0' } });
+  await put(deadLetterTopic, { headers: { 'settled-offset': '0' } });
   const { total, byEnvironment, isWhole } = await status.openDeadLetters();
   expect([total, Object.fromEntries(byEnvironment), isWhole]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
 });
 
-it('dead letters are read up to a limit, beyond which the count is marked incomplete', async () => {
+it('countOpenDeadLetters reads a limited number of records and reports an incomplete count', async () => {
   const { counted, put } = open();
-  for (let index = 0; index < 7; index++) await put(dead);
+  for (let index = 0; index < 7; index++) await put(deadLetterTopic);
   const counts = countOpenDeadLetters(counted.reader, [MESSAGES], async () => null, 5);
   expect(await counts).toMatchObject({ total: 5, isWhole: false });
   expect(counted.requested.records).toHaveLength(5);
 });
 
-it('createShared runs one read for parallel and soon following calls, and does not keep a failed one', async () => {
+it('createShared caches a successful read and shares concurrent reads', async () => {
   let reads = 0;
   const shared = createShared(async () => {
     reads++;

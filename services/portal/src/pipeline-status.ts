@@ -1,4 +1,4 @@
-/** The delay of the event writer and the open dead letters, read from the log in no consumer group. */
+/** Reads the event writer delay and the open dead letters from Kafka without a consumer group. */
 import { IDENTITY_KEY_BYTES, TOPICS, type Topic } from '@playline/contracts';
 import {
   deadLetterTopicOf,
@@ -15,19 +15,18 @@ export interface PipelineStatus {
   openDeadLetters(): Promise<OpenDeadLetters>;
 }
 
-/** One writer stores the messages of all environments. */
 export interface WriterDelay {
   readonly waiting: number;
-  /** When the oldest of them reached the log, in epoch milliseconds; null without any. */
+  /** Log append time of the oldest waiting message, in epoch milliseconds; null if no message is waiting. */
   readonly oldestMs: number | null;
 }
 
-/** Dead letters that were neither replayed nor dropped. */
+/** Dead letters that have been neither replayed nor dropped. */
 export interface OpenDeadLetters {
   readonly total: number;
-  /** By environment id, of those with a readable environment. */
+  /** Counts per environment id, for dead letters whose environment can be determined. */
   readonly byEnvironment: ReadonlyMap<string, number>;
-  /** False when there are more than were counted. */
+  /** False if there are more than the counted dead letters. */
   readonly isWhole: boolean;
 }
 
@@ -40,8 +39,8 @@ export interface PipelineStatusParts {
   readonly writerGroup: string;
 }
 
-const DELAY_KEEP_MS = 2_000;
-const DEAD_LETTERS_KEEP_MS = 10_000;
+const DELAY_TTL_MS = 2_000;
+const DEAD_LETTERS_TTL_MS = 10_000;
 
 export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus {
   const { reader: log, topicPrefix, writerGroup } = parts;
@@ -49,8 +48,8 @@ export function createPipelineStatus(parts: PipelineStatusParts): PipelineStatus
   const environmentOf = createEnvironmentOf(messages, parts);
   const topics = Object.values<Topic>(TOPICS).map(({ name }) => topicPrefix + name);
   return {
-    writerDelay: createShared(() => readWriterDelay(log, messages, writerGroup), DELAY_KEEP_MS),
-    openDeadLetters: createShared(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_KEEP_MS),
+    writerDelay: createShared(() => readWriterDelay(log, messages, writerGroup), DELAY_TTL_MS),
+    openDeadLetters: createShared(() => countOpenDeadLetters(log, topics, environmentOf), DEAD_LETTERS_TTL_MS),
   };
 }
 
@@ -63,7 +62,7 @@ function createEnvironmentOf(messages: string, { registry, topicPrefix }: Pipeli
   const keyOf = new Map(Object.values<Topic>(TOPICS).map(({ name, key }) => [topicPrefix + name, key]));
   return async (topic: string, deadLetter: StreamRecord): Promise<string | null> => {
     if (deadLetter.key === null) {
-      // A message without an owner has no key: its content names the environment.
+      // A message without an owner has no key, so its environment must be read from the record.
       const record = topic === messages ? await readLiveRecord(deadLetter).catch(() => null) : null;
       return record?.entry?.environmentId ?? null;
     }
@@ -75,12 +74,12 @@ function createEnvironmentOf(messages: string, { registry, topicPrefix }: Pipeli
   };
 }
 
-/** Runs one read at a time for all callers, and keeps its result for `keepMs`. A failed read is not kept. */
-export function createShared<T>(read: () => Promise<T>, keepMs: number): () => Promise<T> {
+/** Shares one read among concurrent callers and caches its result for `ttlMs`. Failed reads are not cached. */
+export function createShared<T>(read: () => Promise<T>, ttlMs: number): () => Promise<T> {
   let reading: Promise<T> | null = null;
   let last: { readonly value: T; readonly readAt: number } | null = null;
   return async () => {
-    if (last !== null && performance.now() - last.readAt < keepMs) return last.value;
+    if (last !== null && performance.now() - last.readAt < ttlMs) return last.value;
     reading ??= read()
       .then((value) => {
         last = { value, readAt: performance.now() };
@@ -93,7 +92,7 @@ export function createShared<T>(read: () => Promise<T>, keepMs: number): () => P
   };
 }
 
-/** Beyond a thousand in one partition the exact number does not matter. */
+/** Maximum number of records read per partition. */
 const RECORDS_MAX = 1_000;
 
 export async function countOpenDeadLetters(
@@ -120,7 +119,7 @@ export async function countOpenDeadLetters(
   return { total, byEnvironment, isWhole };
 }
 
-/** The marker that settles a dead letter follows it in the same partition. */
+/** Returns the unsettled dead letters. A settlement marker follows its dead letter in the same partition. */
 async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReader['read']>[0]) {
   const open = new Map<number, StreamRecord>();
   for await (const record of log.read(range)) {
@@ -131,22 +130,22 @@ async function readOpen(log: Pick<LogReader, 'read'>, range: Parameters<LogReade
   return [...open.values()];
 }
 
-/** Reads one record of each partition, the first that is not stored. */
+/** Reads the first uncommitted record of each partition. */
 export async function readWriterDelay(log: Log, topic: string, writerGroup: string): Promise<WriterDelay> {
   const [bounds, committed] = await Promise.all([log.bounds(topic), log.committed(writerGroup, topic)]);
   const partitions = await Promise.all(
     bounds.map(async ({ partition, start, end }) => {
       const next = Math.max(start, committed.get(partition) ?? start);
-      // Only transaction markers may follow the last record.
+      // Finds no record if only transaction markers remain.
       for await (const { timestampMs } of log.read({ topic, partition, start: next, end }))
         return { waiting: end - next, oldestMs: timestampMs };
       return null;
     }),
   );
-  const behind = partitions.filter((each) => each !== null);
-  const oldestMs = behind.reduce((least, each) => Math.min(least, each.oldestMs), Number.POSITIVE_INFINITY);
+  const lagging = partitions.filter((partition) => partition !== null);
+  const oldestMs = lagging.reduce((least, each) => Math.min(least, each.oldestMs), Number.POSITIVE_INFINITY);
   return {
-    waiting: behind.reduce((sum, { waiting }) => sum + waiting, 0),
-    oldestMs: behind.length === 0 ? null : oldestMs,
+    waiting: lagging.reduce((sum, { waiting }) => sum + waiting, 0),
+    oldestMs: lagging.length === 0 ? null : oldestMs,
   };
 }

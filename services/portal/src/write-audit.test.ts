@@ -14,10 +14,10 @@ async function open(append?: () => Promise<never>) {
   return { portal, entries, lines };
 }
 
-/** Not hexadecimal, because a random id may contain hexadecimal text. */
+/** Not hexadecimal, so that it cannot occur in a random id. */
 const LOGIN = 'some-login';
 
-it('the audit records sign-ins, sign-outs and refused attempts without their login', async () => {
+it('the audit log records sign-ins, sign-outs and failed attempts without the login', async () => {
   const { portal, entries } = await open();
   const ada = await addPerson(portal, LOGIN, {});
   const browser = portal.browser();
@@ -32,7 +32,7 @@ it('the audit records sign-ins, sign-outs and refused attempts without their log
   for (const secret of ['a wrong password', PASSWORD]) expect(JSON.stringify(entries)).not.toContain(secret);
 });
 
-it('the audit records that a secret key was shown, without the key', async () => {
+it('the audit log records that a secret key was shown, without the key', async () => {
   const { portal, entries } = await open();
   const project = await portal.addProject('Game');
   const browser = await portal.signIn({ project, role: 'owner' });
@@ -48,7 +48,7 @@ it('the audit records that a secret key was shown, without the key', async () =>
   expect(JSON.stringify(entries)).not.toContain(key.slice(0, 20));
 });
 
-it('the audit records a removed member', async () => {
+it('the audit log records the removal of a member', async () => {
   const { portal, entries } = await open();
   const project = await portal.addProject('Game');
   const member = await portal.addAccount({ roles: [{ projectId: project.id, role: 'analyst' }] });
@@ -57,13 +57,13 @@ it('the audit records a removed member', async () => {
   expect(entries).toMatchObject([{ action: 'member.remove', object: member.id, projectId: project.id }]);
 });
 
-it('a failing or slow audit does not prevent a sign-in, and a failure is logged', async () => {
+it('users can sign in while the audit log fails or hangs, and failures are logged', async () => {
   const [failing, slow] = [() => Promise.reject(new Error('connection lost')), () => new Promise<never>(() => {})];
   for (const append of [failing, slow]) {
     const { portal, lines } = await open(append);
     await addPerson(portal, 'ada', {});
-    const answer = await portal.browser().submit('/sign-in', 'password', { login: 'ada', password: PASSWORD });
-    expect(answer.status).toBe(303);
+    const response = await portal.browser().submit('/sign-in', 'password', { login: 'ada', password: PASSWORD });
+    expect(response.status).toBe(303);
     expect(lines.join().includes('connection lost')).toBe(append === failing);
   }
 });

@@ -1,4 +1,4 @@
-/** Records actions in the audit that leave no record of their own. */
+/** Records actions that do not change a record in the audit log. */
 import type { AuditEntry, AuditLog } from '@playline/access-keys';
 import type { Exchange } from '@playline/http';
 import { waitAtMost } from '@playline/stores';
@@ -21,23 +21,23 @@ export type AuditedAction =
   | 'identity.unlink'
   | 'member.remove';
 
-/** Never a secret, a login, or an id of a player. */
+/** Must not contain secrets, logins or player ids. */
 export interface AuditedEvent {
   readonly action: AuditedAction;
-  /** Id of the object of the action. */
+  /** Id of the affected object. */
   readonly object?: string;
-  /** The account of the visit when absent. */
+  /** Defaults to the signed-in account. */
   readonly actor?: string;
   readonly detail?: AuditEntry['detail'];
 }
 
-/** Never fails. */
+/** Never rejects. */
 export type WriteAudit = (visit: Visit, event: AuditedEvent) => Promise<void>;
 
-/** How long a response waits for the entry. */
+/** Maximum time that a response waits for the audit entry. */
 const WAIT_MS = 1_000;
 
-/** Faults are logged, because the audited action has already happened. */
+/** Errors are logged instead of thrown, because the audited action has already happened. */
 export function createWriteAudit(parts: {
   readonly audit: AuditLog;
   readonly onFault: (exchange: Exchange, fault: unknown) => void;

@@ -1,14 +1,14 @@
 import type { World } from '../world.ts';
-import type { RecipeParams, Row } from './facts-of.ts';
+import type { RecipeParams, Row } from './facts.ts';
 import { consentShares, personTimeline, revenue } from './money-and-consent.ts';
 import { activePeople, firstTouch, retention, stickiness } from './people.ts';
 import { conflictingIds, errorRates, lateEvents, rejections } from './quality.ts';
 import { funnelInAnyOrder, funnelInOrder, paths, sessions } from './steps.ts';
 
-export type { RecipeParams, Row } from './facts-of.ts';
+export type { RecipeParams, Row } from './facts.ts';
 
-/** The correct answers, computed without SQL: for each file all rows in order. */
-export const ANSWERS: Readonly<Record<string, (world: World, params: RecipeParams) => Row[]>> = {
+/** Functions that compute the expected rows of each recipe, in order, without SQL. */
+export const EXPECTED_ROWS: Readonly<Record<string, (world: World, params: RecipeParams) => Row[]>> = {
   '01-active-people.sql': activePeople,
   '02-stickiness.sql': stickiness,
   '03-retention.sql': retention,

@@ -1,5 +1,5 @@
 import type { World } from '../world.ts';
-import { groupSorted, occurredIn, peopleOf, type RecipeParams, type Row, toDay, toMs, toTime } from './facts-of.ts';
+import { countPeople, groupSorted, occurredIn, type RecipeParams, type Row, toDay, toMs, toTime } from './facts.ts';
 
 export function revenue(world: World, params: RecipeParams): Row[] {
   const purchases = occurredIn(world, params).flatMap((fact) => {
@@ -9,7 +9,7 @@ export function revenue(world: World, params: RecipeParams): Row[] {
   });
   return groupSorted(purchases, ({ fact, currency }) => [toDay(fact.message.eventTime), currency] as const).map(
     ([[day, currency], group]) => {
-      const payers = peopleOf(group.map(({ fact }) => fact));
+      const payers = countPeople(group.map(({ fact }) => fact));
       const sum = group.reduce((cents, { price }) => cents + Math.round(price * 100), 0) / 100;
       return { day, currency, purchases: group.length, payers, revenue: sum, revenue_of_a_payer: sum / payers };
     },
@@ -26,10 +26,10 @@ export function consentShares({ consents }: World): Row[] {
 }
 
 export function personTimeline({ facts }: World, params: RecipeParams): Row[] {
-  const own = facts.filter(({ person, message: { eventTime } }) => {
+  const events = facts.filter(({ person, message: { eventTime } }) => {
     return person === params.person && eventTime >= toMs(params.since) && eventTime < toMs(params.until);
   });
-  return groupSorted(own, ({ message, idOrder }) => [message.eventTime, idOrder] as const).flatMap(([, group]) =>
+  return groupSorted(events, ({ message, idOrder }) => [message.eventTime, idOrder] as const).flatMap(([, group]) =>
     group.map(({ message, id }) => ({
       event_time: toTime(message.eventTime),
       type: message.type,

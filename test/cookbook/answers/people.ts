@@ -1,18 +1,18 @@
 import type { World } from '../world.ts';
 import {
   compareLists,
+  countPeople,
   daysBetween,
   eventsOf,
   groupSorted,
   occurredIn,
-  peopleOf,
   type RecipeParams,
   type Row,
   toDay,
   toMonday,
   toMonth,
   toMs,
-} from './facts-of.ts';
+} from './facts.ts';
 
 const PERIODS: Readonly<Record<string, (day: string) => string>> = {
   day: (day) => day,
@@ -24,7 +24,7 @@ export function activePeople(world: World, params: RecipeParams): Row[] {
   const toPeriod = PERIODS[params.period ?? '']!;
   const owned = occurredIn(world, params).filter(({ person }) => person !== null);
   return groupSorted(owned, ({ message }) => [toPeriod(toDay(message.eventTime))] as const).map(
-    ([[period], facts]) => ({ period, people: peopleOf(facts) }),
+    ([[period], facts]) => ({ period, people: countPeople(facts) }),
   );
 }
 
@@ -35,14 +35,14 @@ export function stickiness(world: World, params: RecipeParams): Row[] {
     const next = toMonth(toDay(toMs(month) + 31 * 24 * 60 * 60 * 1000));
     const days = daysBetween(since > month ? since : month, until < next ? until : next);
     const daily = groupSorted(facts, ({ message }) => [toDay(message.eventTime)] as const);
-    const people = peopleOf(facts);
-    const peopleOfADay = daily.reduce((sum, [, ofDay]) => sum + peopleOf(ofDay), 0) / days;
-    return { month, people, days, people_of_a_day: peopleOfADay, stickiness: peopleOfADay / people };
+    const people = countPeople(facts);
+    const averagePeople = daily.reduce((sum, [, dayFacts]) => sum + countPeople(dayFacts), 0) / days;
+    return { month, people, days, people_of_a_day: averagePeople, stickiness: averagePeople / people };
   });
 }
 
-/** When each person was first seen. Tests do not count. */
-export function firstSeenOf(world: World): Map<string, number> {
+/** Returns the time of each person's first event, without test events. */
+export function findFirstSeen(world: World): Map<string, number> {
   const first = new Map<string, number>();
   for (const { person, message } of eventsOf(world))
     if (person !== null) first.set(person, Math.min(first.get(person) ?? message.eventTime, message.eventTime));
@@ -50,7 +50,7 @@ export function firstSeenOf(world: World): Map<string, number> {
 }
 
 export function retention(world: World, params: RecipeParams): Row[] {
-  const first = firstSeenOf(world);
+  const first = findFirstSeen(world);
   const [from, to] = [toMs(params.since), toMs(params.until)];
   const newcomers = occurredIn(world, params).flatMap((fact) => {
     const firstMs = first.get(fact.person ?? '') ?? Number.NaN;
@@ -61,27 +61,27 @@ export function retention(world: World, params: RecipeParams): Row[] {
   const rows = groupSorted(newcomers, ({ cohort, week }) => [cohort, week] as const).map(([[cohort, week], group]) => ({
     cohort,
     week,
-    people: peopleOf(group.map(({ fact }) => fact)),
+    people: countPeople(group.map(({ fact }) => fact)),
   }));
   return rows.map((row) => {
-    const begun = rows.find(({ cohort, week }) => cohort === row.cohort && week === 0)!;
-    return { ...row, share: row.people / begun.people };
+    const firstWeek = rows.find(({ cohort, week }) => cohort === row.cohort && week === 0)!;
+    return { ...row, share: row.people / firstWeek.people };
   });
 }
 
 export function firstTouch(world: World, params: RecipeParams): Row[] {
   const owned = eventsOf(world).filter(({ person }) => person !== null);
-  const doers = new Set(
+  const converted = new Set(
     owned
       .filter(({ message }) => message.eventName === params.event && message.eventTime >= toMs(params.since))
       .map(({ person }) => person),
   );
-  const first = firstSeenOf(world);
+  const first = findFirstSeen(world);
   const touches = groupSorted(owned, ({ person }) => [person!] as const).flatMap(([[person], facts]) => {
     const firstMs = first.get(person)!;
     if (firstMs < toMs(params.since) || firstMs >= toMs(params.until)) return [];
-    const paged = facts.filter(({ message }) => message.type === 'page');
-    const [touch] = (paged.length > 0 ? paged : facts).toSorted((a, b) =>
+    const pageEvents = facts.filter(({ message }) => message.type === 'page');
+    const [touch] = (pageEvents.length > 0 ? pageEvents : facts).toSorted((a, b) =>
       compareLists([a.message.eventTime, a.idOrder], [b.message.eventTime, b.idOrder]),
     );
     const { pageUrl, pageReferrer } = touch!.message.context ?? {};
@@ -91,7 +91,7 @@ export function firstTouch(world: World, params: RecipeParams): Row[] {
   });
   return groupSorted(touches, ({ key }) => key)
     .map(([[campaign, referrer, surface], group]) => {
-      const did = group.filter(({ person }) => doers.has(person)).length;
+      const did = group.filter(({ person }) => converted.has(person)).length;
       return { campaign, referrer_domain: referrer, surface, people: group.length, did, share: did / group.length };
     })
     .sort((a, b) => b.people - a.people);

@@ -9,7 +9,7 @@ import {
   toDay,
   toMs,
   toTime,
-} from './facts-of.ts';
+} from './facts.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -30,10 +30,10 @@ export function errorRates(world: World, params: RecipeParams): Row[] {
     rate ?? Number.POSITIVE_INFINITY;
   return groupSorted([...events, ...errors], ({ client }) => client)
     .map(([[library, version], group]) => {
-      const wrong = group.filter(({ error }) => error === 1).length;
-      const right = group.length - wrong;
-      const rate = right === 0 ? null : (1000 * wrong) / right;
-      return { library, library_version: version, events: right, errors: wrong, errors_of_a_thousand: rate };
+      const errorCount = group.filter(({ error }) => error === 1).length;
+      const eventCount = group.length - errorCount;
+      const rate = eventCount === 0 ? null : (1000 * errorCount) / eventCount;
+      return { library, library_version: version, events: eventCount, errors: errorCount, errors_of_a_thousand: rate };
     })
     .sort((a, b) => (rateOf(a) === rateOf(b) ? 0 : rateOf(b) - rateOf(a)));
 }
@@ -81,7 +81,7 @@ export function lateEvents(world: World, params: RecipeParams): Row[] {
 }
 
 export function conflictingIds(world: World, params: RecipeParams): Row[] {
-  const textsOf = (texts: readonly string[]) => [...new Set(texts)].sort();
+  const toSortedSet = (texts: readonly string[]) => [...new Set(texts)].sort();
   return groupSorted(occurredIn(world, params), ({ idOrder }) => [idOrder] as const)
     .filter(([, group]) => group.length > 1)
     .map(([, group]) => {
@@ -90,8 +90,8 @@ export function conflictingIds(world: World, params: RecipeParams): Row[] {
         message_id: group[0]!.id,
         messages: group.length,
         owners: new Set(group.flatMap(({ identity }) => identity ?? [])).size,
-        names: textsOf(group.map(({ message }) => message.eventName || message.type)),
-        clients: textsOf(
+        names: toSortedSet(group.map(({ message }) => message.eventName || message.type)),
+        clients: toSortedSet(
           group.map(({ message: { context } }) => `${context?.library ?? ''} ${context?.libraryVersion ?? ''}`),
         ),
         first_at: toTime(Math.min(...times)),

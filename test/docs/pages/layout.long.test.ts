@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import type { Page } from 'playwright-core';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { expectReadable } from './probes.ts';
 import { fillKey, formOf, sendForm, useBrowser, VIEWPORTS, visitDocs } from './visit-docs.ts';
 
@@ -16,117 +16,108 @@ const PAGES = [
   '/docs/no/such/page',
 ];
 
-describe('every page', () => {
-  it.each(VIEWPORTS)(
-    'fits the screen, has readable contrast and causes no errors at $width pixels, $scheme',
-    async (viewport) => {
-      // One tab for all pages, because a new profile for each took longer than the pages.
-      const { page, faults, gateway } = await visitDocs(PAGES[0]!, viewport);
-      for (const path of PAGES) {
-        await page.goto(gateway.url + path);
-        await expectReadable(page, path);
-        // The browser itself logs the 404 of a page that does not exist.
-        const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
-        expect(faults.splice(0), path).toEqual(expected);
-        expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
-      }
-    },
-  );
+it.each(VIEWPORTS)(
+  'every page fits the screen, has readable contrast and loads without errors at $width pixels, $scheme',
+  async (viewport) => {
+    // Reuses one tab, because opening a browser profile takes longer than loading the pages.
+    const { page, faults, gateway } = await visitDocs(PAGES[0]!, viewport);
+    for (const path of PAGES) {
+      await page.goto(gateway.url + path);
+      await expectReadable(page, path);
+      const expected = path === '/docs/no/such/page' ? [expect.stringContaining('404')] : [];
+      expect(faults.splice(0), path).toEqual(expected);
+      expect(await page.getByRole('banner').getByRole('link', { name: 'Playline' }).count(), path).toBe(1);
+    }
+  },
+);
+
+it('the page of VALIDATION_ERROR has collapsed examples that open from the keyboard', async () => {
+  const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');
+  expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(2_400);
+  const collapsed = page.locator('details:not([open])').first();
+  expect(await collapsed.locator('pre').first().isVisible()).toBe(false);
+  await collapsed.locator('summary').focus();
+  await page.keyboard.press('Enter');
+  expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
 });
 
-describe('the page of VALIDATION_ERROR', () => {
-  it('fits three screens, because its examples are folded; they unfold by keyboard', async () => {
-    const { page } = await visitDocs('/docs/errors/VALIDATION_ERROR');
-    expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(2_400);
-    const folded = page.locator('details:not([open])').first();
-    expect(await folded.locator('pre').first().isVisible()).toBe(false);
-    await folded.locator('summary').focus();
-    await page.keyboard.press('Enter');
-    expect(await page.locator('details[open] pre').last().isVisible()).toBe(true);
-  });
-
-  it('leads to each of its operations', async () => {
-    const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR');
-    await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
-    expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
-  });
+it('the page of VALIDATION_ERROR links to the operations that return the error', async () => {
+  const { page, gateway } = await visitDocs('/docs/errors/VALIDATION_ERROR');
+  await page.getByRole('main').getByRole('link', { name: 'PUT /v1/audience/tracking-consent' }).click();
+  expect(page.url()).toBe(`${gateway.url}/docs/reference#updateTrackingConsent`);
 });
 
-it('a link to an example unfolds the example, at any depth', async () => {
+it('a link to a nested example expands the example', async () => {
   const { page } = await visitDocs('/docs/reference#partly-rejected');
   expect(await page.locator('#partly-rejected pre').first().isVisible()).toBe(true);
   expect(await page.locator('#track pre').first().isVisible()).toBe(false);
 });
 
-describe('a reader who has only a keyboard', () => {
-  it('can send the first event with Tab and Enter, and the focus is visible', async () => {
-    const { page, gateway } = await visitDocs('/docs');
-    const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
-    const tabUntil = async (what: string) => {
-      for (let presses = 0; presses < 60; presses++) {
-        await page.keyboard.press('Tab');
-        const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
-        expect(outline).not.toBe('none');
-        if ((await focused()) === what) return;
-      }
-      throw new Error(`${what} is not reached`);
-    };
-    await page.keyboard.press('Tab');
-    await page.keyboard.press('Enter');
-    expect(await page.evaluate('document.activeElement.id')).toBe('content');
-    await tabUntil('publishable');
-    await page.keyboard.type(gateway.key);
-    await tabUntil('submit');
-    await page.keyboard.press('Enter');
-    const form = formOf(page, 'Ingest messages');
-    await form.getByText(/\b200\b/).waitFor();
-  });
-
-  it('can open and close the menu of a narrow screen', async () => {
-    const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
-    const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
-    expect(await target.isVisible()).toBe(false);
-    await page.getByRole('button', { name: 'Menu' }).press('Enter');
-    expect(await target.isVisible()).toBe(true);
-    await page.keyboard.press('Escape');
-    expect(await target.isVisible()).toBe(false);
-    await page.getByRole('button', { name: 'Menu' }).press('Enter');
-    await target.press('Enter');
-    expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
-  });
-});
-
-describe('a sample of code', () => {
-  const copyFirst = async (page: Page) => {
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    await page.getByRole('button', { name: /^Copy/ }).first().click();
-    await page.getByText('Copied').first().waitFor();
+it('a keyboard user can send the first event, and the focus is always visible', async () => {
+  const { page, gateway } = await visitDocs('/docs');
+  const focused = () => page.evaluate('document.activeElement.dataset.key ?? document.activeElement.type ?? ""');
+  const tabTo = async (target: string) => {
+    for (let presses = 0; presses < 60; presses++) {
+      await page.keyboard.press('Tab');
+      const outline = await page.evaluate('getComputedStyle(document.activeElement).outlineStyle');
+      expect(outline).not.toBe('none');
+      if ((await focused()) === target) return;
+    }
+    throw new Error(`cannot reach ${target} with Tab`);
   };
-
-  it('is copied exactly as shown', async () => {
-    const { page } = await visitDocs('/docs/rejections/INVALID_ENUM');
-    await copyFirst(page);
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await page.locator('pre').first().textContent());
-  });
-
-  it('is copied also on a page without HTTPS', async () => {
-    const { page } = await visitDocs('/docs');
-    await page.evaluate('globalThis.read = () => kept.readText(); globalThis.kept = navigator.clipboard');
-    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
-    await copyFirst(page);
-    expect(await page.evaluate('read()')).toBe(await page.locator('pre:visible').first().textContent());
-  });
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  expect(await page.evaluate('document.activeElement.id')).toBe('content');
+  await tabTo('publishable');
+  await page.keyboard.type(gateway.key);
+  await tabTo('submit');
+  await page.keyboard.press('Enter');
+  const form = formOf(page, 'Ingest messages');
+  await form.getByText(/\b200\b/).waitFor();
 });
 
-it('a page whose scripts did not load shows everything, and its form sends nothing, so that no key gets into an address', async () => {
+it('a keyboard user can open and close the menu on a narrow screen', async () => {
+  const { page, gateway } = await visitDocs('/docs', { width: 390, scheme: 'light' });
+  const target = page.getByRole('navigation').getByRole('link', { name: 'DUPLICATE_MESSAGE_ID' });
+  expect(await target.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Menu' }).press('Enter');
+  expect(await target.isVisible()).toBe(true);
+  await page.keyboard.press('Escape');
+  expect(await target.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Menu' }).press('Enter');
+  await target.press('Enter');
+  expect(page.url()).toBe(`${gateway.url}/docs/rejections/DUPLICATE_MESSAGE_ID`);
+});
+
+const copyFirst = async (page: Page) => {
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.getByRole('button', { name: /^Copy/ }).first().click();
+  await page.getByText('Copied').first().waitFor();
+};
+
+it('the Copy button copies the code exactly as shown', async () => {
+  const { page } = await visitDocs('/docs/rejections/INVALID_ENUM');
+  await copyFirst(page);
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(await page.locator('pre').first().textContent());
+});
+
+it('the Copy button works on a page without HTTPS', async () => {
+  const { page } = await visitDocs('/docs');
+  await page.evaluate('globalThis.clipboard = navigator.clipboard');
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })");
+  await copyFirst(page);
+  expect(await page.evaluate('clipboard.readText()')).toBe(await page.locator('pre:visible').first().textContent());
+});
+
+it('a form does not submit when scripts fail to load, so that no key gets into a URL', async () => {
   const { page, gateway, faults } = await visitDocs('/docs');
   await page.route('**/*.js', (route) => route.abort());
   await page.reload();
   const form = formOf(page, 'Ingest messages');
   await fillKey(form, gateway);
-  // Submits as the button would. A click by the driver would wait for a page that never loads.
+  // A Playwright click would wait for a navigation that never happens.
   await form.evaluate((element) => (element as unknown as { requestSubmit(): void }).requestSubmit());
-  await until('the policy refused', () => faults.some((text) => text.includes('form-action')));
+  await until('the browser blocks the submission', () => faults.some((text) => text.includes('form-action')));
   expect(faults.join()).not.toContain(gateway.key);
   expect(page.url()).toBe(`${gateway.url}/docs`);
   await page.route('**/*.js', (route) => route.continue());

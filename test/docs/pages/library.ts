@@ -5,7 +5,7 @@ import { createHttpApp, openHttpServer, type Route } from '@playline/http';
 import { onTestFinished } from 'vitest';
 import { createLibrarySource } from '../../../packages/api-docs/src/test/library.ts';
 
-export interface Received {
+export interface ReceivedRequest {
   readonly method: string;
   readonly target: string;
   readonly headers: IncomingHttpHeaders;
@@ -15,13 +15,13 @@ export interface Received {
 export type Library = Awaited<ReturnType<typeof openLibrary>>;
 
 interface State {
-  readonly received: Received[];
-  /** The number of the page in its next answer. Its cursors lead to the numbers before and after. */
+  readonly received: ReceivedRequest[];
+  /** Number of the page in the next response. Its cursors contain the adjacent numbers. */
   pageNumber: number;
   fails: boolean;
 }
 
-/** Opens a service with features that the gateway lacks: parameters in paths, bounds, cursors, optional keys. */
+/** Opens a service with features that the gateway lacks: path parameters, bounds, cursors and optional keys. */
 export async function openLibrary() {
   const library: State = { received: [], pageNumber: 7, fails: false };
   const app = createHttpApp({
@@ -42,7 +42,7 @@ function createLibraryRoutes(library: State): Route[] {
       const { url = '', headers } = exchange.request;
       const chunks = await exchange.request.toArray();
       library.received.push({ method, target: url, headers, body: Buffer.concat(chunks).toString() });
-      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'No.', details: null });
+      if (library.fails) throw new PublicError('VALIDATION_ERROR', { message: 'Invalid.', details: null });
       const page = { previous_cursor: `at-${library.pageNumber - 1}`, next_cursor: `at-${library.pageNumber + 1}` };
       exchange.answer(200, JSON.stringify({ result: [], page }));
     },

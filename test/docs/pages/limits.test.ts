@@ -4,7 +4,7 @@ import { SOURCE } from '../gateways.ts';
 
 const documents = createDocuments(SOURCE);
 
-it('a limit in bytes is stated in units that people use, in every document', () => {
+it('every document states size limits in KiB or MiB', () => {
   for (const path of ['/docs/reference', '/openapi.json', '/llms.txt', '/collection.json'])
     expect(documents.get(path)?.text, path).toMatch(/A batch may have 1 MiB after decompression, a message 32 KiB\./);
   for (const [path, { text }] of documents) expect(text, path).not.toMatch(/\b\d{4,} bytes|\b(1048576|32768)\b/);

@@ -1,17 +1,17 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** Expects that a page fits the screen and has readable contrast, with its examples folded and unfolded. */
+/** Asserts that a page fits the screen and has readable contrast, with collapsed and with expanded examples. */
 export async function expectReadable(page: Page, path: string): Promise<void> {
-  for (const state of ['folded', 'unfolded']) {
-    if (state === 'unfolded')
+  for (const state of ['collapsed', 'expanded']) {
+    if (state === 'expanded')
       await page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })");
     expect(await page.evaluate(TOO_WIDE), `${path} ${state}: wider than the screen`).toEqual([]);
     expect(await page.evaluate(FAINT_TEXT), `${path} ${state}: contrast below 4.5`).toEqual([]);
   }
 }
 
-/** Runs in a page: names of elements that are wider than the screen. */
+/** Browser script that returns the elements wider than the screen. */
 export const TOO_WIDE = `(() => {
   const width = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= width) return [];
@@ -20,16 +20,15 @@ export const TOO_WIDE = `(() => {
     .map((element) => element.tagName + '.' + element.className + '#' + element.id);
 })()`;
 
-// Runs in a page: visible texts whose contrast with their single-colour background is below 4.5, the minimum of WCAG
-// 2.2 (1.4.3) for text of any size.
+/** Browser script that returns visible text with a contrast below 4.5, the minimum in WCAG 2.2 (1.4.3). */
 export const FAINT_TEXT = `(() => {
   const channels = (color) => (color.match(/[\\d.]+/g) ?? []).map(Number);
   const linear = (value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4);
   const brightness = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const groundOf = (element) => {
-    for (let at = element; at !== null; at = at.parentElement) {
-      const ground = channels(getComputedStyle(at).backgroundColor);
-      if (ground[3] !== 0) return ground;
+  const backgroundOf = (element) => {
+    for (let node = element; node !== null; node = node.parentElement) {
+      const background = channels(getComputedStyle(node).backgroundColor);
+      if (background[3] !== 0) return background;
     }
     return [255, 255, 255];
   };
@@ -38,7 +37,7 @@ export const FAINT_TEXT = `(() => {
   while (walker.nextNode()) {
     const { parentElement: element, data } = walker.currentNode;
     if (data.trim() === '' || !element.checkVisibility()) continue;
-    const tones = [channels(getComputedStyle(element).color), groundOf(element)].map(brightness).sort();
+    const tones = [channels(getComputedStyle(element).color), backgroundOf(element)].map(brightness).sort();
     const contrast = (Math.max(...tones) + 0.05) / (Math.min(...tones) + 0.05);
     if (contrast < 4.5) faint.push(data.trim().slice(0, 30) + ' ' + contrast.toFixed(2));
   }

@@ -17,12 +17,12 @@ export const VIEWPORTS: readonly Viewport[] = [
   { width: 390, scheme: 'dark' },
 ];
 
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 let browser: Browser;
 let contexts: BrowserContext[] = [];
 
-/** Call it once at the top of a test file. It opens a browser, and closes every page after its test. */
+/** Opens a browser for a test file, and closes all pages after each test. Call once at the top of the file. */
 export function useBrowser(): void {
   beforeAll(async () => {
     browser = await openBrowser();
@@ -34,7 +34,6 @@ export function useBrowser(): void {
   });
 }
 
-/** Opens a page of a new gateway in a new browser profile. */
 export async function visitDocs(path: string, viewport = VIEWPORTS[0]!) {
   const gateway = await openGateway();
   return { ...(await visitPage(gateway.url, path, viewport)), gateway };
@@ -43,15 +42,14 @@ export async function visitDocs(path: string, viewport = VIEWPORTS[0]!) {
 export async function visitPage(url: string, path: string, viewport = VIEWPORTS[0]!) {
   const { width, scheme } = viewport;
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme: scheme });
-  context.setDefaultTimeout(PATIENCE_MS);
+  context.setDefaultTimeout(TIMEOUT_MS);
   contexts.push(context);
   const page = await context.newPage();
-  /** Console and script errors, failed requests, and requests to other origins. */
   const faults: string[] = [];
   page.on('pageerror', (error) => faults.push(error.message));
   page.on('console', (line) => line.type() === 'error' && faults.push(line.text()));
   page.on('request', (request) => {
-    if (!request.url().startsWith(url)) faults.push(`outside: ${request.url()}`);
+    if (!request.url().startsWith(url)) faults.push(`request to another origin: ${request.url()}`);
   });
   await page.goto(url + path);
   return { page, faults };
@@ -64,13 +62,13 @@ export const sendButton = (form: Locator): Locator => form.getByRole('button', {
 export const fillKey = (form: Locator, { key }: TestGateway): Promise<void> =>
   form.getByLabel(/publishable/i).fill(key);
 
-/** @returns what the form shows of the answer, once that has arrived */
+/** Sends the form. @returns the status line of the response */
 export async function sendForm(form: Locator): Promise<string> {
   await sendButton(form).click();
   return outcomeOf(form);
 }
 
 export async function outcomeOf(form: Locator): Promise<string> {
-  const outcome = form.getByRole('status').filter({ hasText: /\d{3}|No answer/ });
+  const outcome = form.getByRole('status').filter({ hasText: /\d{3}|No response/ });
   return (await outcome.textContent()) ?? '';
 }

@@ -7,10 +7,10 @@ import type { TlsGate } from './tls-gate.ts';
 export type Settings = Record<string, string>;
 export type Store = 'Kafka' | 'Redis' | 'ClickHouse' | 'the schema registry';
 
-/** Connection attempts per second and service. A client that retries without a delay makes hundreds. */
+/** Maximum connection attempts per second and service. A client that retries without a delay makes hundreds. */
 const ATTEMPTS_PER_SECOND_MAX = 8;
 const WATCH_MS = 3_000;
-/** Log lines within half a minute. A client may report the same fault with a different message. */
+/** Maximum log lines within half a minute. A client may report the same fault with different messages. */
 const LINES_MAX = 2;
 
 export interface Refusal {
@@ -25,7 +25,7 @@ async function readinessOf({ adminUrl }: ServiceProcess) {
   return (await response.json()) as { ready: boolean; reasons?: Record<string, string> };
 }
 
-/** Log lines about a store, and the whole output of a process: log, readiness and metrics. */
+/** Reads a process's log lines about stores, and its complete output: log, readiness and metrics. */
 async function outputOf({ logFile, adminUrl }: ServiceProcess): Promise<{ lines: string[]; output: string }> {
   const log = readFileSync(logFile, 'utf8');
   const responses = ['/metrics', '/readyz'].map(async (path) => (await fetch(adminUrl + path)).text());
@@ -40,20 +40,20 @@ async function expectNoSecrets(processes: readonly ServiceProcess[], secrets: re
   }
 }
 
-/** Checks a refusal: one clear message, no flood of attempts, not ready with the reason, and no secret. */
+/** Checks a refusal: services log one clear message, retry with delays, report the reason, and reveal no secrets. */
 export async function checkRefusal(
   { store, services, sentence, secrets = [] }: Refusal,
   processes: readonly ServiceProcess[],
   gate: TlsGate,
 ): Promise<void> {
   for (const service of processes)
-    await until(`${service.name} gives the reason`, async () => {
+    await until(`${service.name} reports the reason`, async () => {
       const { ready, reasons } = await readinessOf(service);
       return !ready && sentence.test(reasons?.[store] ?? '');
     });
   const before = gate.attempts;
   const startMs = performance.now();
-  await until('the attempts have been watched', async () => {
+  await until('the attempts are counted', async () => {
     for (const service of processes) expect((await readinessOf(service)).ready).toBe(false);
     return performance.now() - startMs > WATCH_MS;
   });
@@ -69,7 +69,7 @@ export async function checkRefusal(
   await expectNoSecrets(processes, secrets);
 }
 
-/** Waits until the processes use the repaired store; they must not show a secret either. */
+/** Waits until the processes use the repaired store, and checks that they reveal no secrets. */
 export async function checkRecovery(processes: readonly ServiceProcess[], secrets: readonly string[] = []) {
   for (const service of processes)
     await until(`${service.name} is ready again`, async () => (await readinessOf(service)).ready, 30_000);

@@ -25,15 +25,14 @@ import {
   trackMessage,
 } from '../stack.ts';
 
-/** Lifetime of a broker login after the restart: longer than the last ten seconds, in which clients renew. */
+/** Login lifetime after the broker restarts. Clients renew a login in its last ten seconds. */
 const LOGIN_MS = 12_000;
 
-/** A stack whose stores need a login and TLS, with a certificate authority that no machine trusts. */
+/** A stack whose stores require a login and TLS, with a certificate authority that no machine trusts. */
 let stack: JourneyStack;
 const lines: string[] = [];
 const folderWithoutChain = mkdtempSync(join(tmpdir(), 'playline-no-chain-'));
 
-/** The stack's chain program does not run on this machine. */
 beforeAll(async () => {
   const chainProgram = join(folderWithoutChain, 'no-program');
   writeFileSync(chainProgram, 'for another machine', { mode: 0o755 });
@@ -45,7 +44,6 @@ afterAll(async () => {
   rmSync(folderWithoutChain, { recursive: true });
 });
 
-/** Runs a program of the checkout with the settings of a deployment. */
 function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Ran> {
   const { kafka, redis, registry, clickhouse, security } = stack.file();
   const env = {
@@ -60,7 +58,7 @@ function runWithSettings(main: string, args: readonly string[], settings: Record
   return runProgram(main, args, { env });
 }
 
-/** The broker reads its settings when it restarts after it was killed. */
+/** Shortens logins in the settings, which the broker reads when it is restarted. */
 function shortenLogins(): void {
   const path = join(stack.folder, 'etc', 'kafka.properties');
   const text = readFileSync(path, 'utf8');
@@ -77,7 +75,7 @@ async function send(record: OutgoingRecord, security: KafkaSecurity): Promise<vo
 
 const idsOf = (messages: { messageId: string }[]) => messages.map(({ messageId }) => messageId);
 
-/** Person keys of the messages, once they belong to exactly `count` persons. */
+/** Returns the person keys by message, once the messages belong to exactly `count` persons. */
 const personsOf = (messages: { messageId: string }[], count: number) =>
   until(`${messages.length} messages belong to ${count} persons`, async () => {
     const ids = idsOf(messages).map((id) => `'${id}'`);
@@ -88,7 +86,7 @@ const personsOf = (messages: { messageId: string }[], count: number) =>
     return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
   });
 
-it('a stack whose chain program does not run reports that once, and runs everything except chain, minter and indexer', async () => {
+it('a stack whose chain program cannot run reports this once, and runs without chain, minter and indexer', async () => {
   const { file, missing } = stack.stack;
   const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
   const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];
@@ -102,8 +100,8 @@ it('a stack whose chain program does not run reports that once, and runs everyth
   expect(lines.filter((line) => line.includes('left out'))).toEqual(missing);
 });
 
-describe('a pipeline whose stores need TLS and a login', () => {
-  it('assigns events before and after identify and events of an aliased account to one person, but not the events of a stranger', async () => {
+describe('a pipeline whose stores require TLS and a login', () => {
+  it("the pipeline assigns a player's events before and after identify and alias to one person, but not a stranger's", async () => {
     const [anonymousId, userId, account] = [randomUUID(), randomUUID(), randomUUID()];
     const link = (fields: Record<string, unknown>) => trackMessage({ eventName: undefined, anonymousId, ...fields });
     const ids = { fromId: account, fromType: 'steam', toId: userId, toType: 'passport' };
@@ -121,7 +119,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
     expect(new Set(idsOf(ofPlayer).map((id) => persons.get(id))).size).toBe(1);
   });
 
-  it('can be read, verified and operated by commands with the same settings', async () => {
+  it('commands with the same settings can read, verify and operate the pipeline', async () => {
     const expected = [
       ['keys list', 'demo-production'],
       ['dead-letters list', 'no dead letters'],
@@ -140,7 +138,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
     expect(JSON.parse(out)).toMatchObject({ ok: true, differences: [] });
   });
 
-  it('reports to the operator which setting a store refuses, but not its value', async () => {
+  it('commands report which setting a store refuses, but not its value', async () => {
     const wrong = `wrong-${randomUUID()}`;
     const { code, err } = await runWithSettings(OPERATOR, ['dead-letters', 'list'], { KAFKA_SASL_PASSWORD: wrong });
     expect([code, err]).toEqual([3, expect.stringMatching(/refuses the login .*KAFKA_SASL_PASSWORD/)]);
@@ -150,14 +148,14 @@ describe('a pipeline whose stores need TLS and a login', () => {
   const killed = ['event-writer', 'identity-linker', 'gateway', 'redis', 'clickhouse', 'kafka'];
 
   it.each(killed)(
-    'restarts a killed %s with a new process id, and no accepted message is lost or duplicated',
+    'the pipeline restarts a killed %s with a new process id, and loses or duplicates no accepted message',
     async (name) => {
       const before = stack.file().processes;
       if (name === 'kafka') shortenLogins();
       const [batch, later] = [1, 2].map(() => Array.from({ length: 50 }, () => trackMessage()));
       expect((await stack.post(batch!)).status).toBe(200);
       process.kill(before[name]!, 'SIGKILL');
-      // A client resends with the same ids until it gets a 2xx.
+      // Clients resend messages with the same ids until they receive a 2xx response.
       await until('the later batch is accepted', async () => (await stack.post(later!)).status === 200, 60_000);
       expect((await stored(stack, idsOf([...batch!, ...later!]))).exact).toBe(100);
       await until(
@@ -169,7 +167,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
     },
   );
 
-  it('keeps working beyond the lifetime of logins, without any process exiting', async () => {
+  it('the pipeline continues beyond the lifetime of logins, and no process exits', async () => {
     const before = stack.file().processes;
     const end = performance.now() + 2 * LOGIN_MS;
     const hasEnded = async () => {
@@ -182,7 +180,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
     expect(stack.file().processes).toEqual(before);
   }, 240_000);
 
-  it('writes no secret into any log', () => {
+  it('the pipeline writes no secrets to logs', () => {
     const { security, clickhouse, redis } = stack.file();
     const { kafka, registry } = security!;
     const secrets = [kafka.password, registry.password, clickhouse.password, new URL(redis).password];
@@ -196,7 +194,7 @@ describe('a pipeline whose stores need TLS and a login', () => {
 });
 
 it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
-  'every Kafka client can send, publish, read and consume with logins by %s',
+  'every Kafka client can send, publish, read and consume with a %s login',
   async (mechanism) => {
     const { security, kafka: brokers } = stack.file();
     const tls = { ca: readFileSync(security!.caFile, 'utf8') };
@@ -210,7 +208,7 @@ it.each(['PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'] as const)(
 
     const mine = (records: readonly StreamRecord[]) =>
       records.filter((record) => record.key?.equals(key)).map(({ value }) => String(value));
-    // Brokers write the commit marker a moment after they acknowledge the commit.
+    // Brokers write the commit marker shortly after they acknowledge the commit.
     const isRead = async () => mine(await readTopic({ ...kafka, topic })).join() === 'sent,published';
     await until('both records are read in order', isRead);
     const reader = openLogReader({ ...kafka, clientId: 'test' });

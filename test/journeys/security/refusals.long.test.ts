@@ -20,7 +20,7 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from '../..
 import { checkRecovery, checkRefusal, type Refusal, type Settings, type Store } from './check-refusal.ts';
 import { openTlsGate, type TlsGate } from './tls-gate.ts';
 
-/** The user for whom tests pass wrong passwords. */
+/** The user with which tests log in with a wrong password. */
 const TENANT = 'tenant';
 const folder = testStackFolder('refusals');
 const authority = createAuthority(join(folder, 'tls'), 'authority of a Playline stack');
@@ -37,7 +37,6 @@ const gates = {} as Record<Store, TlsGate>;
 let base: Settings;
 const gated = {} as Record<Store, Settings>;
 
-/** An address of the stack with the port of the gate. */
 function through(address: string, store: Store, login?: { user: string; password: string }): string {
   const url = new URL(address);
   url.port = String(gates[store].port);
@@ -101,7 +100,6 @@ async function start(service: ServiceName, settings: Settings): Promise<ServiceP
   return openServiceProcess({ service, name, environment, logFile, ports: { http, admin } });
 }
 
-/** Runs services against the gate of a store. */
 async function withServices(
   { store, services, settings = {} }: Pick<Refusal, 'store' | 'services'> & { settings?: Settings },
   check: (processes: readonly ServiceProcess[]) => Promise<void>,
@@ -117,9 +115,9 @@ async function withServices(
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/** Tests of one store share its gate, so they run in sequence. The Kafka tests run in parallel with all others. */
-const inParallel = { concurrent: true } as const;
-const inSequence = { concurrent: false } as const;
+/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all others. */
+const parallel = { concurrent: true } as const;
+const sequential = { concurrent: false } as const;
 
 function certificateTest(store: Store, services: readonly ServiceName[]): void {
   const prefix = `${store} cannot be used: .*`;
@@ -128,8 +126,8 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
     host: `${prefix}another host name.*${PREFIX[store]}_TLS`,
   };
   it(
-    `${store} with a certificate from an untrusted authority or for another host name is reported in one line, and used once it is valid`,
-    inSequence,
+    `services report in one line that the certificate of ${store} is untrusted or for another host, and recover once it is valid`,
+    sequential,
     async () => {
       gates[store].useCertificate(flaws.authority);
       await withServices({ store, services }, async (processes) => {
@@ -145,16 +143,15 @@ function certificateTest(store: Store, services: readonly ServiceName[]): void {
 }
 
 interface LoginTest extends Pick<Refusal, 'store' | 'services' | 'sentence'> {
-  /** Name of the login in the title. */
   login?: string;
   settings(wrong: string): Settings;
-  /** Sets the wrong password as the correct password. Absent: the test does not wait for recovery. */
+  /** Makes the wrong password the correct one. If absent, the test does not wait for recovery. */
   accept?(wrong: string): Promise<void> | void;
 }
 
 function loginTest({ store, services, sentence, login = 'login', settings, accept }: LoginTest): void {
-  const end = accept === undefined ? '' : ', and used once the password is corrected';
-  it(`${store} with a wrong ${login} is reported in one line${end}`, inSequence, async () => {
+  const end = accept === undefined ? '' : ', and recover once the password is accepted';
+  it(`services report a wrong ${login} for ${store} in one line${end}`, sequential, async () => {
     const wrong = `wrong-${randomUUID()}`;
     const secrets = [wrong, Buffer.from(wrong).toString('base64'), Buffer.from(`playline:${wrong}`).toString('base64')];
     await withServices({ store, services, settings: settings(wrong) }, async (processes) => {
@@ -166,7 +163,7 @@ function loginTest({ store, services, sentence, login = 'login', settings, accep
   });
 }
 
-describe('Kafka', inParallel, () => {
+describe('Kafka', parallel, () => {
   certificateTest('Kafka', ['gateway', 'event-writer']);
 
   const ofKafka = {
@@ -179,21 +176,21 @@ describe('Kafka', inParallel, () => {
   beforeAll(() => setPassword(`right-${randomUUID()}`));
   loginTest({
     ...ofKafka,
-    login: 'login by SCRAM-SHA-512',
+    login: 'SCRAM-SHA-512 login',
     settings: (wrong) => ({ KAFKA_SASL_USERNAME: TENANT, KAFKA_SASL_PASSWORD: wrong }),
     accept: setPassword,
   });
 
-  // PLAIN users are part of the broker settings.
+  // PLAIN users are part of the broker's settings, so their passwords cannot be changed here.
   loginTest({
     ...ofKafka,
-    login: 'login by PLAIN',
+    login: 'PLAIN login',
     settings: (wrong) => ({ KAFKA_SASL_MECHANISM: 'PLAIN', KAFKA_SASL_PASSWORD: wrong }),
   });
 });
 
-describe('other stores', inParallel, () => {
-  describe('Redis', inSequence, () => {
+describe('other stores', parallel, () => {
+  describe('Redis', sequential, () => {
     certificateTest('Redis', ['gateway']);
 
     const setPassword = async (password: string) => {
@@ -211,7 +208,7 @@ describe('other stores', inParallel, () => {
     });
   });
 
-  describe('ClickHouse', inSequence, () => {
+  describe('ClickHouse', sequential, () => {
     certificateTest('ClickHouse', ['event-writer']);
 
     loginTest({
@@ -221,7 +218,7 @@ describe('other stores', inParallel, () => {
         /ClickHouse cannot be used: it refuses the login \(516\): correct CLICKHOUSE_USER and CLICKHOUSE_PASSWORD/,
       settings: (wrong) => ({ CLICKHOUSE_USER: TENANT, CLICKHOUSE_PASSWORD: wrong }),
       accept: (wrong) => {
-        // ClickHouse reads its users at start, and the stack restarts it.
+        // ClickHouse reads its users at startup, and the stack restarts a killed ClickHouse.
         const tenant = `<password>${wrong}</password><networks><ip>::/0</ip></networks><profile>service</profile><quota>default</quota><grants><query>GRANT ALL ON playline*.*</query></grants>`;
         const users = join(folder, 'etc', 'clickhouse', 'users.d', 'tenant.xml');
         writeFileSync(users, `<clickhouse><users><${TENANT}>${tenant}</${TENANT}></users></clickhouse>`);
@@ -230,13 +227,13 @@ describe('other stores', inParallel, () => {
     });
   });
 
-  describe('the schema registry', inSequence, () => {
+  describe('the schema registry', sequential, () => {
     certificateTest('the schema registry', ['gateway']);
   });
 });
 
-// Runs last: after the password is changed, no other service can use the registry.
-describe('the schema registry with a changed password', inSequence, () => {
+// Runs last, because no other service can use the registry after the password is changed.
+describe('the schema registry with a changed password', sequential, () => {
   loginTest({
     store: 'the schema registry',
     services: ['gateway'],

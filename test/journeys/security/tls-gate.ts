@@ -12,21 +12,21 @@ function contextOf({ certificate, key }: CertificateFiles): { cert: Buffer; key:
   return { cert: readFileSync(certificate), key: readFileSync(key) };
 }
 
-/** A TLS proxy in front of a store, with the certificate of the test. Loopback only. */
+/** Opens a TLS proxy for a store on the loopback interface, with a certificate that the test can change. */
 export async function openTlsGate(files: CertificateFiles) {
   let attempts = 0;
   let target: { port: number; caFile: string } | null = null;
   const open = new Set<TLSSocket>();
-  const keep = (socket: TLSSocket) => {
+  const track = (socket: TLSSocket) => {
     open.add(socket);
     socket.on('error', () => socket.destroy());
     socket.once('close', () => open.delete(socket));
   };
   const server = createServer(contextOf(files), (client) => {
-    keep(client);
+    track(client);
     if (target === null) return client.destroy();
     const upstream = connect({ host: HOST, port: target.port, ca: readFileSync(target.caFile) });
-    keep(upstream);
+    track(upstream);
     client.once('close', () => upstream.destroy());
     upstream.once('close', () => client.destroy());
     client.pipe(upstream).pipe(client);
@@ -35,25 +35,24 @@ export async function openTlsGate(files: CertificateFiles) {
   server.on('tlsClientError', () => {});
   server.listen(0, HOST);
   await once(server, 'listening');
-  const cut = () => {
+  const closeAll = () => {
     for (const socket of open) socket.destroy();
   };
   return {
     port: (server.address() as AddressInfo).port,
-    /** Connections since the gate was opened, including failed handshakes. */
     get attempts(): number {
       return attempts;
     },
-    /** Uses the certificate from now on, and closes existing connections. */
+    /** Uses the certificate for new connections, and closes existing connections. */
     useCertificate(next: CertificateFiles) {
       server.setSecureContext(contextOf(next));
-      cut();
+      closeAll();
     },
     forwardTo(next: { port: number; caFile: string }) {
       target = next;
     },
     close: async () => {
-      cut();
+      closeAll();
       server.close();
       await once(server, 'close');
     },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Emits any requested logs, true or not, because nothing on a chain checks the claims of a contract.
+/// Emits arbitrary logs, because a chain does not verify the claims of a contract.
 contract LogEmitter {
     struct Log {
         bytes32[] topics;
@@ -15,12 +15,12 @@ contract LogEmitter {
         for (uint256 i = 0; i < logs.length; ++i) _emit(logs[i].topics, logs[i].data);
     }
 
-    /// Repeats one log, for blocks with many logs.
+    /// Emits one log several times, to create blocks with many logs.
     function repeatLog(Log calldata log, uint256 times) external {
         for (uint256 i = 0; i < times; ++i) _emit(log.topics, log.data);
     }
 
-    /// Emits a log and reverts. The failed transaction must leave no logs.
+    /// Emits a log and reverts. The failed transaction must not have logs.
     function emitAndRevert(Log calldata log) external {
         _emit(log.topics, log.data);
         revert RevertedAsRequested();

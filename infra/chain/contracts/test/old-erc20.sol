@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// An ERC-20 token from before the final standard: name and symbol are bytes32, and decimals may be missing.
+/// An ERC-20 token that predates the final standard: name and symbol are bytes32, and there is no decimals function.
 contract OldErc20 {
     bytes32 public name;
     bytes32 public symbol;

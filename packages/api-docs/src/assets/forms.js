@@ -1,8 +1,8 @@
-// Sends the forms of a page to the service that serves the page, and to no other.
+// Submits the forms on a page to the service that serves the page.
 
-import { showAnswer, showFailure, showSending } from './answer.js';
-import { freshen, rememberMade } from './fresh-ids.js';
+import { refreshValues, rememberGenerated } from './fresh-ids.js';
 import { shareKeys } from './keys.js';
+import { showFailure, showResponse, showSending } from './response.js';
 
 const forms = [...document.querySelectorAll('form[data-path]')];
 
@@ -10,8 +10,8 @@ shareKeys();
 for (const form of forms) {
   const body = form.querySelector('[data-body]');
   if (body !== null) {
-    rememberMade(body);
-    freshen(body);
+    rememberGenerated(body);
+    refreshValues(body);
   }
   for (const button of form.querySelectorAll('[data-cursor]'))
     button.addEventListener('click', () => {
@@ -28,75 +28,74 @@ for (const form of forms) {
 
 async function submit(form) {
   const button = form.querySelector('[type=submit]');
-  // A form that is being sent, or waits for the confirmation, is not sent a second time.
+  // Ignores repeated submits while a request is in flight or waits for confirmation.
   if (button.ariaDisabled === 'true') return;
   button.ariaDisabled = 'true';
   try {
-    if (await isMeant(form)) await send(form);
+    if (await isConfirmed(form)) await send(form);
   } finally {
     button.ariaDisabled = null;
   }
 }
 
-/** Waits for the confirmation of a request that destroys something. Resolves to true for all others. */
-function isMeant(form) {
+/** Shows a confirmation dialog before a destructive request. Returns true for other requests. */
+function isConfirmed(form) {
   const dialog = form.querySelector('dialog');
   if (dialog === null) return true;
-  const { pathname, search } = addressOf(form);
+  const { pathname, search } = urlOf(form);
   dialog.querySelector('[data-target]').textContent = `${form.dataset.method} ${pathname}${search}`;
-  // Escape closes the dialog with whatever value it has.
+  // Escape closes the dialog without changing the return value.
   dialog.returnValue = '';
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'sure'), { once: true });
+    dialog.addEventListener('close', () => resolve(dialog.returnValue === 'confirmed'), { once: true });
   });
 }
 
 async function send(form) {
   const body = form.querySelector('[data-body]');
-  if (body?.dataset.sent !== undefined) freshen(body);
+  if (body?.dataset.sent !== undefined) refreshValues(body);
   showSending(form);
   const startMs = performance.now();
   try {
-    const answer = await fetch(addressOf(form), requestOf(form, body));
-    const text = await answer.text();
-    if (body !== null && !mayComeAgain(answer.status)) body.dataset.sent = '';
+    const response = await fetch(urlOf(form), requestOf(form, body));
+    const text = await response.text();
+    if (body !== null && !isRetryable(response.status)) body.dataset.sent = '';
     else delete body?.dataset.sent;
-    showAnswer(form, { answer, text, tookMs: performance.now() - startMs });
-    offerPages(form, answer.ok ? text : '');
+    showResponse(form, { response, text, durationMs: performance.now() - startMs });
+    showPageButtons(form, response.ok ? text : '');
   } catch (error) {
     delete body?.dataset.sent;
     showFailure(form, error);
-    offerPages(form, '');
+    showPageButtons(form, '');
   }
 }
 
-/** Shows the buttons for the cursors that an answer names. */
-function offerPages(form, text) {
+/** Shows a button for each cursor in the response. */
+function showPageButtons(form, text) {
   for (const button of form.querySelectorAll('[data-cursor]')) {
-    button.value = cursorIn(text, button.dataset.cursor.split('.'));
+    button.value = readCursor(text, button.dataset.cursor.split('.'));
     button.hidden = button.value === '';
   }
 }
 
-function cursorIn(text, members) {
+function readCursor(text, path) {
   if (text === '') return '';
-  return members.reduce((value, member) => value?.[member], JSON.parse(text)) ?? '';
+  return path.reduce((value, name) => value?.[name], JSON.parse(text)) ?? '';
 }
 
-/** After these answers the request may have been stored, so it is sent again with the same ids. */
-const mayComeAgain = (status) => status === 429 || status >= 500;
+/** The service may have processed the request, so a retry must use the same ids. */
+const isRetryable = (status) => status === 429 || status >= 500;
 
-function addressOf(form) {
-  const path = form.dataset.path.replace(/\{(\w+)\}/g, (_all, name) =>
+function urlOf(form) {
+  const path = form.dataset.path.replace(/\{(\w+)\}/g, (_match, name) =>
     encodeURIComponent(form.querySelector(`[data-path-name="${name}"]`).value),
   );
-  const address = new URL(path, location.href);
+  const url = new URL(path, location.href);
   for (const field of form.querySelectorAll('[data-query]')) {
-    // Empty fields are left out of the address.
-    if (field.value !== '') address.searchParams.set(field.dataset.query, field.value);
+    if (field.value !== '') url.searchParams.set(field.dataset.query, field.value);
   }
-  return address;
+  return url;
 }
 
 function requestOf(form, body) {

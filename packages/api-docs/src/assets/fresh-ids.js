@@ -1,35 +1,36 @@
-// A message that is sent twice under one id counts once. So each body that a reader sends gets new ids and the present
-// time, in the members that its field names. Ids and times that the reader typed are kept.
+// The service deduplicates messages by id, so every request needs new ids and the current time. Values that the reader
+// has edited stay unchanged.
 
-/** By field: the ids and times of the page or of this script. */
-const madeIn = new WeakMap();
+/** Generated ids and times per text area. */
+const generatedIn = new WeakMap();
 
-const namesIn = (list) => (list ?? '').split(' ').filter((name) => name !== '');
+const toNames = (list) => (list ?? '').split(' ').filter((name) => name !== '');
 
-/** A pattern for the members that a field names, and their values; nothing if it names none. */
-function memberPattern({ dataset }) {
-  const names = [...namesIn(dataset.freshIds), ...namesIn(dataset.freshTimes)];
+/** Matches the JSON fields to refresh. Matches nothing if there are none. */
+function createFieldPattern({ dataset }) {
+  const names = [...toNames(dataset.freshIds), ...toNames(dataset.freshTimes)];
   return names.length === 0 ? /(?!)/g : new RegExp(`("(${names.join('|')})"\\s*:\\s*)"([^"]*)"`, 'g');
 }
 
-/** Remembers the ids and times of a field that no reader has touched yet. */
-export function rememberMade(field) {
-  madeIn.set(field, new Set([...field.value.matchAll(memberPattern(field))].map(([, , , value]) => value)));
+/** Records the ids and times of the unedited example. */
+export function rememberGenerated(textArea) {
+  const matches = [...textArea.value.matchAll(createFieldPattern(textArea))];
+  generatedIn.set(textArea, new Set(matches.map(([, , , value]) => value)));
 }
 
-/** Replaces the ids and times that this script or the page made, by new ids and the present time. */
-export function freshen(field) {
-  const made = madeIn.get(field);
-  const ids = namesIn(field.dataset.freshIds);
-  field.value = field.value.replace(memberPattern(field), (all, name, member, value) => {
-    if (!made.has(value)) return all;
-    const fresh = ids.includes(member) ? createId() : new Date().toISOString();
-    made.add(fresh);
-    return `${name}"${fresh}"`;
+/** Replaces generated ids and times with new ones. */
+export function refreshValues(textArea) {
+  const generated = generatedIn.get(textArea);
+  const ids = toNames(textArea.dataset.freshIds);
+  textArea.value = textArea.value.replace(createFieldPattern(textArea), (match, prefix, name, value) => {
+    if (!generated.has(value)) return match;
+    const fresh = ids.includes(name) ? createId() : new Date().toISOString();
+    generated.add(fresh);
+    return `${prefix}"${fresh}"`;
   });
 }
 
-/** A UUID of version 4. `crypto.randomUUID` is missing where the address is neither https nor localhost. */
+/** Creates a version 4 UUID. `crypto.randomUUID` is available only over HTTPS and on localhost. */
 function createId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = (bytes[6] & 0x0f) | 0x40;

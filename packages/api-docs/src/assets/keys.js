@@ -1,39 +1,38 @@
-// Each key is typed once. A public key is shown in its field and kept for all pages of this tab until the tab is
-// closed. Any other key stays in its field only. No key is ever put into an address.
+// All forms share their keys. Public keys are stored in session storage, other keys only in their fields.
 
-const storeNameOf = ({ dataset }) => `playline-${dataset.key}-key`;
+const storageKeyOf = ({ dataset }) => `playline-${dataset.key}-key`;
 
 const isPublic = ({ type }) => type === 'text';
 
-/** Gives all fields of one kind of key the same text, and fills in a key that this tab remembers. */
+/** Synchronises all fields for the same key and fills in stored keys. */
 export function shareKeys() {
   const fields = [...document.querySelectorAll('[data-key]')];
   for (const field of fields) {
-    const known = isPublic(field) ? readStore(field) : '';
-    if (known !== '') field.value = known;
+    const stored = isPublic(field) ? readStorage(field) : '';
+    if (stored !== '') field.value = stored;
     field.addEventListener('input', () => {
       for (const other of fields)
         if (other !== field && other.dataset.key === field.dataset.key) other.value = field.value;
-      if (isPublic(field)) writeStore(field, field.value.trim());
+      if (isPublic(field)) writeStorage(field, field.value.trim());
     });
   }
 }
 
-// Throws in a browser that stores nothing for this site. The key must then be typed on each page.
+// Session storage throws when the browser blocks site data. Readers must then enter the key on every page.
 
-function readStore(field) {
+function readStorage(field) {
   try {
-    return sessionStorage.getItem(storeNameOf(field)) ?? '';
+    return sessionStorage.getItem(storageKeyOf(field)) ?? '';
   } catch {
     return '';
   }
 }
 
-function writeStore(field, key) {
+function writeStorage(field, key) {
   try {
-    if (key === '') sessionStorage.removeItem(storeNameOf(field));
-    else sessionStorage.setItem(storeNameOf(field), key);
+    if (key === '') sessionStorage.removeItem(storageKeyOf(field));
+    else sessionStorage.setItem(storageKeyOf(field), key);
   } catch {
-    // As above.
+    // Not stored.
   }
 }

@@ -1,21 +1,20 @@
-// What every page needs: samples that can be copied, a menu that closes when one of its links is followed, and examples
-// that open when a link leads to them.
+// Loaded by every page: copy buttons, the menu for narrow screens, and examples that expand when linked to.
 
 const COPIED_MS = 2000;
 
 for (const block of document.querySelectorAll('.block')) block.prepend(createCopyButton(block.querySelector('pre')));
 
-function createCopyButton(sample) {
+function createCopyButton(code) {
   const button = document.createElement('button');
-  const label = sample.parentElement.querySelector('.label').textContent.toLowerCase();
+  const label = code.parentElement.querySelector('.label').textContent.toLowerCase();
   button.type = 'button';
   button.className = 'copy';
   button.textContent = 'Copy';
   button.setAttribute('aria-label', `Copy ${label}`);
   button.addEventListener('click', async () => {
-    const done = await copy(sample);
-    // Screen readers read the label, so it must match the button.
-    button.textContent = done ? 'Copied' : 'Press Ctrl+C';
+    const copied = await copy(code);
+    button.textContent = copied ? 'Copied' : 'Press Ctrl+C';
+    // Screen readers announce the label, not the text.
     button.setAttribute('aria-label', button.textContent);
     setTimeout(() => {
       button.textContent = 'Copy';
@@ -25,14 +24,14 @@ function createCopyButton(sample) {
   return button;
 }
 
-/** Resolves to false when the browser refused to copy. The sample is then selected, so that the reader can copy it. */
-async function copy(sample) {
+/** Returns false if the browser blocks copying. The code is then selected, so that the reader can press Ctrl+C. */
+async function copy(code) {
   try {
-    await navigator.clipboard.writeText(sample.textContent);
+    await navigator.clipboard.writeText(code.textContent);
     return true;
   } catch {
-    // The clipboard is missing where the address is neither https nor localhost.
-    getSelection().selectAllChildren(sample);
+    // The Clipboard API is available only over HTTPS and on localhost.
+    getSelection().selectAllChildren(code);
     return document.execCommand('copy');
   }
 }
@@ -42,11 +41,12 @@ menu.addEventListener('click', ({ target }) => {
   if (target.closest('a') !== null && menu.matches(':popover-open')) menu.hidePopover();
 });
 
-addEventListener('hashchange', openTarget);
-openTarget();
+addEventListener('hashchange', expandTarget);
+expandTarget();
 
-function openTarget() {
+function expandTarget() {
   const target = document.getElementById(location.hash.slice(1));
-  for (let at = target?.closest('details'); at; at = at.parentElement.closest('details')) at.open = true;
+  for (let details = target?.closest('details'); details; details = details.parentElement.closest('details'))
+    details.open = true;
   target?.scrollIntoView();
 }

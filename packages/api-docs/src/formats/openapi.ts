@@ -4,7 +4,6 @@ import { createComponentSchemas, toSchema } from '../schemas.ts';
 import type { DocsSource, KeySpec } from '../source.ts';
 import { jsonValueOf, placeholderOf, valuesIn } from '../values.ts';
 
-/** The OpenAPI 3.1 document. */
 export function toOpenApi(source: DocsSource): Record<string, unknown> {
   const { title, version, summary, publicUrl, tag, keys } = source;
   return {
@@ -13,7 +12,7 @@ export function toOpenApi(source: DocsSource): Record<string, unknown> {
       title,
       version,
       summary,
-      description: `Errors are explained at ${publicUrl}/docs. A test sends every example.`,
+      description: `For error codes, see ${publicUrl}/docs/errors. Every example is tested against the service.`,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: publicUrl }],
@@ -26,7 +25,7 @@ export function toOpenApi(source: DocsSource): Record<string, unknown> {
         traceparent: {
           name: 'traceparent',
           in: 'header',
-          description: 'W3C Trace Context. One that is not valid is ignored.',
+          description: 'W3C Trace Context. An invalid value is ignored.',
           schema: { type: 'string' },
           example: `00-${EXAMPLE_TRACE_ID}-00f067aa0ba902b7-01`,
         },
@@ -55,7 +54,7 @@ function toOperation(operation: Operation, tag: string) {
   const content = body && {
     'application/json': {
       schema: toSchema(body.schema),
-      examples: named(examples, (example) => bodyOf(example, keys)),
+      examples: toExamples(examples, (example) => bodyOf(example, keys)),
     },
   };
   return {
@@ -70,13 +69,14 @@ function toOperation(operation: Operation, tag: string) {
   };
 }
 
-/** Every set of keys with which an operation may be called. */
+/** All combinations of keys that the operation accepts. */
 function toSecurity(keys: readonly KeyUse[]): Record<string, never[]>[] {
   const [required, optional] = [keys.filter((key) => key.required), keys.filter((key) => !key.required)];
-  const least = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
-  const sets: Record<string, never[]>[] = [least];
-  for (const key of optional) for (const each of sets.map((set) => ({ ...set, [schemeOf(key)]: [] }))) sets.push(each);
-  return sets;
+  const minimum = Object.fromEntries(required.map((key) => [schemeOf(key), []]));
+  const combinations: Record<string, never[]>[] = [minimum];
+  for (const key of optional)
+    for (const extended of combinations.map((set) => ({ ...set, [schemeOf(key)]: [] }))) combinations.push(extended);
+  return combinations;
 }
 
 function toParameters(operation: Operation) {
@@ -86,7 +86,7 @@ function toParameters(operation: Operation) {
     required,
     description,
     schema: toSchema(schema),
-    examples: named(operation.examples, (example) => {
+    examples: toExamples(operation.examples, (example) => {
       const text = valuesIn(operation, example).get(name);
       return text === undefined ? undefined : jsonValueOf(text, schema);
     }),
@@ -95,9 +95,9 @@ function toParameters(operation: Operation) {
 
 function toResponse(answer: AnswerSpec, operation: Operation) {
   const { status, description, codes, headers } = answer;
-  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toAnswerBody(answer)];
-  const [only, ...more] = schemas;
-  const answered = named(operation.examples, (example) =>
+  const schemas = [...(codes.length === 0 ? [] : [toEnvelope(codes)]), ...toResponseBody(answer)];
+  const [first, ...more] = schemas;
+  const bodies = toExamples(operation.examples, (example) =>
     example.answer.status === status ? example.answer.body : null,
   );
   return {
@@ -105,24 +105,24 @@ function toResponse(answer: AnswerSpec, operation: Operation) {
     headers: Object.fromEntries(
       headers.map(({ name, schema, ...header }) => [name, { description: header.description, required: true, schema }]),
     ),
-    ...(only && {
-      content: { 'application/json': { schema: more.length === 0 ? only : { oneOf: schemas }, examples: answered } },
+    ...(first && {
+      content: { 'application/json': { schema: more.length === 0 ? first : { oneOf: schemas }, examples: bodies } },
     }),
     ...(operation.paging !== null && status < 300 && { links: toLinks(operation, operation.paging) }),
   };
 }
 
 function toLinks({ id, parameters }: Operation, { parameter, next, previous }: Paging) {
-  const same = parameters
+  const pathParameters = parameters
     .filter((one) => one.in === 'path')
     .map(({ name }) => [`path.${name}`, `$request.path.${name}`]);
   const link = (which: string, members: readonly string[]) => ({
     operationId: id,
     parameters: {
-      ...Object.fromEntries(same),
+      ...Object.fromEntries(pathParameters),
       [`query.${parameter}`]: `$response.body#/${members.join('/')}`,
     },
-    description: `The ${which} page, with the same other parameters.`,
+    description: `The ${which} page. All other parameters stay the same.`,
   });
   return { next: link('next', next), previous: link('previous', previous) };
 }
@@ -131,14 +131,14 @@ function toEnvelope(codes: AnswerSpec['codes']): JsonSchema {
   return { allOf: [{ $ref: '#/components/schemas/ErrorEnvelope' }, { properties: { code: { enum: codes } } }] };
 }
 
-function toAnswerBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
+function toResponseBody({ schema, narrowed }: AnswerSpec): JsonSchema[] {
   if (schema === null) return [];
-  const own = toSchema(schema, 'output');
-  return [narrowed === null ? own : { allOf: [own, narrowed] }];
+  const body = toSchema(schema, 'output');
+  return [narrowed === null ? body : { allOf: [body, narrowed] }];
 }
 
-/** OpenAPI's map of examples, with those for which `pick` finds a value. */
-function named(examples: readonly Example[], pick: (example: Example) => unknown): Record<string, unknown> {
+/** OpenAPI examples by name. Omits examples for which `pick` returns null or undefined. */
+function toExamples(examples: readonly Example[], pick: (example: Example) => unknown): Record<string, unknown> {
   const entries = examples.map((example) => [example, pick(example)] as const);
   return Object.fromEntries(
     entries
@@ -147,13 +147,13 @@ function named(examples: readonly Example[], pick: (example: Example) => unknown
   );
 }
 
-/** Null when the request needs more than this body, which an example of a body cannot show. */
+/** Null when the response depends on more than the body, which an OpenAPI body example cannot express. */
 function bodyOf({ request, situation }: Example, keys: readonly KeyUse[]): unknown {
   const { body, headers } = request;
-  const given = new Set(Object.values(headers));
-  const isKeyed = keys.every(({ kind, required }) => !required || given.has(placeholderOf(kind)));
-  const plain = isKeyed && headers['content-type'] === 'application/json';
-  if (body === null || !plain || 'content-encoding' in headers || situation !== undefined) return null;
+  const headerValues = new Set(Object.values(headers));
+  const hasKeys = keys.every(({ kind, required }) => !required || headerValues.has(placeholderOf(kind)));
+  const isPlainJson = hasKeys && headers['content-type'] === 'application/json';
+  if (body === null || !isPlainJson || 'content-encoding' in headers || situation !== undefined) return null;
   try {
     return JSON.parse(body);
   } catch {

@@ -12,14 +12,14 @@ export function toCommand({ request }: Example, publicUrl: string): string {
   return lines.join(' \\\n  ');
 }
 
-/** The answer as sent, its body indented. */
-export function toAnswerText({ status, headers, body }: ExampleAnswer): string {
+/** The raw HTTP response with an indented body. */
+export function toResponseText({ status, headers, body }: ExampleAnswer): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
   const text = body === null ? [] : ['', JSON.stringify(body, null, 2)];
   return [`HTTP/1.1 ${status}`, ...lines, ...text].join('\n');
 }
 
-/** In a shell, adjacent quoted texts and variables form one argument. */
+/** A shell concatenates adjacent quoted strings and variables into one argument. */
 function toAddress(address: string): string {
   const parts = splitAtPlaceholders(address).map((part, index) => {
     if (index % 2 === 1) return `"${toShellVariable(part)}"`;
@@ -39,7 +39,7 @@ function quote(text: string): string {
 const KIB_BYTES = 1024;
 const MIB_BYTES = KIB_BYTES * KIB_BYTES;
 
-/** A number of bytes in the largest exact unit: `1 MiB`, `32 KiB`, `1000 bytes`. */
+/** Formats a size in the largest unit that divides it exactly: `1 MiB`, `32 KiB`, `1000 bytes`. */
 export function toSizeText(bytes: number): string {
   if (bytes % MIB_BYTES === 0) return `${bytes / MIB_BYTES} MiB`;
   return bytes % KIB_BYTES === 0 ? `${bytes / KIB_BYTES} KiB` : `${bytes} bytes`;

@@ -1,23 +1,23 @@
-import { toAnswerText, toCommand } from '../formats/text.ts';
+import { toCommand, toResponseText } from '../formats/text.ts';
 import type { Example } from '../operation.ts';
 import { type DocsSource, partCodePath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 import { toMethod } from './navigation.ts';
 
-/** The page on which an example is shown. */
+/** The page that shows an example. */
 export interface ExampleContext {
   source: DocsSource;
-  /** Relative address of the root of the service. */
+  /** Relative URL of the service root. */
   top: string;
 }
 
 /** A list of collapsed examples; `open` expands the first one. */
 export function toExampleList(examples: readonly Example[], page: ExampleContext, open: boolean): Markup {
   return html`<div class="examples">
-${examples.map((example, index) => toFolded(example, page, open && index === 0))}</div>`;
+${examples.map((example, index) => toCollapsible(example, page, open && index === 0))}</div>`;
 }
 
-function toFolded(example: Example, page: ExampleContext, open: boolean): Markup {
+function toCollapsible(example: Example, page: ExampleContext, open: boolean): Markup {
   const { name, title, request, answer } = example;
   const [path = ''] = request.target.split('?');
   return html`<details id="${name}"${open ? html` open` : ''}>
@@ -27,30 +27,31 @@ ${toExamplePair(example, page)}
 `;
 }
 
-/** A request as a command beside its answer. */
+/** The request as a curl command next to its response. */
 export function toExamplePair(example: Example, page: ExampleContext): Markup {
   const { name, answer } = example;
-  const sent = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
-  const answered = splitAt(toAnswerText(answer), '\n\n');
+  const request = splitAt(toCommand(example, page.source.publicUrl), '--data-binary');
+  const response = splitAt(toResponseText(answer), '\n\n');
+  const responseBody = toJsonMarkup(response.rest, createLinkOf(page));
   return html`<div class="pair">
-${toBlock({ id: `${name}-request`, label: 'Request', content: [sent.head, toJsonMarkup(sent.rest)] })}
-${toBlock({ id: `${name}-answer`, label: 'Answer', content: [answered.head, toJsonMarkup(answered.rest, createLinkOf(page))] })}
+${toBlock({ id: `${name}-request`, label: 'Request', content: [request.head, toJsonMarkup(request.rest)] })}
+${toBlock({ id: `${name}-response`, label: 'Response', content: [response.head, responseBody] })}
 </div>`;
 }
 
-/** Splits a text where a mark begins. */
-function splitAt(text: string, mark: string): { head: string; rest: string } {
-  const at = text.includes(mark) ? text.indexOf(mark) : text.length;
-  return { head: text.slice(0, at), rest: text.slice(at) };
+/** Splits `text` before the first `separator`. */
+function splitAt(text: string, separator: string): { head: string; rest: string } {
+  const index = text.includes(separator) ? text.indexOf(separator) : text.length;
+  return { head: text.slice(0, index), rest: text.slice(index) };
 }
 
-/** A text that may be wider than the screen: it scrolls, so it must be reachable by keyboard. */
+/** A code block. It can scroll horizontally, so it must be reachable by keyboard. */
 function toBlock({ id, label, content }: { id: string; label: string; content: HtmlValue }): Markup {
   return html`<div class="block"><p class="label" id="${id}">${label}</p>
 <pre tabindex="0" role="region" aria-labelledby="${id}"><code>${content}</code></pre></div>`;
 }
 
-/** Links codes and the links of envelopes to pages of the same service. */
+/** Links error codes and the `link` of an error to the documentation of the same service. */
 function createLinkOf({ source, top }: ExampleContext): LinkOf {
   const { errors, partCodes } = source;
   return (member, value) => {
@@ -61,21 +62,21 @@ function createLinkOf({ source, top }: ExampleContext): LinkOf {
   };
 }
 
-/** Returns the relative address that a text member links to; null for no link. */
+/** Returns the relative URL for a string value; null for no link. */
 type LinkOf = (member: string, value: string) => string | null;
 
-/** A name (a text before a colon) or a value. The script of the forms uses the same pattern. */
+/** Matches a property name (a string before a colon) or a value. Keep in sync with `assets/response.js`. */
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|(?<![\w.-])(-?\d[\d.eE+-]*|true|false|null)(?![\w.-])/g;
 
-/** Marks the tokens of JSON within a text, and adds links. */
+/** Highlights JSON tokens in `text` and adds links. */
 export function toJsonMarkup(text: string, linkOf: LinkOf = () => null): Markup {
   const parts: HtmlValue[] = [];
   let end = 0;
   let member = '';
-  for (const { 0: all, 1: quoted, 2: colon, index } of text.matchAll(TOKEN)) {
+  for (const { 0: token, 1: quoted, 2: colon, index } of text.matchAll(TOKEN)) {
     parts.push(text.slice(end, index));
-    end = index + all.length;
-    if (quoted === undefined) parts.push(html`<span class="value">${all}</span>`);
+    end = index + token.length;
+    if (quoted === undefined) parts.push(html`<span class="value">${token}</span>`);
     else if (colon === undefined) parts.push(toText(quoted, linkOf(member, quoted.slice(1, -1))));
     else {
       member = quoted.slice(1, -1);

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { html } from './html.ts';
 import { relativeRoot } from './page.ts';
 
-it('markup lets no value break out of its text or its attribute', () => {
+it('html escapes values in text and attributes', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom('<', '>', '&', '"', "'", 'a', ';') }), (value) => {
       const { text } = html`<p title="${value}">${[value, html`<b>${value}</b>`]}</p>`;
@@ -12,7 +12,7 @@ it('markup lets no value break out of its text or its attribute', () => {
   );
 });
 
-it('markup keeps what is markup already as it is', () => {
+it('html does not escape nested markup', () => {
   expect(html`<ul>${[html`<li>1</li>`, html`<li>${2}</li>`]}</ul>`.text).toBe('<ul><li>1</li><li>2</li></ul>');
 });
 
@@ -20,7 +20,7 @@ it.each([
   ['/docs', './'],
   ['/docs/reference', '../'],
   ['/docs/errors/X', '../../'],
-])('the relative root from %s is %s', (path, top) => {
+])('the service root relative to %s is %s', (path, top) => {
   expect(relativeRoot(path)).toBe(top);
   expect(new URL(`${top}docs`, `https://a.test/prefix${path}`).pathname).toBe('/prefix/docs');
 });

@@ -1,4 +1,4 @@
-/** Markup made by `html`, with every value escaped. */
+/** Safe markup from the `html` template tag. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Markup {
 
 export type HtmlValue = string | number | Markup | readonly HtmlValue[];
 
-/** Writes markup. Values are escaped for text and for attributes in double quotes; markup is not escaped again. */
+/** Template tag that escapes values for text and double-quoted attributes. `Markup` values are inserted unescaped. */
 export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Markup {
   return new Markup(parts.map((part, index) => part + toMarkupText(values[index] ?? '')).join(''));
 }
@@ -28,7 +28,7 @@ function toMarkupText(value: HtmlValue): string {
   return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** Text between backticks is code. */
+/** Converts text between backticks to `<code>` elements. */
 export function toCodeSpans(text: string): HtmlValue[] {
   return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
 }

@@ -6,7 +6,7 @@ const ENTITIES: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '
 const toShown = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&(?:lt|gt|quot|amp|#39);/g, (entity) => ENTITIES[entity] ?? '');
 
-it('JSON on a page has its original text, whatever is in it', () => {
+it('toJsonMarkup preserves the text', () => {
   const texts = fc.oneof(
     fc.json().map((text) => JSON.stringify(JSON.parse(text), null, 2)),
     fc.string({ unit: fc.constantFrom('"', '\\', ':', '{', '1', '-', 'e', 'null', '<', '&', ' ', '\n') }),
@@ -18,7 +18,7 @@ it('JSON on a page has its original text, whatever is in it', () => {
   );
 });
 
-it('JSON on a page marks names, texts and other values, and links what leads somewhere', () => {
+it('toJsonMarkup highlights names, strings and other values, and adds links', () => {
   const linkOf = (member: string, value: string) => (member === 'code' ? `/of/${value}` : null);
   expect(toJsonMarkup('{"code": "A_B", "at": -1.5e3, "x": ["code", null]}', linkOf).text).toBe(
     [

@@ -8,7 +8,7 @@ interface Group {
   links: { path: string; text: HtmlValue }[];
 }
 
-/** The links of every page. `top` is the relative address of the root of the service. */
+/** The navigation of every page. `top` is the relative URL of the service root. */
 export function toNavigation(source: DocsSource, path: string, top: string): Markup[] {
   return createGroups(source).map(
     ({ title, links }) => html`<p>${title}</p>
@@ -25,7 +25,7 @@ function createGroups(source: DocsSource): Group[] {
   const { operations, partCodes, firstPage, articles } = source;
   return [
     {
-      title: 'Start',
+      title: 'Get started',
       links: [
         { path: '/docs', text: firstPage.heading },
         { path: '/docs/reference', text: 'Reference' },
@@ -45,7 +45,7 @@ function createGroups(source: DocsSource): Group[] {
     {
       title: 'Errors',
       links: [
-        { path: '/docs/errors', text: 'All codes' },
+        { path: '/docs/errors', text: 'All error codes' },
         ...errorCodesOf(source).map((code) => ({
           path: errorPath(code),
           text: [html`<code>${code}</code> `, html`<span class="quiet">${ERRORS[code].status}</span>`],
@@ -54,7 +54,7 @@ function createGroups(source: DocsSource): Group[] {
     },
     ...(partCodes === null ? [] : [toPartCodeGroup(partCodes)]),
     {
-      title: 'For programs',
+      title: 'Machine-readable',
       links: [
         { path: '/openapi.json', text: 'OpenAPI 3.1' },
         { path: '/collection.json', text: 'Collection' },

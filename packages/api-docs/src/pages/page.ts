@@ -2,19 +2,19 @@ import type { DocsSource } from '../source.ts';
 import { type HtmlValue, html } from './html.ts';
 import { toNavigation } from './navigation.ts';
 
-/** The end of every title. */
+/** Suffix of every page title. */
 const PRODUCT = 'Playline';
 
-/** Ordered: later files use the names and colours of the first. */
+/** The first file defines the colours that the others use. */
 const STYLES = ['style.css', 'frame.css', 'samples.css', 'forms.css'];
 
-/** Relative address of the root of the service from the page at a path. */
+/** Relative URL from the page at `path` to the service root. */
 export const relativeRoot = (path: string): string => '../'.repeat(path.split('/').length - 2) || './';
 
-/** The template of all pages. */
+/** The layout of all pages. */
 export function toPage(
   source: DocsSource,
-  /** `path`: links are relative to it, so that pages work below any address. `forms`: loads the script that sends requests. */
+  /** `path` is the base of all links, which are relative. `forms` loads the script that sends requests. */
   { title, path, content, forms = false }: { title: string; path: string; content: HtmlValue; forms?: boolean },
 ): string {
   const top = relativeRoot(path);
@@ -29,7 +29,7 @@ export function toPage(
 <link rel="icon" href="${top}docs/icon.svg" type="image/svg+xml">
 ${STYLES.map((name) => html`<link rel="stylesheet" href="${top}docs/${name}">\n`)}${scripts.map((name) => html`<script type="module" src="${top}docs/${name}"></script>\n`)}</head>
 <body>
-<a class="skip" href="#content">To the content</a>
+<a class="skip" href="#content">Skip to content</a>
 <header class="top">
 <a class="brand" href="${top}docs"><img src="${top}docs/icon.svg" alt="" width="22" height="22">${PRODUCT}</a>
 <span class="quiet">Documentation</span>

@@ -30,11 +30,10 @@ import { toTryForm } from './try-form.ts';
 const PATH = '/docs/reference';
 const TOP = relativeRoot(PATH);
 
-/** The reference: every operation with a form. */
 export function createReferencePage(source: DocsSource): string {
   const { operations, publicUrl } = source;
   const content = html`<p class="lead">Every operation, with a form that sends real requests to this service.</p>
-<p>Base address: <code>${publicUrl}</code>. ${toVariables(source)}For programs: <a href="${TOP}openapi.json">OpenAPI 3.1</a>, a <a href="${TOP}collection.json">collection</a>, <a href="${TOP}llms.txt">llms.txt</a>.</p>
+<p>Base URL: <code>${publicUrl}</code>. ${toVariables(source)}Also available as <a href="${TOP}openapi.json">OpenAPI 3.1</a>, a <a href="${TOP}collection.json">collection</a>, <a href="${TOP}llms.txt">llms.txt</a>.</p>
 <ul class="plain">
 ${operations.map((operation) => html`<li>${toOperationLink(operation, TOP)} <span class="quiet">${operation.summary}</span></li>\n`)}</ul>
 ${operations.map((operation) => toSection(operation, source))}
@@ -44,7 +43,7 @@ ${toSchemaList(source)}</section>`;
   return toPage(source, { title: 'Reference', path: PATH, content, forms: true });
 }
 
-/** The shell variables of the commands. */
+/** Lists the shell variables that the example commands use. */
 function toVariables(source: DocsSource): HtmlValue {
   const names = placeholdersIn(source, allExamples(source)).map((one) => toShellVariable(one).slice(1));
   if (names.length === 0) return '';
@@ -53,7 +52,7 @@ function toVariables(source: DocsSource): HtmlValue {
     index === 0 ? '' : index === last ? ' and ' : ', ',
     html`<code>${name}</code>`,
   ]);
-  return html`The commands in examples read the shell variable${last === 0 ? '' : 's'} ${list}. `;
+  return html`The example commands use the shell variable${last === 0 ? '' : 's'} ${list}. `;
 }
 
 function toSection(operation: Operation, source: DocsSource): Markup {
@@ -62,9 +61,9 @@ function toSection(operation: Operation, source: DocsSource): Markup {
 <h2 id="${id}">${summary}</h2>
 <p class="route">${toMethod(method)} <code>${path}</code></p>
 ${description.map((text) => html`<p>${toCodeSpans(text)}</p>\n`)}
-${toRequest(operation, source)}<h3>Answers</h3>
+${toRequest(operation, source)}<h3>Responses</h3>
 <dl class="rows">
-${answers.map(toAnswer)}</dl>
+${answers.map(toResponse)}</dl>
 ${toTryForm(operation, source, PATH)}
 <details class="fold"><summary>${examples.length} examples</summary>
 ${toExampleList(examples, { source, top: TOP }, false)}
@@ -73,7 +72,7 @@ ${toExampleList(examples, { source, top: TOP }, false)}
 `;
 }
 
-/** Empty for an operation whose request is only its address. */
+/** Empty for an operation without keys, parameters and body. */
 function toRequest({ keys, parameters, body }: Operation, source: DocsSource): HtmlValue {
   if (keys.length + parameters.length === 0 && body === null) return '';
   return html`<h3>Request</h3>
@@ -97,7 +96,7 @@ function toParameter(parameter: Parameter): Markup {
 `;
 }
 
-function toAnswer({ status, codes, schema, description }: AnswerSpec): Markup {
+function toResponse({ status, codes, schema, description }: AnswerSpec): Markup {
   const links: HtmlValue[] = codes.map(
     (code) => html` <a href="${TOP}${errorPath(code).slice(1)}"><code>${code}</code></a>`,
   );
@@ -126,7 +125,7 @@ ${Object.entries(schema.properties as Record<string, JsonSchema>).map(([member, 
 `;
 }
 
-/** Describes a schema briefly, or links to it if it has a name. */
+/** A short description of a schema, or a link to a named schema. */
 function describeSchema(schema: JsonSchema): HtmlValue {
   const { $ref, anyOf, oneOf = anyOf, enum: values, items, type, format, maxLength } = schema;
   if (typeof $ref === 'string') {
@@ -148,7 +147,7 @@ function describeSchema(schema: JsonSchema): HtmlValue {
   return `${[type].flat().join(' or ')}${format === undefined ? '' : ` (${format})`}${length}`;
 }
 
-/** An unnamed object. */
+/** Describes an unnamed object by its fields. */
 function toInline(properties: Readonly<Record<string, JsonSchema>>): HtmlValue {
   return [
     'object of ',
@@ -161,12 +160,12 @@ function toInline(properties: Readonly<Record<string, JsonSchema>>): HtmlValue {
 }
 
 function toDescription({ description }: JsonSchema): HtmlValue {
-  return description === undefined ? '' : ['. ', toCodeSpans(String(description)), '.'];
+  return description === undefined ? '' : ['. ', toCodeSpans(`${String(description).replace(/\.$/, '')}.`)];
 }
 
 const INDEX = '/docs/errors';
 
-/** The pages of all codes and their index, by path. */
+/** The index of error codes and the page of each code, keyed by path. */
 export function createCodePages(source: DocsSource): Map<string, string> {
   const { partCodes } = source;
   return new Map([
@@ -182,10 +181,10 @@ const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
 
 function toIndex(source: DocsSource): string {
   const { partCodes } = source;
-  const content = html`<p class="lead">Every answer that is an error has a code${partCodes?.texts.introSuffix ?? ''}.
-The page of a code explains what happened and what to do, and shows requests with their answers.</p>
-<h2 id="envelopes">Errors of a request</h2>
-<p>The whole request failed. Its <code>link</code> opens the page of its code.</p>
+  const content = html`<p class="lead">Every error response has a code${partCodes?.texts.introSuffix ?? ''}.
+The page of a code explains the cause and the fix, with example requests and responses.</p>
+<h2 id="envelopes">Request errors</h2>
+<p>The whole request failed. The <code>link</code> in the error opens the page of its code.</p>
 ${toList(
   errorCodesOf(source).map((code) => ({
     href: hrefOf(errorPath(code)),
@@ -230,8 +229,8 @@ function toErrorPage(source: DocsSource, code: ErrorCode): string {
   );
   const content = html`<p class="lead"><strong class="status">${status}</strong> ${message}</p>
 ${toAdvice(cause, fix)}
-<h2>Send it again?</h2>
-<p>${retry ? 'Yes: the same request, unchanged, may succeed later.' : 'No: the same request fails again.'}</p>
+<h2>Retry</h2>
+<p>${retry ? 'You can retry the request unchanged. It may succeed later.' : 'Do not retry the request unchanged. It will fail again.'}</p>
 ${operations.length === 0 ? '' : html`<h2>Operations</h2>\n<ul class="plain">\n${operations}</ul>`}
 ${toExamples(source, examplesOfError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
@@ -242,7 +241,7 @@ function toPartCodePage(source: DocsSource, partCodes: PartCodes, code: string):
   const path = partCodePath(partCodes, code);
   const content = html`<p class="lead">${partCodes.texts.lead}</p>
 ${toAdvice(cause, fix)}
-<h2>Send it again?</h2>
+<h2>Retry</h2>
 <p>${partCodes.texts.resend}</p>
 ${toExamples(source, examplesOfPartCode(source, code), path)}`;
   return toPage(source, { title: code, path, content });
@@ -255,11 +254,11 @@ function toAdvice(cause: string, fix: string): HtmlValue {
 <p>${toCodeSpans(fix)}</p>`;
 }
 
-/** A code that no operation answers with has no example. */
+/** Some codes have no examples because no operation returns them. */
 function toExamples(source: DocsSource, examples: readonly Example[], path: string): HtmlValue {
   if (examples.length === 0)
     return html`<h2>Examples</h2>
-<p>No operation of this address answers with this code at present.</p>`;
+<p>No operation of this service currently returns this code.</p>`;
   return html`<h2>Examples</h2>
 ${toExampleList(examples, { source, top: relativeRoot(path) }, true)}`;
 }

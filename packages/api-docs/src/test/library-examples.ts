@@ -9,36 +9,35 @@ const get = (target: string, headers: Readonly<Record<string, string>> = {}): Ex
   body: null,
 });
 
-/** Examples of GET /v1/shelves/{shelf}/books/{isbn}. */
 export function createBookExamples(publicUrl: string): Example[] {
   return [
     {
       name: 'book',
-      title: 'A book of verse',
+      title: 'Get a book',
       request: get('/v1/shelves/poetry/books/0-19-852663-6'),
       answer: success(200, { result: { isbn: '0-19-852663-6', title: null, pages: 96, state: 'on the shelf' } }),
     },
     {
       name: 'no-shelf',
-      title: 'A shelf that is not there',
+      title: 'Unknown shelf',
       request: get('/v1/shelves/prose/books/0-19-852663-6'),
       answer: envelope({ publicUrl }, 'RESOURCE_NOT_FOUND'),
     },
     {
       name: 'odd-shelf',
-      title: 'A name that no shelf has',
+      title: 'Invalid shelf name',
       request: get('/v1/shelves/%C3%A9t%C3%A9%2F7/books/1'),
       answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'shelf' } }),
     },
     {
       name: 'wrong-key',
-      title: 'An unknown key',
+      title: 'Unknown key',
       request: get('/v1/shelves/poetry/books/1', { 'x-long-term-key': 'none' }),
       answer: envelope({ publicUrl }, 'AUTHENTICATION_ERROR', { details: { header: 'x-long-term-key' } }),
     },
     {
       name: 'too-many',
-      title: 'A day with a queue at the desk',
+      title: 'Rate limit exceeded',
       situation: 'queue',
       request: get('/v1/shelves/poetry/books/1'),
       answer: envelope({ publicUrl }, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '60' } }),
@@ -46,7 +45,6 @@ export function createBookExamples(publicUrl: string): Example[] {
   ];
 }
 
-/** Examples of GET /v1/shelves/{shelf}/loans. */
 export function createLoanExamples(publicUrl: string): Example[] {
   const loans = {
     result: [{ id: LOAN_ID, at: '2026-01-02T03:04:05Z', details: { kind: 'lent', reader: 'r-7' } }],
@@ -55,7 +53,7 @@ export function createLoanExamples(publicUrl: string): Example[] {
   return [
     {
       name: 'loans',
-      title: 'What was lent since the new year',
+      title: 'Loans since January 1',
       request: get('/v1/shelves/poetry/loans?from=2026-01-01T00%3A00%3A00Z&kind=lent&page_size=2'),
       answer: success(200, loans),
     },
@@ -69,7 +67,7 @@ export function createLoanExamples(publicUrl: string): Example[] {
     },
     {
       name: 'too-many-loans',
-      title: 'More than a page may have',
+      title: 'Page size too large',
       request: get('/v1/shelves/poetry/loans?page_size=500'),
       answer: envelope({ publicUrl }, 'VALIDATION_ERROR', { details: { parameter: 'page_size' } }),
     },

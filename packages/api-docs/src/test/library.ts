@@ -13,12 +13,11 @@ import {
 } from '../index.ts';
 import { createBookExamples, createLoanExamples, LOAN_ID } from './library-examples.ts';
 
-// An invented interface with what reading interfaces have: parameters in the path, bounds in the query, no bodies,
-// cursors, optional keys. One operation writes.
+// A fictional API with path parameters, bounded query parameters, cursors and optional keys. One operation has a body.
 
 const KEYS: readonly KeySpec[] = [
-  { kind: 'desk', header: 'x-desk-key', label: 'Desk key', isPublic: true, note: 'Hangs on the wall.' },
-  { kind: 'longTerm', header: 'x-long-term-key', label: 'Long-term key', isPublic: false, note: 'Stays at the desk.' },
+  { kind: 'desk', header: 'x-desk-key', label: 'Desk key', isPublic: true, note: 'Posted on the wall.' },
+  { kind: 'longTerm', header: 'x-long-term-key', label: 'Long-term key', isPublic: false, note: 'Kept at the desk.' },
 ];
 
 const KINDS = ['lent', 'returned', 'renewed'] as const;
@@ -69,10 +68,10 @@ function createGetBook(publicUrl: string): Operation {
     method: 'GET',
     path: '/v1/shelves/{shelf}/books/{isbn}',
     summary: 'Get a book',
-    description: ['Gives one book of a shelf.'],
+    description: ['Returns a book.'],
     keys: [{ kind: 'longTerm', required: false }],
     confirmation: null,
-    parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'Its number.', schema: z.string().regex(/^[\d-]+$/) }],
+    parameters: [SHELF, { ...SHELF, name: 'isbn', description: 'ISBN.', schema: z.string().regex(/^[\d-]+$/) }],
     body: null,
     paging: null,
     answers: [
@@ -92,15 +91,15 @@ function createListLoans(publicUrl: string): Operation {
     method: 'GET',
     path: '/v1/shelves/{shelf}/loans',
     summary: 'List loans',
-    description: ['Gives the loans of a shelf, the oldest first.', '`next_cursor` gives what is newer.'],
+    description: ['Returns the loans for a shelf, oldest first.', 'Use `next_cursor` to get newer loans.'],
     keys: [{ kind: 'longTerm', required: false }],
     confirmation: null,
     parameters: [
       SHELF,
-      inQuery('from', 'The earliest, inclusive.', z.iso.datetime()),
-      inQuery('kind', 'Loans of one kind.', z.enum(KINDS).meta({ id: 'LoanKind' })),
-      inQuery('page_cursor', 'A cursor of an answer.', z.string()),
-      inQuery('page_size', 'How many at most.', z.int().min(1).max(200).default(100)),
+      inQuery('from', 'Start of the time range, inclusive.', z.iso.datetime()),
+      inQuery('kind', 'Return only loans of this kind.', z.enum(KINDS).meta({ id: 'LoanKind' })),
+      inQuery('page_cursor', 'Cursor from an earlier page.', z.string()),
+      inQuery('page_size', 'Maximum number of loans per page.', z.int().min(1).max(200).default(100)),
     ],
     body: null,
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
@@ -117,7 +116,7 @@ function createLend(): Operation {
     method: 'POST',
     path: '/v1/shelves/{shelf}/loans',
     summary: 'Lend a book',
-    description: ['Lends one book.'],
+    description: ['Lends a book to a reader.'],
     keys: [
       { kind: 'desk', required: true },
       { kind: 'longTerm', required: false },
@@ -125,16 +124,16 @@ function createLend(): Operation {
     confirmation: null,
     parameters: [SHELF],
     body: {
-      description: 'Which book.',
+      description: 'The book to lend.',
       schema: lendingSchema,
-      fresh: { ids: ['loanId'], times: ['lentAt'], hint: 'Each Send is a loan of its own.' },
+      fresh: { ids: ['loanId'], times: ['lentAt'], hint: 'Every request creates a new loan.' },
     },
     paging: null,
-    answers: [createAnswer(204, 'The book is lent.'), INVALID],
+    answers: [createAnswer(204, 'The book was lent.'), INVALID],
     examples: [
       {
         name: 'lend',
-        title: 'One book',
+        title: 'Lend a book',
         request: { method: 'POST', target: '/v1/shelves/poetry/loans', headers, body },
         answer: { status: 204, headers: {}, body: null },
       },
@@ -142,16 +141,15 @@ function createLend(): Operation {
   };
 }
 
-/** Documentation of a library that does not exist. */
 export function createLibrarySource(publicUrl = 'https://library.test'): DocsSource {
   const { VALIDATION_ERROR, AUTHENTICATION_ERROR, TOO_MANY_REQUESTS_ERROR } = ERRORS;
   return {
     publicUrl,
-    title: 'Library interface',
+    title: 'Library API',
     version: '2.1.0',
     summary: 'Books and loans',
-    about: 'Gives the books of shelves.',
-    notes: ['No key is needed.'],
+    about: 'Find and lend books.',
+    notes: ['No key is required.'],
     tag: { name: 'library', description: 'Shelves' },
     keys: KEYS,
     firstPage: {
@@ -159,9 +157,9 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       lead: 'Find a book.',
       heading: 'Get your first book',
       anchor: 'first-book',
-      before: html`<p>You need nothing.</p>`,
-      after: html`<p>There it is.</p>`,
-      command: 'The same as a command',
+      before: html`<p>No key is required.</p>`,
+      after: html`<p>You have found a book.</p>`,
+      command: 'The same request with curl',
     },
     operations: [createGetBook(publicUrl), createListLoans(publicUrl), createLend()],
     errors: {
@@ -176,7 +174,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       {
         name: 'opening-hours',
         title: 'Opening hours',
-        summary: 'When the doors are open.',
+        summary: 'When the library is open.',
         content: html`<p>See <a href="opening-hours/weeks.txt">all weeks</a>.</p>`,
         files: [{ name: 'weeks.txt', text: 'Monday to Friday\n' }],
       },

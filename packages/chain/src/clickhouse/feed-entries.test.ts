@@ -21,7 +21,6 @@ const query: PageQuery = {
 };
 const LIMIT = 4;
 
-/** A version, encoded as in ClickHouse's response. */
 function toBytes(updatedAt: number): Buffer {
   const { id, members } = toShownActivity(activityRow({ updatedAt }));
   const head = Buffer.alloc(8);
@@ -38,7 +37,6 @@ function toBytes(updatedAt: number): Buffer {
   ]);
 }
 
-/** A simulated store with versions at these times. Records the requested windows. */
 function createEngine(times: readonly number[]) {
   const requested: { least: number; end: number; settings: QuerySettings }[] = [];
   const toUs = (text: string) => Math.round(Number(text) * 1_000_000);
@@ -72,7 +70,7 @@ it('the first window of a feed is as wide as the previous page', async () => {
   expect(requested).toHaveLength(2);
 });
 
-it('entries of a feed are found after a pause longer than any window', async () => {
+it('a feed reader finds entries that follow a pause longer than any window', async () => {
   const times = [0, 1, 2, 3, 3_000_000_000].map((later) => NOON_US - HOUR_US + later);
   const { read } = createEngine(times);
   await read(query, LIMIT);
@@ -81,7 +79,7 @@ it('entries of a feed are found after a pause longer than any window', async () 
   expect([entries.map(({ updatedAt }) => updatedAt), isFull]).toEqual([[times[4]], false]);
 });
 
-it('a range is read even if every window exceeds the row limit, as with hundreds of parts', async () => {
+it('a range can be read even if every window exceeds the row limit, as in a table with hundreds of parts', async () => {
   const times = [1, 2, 3].map((later) => NOON_US + later);
   const { requested, read } = createEngine(times);
   const filters = { ...NO_FILTERS, toIndexedAt: NOON_US };
@@ -93,7 +91,6 @@ it('a range is read even if every window exceeds the row limit, as with hundreds
 
 const SIZE_MAX = 4;
 
-/** A simulated store. Records its batches, and responds when the test allows it. */
 function createBatchEngine() {
   const requested: { queries: readonly number[]; respond: () => void }[] = [];
   const run = createQueryBatcher<number, string>({
@@ -108,14 +105,14 @@ function createBatchEngine() {
   return { run, requested, batches };
 }
 
-it('concurrent queries are sent immediately in one batch when no batch is in flight', async () => {
+it('the batcher sends concurrent queries immediately in one batch when no batch is in flight', async () => {
   const { run, batches } = createBatchEngine();
   for (const query of [1, 2]) void run(query);
   await nextTick();
   expect(batches()).toEqual([[1, 2]]);
 });
 
-it('a query waits for the batch in flight and is sent with other waiting queries', async () => {
+it('a query waits for the batch in flight and is then sent with the other waiting queries', async () => {
   const { run, requested, batches } = createBatchEngine();
   const first = run(1);
   await nextTick();
@@ -139,7 +136,7 @@ it('a full batch is sent while another batch is in flight', async () => {
   expect(batches()).toEqual([[0], [1, 2, 3, 4]]);
 });
 
-it('a query waits at most waitMaxMs, however long the batch in flight durationTicks', async () => {
+it('a query waits at most waitMaxMs, no matter how long the batch in flight takes', async () => {
   const requested: (readonly number[])[] = [];
   const second = Promise.withResolvers<void>();
   const run = createQueryBatcher<number, never>({
@@ -157,7 +154,6 @@ it('a query waits at most waitMaxMs, however long the batch in flight durationTi
   expect(requested).toEqual([[1], [2]]);
 });
 
-/** A query, when it is sent, and how the store responds. */
 const caller = fc.record({
   /** Ticks after the previous caller. */
   delayTicks: fc.nat(3),
@@ -172,7 +168,7 @@ const ticks = async (count: number) => {
   for (let tick = 0; tick < count; tick++) await nextTick();
 };
 
-it('every caller of the batcher gets the result or error of its own query', async () => {
+it('every caller of the batcher receives the result or error of its own query', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(caller, { maxLength: 24 }), async (callers) => {
       const sizes: number[] = [];

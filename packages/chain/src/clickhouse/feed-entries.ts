@@ -11,19 +11,18 @@ interface Window {
   readonly end: number;
 }
 
-/** Entries of one feed in a window. */
 interface Selection {
   readonly query: PageQuery;
   readonly window: Window;
 }
 
-/** @returns entries per selection, in its direction, and the number of rows read @throws StoreFault */
+/** @returns each selection's entries in its direction, and the number of rows read @throws StoreFault */
 async function selectEntries(run: QueryClient['query'], selections: readonly Selection[], settings: QuerySettings) {
   const { bytes, readRows } = await run(toStatement(selections), toParams(selections), settings);
   return { entries: readEntries(bytes, selections.length), readRows };
 }
 
-/** Time of the first entry at or after `edge`, or the horizon. */
+/** Finds the time of the first entry at or after `edge`. Without such an entry, returns the horizon. */
 async function findFirst(run: QueryClient['query'], query: PageQuery, edge: number): Promise<number> {
   const { bytes } = await run(
     `SELECT toUnixTimestamp64Micro(updated_at) FROM activity_feeds WHERE ${isOfFeed(0)} ` +
@@ -34,20 +33,20 @@ async function findFirst(run: QueryClient['query'], query: PageQuery, edge: numb
   return bytes.length === 0 ? query.horizon : Math.min(query.horizon, new RowBinaryReader(bytes).int64());
 }
 
-/** Few rows of each part are read: evaluating conditions and indexes first would take longer. */
+/** A page reads few rows per part, so evaluating conditions and indexes first would take longer. */
 const SETTINGS: QuerySettings = {
   max_threads: 1,
   max_block_size: 256,
-  // With buffering, ClickHouse would read a full page from each part.
+  // With buffering, ClickHouse would read a full page's rows from each part.
   read_in_order_use_buffering: 0,
-  // Sorts parts before reading strings: a third less work with fifty parts.
+  // Merges the sort keys before reading strings, which saves a third of the work with fifty parts.
   read_in_order_two_level_merge_threshold: 1,
   optimize_move_to_prewhere: 0,
   use_skip_indexes_on_data_read: 0,
   output_format_parallel_formatting: 0,
 };
 
-/** The whole sorting key: with only a prefix, ClickHouse would sort again. */
+/** The whole sorting key: with only a prefix of the key, ClickHouse would sort the rows again. */
 const FEED_ORDER = ['feed', 'updated_at', 'id'];
 
 function toStatement(selections: readonly Selection[]): string {
@@ -56,7 +55,7 @@ function toStatement(selections: readonly Selection[]): string {
   return `(${[only, ...others].join(') UNION ALL (')}) FORMAT RowBinary`;
 }
 
-/** The first column is the selection's index, because rows of all selections arrive mixed. */
+/** The first column is the selection's index, because the response interleaves the rows of all selections. */
 function toSelect({ query, window }: Selection, index: number): string {
   const order = query.direction === 'next' ? '' : ' DESC';
   return (
@@ -71,7 +70,7 @@ function readEntries(bytes: Buffer, selections: number): FeedEntry[][] {
   const entries = Array.from({ length: selections }, (): FeedEntry[] => []);
   for (const reader = new RowBinaryReader(bytes); !reader.isAtEnd; ) {
     const list = entries[reader.uint8()]!;
-    // No spread: it is several times slower, and a page creates most of its objects here.
+    // Spread syntax is several times slower, and most of a page's objects are created here.
     const updatedAt = reader.int64();
     const id = reader.ascii();
     const partition = reader.uint16();
@@ -111,7 +110,7 @@ class RowBinaryReader {
     return this.#offset >= this.#bytes.length;
   }
 
-  /** Below 2^53. */
+  /** Reads a value below 2^53. */
   int64(): number {
     const low = this.#bytes.readUInt32LE(this.#offset);
     const high = this.#bytes.readInt32LE(this.#offset + 4);
@@ -148,7 +147,7 @@ class RowBinaryReader {
     return from;
   }
 
-  /** LEB128: seven bits per byte, lowest first. */
+  /** Reads a LEB128 number: seven bits per byte, least significant first. */
   #length(): number {
     let length = 0;
     for (let factor = 1; ; factor *= 128) {
@@ -159,24 +158,24 @@ class RowBinaryReader {
   }
 }
 
-/** The first window is this many expected pages wide, because feeds are uneven. */
+/** Width of the first window in expected pages. More than one, because activity is uneven. */
 const WIDE = 2;
 const SECOND_US = 1_000_000;
-/** Bounds window growth and rows per page: a range filter may match almost nothing. */
+/** A range filter may match almost no rows, so window growth and rows per page are bounded. */
 const WINDOW_GROWTH_MAX = 32;
 const READ_ROWS_MAX = 12_000;
-/** A larger window is refused and halved. */
+/** ClickHouse refuses a window with more rows; the next window is smaller. */
 const WINDOW_ROWS_MAX = 30_000;
-/** First window in a range: its expected rows, or its length while the pace is unknown. */
+/** The first window in a range: its expected rows, or its length if the feed's pace is not known yet. */
 const FIRST_ROWS = 15_000;
 const FIRST_RANGE_US = 4 * 3_600 * SECOND_US;
 /** Tolerance for inexact `indexed_at`. */
 const DAY_US = 86_400 * SECOND_US;
 
-/** ClickHouse runs the SELECTs of a UNION ALL one by one, so larger batches save nothing. */
+/** ClickHouse runs the SELECTs of a UNION ALL one after another, so larger batches save no time. */
 const BATCHING = { sizeMax: 4, waitMaxMs: 10 };
 
-/** Reads entries of a feed: a first window as wide as recent pages, then a second window for the rest. */
+/** Reads a feed's entries: first a window as wide as recent pages, then a second window for the rest. */
 export function createReadEntries({ query: run }: Pick<QueryClient, 'query'>): FeedSource['entries'] {
   const queryBatched = createQueryBatcher<Selection, readonly FeedEntry[]>({
     ...BATCHING,
@@ -198,7 +197,7 @@ const hasRange = ({ filters }: PageQuery): boolean => filters.fromIndexedAt !== 
 async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
   const pace = paces.of(query);
-  // No row is ever added before a feed's first row.
+  // Rows are never inserted before a feed's first row.
   const isStart = query.direction === 'next' && query.gap.updatedAt === 0;
   let edge = isStart ? paces.firstOf(query) : startOf(query);
   const isKnown = pace !== null && edge > 0;
@@ -206,8 +205,8 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
   for (;;) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    const rest = { ...query, limit: limit - entries.length };
-    const piece = toPiece(rest, await queryBatched({ query: rest, window }));
+    const remaining = { ...query, limit: limit - entries.length };
+    const piece = toPiece(remaining, await queryBatched({ query: remaining, window }));
     for (const each of piece.entries) entries.push(each);
     paces.learn(query, toPace(piece));
     if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
@@ -218,8 +217,8 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
 }
 
 /**
- * Reads a range of `indexed_at`. Before the range, the index skips almost all rows: one window. Within it, almost all
- * rows match. After it, only updates match, and all rows are read.
+ * Reads a range of `indexed_at`. Before the range, the index skips almost all rows, so one window is enough. Within
+ * the range, almost all rows match. After the range, only updates match, and all rows are read.
  */
 async function readRange({ query: run, paces }: Dependencies, query: PageQuery, limit: number): Promise<FeedPiece> {
   const entries: FeedEntry[] = [];
@@ -233,18 +232,18 @@ async function readRange({ query: run, paces }: Dependencies, query: PageQuery, 
   for (let read = 0; ; ) {
     const window = windowAt(query, edge, size);
     if (window.least >= window.end) return { entries, isFull: false, continueAt: null };
-    // Within the range, reading stops when the page is full.
+    // Before the range, the index skips rows; a window of one second is always small enough.
     const isSelfLimiting = isBeforeRange || window.end - window.least <= SECOND_US;
     const settings = isSelfLimiting ? SETTINGS : BOUNDED_SETTINGS;
-    const rest = { ...query, limit: limit - entries.length };
-    const selected = await selectEntries(run, [{ query: rest, window }], settings).catch(toNullWhenTooMany);
+    const remaining = { ...query, limit: limit - entries.length };
+    const selected = await selectEntries(run, [{ query: remaining, window }], settings).catch(toNullWhenTooMany);
     if (selected === null) {
       growthMax = 2;
       size = Math.ceil((window.end - window.least) / WINDOW_GROWTH_MAX);
       continue;
     }
     const { readRows } = selected;
-    const piece = toPiece(rest, selected.entries[0]!);
+    const piece = toPiece(remaining, selected.entries[0]!);
     for (const each of piece.entries) entries.push(each);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     read += readRows;
@@ -279,7 +278,7 @@ function toNullWhenTooMany(fault: unknown): null {
   throw fault;
 }
 
-/** Growth factor of the next window, so that it fits the remaining rows at the same density. */
+/** Returns the growth factor with which the next window fits the remaining rows at the same density. */
 function toGrowth(read: number, last: number): number {
   if (last === 0) return WINDOW_GROWTH_MAX;
   return Math.min(WINDOW_GROWTH_MAX, Math.max(0, READ_ROWS_MAX - read) / last);
@@ -287,27 +286,27 @@ function toGrowth(read: number, last: number): number {
 
 const FEEDS_MAX = 10_000;
 
-/** Remembers microseconds per entry (per row read in a range), to estimate the first window. */
+/** Caches each feed's microseconds per entry (in a range, per row read) to estimate the first window. */
 function createPaces() {
-  const known = new Map<string, number>();
+  const paces = new Map<string, number>();
   const firsts = new Map<string, number>();
   const nameOf = (query: PageQuery) => {
     const { chain, filters } = query;
     return `${toFeedName(chain, filters)} ${hasRange(query)}`;
   };
   return {
-    /** 0 while unknown. */
+    /** Returns 0 if unknown. */
     firstOf: (query: PageQuery): number => firsts.get(nameOf(query)) ?? 0,
     learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
       if (first !== undefined && firsts.size < FEEDS_MAX) firsts.set(nameOf(query), first.updatedAt);
     },
-    of: (query: PageQuery): number | null => known.get(nameOf(query)) ?? null,
+    of: (query: PageQuery): number | null => paces.get(nameOf(query)) ?? null,
     learn: (query: PageQuery, paceUs: number | null): void => {
       const name = nameOf(query);
-      known.delete(name);
+      paces.delete(name);
       if (paceUs === null) return;
-      known.set(name, paceUs);
-      if (known.size > FEEDS_MAX) known.delete(known.keys().next().value!);
+      paces.set(name, paceUs);
+      if (paces.size > FEEDS_MAX) paces.delete(paces.keys().next().value!);
     },
   };
 }
@@ -318,14 +317,14 @@ function toPace({ entries, isFull }: Pick<FeedPiece, 'entries' | 'isFull'>): num
   return Math.abs(last.updatedAt - first.updatedAt) / entries.length;
 }
 
-/** A gap with the whole window on one side. */
+/** Returns a gap at the edge, with the whole window on one side. */
 const toGapAt = ({ direction }: PageQuery, edge: number): Gap =>
   direction === 'next'
     ? { side: 'after', updatedAt: edge - 1, id: LAST_ID }
     : { side: 'before', updatedAt: edge, id: START_GAP.id };
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Drops rows before the gap: a condition on ids would prevent binary search. */
+/** Drops rows before the gap here, because a condition on ids would prevent ClickHouse's binary search. */
 const toPiece = (
   { gap, direction, limit }: PageQuery,
   selected: readonly FeedEntry[],
@@ -337,7 +336,7 @@ const toPiece = (
 const BOUNDED_SETTINGS: QuerySettings = { ...SETTINGS, max_rows_to_read: WINDOW_ROWS_MAX };
 
 interface QueryBatcherOptions<Query, Result> {
-  /** Results in the order of the queries. */
+  /** Returns results in the order of the queries. */
   readonly runAll: (queries: readonly Query[]) => Promise<readonly Result[]>;
   readonly sizeMax: number;
   readonly waitMaxMs: number;
@@ -350,8 +349,8 @@ interface WaitingQuery<Query, Result> {
 }
 
 /**
- * Batches queries to share the cost of a request. A query is sent immediately, with concurrent queries, unless
- * a batch is in flight; then it waits at most `waitMaxMs`. If a batch fails, each query is sent alone.
+ * Batches queries to share the cost of a request. If no batch is in flight, a query is sent immediately together with
+ * concurrent queries; otherwise it waits at most `waitMaxMs`. If a batch fails, each of its queries is retried alone.
  */
 export function createQueryBatcher<Query, Result>({
   runAll,
@@ -393,7 +392,7 @@ export function createQueryBatcher<Query, Result>({
       waiting.push({ query, resolve, reject });
       if (isScheduled) return;
       isScheduled = true;
-      // After all pending events.
+      // Runs after all pending I/O events, so that concurrent queries share the batch.
       setImmediate(() => {
         isScheduled = false;
         sendDue();

@@ -26,7 +26,7 @@ const ACTIVITY_COLUMNS: string =
   'toString(block_number) AS blockNumber, toString(transaction_index) AS transactionIndex, ' +
   `toString(log_index) AS logIndex, details, ${LOGGED_COLUMNS}`;
 
-/** Named `uuid`, because ClickHouse would use an alias `id` in conditions. */
+/** The id is selected as `uuid`, because ClickHouse would substitute an alias `id` in conditions. */
 interface StoredActivity extends Omit<ActivityRow, 'blockchainMetadata' | 'id'> {
   readonly uuid: string;
   readonly transactionHash: string | null;
@@ -79,7 +79,7 @@ const ACTIVITY: readonly RowColumn<ActivityRow>[] = [
 type Entry = ActivityRow | Supersession;
 const isSupersession = (entry: Entry): entry is Supersession => 'supersededAt' in entry;
 
-/** An entry is sent once; the insert creates a row per feed. */
+/** Each entry is sent once; the INSERT statement creates one row per feed. */
 const FEED_ENTRY: readonly RowColumn<Entry>[] = [
   { name: 'entry', type: 'String', from: (entry) => (isSupersession(entry) ? 'superseded' : 'version') },
   { name: 'feeds', type: 'Array(String)', as: 'feed', column: 'feed', from: feedNamesOf },
@@ -120,10 +120,10 @@ const SENT_TABLES = {
   tokens: createSentTable('tokens', TOKEN),
 };
 
-/** More ids would make the query megabytes long. */
+/** With more ids, the query would be several megabytes long. */
 const IDS_PER_QUERY_MAX = 10_000;
 
-/** Opens the writer's store; connects on the first call. */
+/** Opens the store for the writer. Connects on the first call. */
 export function openActivityStore(target: ClickHouseTarget): ActivityStore {
   const connection = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -133,7 +133,7 @@ export function openActivityStore(target: ClickHouseTarget): ActivityStore {
         body: toLines(block).join('\n'),
         token,
         signal,
-        // Keeps copies until a merge, or `storedOffsets` would miss offsets of the block.
+        // Retains duplicates until a merge. Otherwise `storedOffsets` would miss some of the block's offsets.
         settings: { optimize_on_insert: 0 },
       });
     },
@@ -189,7 +189,7 @@ interface StoredOffset {
   readonly offset: number;
 }
 
-/** Finds rows by sort key and content: offsets are not indexed, and a lost log may have used the same offsets. */
+/** Matches rows by sort key and content: offsets are not indexed, and a lost log may have used the same offsets. */
 async function readOffsets(connection: ClickHouse, rows: readonly ActivityRow[]): Promise<number[]> {
   const chains = [...new Set(rows.map(({ chain }) => chain))];
   const found = await connection.read<StoredOffset>(
@@ -225,7 +225,7 @@ function readLastBefore(
   );
 }
 
-/** All members come from one row: a mix of two rows would be an activity that was never written. */
+/** Reads all members from one row, because mixing two rows would produce an activity that was never written. */
 function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<StoredConstants[]> {
   const ofFirst = (expression: string, name: string) =>
     `argMin(${expression}, (updated_at, activity_ids.chain)) AS ${name}`;
@@ -245,7 +245,7 @@ function readConstants(connection: ClickHouse, ids: readonly string[]): Promise<
 
 const LIMITS = { executionMaxS: 10, connectionsMax: 32 };
 
-/** Opens the readers' store; connects on the first call. */
+/** Opens the store for readers. Connects on the first call. */
 export function openChainStore(target: ClickHouseTarget): ChainStore {
   const connection = openClickHouse(target, LIMITS);
   const queries = openQueryClient(target, LIMITS);
@@ -277,7 +277,7 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
     );
     const found: ActivityRow[] = [];
     for (const [chain, versions] of Map.groupBy(latest, (version) => version.chain)) {
-      const wanted = new Map(versions.map(({ uuid, us }) => [uuid, us]));
+      const latestTimes = new Map(versions.map(({ uuid, us }) => [uuid, us]));
       const rows = await connection.read<StoredActivity>(
         `SELECT ${ACTIVITY_COLUMNS} FROM activities WHERE chain = {chain: String} AND ${toTimesCondition(
           versions.map(({ us }) => us),
@@ -285,8 +285,8 @@ function createReadActivities(connection: ClickHouse): ChainStore['readActivitie
         { chain },
         { optimize_use_projections: 0, max_threads: 1 },
       );
-      // Copies of a version remain until a merge.
-      const read = rows.map(toActivity).filter(({ id, updatedAt }) => wanted.get(id) === updatedAt);
+      // Duplicates of a version remain until a merge.
+      const read = rows.map(toActivity).filter(({ id, updatedAt }) => latestTimes.get(id) === updatedAt);
       for (const each of new Map(read.map((row) => [row.id, row])).values()) found.push(each);
     }
     return found;

@@ -2,34 +2,34 @@ import { isUuidText } from '@playline/contracts';
 
 const US_PER_S = 1_000_000;
 const US_DIGITS = 6;
-/** ClickHouse reads fewer than ten digits as a date. */
+/** ClickHouse parses fewer than ten digits as a date. */
 const S_DIGITS = 10;
 
-/** @throws RangeError unless it is a UUID, because it becomes part of a statement */
+/** @throws RangeError unless the id is a UUID, because the literal is inserted into a statement */
 export function toUuidLiteral(id: string): string {
   if (!isUuidText(id)) throw new RangeError('an id is not a UUID');
   return `'${id}'`;
 }
 
-/** Epoch microseconds as seconds and a fraction, which needs no conversion function. @throws RangeError */
+/** Formats epoch microseconds as decimal seconds, which ClickHouse compares without a conversion. @throws RangeError */
 export function toTimeLiteral(us: number): string {
   if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a time is not a whole number of microseconds');
   const fraction = String(us % US_PER_S).padStart(US_DIGITS, '0');
   return `'${String(Math.floor(us / US_PER_S)).padStart(S_DIGITS, '0')}.${fraction}'`;
 }
 
-/** Takes half the time of a condition on time and id, but also matches other rows of the same microsecond. */
+/** Twice as fast as a condition on time and id, but also matches other rows with the same microsecond. */
 export function toTimesCondition(times: readonly number[]): string {
   return `updated_at IN (${[...new Set(times)].map(toTimeLiteral).join(', ')})`;
 }
 
-/** null matches any value. */
+/** A null filter matches any value. */
 interface FeedFilters {
   readonly contractAddress: string | null;
   readonly type: string | null;
 }
 
-/** Chain, contract (lower case) and type, or `*`. The statements that fill new tables use the same format. */
+/** Joins chain, lower-case contract and type, with `*` for any. The SQL statements that backfill tables do the same. */
 export const toFeedName = (chain: string, { contractAddress, type }: FeedFilters): string =>
   `${chain} ${contractAddress ?? '*'} ${type ?? '*'}`;
 

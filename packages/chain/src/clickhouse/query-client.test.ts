@@ -9,7 +9,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** A server whose response depends on the query's number. */
+/** Starts a server that passes each request and its number, starting from 1, to `respond`. */
 async function open(respond: (number: number, pair: { request: IncomingMessage; response: ServerResponse }) => void) {
   let requested = 0;
   const server = createServer((request, response) => {
@@ -30,7 +30,7 @@ async function open(respond: (number: number, pair: { request: IncomingMessage; 
   return { client, faults, requested: () => requested };
 }
 
-it('a query is repeated when the server has just closed the idle connection', async () => {
+it('a query is retried when the server has just closed the idle connection', async () => {
   const { client, requested } = await open((number, { request, response }) => {
     if (number === 2) request.socket.resetAndDestroy();
     else response.setHeader('X-ClickHouse-Summary', '{"read_rows":"7"}').end(`result ${number}`);
@@ -40,13 +40,13 @@ it('a query is repeated when the server has just closed the idle connection', as
   expect(requested()).toBe(3);
 });
 
-it('a query is sent at most twice when every connection breaks', async () => {
+it('a query is sent at most twice when the server resets every connection', async () => {
   const { client, requested } = await open((_number, { request }) => request.socket.resetAndDestroy());
   await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNRESET' });
   expect(requested()).toBe(2);
 });
 
-it('a query to an unavailable server is sent once', async () => {
+it('a query to an unavailable server is not retried', async () => {
   const client = openQueryClient(
     { url: 'http://127.0.0.1:1', user: 'u', password: 'p', database: 'd' },
     { executionMaxS: 5, connectionsMax: 1 },
@@ -55,7 +55,7 @@ it('a query to an unavailable server is sent once', async () => {
   await expect(client.query('SELECT 1', {}, {})).rejects.toMatchObject({ code: 'ECONNREFUSED' });
 });
 
-it('a query fails with the code that ClickHouse reports, and the fault is counted', async () => {
+it('a query fails with the code that ClickHouse reports, and onFault is called', async () => {
   const { client, faults } = await open((_number, { response }) =>
     response.writeHead(404).end('Code: 60. DB::Exception: Table d.t does not exist. (UNKNOWN_TABLE) (version 26.7)'),
   );
@@ -67,7 +67,7 @@ it('a query fails with the code that ClickHouse reports, and the fault is counte
   expect(faults).toMatchObject([{ code: '60' }]);
 });
 
-it('a query fails when its response is truncated', async () => {
+it('a query fails when the response is truncated', async () => {
   const { client } = await open((_number, { request, response }) => {
     response.writeHead(200, { 'content-length': 100 }).write('part', () => request.socket.resetAndDestroy());
   });

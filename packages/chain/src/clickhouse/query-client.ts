@@ -2,7 +2,7 @@ import { toStoreFault } from '@playline/stores';
 import { type ClickHouseLimits, type ClickHouseTarget, parseError } from '@playline/stores/clickhouse';
 import { errors, Pool } from 'undici';
 
-/** Used in the statement as `{name: String}`. */
+/** The statement refers to a parameter as `{name: String}`. */
 export type QueryParams = Readonly<Record<string, string>>;
 export type QuerySettings = Readonly<Record<string, string | number>>;
 
@@ -17,13 +17,13 @@ export interface QueryClient {
   close(): void;
 }
 
-/** The query exceeds its row limit, which is not a fault of the store. */
+/** ClickHouse's code for a query that exceeds its row limit, which does not count as a store fault. */
 export const TOO_MANY_ROWS = 'TOO_MANY_ROWS';
 
-/** Enough for several thousand ids. */
+/** Large enough for several thousand ids. */
 const STATEMENT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Uses undici: the vendor's client takes several times the CPU per query. Connects on the first query. */
+/** Uses undici, because ClickHouse's own client uses several times the CPU per query. Connects on the first query. */
 export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimits): QueryClient {
   const { origin, pathname } = new URL(target.url);
   const timeoutMs = (limits.executionMaxS + 10) * 1_000;
@@ -37,7 +37,7 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
     database: target.database,
     max_execution_time: String(limits.executionMaxS),
     max_query_size: String(STATEMENT_BYTES_MAX),
-    // Otherwise a fault in the middle of a result would look like the end.
+    // Otherwise an error in the middle of a result would be indistinguishable from its end.
     wait_end_of_query: '1',
   });
   const headers = { 'x-clickhouse-user': target.user, 'x-clickhouse-key': target.password };
@@ -48,7 +48,7 @@ export function openQueryClient(target: ClickHouseTarget, limits: ClickHouseLimi
       const path = `${pathname}?${common}${toQuery(params, settings)}`;
       try {
         return await sendOnce(path, statement).catch((fault: unknown) => {
-          // The server closed the idle connection. Queries can be repeated.
+          // The server closed the idle connection. Queries are safe to retry.
           if (fault instanceof ClosedConnection) return sendOnce(path, statement);
           throw fault;
         });
@@ -67,11 +67,11 @@ class ClosedConnection extends Error {
 }
 
 function toQuery(params: QueryParams, settings: QuerySettings): string {
-  const given = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
-  return [...given, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
+  const fields = Object.entries(params).map(([name, text]) => `&param_${name}=${encodeURIComponent(toEscaped(text))}`);
+  return [...fields, ...Object.entries(settings).map(([name, value]) => `&${name}=${value}`)].join('');
 }
 
-/** ClickHouse parses a parameter like a TSV field. */
+/** Escapes a parameter, because ClickHouse parses parameters like TSV fields. */
 const toEscaped = (text: string) =>
   text.replace(/[\\\t\n]/g, (found) => ({ '\\': '\\\\', '\t': '\\t', '\n': '\\n' })[found] ?? found);
 

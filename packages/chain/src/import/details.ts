@@ -31,7 +31,7 @@ const sale = z.object({
     .min(1)
     .refine((assets) => new Set(assets.map(({ contract_address }) => contract_address)).size <= 1, {
       params: { code: 'INVALID_VALUE' },
-      error: 'contains assets of several contracts',
+      error: 'contains assets from several contracts',
     }),
   payment: z.object({
     token: paymentToken(),
@@ -41,7 +41,7 @@ const sale = z.object({
   }),
 });
 
-/** Members of `details` by type, stored in this order and in lower case: equal activities yield the same string. */
+/** Members of `details` by type, stored in this order and in lower case, so that equal activities are stored equally. */
 export const DETAILS = {
   mint: received,
   burn: sent,
@@ -53,16 +53,16 @@ export const DETAILS = {
 
 export type Details = z.output<(typeof DETAILS)[ActivityType]>;
 
-/** About three hundred assets in a sale. */
+/** Large enough for a sale of about three hundred assets. */
 const DETAILS_BYTES_MAX = 64 * 1024;
 
 export interface StoredDetails {
-  /** JSON. */
+  /** The details as JSON. */
   readonly text: string;
   readonly contractAddress: string;
 }
 
-/** @returns null when the JSON is too long */
+/** @returns null if the JSON is too long */
 export function toStoredDetails(details: Details): StoredDetails | null {
   const { asset } = details;
   const text = JSON.stringify(details);
@@ -70,7 +70,7 @@ export function toStoredDetails(details: Details): StoredDetails | null {
   return { text, contractAddress: Array.isArray(asset) ? asset[0]!.contract_address : asset.contract_address };
 }
 
-/** @returns null for details that do not fit the type or are too long */
+/** @returns null if the details do not match the type or are too long */
 export function readDetails(type: ActivityType, text: string): StoredDetails | null {
   let value: unknown;
   try {

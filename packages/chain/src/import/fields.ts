@@ -18,7 +18,7 @@ import { MICROSECONDS_MAX } from '../cursor.ts';
 
 const rule = (code: RejectionCode, error: string) => ({ params: { code }, error });
 
-/** A blank string counts as missing. */
+/** Validates a formatted string. A blank string counts as missing. */
 const formed = (holds: (value: string) => boolean, error: string) =>
   z
     .string()
@@ -33,26 +33,26 @@ export const uuid = () => formed(isUuidText, 'is not a UUID').transform(inLowerC
 export const uint256 = () => formed(isUint256Text, 'is not a whole number in decimal digits');
 export const uint64 = () => formed(isUint64Text, 'is not a whole number below 2^64 in decimal digits');
 
-/** A lone surrogate would be stored as a different string. */
+/** Rejects lone surrogates, because they would be stored as a different string. */
 export const text = (max: number) =>
   z
     .string()
-    .refine((value) => value.isWellFormed(), rule('INVALID_FORMAT', 'holds a lone surrogate'))
+    .refine((value) => value.isWellFormed(), rule('INVALID_FORMAT', 'contains a lone surrogate'))
     .refine((value) => hasCodePointsAtMost(value, max), rule('INVALID_VALUE', `is longer than ${max} characters`));
 
 export const requiredText = (max: number) =>
   text(max).refine((value) => !isBlank(value), rule('MISSING_REQUIRED_FIELD', 'is required'));
 
-/** Epoch microseconds. */
+/** Parses a time into epoch microseconds. */
 export const timestamp = () =>
   formed((value) => !Number.isNaN(parseTimestampMicros(value)), 'is not an RFC 3339 timestamp')
     .transform(parseTimestampMicros)
     .refine((us) => us >= 0 && us <= MICROSECONDS_MAX, rule('INVALID_VALUE', 'is before 1970 or after 2255'));
 
-/** null accepts any chain. */
+/** Validates the chain's name. null accepts any chain. */
 export const ownChain = (chain: string | null) =>
   chain === null
-    ? formed(isChainName, 'is no name of a chain')
+    ? formed(isChainName, 'is not a chain name')
     : z.string().refine((value) => value === chain, rule('INVALID_VALUE', 'is not the expected chain'));
 
 export type Parsed<T> =
@@ -61,7 +61,7 @@ export type Parsed<T> =
 
 type Issue = z.core.$ZodIssue;
 
-/** Zod reports an unknown discriminator as an issue of the union. */
+/** Converts an unknown discriminator, which Zod reports as an issue of the union, to an issue of the member. */
 function toDiscriminatorIssue(issue: Issue): Issue {
   if (issue.code !== 'invalid_union' || !('discriminator' in issue)) return issue;
   const { input } = issue;
@@ -72,7 +72,7 @@ function toDiscriminatorIssue(issue: Issue): Issue {
   return { code: 'invalid_value', values: [], path, input: value, message: 'is not a known value' };
 }
 
-/** @param parentPath path of the value within the line */
+/** @param parentPath the value's path within the line */
 export function toErrors(issues: readonly Issue[], parentPath: readonly string[] = []): RejectionError[] {
   return toRejectionErrors(
     issues.map(toDiscriminatorIssue).map((issue) => ({ ...issue, path: [...parentPath, ...issue.path] })),

@@ -13,7 +13,7 @@ import { DETAILS, toStoredDetails } from './details.ts';
 import { address, hash, ownChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 export interface ImportContext {
-  /** Required chain name; null accepts any chain. */
+  /** The required chain name. null accepts any chain. */
   readonly chain: string | null;
   readonly traceId: string;
 }
@@ -33,14 +33,14 @@ const shapeOf = (chain: string | null) =>
     blockchain_metadata: metadata.nullable(),
   });
 
-/** Reports no error when the type itself is invalid. */
+/** Skips the details if the type is invalid, because the type already has an error. */
 function parseDetails(line: unknown) {
   if (!isJsonObject(line)) return null;
   const type = ACTIVITY_TYPES.find((known) => known === line.type);
   return type === undefined ? null : DETAILS[type].safeParse(line.details, { reportInput: true });
 }
 
-/** Parses imported activities, in the API's format but with the chain's name and without `updated_at`. */
+/** Parses imported activities. The format is the API's, with the chain's name and without `updated_at`. */
 export function createParseActivity({ chain, traceId }: ImportContext): (line: unknown) => Parsed<ActivityRecord> {
   const shape = shapeOf(chain);
   return (line) => {
@@ -92,7 +92,7 @@ const tokenShapeOf = (chain: string | null) =>
     bridge_used: text(NAME_MAX).nullable(),
   });
 
-/** As `createParseActivity`, for tokens. */
+/** Parses imported tokens, like `createParseActivity`. */
 export function createParseToken({ chain, traceId }: ImportContext): (line: unknown) => Parsed<TokenRecord> {
   const shape = tokenShapeOf(chain);
   return (line) => {

@@ -14,7 +14,7 @@ const parseActivity = createParseActivity(context);
 const parseToken = createParseToken(context);
 const version = { updatedAt: NOON_US, partition: 1, offset: 2, loggedAtMs: NOON_US / 1_000 };
 
-/** The line as the API serves it, after encoding for the log, decoding, and conversion to a row. */
+/** Parses a line, encodes and decodes its record, and converts the record to a row and then to the API's JSON. */
 function served(line: unknown): unknown {
   const parsed = parseActivity(line);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
@@ -49,13 +49,13 @@ const sale: Line = { ...base, type: 'sale', details: saleDetails };
 const ofMint = (details: Line): Line => ({ ...mint, details: { ...(mint.details as Line), ...details } });
 const ofSale = (details: Line): Line => ({ ...sale, details: { ...saleDetails, ...details } });
 
-it('an imported activity may have the latest indexed_at that the log can represent', () => {
+it('the import accepts the latest indexed_at that the log can represent, and rejects the next microsecond', () => {
   const last = toTimestamp(MICROSECONDS_MAX);
   expect(served({ ...mint, indexed_at: last })).toMatchObject({ indexed_at: last });
   expect(errorsOf({ ...mint, indexed_at: toTimestamp(MICROSECONDS_MAX + 1) })).toEqual(['indexed_at INVALID_VALUE']);
 });
 
-it('an imported activity belongs to the chain that it names when any chain is accepted', () => {
+it('an import without a fixed chain uses the chain name from each activity', () => {
   const parseAny = createParseActivity({ ...context, chain: null });
   expect(parseAny({ ...mint, chain: 'some-chain' })).toMatchObject({ ok: true, record: { chain: 'some-chain' } });
   expect(errorsOf({ ...mint, chain: 'Some Chain' }, parseAny)).toEqual(['chain INVALID_FORMAT']);
@@ -63,12 +63,12 @@ it('an imported activity belongs to the chain that it names when any chain is ac
   expect(errorsOf({ ...mint, chain: 'some-chain' })).toEqual(['chain INVALID_VALUE']);
 });
 
-it('an imported activity yields the same JSON whatever the order of its members, and ignores unknown members', () => {
+it('an imported activity yields the same record in any member order, and its unknown members are ignored', () => {
   const reversed = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(reversed);
     if (typeof value !== 'object' || value === null) return value;
     const members = Object.entries(value).reverse();
-    return Object.fromEntries([['stranger', 1], ...members.map(([name, member]) => [name, reversed(member)])]);
+    return Object.fromEntries([['unknown', 1], ...members.map(([name, member]) => [name, reversed(member)])]);
   };
   fc.assert(
     fc.property(activityLines(CHAIN.name), (line) => {
@@ -76,23 +76,23 @@ it('an imported activity yields the same JSON whatever the order of its members,
     }),
   );
   const parsed = parseActivity(reversed(sale));
-  if (!parsed.ok) throw new Error('refused');
+  if (!parsed.ok) throw new Error('rejected');
   expect(Object.keys(JSON.parse(parsed.record.details))).toEqual(['order_id', 'to', 'from', 'asset', 'payment']);
   expect(parsed.record.contractAddress).toEqual(Buffer.from(addressOf(7).slice(2), 'hex'));
 });
 
 it.each([
-  ['not an object', null, ['message INVALID_FORMAT']],
-  ['a list', [], ['message INVALID_FORMAT']],
+  ['that is not an object', null, ['message INVALID_FORMAT']],
+  ['that is a list', [], ['message INVALID_FORMAT']],
   ['with an unknown type', { ...mint, type: 'gift' }, ['type UNSUPPORTED_TYPE']],
-  ['of another chain', { ...mint, chain: 'other' }, ['chain INVALID_VALUE']],
+  ['from another chain', { ...mint, chain: 'other' }, ['chain INVALID_VALUE']],
   ['with a chain object', { ...mint, chain: CHAIN }, ['chain INVALID_FORMAT']],
   ['without an id', { ...mint, id: undefined }, ['id MISSING_REQUIRED_FIELD']],
   ['with a blank id', { ...mint, id: ' ' }, ['id MISSING_REQUIRED_FIELD']],
   ['with an id that is not a UUID', { ...mint, id: '5' }, ['id INVALID_FORMAT']],
   ['with a day that does not exist', { ...mint, indexed_at: '2026-02-30T00:00:00Z' }, ['indexed_at INVALID_FORMAT']],
-  ['from before 1970', { ...mint, indexed_at: '1969-12-31T23:59:59Z' }, ['indexed_at INVALID_VALUE']],
-  ['from a time after 2255', { ...mint, indexed_at: '2256-01-01T00:00:00Z' }, ['indexed_at INVALID_VALUE']],
+  ['with a time before 1970', { ...mint, indexed_at: '1969-12-31T23:59:59Z' }, ['indexed_at INVALID_VALUE']],
+  ['with a time after 2255', { ...mint, indexed_at: '2256-01-01T00:00:00Z' }, ['indexed_at INVALID_VALUE']],
   ['without details', { ...mint, details: null }, ['details MISSING_REQUIRED_FIELD']],
   ['without metadata', { ...mint, blockchain_metadata: undefined }, ['blockchain_metadata MISSING_REQUIRED_FIELD']],
   [
@@ -101,7 +101,7 @@ it.each([
     ['blockchain_metadata.block_number MISSING_REQUIRED_FIELD'],
   ],
   [
-    'with numbers that would be served in another form',
+    'with numbers that are not in canonical form',
     {
       ...mint,
       blockchain_metadata: { ...base.blockchain_metadata, block_number: '007', log_index: String(2n ** 64n) },
@@ -109,47 +109,47 @@ it.each([
     ['blockchain_metadata.block_number INVALID_FORMAT', 'blockchain_metadata.log_index INVALID_FORMAT'],
   ],
   ['with an invalid address', ofMint({ to: '0x12' }), ['details.to INVALID_FORMAT']],
-  ['with a member missing', ofMint({ amount: undefined }), ['details.amount MISSING_REQUIRED_FIELD']],
+  ['with a missing member', ofMint({ amount: undefined }), ['details.amount MISSING_REQUIRED_FIELD']],
   ['with a negative amount', ofMint({ amount: '-1' }), ['details.amount INVALID_FORMAT']],
   ['with a number instead of a string', ofMint({ amount: 1 }), ['details.amount INVALID_FORMAT']],
   [
-    'with an asset of an unknown type',
+    'with an unknown asset type',
     ofMint({ asset: { ...nft, contract_type: 'ERC404' } }),
     ['details.asset.contract_type INVALID_ENUM'],
   ],
   [
-    'with an asset without a type',
+    'with a missing asset type',
     ofMint({ asset: { ...nft, contract_type: undefined } }),
     ['details.asset.contract_type MISSING_REQUIRED_FIELD'],
   ],
-  ['with a string as asset', ofMint({ asset: 'ERC721' }), ['details.asset INVALID_FORMAT']],
+  ['with a string as its asset', ofMint({ asset: 'ERC721' }), ['details.asset INVALID_FORMAT']],
   [
-    'with a sale of assets from two contracts',
+    'that is a sale of assets from two contracts',
     ofSale({ asset: [nft, { ...nft, contract_address: addressOf(8) }] }),
     ['details.asset INVALID_VALUE'],
   ],
-  ['with a sale without assets', ofSale({ asset: [] }), ['details.asset INVALID_VALUE']],
+  ['that is a sale without assets', ofSale({ asset: [] }), ['details.asset INVALID_VALUE']],
   [
-    'with a sale of an ERC-20 token',
+    'that is a sale of an ERC-20 token',
     ofSale({ asset: [{ contract_type: 'ERC20', contract_address: addressOf(8) }] }),
     ['details.asset.0.contract_type INVALID_ENUM'],
   ],
   [
-    'with a sale paid with an NFT',
+    'that is a sale paid for with an NFT',
     ofSale({ payment: { ...payment, token: nft } }),
     ['details.payment.token.contract_type INVALID_ENUM'],
   ],
   [
-    'with a fee other than a royalty',
+    'that has a fee other than a royalty',
     ofSale({ payment: { ...payment, fees: [{ ...payment.fees[0], type: 'TIP' }] } }),
     ['details.payment.fees.0.type INVALID_ENUM'],
   ],
   ['with a lone surrogate', ofSale({ order_id: 'a\ud83d' }), ['details.order_id INVALID_FORMAT']],
-])('an imported activity is refused with the path of the field: %s', (_what, line, errors) => {
+])('the import rejects an activity %s, and each error names its field', (_what, line, errors) => {
   expect(errorsOf(line)).toEqual(errors);
 });
 
-it('an imported activity reports all errors together', () => {
+it('the import reports all errors in an activity together', () => {
   const wrong = { ...ofMint({ to: 'x', amount: '' }), id: 'x', chain: 'other' };
   expect(errorsOf(wrong)).toEqual([
     'id INVALID_FORMAT',
@@ -159,13 +159,13 @@ it('an imported activity reports all errors together', () => {
   ]);
 });
 
-it('an imported sale may write its contract address in upper and lower case', () => {
+it('the import accepts a sale whose contract addresses differ only in case', () => {
   const contract = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
   const assets = [contract, contract.toLowerCase()].map((each) => ({ ...nft, contract_address: each }));
   expect(errorsOf(ofSale({ asset: assets }))).toEqual([]);
 });
 
-it('any line is parsed or refused without throwing', () => {
+it('the import parses or rejects any line without throwing', () => {
   const paths = fc.array(
     fc.constantFrom('details', 'asset', 'payment', 'fees', 'blockchain_metadata', '0', 'type', 'id'),
     { minLength: 1, maxLength: 4 },
@@ -188,19 +188,19 @@ it('any line is parsed or refused without throwing', () => {
   );
 });
 
-it('an imported activity must have the details of its type', () => {
+it('the import requires the details that belong to the activity type', () => {
   for (const type of ACTIVITY_TYPES) expect(errorsOf({ ...mint, type, details: {} }).length).toBeGreaterThan(1);
 });
 
 it.each([
-  ['not an object', 'token', ['message INVALID_FORMAT']],
+  ['that is not an object', 'token', ['message INVALID_FORMAT']],
   ['with an unknown status', { verification_status: 'maybe' }, ['verification_status INVALID_ENUM']],
   ['with an invalid contract address', { contract_address: '0x' }, ['contract_address INVALID_FORMAT']],
   ['with more than 255 decimals', { decimals: 256 }, ['decimals INVALID_VALUE']],
-  ['with a fraction as decimals', { decimals: 0.5 }, ['decimals INVALID_FORMAT']],
+  ['with fractional decimals', { decimals: 0.5 }, ['decimals INVALID_FORMAT']],
   ['with a name that is too long', { name: 'x'.repeat(257) }, ['name INVALID_VALUE']],
   ['without a nullable member', { symbol: undefined }, ['symbol MISSING_REQUIRED_FIELD']],
-])('an imported token is refused with the path of the field: %s', (_what, overrides, errors) => {
+])('the import rejects a token %s, and each error names its field', (_what, overrides, errors) => {
   const [line] = fc.sample(tokenLines(CHAIN.name), { numRuns: 1, seed: 1 });
   expect(errorsOf(typeof overrides === 'string' ? overrides : { ...line, ...overrides }, parseToken)).toEqual(errors);
 });

@@ -13,12 +13,12 @@ const [activities = [], tokens = []] = readFileSync(new URL('README.md', import.
   .split('## Tokens')
   .map((part) => [...part.matchAll(/^```json\n(.*)\n```$/gm)].map(([, line]) => JSON.parse(line ?? '')));
 
-it('the README has an example per activity type and an example of a token', () => {
+it('the README contains one example per activity type and one example of a token', () => {
   expect(activities.map(({ type }) => type).toSorted()).toEqual([...ACTIVITY_TYPES].toSorted());
   expect(tokens).toHaveLength(1);
 });
 
-it.each(activities)('the README example of a $type is accepted and served unchanged', (line) => {
+it.each(activities)('the import accepts the README example of a $type, and the API returns it unchanged', (line) => {
   const parsed = createParseActivity(context)(line);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   const { chain, updated_at, indexed_at, ...shown } = toActivityJson(toActivityRow(parsed.record, version), CHAIN);
@@ -28,14 +28,14 @@ it.each(activities)('the README example of a $type is accepted and served unchan
   expect(Date.parse(indexed_at)).toBe(Date.parse(indexedAt));
 });
 
-it.each(tokens)('the README example of token $symbol is accepted and served unchanged', (line) => {
+it.each(tokens)('the import accepts the README example of token $symbol, and the API returns it unchanged', (line) => {
   const parsed = createParseToken(context)(line);
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.errors));
   const { updated_at, ...shown } = toTokenJson(toTokenRow(parsed.record, version), CHAIN);
   expect(shown).toEqual({ ...line, chain: CHAIN });
 });
 
-it('every member in the README examples is required', () => {
+it('the import requires every member in the README examples', () => {
   for (const line of activities)
     for (const member of Object.keys(line)) {
       const { [member]: _, ...rest } = line;

@@ -1,30 +1,30 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 
-/** Decodes ABI data. Positions are in bytes. */
+/** ABI data consists of 32-byte slots. Positions are in bytes. */
 const WORD = 32;
-/** Larger than any log. */
+/** Larger than any log's data. */
 const POSITION_MAX = 2 ** 31;
 
-/** Keccak-256, which differs from SHA-3 in Node. */
+/** Computes Keccak-256, which is not Node's SHA-3. */
 export const keccak = (bytes: Uint8Array): Buffer => Buffer.from(keccak_256(bytes));
 
 /** @param signature such as `Transfer(address,address,uint256)` */
 export const eventTopicOf = (signature: string): string => `0x${keccak(Buffer.from(signature)).toString('hex')}`;
 
-/** The first four bytes of a call. */
+/** Returns the first four bytes of a call to the function. */
 export const selectorOf = (signature: string): string =>
   `0x${keccak(Buffer.from(signature)).toString('hex').slice(0, 8)}`;
 
-/** Data does not fit its ABI type. */
+/** The data does not match its ABI type. */
 export class AbiFault extends Error {
   override readonly name = 'AbiFault';
 }
 
-/** Every method throws an AbiFault when it reads beyond the end. */
+/** Decodes ABI data. Every method throws an AbiFault if it would read past the end. */
 export class AbiReader {
   private readonly bytes: Buffer;
 
-  /** @param text hexadecimal with `0x` */
+  /** @param text hexadecimal digits after `0x` */
   constructor(text: string) {
     this.bytes = Buffer.from(text.slice(2), 'hex');
     if (this.bytes.length * 2 !== text.length - 2) throw new AbiFault('is not hexadecimal');
@@ -57,7 +57,7 @@ export class AbiReader {
     return `0x${this.slice(position).toString('hex')}`;
   }
 
-  /** `position` holds the position of the list. */
+  /** Reads a list of integers. @param position of the word that contains the list's position */
   uints(position: number): bigint[] {
     const start = this.count(position);
     const length = this.count(start);
@@ -65,7 +65,7 @@ export class AbiReader {
     return Array.from({ length }, (_, index) => this.uint(start + WORD * (index + 1)));
   }
 
-  /** Starts of the elements of a list. @param size of an element, in units of 32 bytes */
+  /** Returns the start of each element in a list. @param size of an element in 32-byte slots */
   elements(position: number, size: number): number[] {
     const start = this.count(position);
     const length = this.count(start);
@@ -73,7 +73,7 @@ export class AbiReader {
     return Array.from({ length }, (_, index) => start + WORD * (1 + index * size));
   }
 
-  /** `position` holds the position of the bytes. */
+  /** Reads a byte string. @param position of the word that contains the string's position */
   string(position: number): Buffer {
     const start = this.count(position);
     return this.slice(start + WORD, this.count(start));

@@ -1,8 +1,6 @@
-/** Activities per contract and block, from logs with several tokens. Large mints have 10,000 tokens. */
+/** Maximum activities per contract and block from multi-token logs. Large mints have 10,000 tokens. */
 const CONTRACT_ITEMS_MAX = 10_000;
-/**
- * Activities per second from all `ConsecutiveTransfer` logs, whatever their gas: half of one indexer's capacity.
- */
+/** Maximum activities per second from all `ConsecutiveTransfer` logs: half of one indexer's capacity. */
 const RANGES_PER_SECOND = 5_000;
 const RANGES_PER_BLOCK_MIN = 500;
 const RANGES_PER_BLOCK_MAX = 20_000;
@@ -27,8 +25,8 @@ export interface ManyTokens {
 }
 
 /**
- * Indexes of logs to omit: the activities of a log are all indexed or all omitted. Contracts with the fewest
- * tokens come first. @param logs all logs of the block, in order, so that every reader indexes the same activities
+ * Returns the indexes of the logs to omit. Either all or none of a log's activities are indexed. Contracts with the
+ * fewest tokens have priority. @param logs the block's logs in order, so that every reader selects the same ones
  */
 export function findOverBudget(
   logs: readonly ManyTokens[],

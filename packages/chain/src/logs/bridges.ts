@@ -4,10 +4,7 @@ import { type LogReading, NOTHING, read, unread } from './log-reading.ts';
 
 export interface BridgeSettings {
   readonly contract: string;
-  /**
-   * Such as `Deposited(address indexed token, address sender, address indexed who, uint256 amount)`. Requires `who`
-   * and `amount`, and `token` unless the bridge has a fixed token.
-   */
+  /** Such as `Deposited(address indexed token, address indexed who, uint256 amount)`; `token` is optional if fixed. */
   readonly deposit?: string;
   readonly withdrawal?: string;
   readonly token?: string;
@@ -29,7 +26,7 @@ interface Parameter {
 const EVENT = /^([A-Za-z_]\w*)\((.*)\)$/;
 const PARAMETER = /^(address|bool|bytes32|u?int\d{0,3})( indexed)?(?: (\w+))?$/;
 const WORD = 32;
-/** The first of four topics is the hash of the signature. */
+/** A log has at most four topics; the first is the hash of the event signature. */
 const INDEXED_MAX = 3;
 
 /** @throws RangeError */
@@ -37,11 +34,11 @@ function parseEvent(text: string): Pick<BridgeEvent, 'topic' | 'parameters'> {
   const [, name, list = ''] = EVENT.exec(text.trim()) ?? [];
   const parsed = list.split(',').map((part) => PARAMETER.exec(part.trim()));
   if (name === undefined || parsed.includes(null))
-    throw new RangeError('a bridge event is Name(type [indexed] [name], …), with types of 32 bytes each');
+    throw new RangeError('a bridge event must be Name(type [indexed] [name], …), with types of 32 bytes');
   const types = parsed.map((each) => each![1]!.replace(/^(u?int)$/, '$1256'));
   const parameters = parsed.map((each) => ({ name: each![3] ?? '', isIndexed: each![2] !== undefined }));
   if (parameters.filter(({ isIndexed }) => isIndexed).length > INDEXED_MAX)
-    throw new RangeError('a bridge event has at most three indexed parameters');
+    throw new RangeError('a bridge event can have at most three indexed parameters');
   return { topic: eventTopicOf(`${name}(${types.join(',')})`), parameters };
 }
 

@@ -9,13 +9,13 @@ const abiString = (text: string) => `0x${word(32)}${word(Buffer.byteLength(text)
 const bytes32 = (text: string) => `0x${Buffer.from(text).toString('hex').padEnd(64, '0')}`;
 const CONTRACTS = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`];
 
-it('a token name is decoded from a string, or from the zero-padded word of an early contract', () => {
+it('a token name is decoded from an ABI string, or from the zero-padded word that early contracts return', () => {
   expect(toTokenText(abiString('Gold of the Isles'))).toBe('Gold of the Isles');
   expect(toTokenText(bytes32('Maker'))).toBe('Maker');
   expect(toTokenText(bytes32('x'.repeat(32)))).toBe('x'.repeat(32));
 });
 
-it('a token name is null when it is not a string, and at most as long as in an import', () => {
+it('a token name is null if the result is not a string, and is cut to 256 characters', () => {
   for (const result of [
     null,
     '0x',
@@ -33,7 +33,7 @@ it('a token name is null when it is not a string, and at most as long as in an i
   expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
 });
 
-it('descriptions of several contracts use one request, and a failed call affects only its contract', async () => {
+it('several contracts are described in one request, and a reverted call affects only its own contract', async () => {
   const requested: string[] = [];
   const results = [
     abiString('Gold'),
@@ -43,8 +43,8 @@ it('descriptions of several contracts use one request, and a failed call affects
     null,
     `0x${word(DECIMALS_MAX + 1)}`,
   ];
-  const calls = async (given: readonly { to: string; data: string }[]) => {
-    requested.push(...given.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
+  const calls = async (sentCalls: readonly { to: string; data: string }[]) => {
+    requested.push(...sentCalls.map(({ to, data }) => `${to.slice(0, 4)} ${data}`));
     return results;
   };
   const [gold, old] = await describeTokens({ calls }, 'demo-chain', CONTRACTS);
@@ -53,7 +53,7 @@ it('descriptions of several contracts use one request, and a failed call affects
   expect(old).toMatchObject({ name: 'Old', symbol: null, decimals: null, contractAddress: Buffer.alloc(20, 0xb2) });
 });
 
-it('only the contract whose calls fail at the node has no description', async () => {
+it('a contract whose call fails on the node yields the fault, and the other contracts are described', async () => {
   const fault = new NodeFault('late', 'it does not respond in time');
   const results = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, null, fault, null];
   const [gold, other] = await describeTokens({ calls: async () => results }, 'demo-chain', CONTRACTS);
@@ -64,19 +64,19 @@ const erc20Of = (...results: readonly (string | null | NodeFault)[]) =>
   describeErc20({ calls: async () => results }, 'demo-chain', CONTRACTS[0]!);
 const [name, symbol, decimals, amount] = [abiString('Gold'), abiString('GLD'), `0x${word(18)}`, `0x${word(0)}`];
 
-it('a contract with supply, balances and allowances is an ERC-20, with or without decimals', async () => {
+it('a contract with a supply, balances and allowances is an ERC-20, with or without decimals', async () => {
   expect(await erc20Of(name, symbol, decimals, amount, amount, amount)).toMatchObject({ name: 'Gold', decimals: 18 });
   expect(await erc20Of(null, null, null, amount, amount, amount)).toMatchObject({ name: null, decimals: null });
 });
 
-it('a contract without code, of another kind, or that returns a hash for any call is not an ERC-20', async () => {
+it('a contract is not an ERC-20 if it has no code, lacks a method, or returns a hash for any call', async () => {
   expect(await erc20Of('0x', '0x', '0x', '0x', '0x', '0x')).toBeNull();
   expect(await erc20Of(name, symbol, null, amount, amount, null)).toBeNull();
   const hash = `0x${'ab'.repeat(32)}`;
   expect(await erc20Of(hash, hash, hash, hash, hash, hash)).toBeNull();
 });
 
-it('a contract is not classified while one of the calls fails at the node', async () => {
+it('describing a contract fails while any of the calls fails on the node', async () => {
   const fault = new NodeFault('behind', 'header not found');
   await expect(erc20Of(name, symbol, decimals, amount, fault, amount)).rejects.toBe(fault);
   await expect(erc20Of(fault, symbol, decimals, amount, amount, amount)).rejects.toBe(fault);

@@ -5,22 +5,22 @@ import { AbiFault, AbiReader, selectorOf } from './abi-reader.ts';
 
 const ADDRESS_WORD = '1'.padStart(64, '0');
 const CALLS = ['name()', 'symbol()', 'decimals()'].map(selectorOf);
-/** Only an ERC-20 implements all three. Called with address 1. */
+/** Only an ERC-20 contract implements all three functions. The arguments are address 1. */
 const ERC20_CALLS = [
   selectorOf('totalSupply()'),
   `${selectorOf('balanceOf(address)')}${ADDRESS_WORD}`,
   `${selectorOf('allowance(address,address)')}${ADDRESS_WORD}${ADDRESS_WORD}`,
 ];
-/** The same limit as for imports. */
+/** The limit that also applies to imported names. */
 const TEXT_MAX = 256;
 const WORD = 32;
 const WORD_DIGITS = 2 + 2 * WORD;
-/** A contract can return a string of any length. */
+/** Limits results, because a contract can return a string of any length. */
 const RESULT_DIGITS_MAX = 20_000;
 
 /**
- * Reads names, symbols and decimals; unusable results become null. @returns a token or fault per contract
- * @throws NodeFault when all calls fail
+ * Reads names, symbols and decimals. Invalid results become null. @returns a token or a fault for each contract
+ * @throws NodeFault if the whole request fails
  */
 export async function describeTokens(
   node: Pick<ChainNode, 'calls'>,
@@ -34,7 +34,7 @@ export async function describeTokens(
   );
 }
 
-/** @returns null when the contract is not an ERC-20 @throws NodeFault unless the node executes all calls */
+/** @returns null if the contract is not an ERC-20 @throws NodeFault unless the node executes all calls */
 export async function describeErc20(
   node: Pick<ChainNode, 'calls'>,
   chain: string,
@@ -46,7 +46,7 @@ export async function describeErc20(
   const fault = results.find((result) => result instanceof NodeFault);
   if (fault !== undefined) throw fault;
   const isResultFull = results.slice(CALLS.length).every((result) => String(result).length === WORD_DIGITS);
-  // Decimals are optional. A contract that returns a hash for any call has invalid decimals.
+  // Decimals are optional, but a contract that returns a hash for any call has invalid decimals.
   const [, , decimals] = results;
   const hasValidDecimals = decimals === null || decimals === '0x' || token.decimals !== null;
   return isResultFull && hasValidDecimals ? token : null;
@@ -65,7 +65,7 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
     imageUrl: null,
     name: toTokenText(name),
     verificationStatus: 'unverified',
-    // Names are not unique: an operator decides.
+    // Names are not unique, so an operator decides which token is canonical.
     isCanonical: false,
     rootChainId: null,
     bridgeUsed: null,
@@ -73,7 +73,7 @@ function toToken(chain: string, contract: string, results: readonly CallResult[]
   };
 }
 
-/** Early contracts return a zero-padded word. */
+/** Decodes an ABI string. Early contracts return a zero-padded word instead. */
 export function toTokenText(result: string | null): string | null {
   if (result === null || result.length > RESULT_DIGITS_MAX) return null;
   try {
@@ -91,7 +91,7 @@ function trimZeros(bytes: Buffer): Buffer {
   return end < 0 ? bytes : bytes.subarray(0, end);
 }
 
-/** Control characters could rearrange the text around them. */
+/** Removes control characters, which could reorder the text around them. */
 function cleanText(text: string): string | null {
   const clean = [...text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')].slice(0, TEXT_MAX).join('').trim();
   return clean === '' ? null : clean;

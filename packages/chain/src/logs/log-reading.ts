@@ -23,21 +23,21 @@ export type UnreadReason =
   | 'several-currencies'
   | 'too-long';
 
-/** A log over its block's budget: none of its activities are indexed. */
+/** Summarises a log that exceeds its block's budget. None of its activities are indexed. */
 export interface Summary {
   readonly contract: string;
   readonly tokens: bigint;
-  /** Ids in between belong to the log only if it reports a range. */
+  /** The ids in between belong to the log only if the log reports a range. */
   readonly firstId: bigint;
   readonly lastId: bigint;
 }
 
 export interface LogReading {
-  /** In order: the index is part of the activity id. */
+  /** In log order, because the index is part of the activity id. */
   readonly activities: readonly LogActivity[];
-  /** Set for a log over the budget. */
+  /** Set if the log exceeds the budget. */
   readonly summary: Summary | null;
-  /** Set for a known event that could not be used. */
+  /** Set if the log is a known event that cannot be converted to an activity. */
   readonly unread: UnreadReason | null;
 }
 

@@ -17,7 +17,7 @@ const word = (value: number | bigint | string) =>
   typeof value === 'string' ? value.replace('0x', '').padStart(64, '0') : value.toString(16).padStart(64, '0');
 const topic = (value: number | bigint | string) => `0x${word(value)}`;
 const data = (...values: (number | bigint | string)[]) => `0x${values.map(word).join('')}`;
-const logOf = (over: Partial<ChainLog>): ChainLog => ({
+const logOf = (overrides: Partial<ChainLog>): ChainLog => ({
   blockNumber: 7,
   blockHash: `0x${'bb'.repeat(32)}`,
   transactionHash: `0x${'cd'.repeat(32)}`,
@@ -26,7 +26,7 @@ const logOf = (over: Partial<ChainLog>): ChainLog => ({
   address: TOKEN,
   topics: [],
   data: '0x',
-  ...over,
+  ...overrides,
 });
 const settings = {
   chain: 'demo-chain',
@@ -38,7 +38,6 @@ const settings = {
     withdrawal: 'Withdrawn(address indexed who, address token, uint amount)',
   }),
 };
-/** One block with these logs. */
 const blockOf = (logs: readonly ChainLog[], { timestampS = 1_700_000_000, seconds = 12 } = {}): ReadBlocks => {
   const { blockNumber: number, blockHash: hash } = logs[0]!;
   const block = { number, hash, parentHash: hash, timestampS, logsBloom: Buffer.alloc(0) };
@@ -48,7 +47,6 @@ const readWith = (logSettings: LogSettings, log: ChainLog, timestampS?: number) 
   [...createReadActivities(logSettings)(blockOf([log], { timestampS }))][0]!.reading;
 const read = (log: ChainLog, timestampS?: number) => readWith(settings, log, timestampS);
 const LOCATION = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
-/** The activities of a log after the writer's checks. */
 const shown = (log: ChainLog) =>
   read(log, 1_700_000_000).records.map((record) => {
     const row = toActivityRow(record, LOCATION);
@@ -59,7 +57,7 @@ const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
 const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
 
-it('an ERC-20 Transfer is a mint from the zero address, a burn to the zero address, and otherwise a transfer', () => {
+it('an ERC-20 Transfer from the zero address is a mint, one to the zero address is a burn, and any other is a transfer', () => {
   expect(shown(transfer(1, 2))).toEqual([
     { type: 'transfer', from: person(1), to: person(2), amount: '5', asset: erc20 },
   ]);
@@ -75,7 +73,7 @@ it('a Transfer with four topics is an ERC-721 transfer', () => {
   expect(read(log, 0).tokens).toEqual([]);
 });
 
-it('a TransferSingle is one activity, and a TransferBatch is one activity per item, each with its own id', () => {
+it('a TransferSingle yields one activity, and a TransferBatch yields one activity per item, each with its own id', () => {
   const sides = [topic(8), topic(1), topic(2)];
   const single = logOf({ topics: [TRANSFER_SINGLE, ...sides], data: data(4, 30) });
   const asset = { contract_type: 'ERC1155', contract_address: TOKEN, token_id: '4', amount: '30' };
@@ -90,7 +88,7 @@ it('a TransferSingle is one activity, and a TransferBatch is one activity per it
   expect(read(uneven, 0)).toMatchObject({ records: [], unread: 'malformed' });
 });
 
-it('a ConsecutiveTransfer is one activity per token', () => {
+it('a ConsecutiveTransfer yields one activity per token', () => {
   const range = (last: number) =>
     logOf({ topics: [CONSECUTIVE_TRANSFER, topic(10), topic(0), topic(2)], data: data(last) });
   expect(shown(range(12)).map(({ asset }) => asset.token_id)).toEqual(['10', '11', '12']);
@@ -98,7 +96,7 @@ it('a ConsecutiveTransfer is one activity per token', () => {
   expect(read(range(9), 0).unread).toBe('malformed');
 });
 
-it('a log always yields the same record, with its block time', () => {
+it('a log always yields the same record, whose time is the block time', () => {
   const [one, other] = [transfer(1, 2), { ...transfer(1, 2), blockHash: `0x${'0f'.repeat(32)}` }];
   expect(read(one, 1_700_000_000).records).toEqual(read(other, 1_700_000_000).records);
   const [{ indexedAt, blockchainMetadata, traceId }] = read(one, 1_700_000_000).records as [never];
@@ -107,7 +105,7 @@ it('a log always yields the same record, with its block time', () => {
   expect(traceId).toBe('cd'.repeat(16));
 });
 
-it('any log is read without an error, and its activities pass the checks of the writer', () => {
+it("any log can be read without throwing, and its activities pass the writer's validation", () => {
   const hex = fc
     .array(fc.constantFrom(word(0), word(1), word(32), word(64), word(2n ** 256n - 1n), 'ab'), { maxLength: 12 })
     .map((parts) => `0x${parts.join('')}`);
@@ -119,8 +117,8 @@ it('any log is read without an error, and its activities pass the checks of the 
     .map(([first, rest]) => [first, ...rest]);
   const address = fc.constantFrom(TOKEN, MARKET, BRIDGE);
   fc.assert(
-    fc.property(topics, hex, address, (some, text, of) => {
-      const { records, unread } = read(logOf({ topics: some, data: text, address: of }), 0);
+    fc.property(topics, hex, address, (anyTopics, text, contractAddress) => {
+      const { records, unread } = read(logOf({ topics: anyTopics, data: text, address: contractAddress }), 0);
       for (const record of records) toActivityRow(record, LOCATION);
       if (records.length > 0) expect(unread).toBeNull();
     }),
@@ -138,9 +136,9 @@ const legacy = {
 const early = logOf({ topics: [TRANSFER], data: data(person(1), person(2), 9) });
 const asset = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 
-it('a Transfer without indexed parameters is decoded for a legacy token, and reported for any other contract', () => {
-  const known = { ...legacy, marketplaces: [] };
-  const shownOf = (log: ChainLog) => readWith(known, log).records.map(({ details }) => JSON.parse(details));
+it('a Transfer without indexed parameters is decoded for a legacy token and reported as unindexed for any other contract', () => {
+  const legacySettings = { ...legacy, marketplaces: [] };
+  const shownOf = (log: ChainLog) => readWith(legacySettings, log).records.map(({ details }) => JSON.parse(details));
   expect(shownOf(early)).toEqual([{ from: person(1), to: person(2), amount: '1', asset }]);
   const halfIndexed = logOf({ topics: [TRANSFER, topic(1), topic(2)], data: data(9) });
   expect(shownOf(halfIndexed)).toEqual(shownOf(early));
@@ -150,7 +148,7 @@ it('a Transfer without indexed parameters is decoded for a legacy token, and rep
   expect(read(logOf({ topics: [TRANSFER, topic(1)], data: data(2, 9) }), 0).unread).toBe('unindexed');
 });
 
-it('a Transfer without indexed parameters is malformed when its data has the wrong length or invalid addresses', () => {
+it('a Transfer without indexed parameters is malformed if its data has the wrong length or an invalid address', () => {
   for (const broken of [data(1, 2), data(1, 2, 3, 4), data(2n ** 200n, 2, 3), '0x'])
     expect(readWith(legacy, logOf({ topics: [TRANSFER], data: broken }))).toMatchObject({
       records: [],
@@ -169,16 +167,15 @@ const batch = (logIndex: number, address: string, ids: readonly number[]) =>
     data: data(64, 64 + 32 * (ids.length + 1), ids.length, ...ids, ids.length, ...ids),
   });
 
-/** The readings of a block's logs. */
 const readAll = (logs: readonly ChainLog[], seconds = 12) =>
   [...createReadActivities(settings)(blockOf(logs, { seconds }))].map(({ reading }) => reading);
-/** Activities per range, with all ranges in one block and a separate contract per range. */
+/** Reads one block with these ranges, each from its own contract, and returns the number of activities per range. */
 const countsOf = (tokens: readonly number[], seconds: number) => {
   const ranges = tokens.map((count, at) => range(at, contract(at), [1, count]));
   return readAll(ranges, seconds).map(({ records }) => records.length);
 };
 
-it('10,000 tokens per contract are indexed per block, and a log beyond the limit is summarised with ids and count', () => {
+it('a block yields at most 10,000 activities per contract, and a log above the limit is summarised with ids and count', () => {
   const ids = Array.from({ length: 5_001 }, (_, index) => 7 + index);
   const readings = readAll([
     range(0, TOKEN, [1, 5_000]),
@@ -206,13 +203,13 @@ it.each([
   [3, 15_000],
   [4, 20_000],
   [86_400, 20_000],
-])('%i seconds after the previous block, %i tokens are indexed from the ranges of all contracts', (seconds, most) => {
+])('a block %i seconds after the previous one yields at most %i activities from ranges', (seconds, most) => {
   const half = most / 2;
   expect(countsOf([half, half], seconds)).toEqual([half, half]);
   expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);
 });
 
-it('ranges of contracts with the fewest tokens are indexed first', () => {
+it('the budget indexes the ranges of contracts with the fewest tokens first', () => {
   expect(countsOf([10_000, 10_000, 5_000, 501], 2)).toEqual([0, 0, 5_000, 501]);
   expect(countsOf([10_000, 10_000, 5_000, 501], 4)).toEqual([10_000, 0, 5_000, 501]);
   const several = [1, 2, 3].map((at) => range(at, contract(1), [at * 100, at * 100 + 99]));
@@ -220,18 +217,18 @@ it('ranges of contracts with the fewest tokens are indexed first', () => {
   expect(counts).toEqual([250, 100, 100, 0]);
 });
 
-it('ranges never displace batches and single transfers', () => {
+it('ranges do not reduce the budget for batches and single transfers', () => {
   const single = logOf({ logIndex: 3, topics: [TRANSFER, topic(1), topic(2)], data: data(5) });
   const full = range(0, contract(0), [1, 500]);
   const readings = readAll([full, batch(1, contract(1), [1, 2]), batch(2, contract(0), [1]), single], 0);
   expect(readings.map(({ records }) => records.length)).toEqual([500, 2, 1, 1]);
 });
 
-it('the budget keeps any chain within the capacity of one indexer', () => {
+it('the budget limits every chain to the capacity of one indexer', () => {
   const ranges = fc.array(fc.integer({ min: 1, max: 12_000 }), { maxLength: 60 });
   const blocks = fc.array(fc.record({ ranges, seconds: fc.nat(15) }), { minLength: 1, maxLength: 6 });
-  const property = fc.property(blocks, (given) => {
-    for (const { ranges: tokens, seconds } of given) {
+  const property = fc.property(blocks, (drawnBlocks) => {
+    for (const { ranges: tokens, seconds } of drawnBlocks) {
       const logs = tokens.map((count, at) => ({
         logIndex: at,
         contract: contract(at),
@@ -246,20 +243,22 @@ it('the budget keeps any chain within the capacity of one indexer', () => {
   fc.assert(property);
 });
 
-it('the budget of a block does not depend on the range that it is read in', () => {
-  const drafts = fc.array(fc.record({ of: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), { maxLength: 8 });
+it("a block's budget does not depend on the range in which the block is read", () => {
+  const drafts = fc.array(fc.record({ contractNumber: fc.nat(3), tokens: fc.integer({ min: 1, max: 30 }) }), {
+    maxLength: 8,
+  });
   const chain = fc.array(fc.record({ seconds: fc.nat(2), drafts }), { minLength: 2, maxLength: 8 });
   const limits = { itemsPerContract: 40, itemsFromRanges: (passed: number) => 20 + 20 * passed };
-  const property = fc.property(chain, fc.nat(7), (given, cut) => {
+  const property = fc.property(chain, fc.nat(7), (drawnBlocks, cut) => {
     const hashOf = (number: number) => `0x${word(number)}`;
     let timestampS = 0;
-    const blocks = given.map(({ seconds: passed }, number) => {
+    const blocks = drawnBlocks.map(({ seconds: passed }, number) => {
       timestampS += passed;
       return { number, hash: hashOf(number), parentHash: hashOf(number), timestampS, logsBloom: Buffer.alloc(0) };
     });
-    const logs = given.flatMap(({ drafts: own }, number) =>
-      own.map(({ of, tokens }, at) => ({
-        ...range(at, contract(of), [1, tokens]),
+    const logs = drawnBlocks.flatMap(({ drafts: draftsOfBlock }, number) =>
+      draftsOfBlock.map(({ contractNumber, tokens }, at) => ({
+        ...range(at, contract(contractNumber), [1, tokens]),
         blockNumber: number,
         blockHash: hashOf(number),
       })),
@@ -276,14 +275,13 @@ it('the budget of a block does not depend on the range that it is read in', () =
         reading.records.length,
       ]);
     };
-    const from = Math.min(cut, given.length - 1);
+    const from = Math.min(cut, drawnBlocks.length - 1);
     expect(readFrom(from)).toEqual(readFrom(0).filter(([number]) => number! >= from));
   });
   fc.assert(property);
 });
 
 const item = (kind: number, token: string, [id, amount]: readonly [number, number]) => [kind, token, id, amount];
-/** A log in Seaport's encoding. */
 function orderLog(
   [offerer, recipient]: readonly [number, number],
   offer: readonly (number | string)[][],
@@ -302,7 +300,7 @@ const coin = (kind: number, token: string, [amount, to]: readonly [number, numbe
   person(to),
 ];
 
-it('an order that offers an NFT is a sale: the fulfiller buys, and payments to others are fees', () => {
+it('an order that offers an NFT is a sale to the fulfiller, and payments to third parties are its fees', () => {
   const native = person(0);
   const log = orderLog([1, 2], [nft], [coin(0, native, [900, 1]), coin(0, native, [75, 3]), coin(0, native, [25, 4])]);
   const fees = [3, 4].map((to, index) => ({ amount: ['75', '25'][index], type: 'ROYALTY', recipient: person(to) }));
@@ -323,7 +321,7 @@ it('an order that offers an NFT is a sale: the fulfiller buys, and payments to o
   ]);
 });
 
-it('an order that offers a currency is a sale: the fulfiller sells, and fees are part of the offer', () => {
+it('an order that offers a currency is a sale by the fulfiller, and its fees are deducted from the offer', () => {
   const money = person(500);
   const log = orderLog([1, 2], [item(1, money, [0, 1_000])], [[...nft, person(1)], coin(1, money, [30, 3])]);
   expect(shown(log)).toMatchObject([
@@ -341,7 +339,7 @@ it('an order that offers a currency is a sale: the fulfiller sells, and fees are
   ]);
 });
 
-it('an order is not a sale outside a marketplace, with several contracts or currencies, or without a fulfiller', () => {
+it('an order is not a sale if it is outside a marketplace, spans contracts or currencies, or lacks a fulfiller', () => {
   const paid = coin(0, person(0), [9, 1]);
   const good = orderLog([1, 2], [nft], [paid]);
   expect(shown(good)).toHaveLength(1);
@@ -356,17 +354,17 @@ it('an order is not a sale outside a marketplace, with several contracts or curr
 const deposited = eventTopicOf('Deposited(address,address,address,uint256)');
 const withdrawn = eventTopicOf('Withdrawn(address,address,uint256)');
 
-it('a configured bridge event is a deposit or a withdrawal, only from the configured contract', () => {
+it('a configured bridge event is a deposit or withdrawal only if the configured contract emits it', () => {
   const asset = { contract_type: 'ERC20', contract_address: TOKEN };
   const log = logOf({ address: BRIDGE, topics: [deposited, topic(TOKEN), topic(2)], data: data(1, 60) });
   expect(shown(log)).toEqual([{ type: 'deposit', to: person(2), amount: '60', asset }]);
   expect(shown({ ...log, address: TOKEN })).toEqual([]);
-  const back = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
-  expect(shown(back)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
+  const withdrawal = logOf({ address: BRIDGE, topics: [withdrawn, topic(2)], data: data(TOKEN, 61) });
+  expect(shown(withdrawal)).toEqual([{ type: 'withdrawal', from: person(2), amount: '61', asset }]);
   expect(read({ ...log, data: '0x' }, 0).unread).toBe('malformed');
 });
 
-it('a bridge event that cannot be decoded is refused before indexing starts', () => {
+it('parsing the bridge settings fails for an event that could not be decoded', () => {
   const contract = BRIDGE;
   expect(() => parseBridge({ contract })).toThrow('needs a deposit or a withdrawal');
   expect(() => parseBridge({ contract, deposit: 'Deposited' })).toThrow('Name(type [indexed] [name], …)');

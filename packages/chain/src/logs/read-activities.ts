@@ -20,23 +20,23 @@ import { countTokens, readTransfers } from './transfers.ts';
 export interface LogSettings {
   readonly chain: string;
   readonly nativeSymbol: string;
-  /** Required because any contract can emit the event. Lower case. */
+  /** In lower case. Required because any contract can emit the event. */
   readonly marketplaces: readonly string[];
   readonly bridges: readonly BridgeEvent[];
   readonly legacyTokens?: readonly LegacyToken[];
 }
 
 export interface LegacyToken {
-  /** Lower case. */
+  /** In lower case. */
   readonly contract: string;
   readonly type: 'ERC20' | 'ERC721';
 }
 
 export interface LogRecords {
   readonly records: readonly ActivityRecord[];
-  /** Contracts of the ERC-20 tokens. */
+  /** Contracts of the ERC-20 tokens in the log. */
   readonly tokens: readonly string[];
-  /** Set for a log over the budget, which has no records. */
+  /** Set if the log exceeds the budget. Such a log has no records. */
   readonly summary: Summary | null;
   readonly unread: UnreadReason | null;
 }
@@ -50,7 +50,7 @@ export interface ReadLog {
 const TRACE_ID_DIGITS = 32;
 const MICROSECONDS = 1_000_000;
 
-/** Converts the logs of whole blocks to records; a block always yields the same records. */
+/** Converts the logs of complete blocks to records. A block always yields the same records. */
 export function createReadActivities(
   settings: LogSettings,
   limits = BLOCK_LIMITS,
@@ -87,7 +87,7 @@ export function createReadActivities(
   };
 }
 
-/** A sale of hundreds of assets is too long for a page. */
+/** Refuses a sale with hundreds of assets, which would be too long for a page. */
 function withinLength(reading: LogReading): LogReading {
   const isLong = reading.activities.some(({ type, details }) => readDetails(type, JSON.stringify(details)) === null);
   return isLong ? unread('too-long') : reading;
@@ -122,7 +122,7 @@ function recordOf(
 
 const SPENT = '(uint8,address,uint256,uint256)';
 const RECEIVED = '(uint8,address,uint256,uint256,address)';
-/** Seaport. */
+/** Emitted by Seaport. */
 export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${SPENT}[],${RECEIVED}[])`);
 
 const WORD = 32;
@@ -133,7 +133,7 @@ interface Item {
   readonly token: string;
   readonly id: bigint;
   readonly amount: bigint;
-  /** For items that the offerer spends, the fulfiller. */
+  /** The fulfiller, for items that the offerer spends. */
   readonly recipient: string;
 }
 
@@ -141,9 +141,9 @@ interface Deal {
   readonly buyer: string;
   readonly seller: string;
   readonly things: readonly Item[];
-  /** Everything the buyer pays. */
+  /** All items that the buyer pays. */
   readonly paid: readonly Item[];
-  /** Paid to neither the buyer nor the seller. */
+  /** Items paid to neither the buyer nor the seller. */
   readonly fees: readonly Item[];
 }
 
@@ -172,7 +172,7 @@ function toDeal(offerer: string, fulfiller: string, sides: readonly [Item[], Ite
   }
   const things = consideration.filter((item) => !isCurrency(item));
   if (!offer.every(isCurrency) || things.length === 0) return null;
-  // Payments to others are part of the offer.
+  // Payments to third parties are part of the offer.
   const fees = consideration.filter((item) => isCurrency(item) && item.recipient !== fulfiller);
   return { buyer: offerer, seller: fulfiller, things, paid: offer, fees };
 }
@@ -212,7 +212,7 @@ function toSale(orderId: string, deal: Deal, nativeSymbol: string): LogReading {
   return read([{ type: 'sale', details, contractAddress }]);
 }
 
-/** Matched orders are not sales, because their event names no fulfiller. */
+/** Reads a sale. Matched orders are not sales, because their event has no fulfiller. */
 function readSale({ topics, data }: ChainLog, nativeSymbol: string): LogReading {
   if (topics[0] !== ORDER_FULFILLED) return NOTHING;
   try {

@@ -26,8 +26,7 @@ const blockOf = (number: number): ChainBlock => ({
 const list = <T>(from: number, to: number, of: (number: number) => T) =>
   Array.from({ length: to - from + 1 }, (_, index) => of(from + index));
 
-/** A correct node, except for what a test overrides. */
-const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
+const nodeOf = (overrides: Partial<ChainNode> = {}): ChainNode => ({
   name: 'test',
   chainId: async () => 1,
   block: async (at) => blockOf(Number(at)),
@@ -37,18 +36,18 @@ const nodeOf = (over: Partial<ChainNode> = {}): ChainNode => ({
   logsByReceipts: async (hash) => logsOf(numberOf(hash)),
   logsIn: async (from, to) => list(from, to, logsOf).flat(),
   calls: async () => [],
-  ...over,
+  ...overrides,
 });
-const range = (over: Partial<BlockRange> = {}): BlockRange => ({
+const range = (overrides: Partial<BlockRange> = {}): BlockRange => ({
   from: 10,
   to: 12,
   after: { number: 9, hash: hashOf(9) },
-  holds: [],
+  knownBlocks: [],
   hasBlooms: true,
-  ...over,
+  ...overrides,
 });
 
-it('a range that links to the known block is returned with all its logs', async () => {
+it('readRange returns all blocks and logs if the range links to the last indexed block', async () => {
   const { blocks, logs } = await readRange(nodeOf(), range());
   expect(blocks.map(({ number }) => number)).toEqual([10, 11, 12]);
   expect(logs).toEqual([10, 11, 12].flatMap(logsOf));
@@ -56,7 +55,7 @@ it('a range that links to the known block is returned with all its logs', async 
   expect(many.logs).toHaveLength(102);
 });
 
-it('a range that does not link to the last indexed block is refused', async () => {
+it('readRange fails if the range does not link to the last indexed block', async () => {
   const fault = await readRange(nodeOf(), range({ after: { number: 9, hash: hashOf(9, 1) } })).catch(
     (thrown) => thrown,
   );
@@ -64,42 +63,40 @@ it('a range that does not link to the last indexed block is refused', async () =
   expect(fault.block).toEqual({ number: 9, hash: hashOf(9, 1) });
 });
 
-it('a range that does not link to the final block is refused, even if the final block is above the range', async () => {
-  const at = (number: number, branch: number) => ({ holds: [{ number, hash: hashOf(number, branch) }] });
+it('readRange fails if the range does not link to the final block, even if the final block is above the range', async () => {
+  const at = (number: number, branch: number) => ({ knownBlocks: [{ number, hash: hashOf(number, branch) }] });
   await expect(readRange(nodeOf(), range(at(11, 1)))).rejects.toThrow(ForkFault);
   await expect(readRange(nodeOf(), range(at(100, 1)))).rejects.toThrow(ForkFault);
   expect((await readRange(nodeOf(), range(at(100, 0)))).blocks).toHaveLength(3);
-  // An orphaned block: its children are missing, so it is no ancestor of the final block.
+  // Block 12 is orphaned: the next block does not link to it.
   const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
   const blocks = async (from: number, to: number) =>
     list(from, to, (number) => (number === 12 ? orphan : blockOf(number)));
-  await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow(
-    'does not link to the block before it',
-  );
+  await expect(readRange(nodeOf({ blocks }), range(at(100, 0)))).rejects.toThrow('does not link to the previous block');
 });
 
-it('a range whose end is not on the chain of a known block is refused, however far above the range the known block is', async () => {
+it('readRange fails if the range is not on the chain of a known block that is far above the range', async () => {
   const far = { number: 100_000, hash: hashOf(100_000) };
   const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
-  // The last block of a node that has stopped: no child shows that it was orphaned.
+  // The node has stopped at block 12, so no child reveals that block 12 was orphaned.
   const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
   const blocksAt = async (numbers: readonly number[]) =>
     numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
-  const given = range({ holds: [far] });
-  await expect(readRange(nodeOf({ ...stopped, blocksAt }), given)).rejects.toMatchObject({ kind: 'behind' });
-  // Another node behind the same URL has the known block.
-  await expect(readRange(nodeOf(stopped), given)).rejects.toThrow('block 12 is not on the chain of block 100000');
+  const farRange = range({ knownBlocks: [far] });
+  await expect(readRange(nodeOf({ ...stopped, blocksAt }), farRange)).rejects.toMatchObject({ kind: 'behind' });
+  // A second node behind the same URL returns the known block.
+  await expect(readRange(nodeOf(stopped), farRange)).rejects.toThrow('block 12 is not on the chain of block 100000');
   const fork = async (numbers: readonly number[]) =>
     numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
-  const fault = await readRange(nodeOf({ blocksAt: fork }), given).catch((thrown) => thrown);
+  const fault = await readRange(nodeOf({ blocksAt: fork }), farRange).catch((thrown) => thrown);
   expect(fault).toBeInstanceOf(ForkFault);
   expect(fault.block).toEqual(far);
-  expect((await readRange(nodeOf(), given)).blocks).toHaveLength(3);
+  expect((await readRange(nodeOf(), farRange)).blocks).toHaveLength(3);
 });
 
 it.each([
   ['omits a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
-  ['returns another block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  ['returns the wrong block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
   ['omits a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are missing or out of order'],
   [
     'omits the last log',
@@ -112,21 +109,21 @@ it.each([
     'missing or out of order',
   ],
   [
-    'returns logs of another block with the same number',
+    'returns logs from a replaced block with the same number',
     { logsOf: async (hash: string) => logsOf(numberOf(hash)).map((log) => ({ ...log, blockHash: hashOf(1, 1) })) },
     'has the hash of another block',
   ],
   ['returns logs that were not requested', { logsOf: async () => logsOf(40) }, 'not'],
-])('a range is refused from a node that %s', async (_what, over, message) => {
-  await expect(readRange(nodeOf(over), range())).rejects.toThrow(message);
+])('readRange fails if the node %s', async (_what, overrides, message) => {
+  await expect(readRange(nodeOf(overrides), range())).rejects.toThrow(message);
 });
 
-it('a range is refused when its first or last block was replaced while logs were read', async () => {
+it('readRange fails if the first or last block is replaced while the logs are read', async () => {
   const block = async () => ({ ...blockOf(60), hash: hashOf(60, 1) });
   await expect(readRange(nodeOf({ block }), range({ to: 60 }))).rejects.toThrow('was replaced while');
 });
 
-it('for a chain without blooms, logs must be in order and are requested for every block', async () => {
+it('readRange requests logs for every block of a chain without blooms and checks their order', async () => {
   const blocks = async (from: number, to: number) =>
     list(from, to, (number) => ({ ...blockOf(number), logsBloom: Buffer.alloc(256) }));
   const { logs } = await readRange(nodeOf({ blocks }), range({ hasBlooms: false }));
@@ -138,22 +135,21 @@ it('for a chain without blooms, logs must be in order and are requested for ever
   expect((await readRange(nodeOf({ blocks }), range({ hasBlooms: true }))).logs).toEqual([]);
 });
 
-/** A node with a token range log in one block. */
-const nodeWithRange = (at: number, over: Partial<ChainNode> = {}) =>
+const nodeWithRange = (at: number, overrides: Partial<ChainNode> = {}) =>
   nodeOf({
     logsOf: async (hash) =>
       logsOf(numberOf(hash)).map((log) => (log.blockNumber === at ? { ...log, topics: [CONSECUTIVE_TRANSFER] } : log)),
-    ...over,
+    ...overrides,
   });
 const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
-it('the parent block time of a range is read only when the token budget depends on it', async () => {
+it("readRange reads the parent block's time only if the token budget depends on it", async () => {
   expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
   const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
   expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
 });
 
-it('the parent block time of a range must come from the parent block', async () => {
+it("readRange fails if it cannot read the time from the range's actual parent block", async () => {
   const other = async () => ({ ...blockOf(9), hash: hashOf(9, 1) });
   await expect(read(nodeWithRange(10, { block: other }))).rejects.toMatchObject({ kind: 'inconsistent' });
   await expect(read(nodeWithRange(10, { block: async () => null }))).rejects.toMatchObject({ kind: 'behind' });
@@ -163,14 +159,14 @@ const refuse = (kind: NodeFault['kind']) => () => Promise.reject(new NodeFault(k
 const single = range({ to: 10 });
 
 it.each(['too-much', 'late', 'unreachable'] as const)(
-  'a block is read from its receipts when the node refuses its logs (%s)',
+  "readRange reads a block's logs from its receipts if the node refuses the logs (%s)",
   async (kind) => {
     const { logs } = await readRange(nodeOf({ logsOf: refuse(kind) }), single);
     expect(logs).toEqual(logsOf(10));
   },
 );
 
-it('a block is refused when its receipts lack a log or belong to another block', async () => {
+it("readRange fails if a block's receipts lack a log or belong to another block", async () => {
   for (const [logs, message] of [
     [logsOf(10).slice(1), 'missing or out of order'],
     [logsOf(10).slice(0, 1), 'do not match the bloom'],
@@ -181,7 +177,7 @@ it('a block is refused when its receipts lack a log or belong to another block',
   }
 });
 
-it('a block fails as too-much when its receipts are also refused, unless the node is busy or inconsistent', async () => {
+it('readRange fails as too-much if receipts are refused as well, unless the node is busy or inconsistent', async () => {
   const requested = (kind: NodeFault['kind']) =>
     readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
   await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });
@@ -189,6 +185,6 @@ it('a block fails as too-much when its receipts are also refused, unless the nod
   await expect(requested('inconsistent')).rejects.toMatchObject({ kind: 'inconsistent' });
 });
 
-it('receipts are requested only for a single block, because a smaller range may work', async () => {
+it('readRange requests receipts only for a single block, because a smaller range may succeed', async () => {
   await expect(readRange(nodeOf({ logsOf: refuse('too-much') }), range())).rejects.toMatchObject({ kind: 'too-much' });
 });

@@ -10,11 +10,11 @@ export interface BlockName {
 export interface BlockRange {
   readonly from: number;
   readonly to: number;
-  /** The block before `from`; null when unknown. */
+  /** The block before `from`, or null if unknown. */
   readonly after: BlockName | null;
-  /** Blocks that must be on the node's chain, so that an orphaned branch is detected. */
-  readonly holds: readonly BlockName[];
-  /** The blocks of the range, if already read and linked. */
+  /** Blocks that must be on the node's chain. They reveal an orphaned branch. */
+  readonly knownBlocks: readonly BlockName[];
+  /** The range's blocks, if they were already read and their links checked. */
   readonly blocks?: readonly ChainBlock[];
   /** If false, missing logs go undetected. */
   readonly hasBlooms: boolean;
@@ -23,13 +23,13 @@ export interface BlockRange {
 export interface ReadBlocks {
   readonly blocks: readonly ChainBlock[];
   readonly logs: readonly ChainLog[];
-  /** Time of the first block's parent; null when not needed. */
+  /** The time of the first block's parent, or null if it is not needed. */
   readonly parentTimestampS: number | null;
 }
 
-/** Up to this many blocks, logs are requested by block hash. */
+/** For up to this many blocks, logs are requested by block hash. */
 const BY_HASH_MAX = 16;
-/** Reading more links would cost more than the range. */
+/** For more links, checking them would cost more than reading the range. */
 const LINKED_MAX = 128;
 
 /** A known block is not on the node's chain. */
@@ -44,18 +44,18 @@ export class ForkFault extends NodeFault {
 
 const inconsistent = (message: string) => new NodeFault('inconsistent', message);
 
-/** @throws NodeFault unless the blocks are `from` to `to`, linked */
+/** @throws NodeFault unless the blocks are exactly `from` to `to` and each links to the previous one */
 export function checkLinks(blocks: readonly ChainBlock[], { from, to }: Pick<BlockRange, 'from' | 'to'>): void {
   if (blocks.length < to - from + 1)
     throw new NodeFault('behind', `it does not return all blocks from ${from} to ${to}`);
   for (const [index, { number, parentHash }] of blocks.entries()) {
     if (number !== from + index) throw inconsistent(`instead of block ${from + index} it returned ${number}`);
     if (index > 0 && blocks[index - 1]!.hash !== parentHash)
-      throw inconsistent(`block ${number} does not link to the block before it`);
+      throw inconsistent(`block ${number} does not link to the previous block`);
   }
 }
 
-/** @throws NodeFault unless these are all logs of the blocks, in order */
+/** @throws NodeFault unless the logs are complete and in order */
 export function checkLogs(
   blocks: readonly ChainBlock[],
   logs: readonly ChainLog[],
@@ -63,31 +63,32 @@ export function checkLogs(
 ): void {
   let at = 0;
   for (const { number, hash, logsBloom } of blocks) {
-    const own: ChainLog[] = [];
-    for (; logs[at]?.blockNumber === number; at++) own.push(logs[at]!);
-    for (const [index, log] of own.entries()) {
+    const logsOfBlock: ChainLog[] = [];
+    for (; logs[at]?.blockNumber === number; at++) logsOfBlock.push(logs[at]!);
+    for (const [index, log] of logsOfBlock.entries()) {
       if (log.blockHash !== hash) throw inconsistent(`a log of block ${number} has the hash of another block`);
-      const isNext = hasBlooms ? log.logIndex === index : index === 0 || log.logIndex > own[index - 1]!.logIndex;
+      const last = logsOfBlock[index - 1];
+      const isNext = hasBlooms ? log.logIndex === index : last === undefined || log.logIndex > last.logIndex;
       if (!isNext) throw inconsistent(`logs of block ${number} are missing or out of order`);
     }
-    if (hasBlooms && !bloomOf(own).equals(logsBloom))
-      throw inconsistent(`logs of block ${number} do not match the bloom of the block`);
+    if (hasBlooms && !bloomOf(logsOfBlock).equals(logsBloom))
+      throw inconsistent(`logs of block ${number} do not match the bloom filter of the block`);
   }
   if (at < logs.length)
     throw inconsistent(`a log of block ${logs[at]!.blockNumber} is out of order or was not requested`);
 }
 
-/** After these faults, a request for receipts may still work. */
+/** After these faults, a request for receipts may still succeed. */
 const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
-/** Nodes that refuse more than 10,000 logs may return the receipts, which have the same logs. */
+/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts, which contain them. */
 async function readLogsOf(node: ChainNode, hash: string, isAlone: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
   } catch (refusal) {
     if (!isAlone || !(refusal instanceof NodeFault) || !REFUSAL_KINDS.has(refusal.kind)) throw refusal;
     return await node.logsByReceipts(hash).catch((fault: unknown) => {
-      // Overload and inconsistency matter more than the first fault.
+      // Overload and inconsistency take precedence over the first fault.
       const isOther = !(fault instanceof NodeFault) || fault.kind === 'busy' || fault.kind === 'inconsistent';
       throw isOther ? fault : refusal;
     });
@@ -103,7 +104,7 @@ async function readLogs(
   if (requested.length > BY_HASH_MAX) {
     const [first, last] = [blocks[0]!, blocks.at(-1)!];
     const logs = await node.logsIn(first.number, last.number);
-    // Another node behind the same URL may have responded.
+    // Another node behind the same URL may have responded to the request for logs.
     for (const { number, hash } of [first, last])
       if ((await node.block(number))?.hash !== hash)
         throw inconsistent(`block ${number} was replaced while its logs were read`);
@@ -114,43 +115,43 @@ async function readLogs(
   return logs;
 }
 
-function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, holds }: BlockRange): void {
+function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, knownBlocks }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
     throw new ForkFault(after, `its block ${from} does not link to block ${after.number}, which is indexed`);
-  for (const name of holds) {
+  for (const name of knownBlocks) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)
-      throw new ForkFault(name, `its block ${name.number} has another hash than the known block`);
+      throw new ForkFault(name, `its block ${name.number} differs from the known block`);
   }
 }
 
 async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly ChainBlock[]> {
-  const { from, to, holds } = range;
-  const behind = holds.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
+  const { from, to, knownBlocks } = range;
+  const behind = knownBlocks.map(({ number }) => number).filter((number) => number > to && number - to <= LINKED_MAX);
   const end = behind.reduce((most, each) => Math.max(most, each), to);
   const blocks = range.blocks ?? (await node.blocks(from, end));
   checkLinks(blocks, { from, to: range.blocks === undefined ? end : to });
   checkKnownBlocks(blocks, range);
-  const own = blocks.slice(0, to - from + 1);
-  if (range.blocks === undefined) await checkFarBlocks(node, own.at(-1)!, range);
-  return own;
+  const blocksOfRange = blocks.slice(0, to - from + 1);
+  if (range.blocks === undefined) await checkFarBlocks(node, blocksOfRange.at(-1)!, range);
+  return blocksOfRange;
 }
 
-/** Requests all blocks together: separate responses may come from nodes on different chains. */
-async function checkFarBlocks(node: ChainNode, last: ChainBlock, { holds }: BlockRange): Promise<void> {
-  const far = holds.filter(({ number }) => number - last.number > LINKED_MAX);
+/** Requests all blocks together, because separate responses may come from nodes on different chains. */
+async function checkFarBlocks(node: ChainNode, last: ChainBlock, { knownBlocks }: BlockRange): Promise<void> {
+  const far = knownBlocks.filter(({ number }) => number - last.number > LINKED_MAX);
   if (far.length === 0) return;
   const [reread, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
   for (const [index, name] of far.entries()) {
     const { hash } = found[index] ?? {};
     if (hash === undefined) throw new NodeFault('behind', `it does not return block ${name.number}, which is final`);
-    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} has another hash than the known block`);
+    if (hash !== name.hash) throw new ForkFault(name, `its block ${name.number} differs from the known block`);
   }
   if (reread?.hash !== last.hash)
     throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
 }
 
-/** The activity budget of the first block depends on this time. */
+/** Reads the time on which the first block's activity budget depends. */
 async function readParentTime(
   node: ChainNode,
   { number, parentHash }: ChainBlock,
@@ -161,13 +162,13 @@ async function readParentTime(
   if (number === 0 || found === undefined || !isFirst(found)) return null;
   const parent = await node.block(number - 1);
   if (parent === null) throw new NodeFault('behind', `it does not return block ${number - 1}`);
-  if (parent.hash !== parentHash) throw inconsistent(`block ${number} does not link to the block before it`);
+  if (parent.hash !== parentHash) throw inconsistent(`block ${number} does not link to the previous block`);
   return parent.timestampS;
 }
 
 /**
- * Reads blocks and their logs: linked to the known blocks before and after, and matching the blooms. @throws
- * ForkFault when a required block is not on the node's chain; NodeFault `too-much` when fewer blocks may work
+ * Reads blocks and their logs, and checks them against the known blocks and the bloom filters. @throws ForkFault if a
+ * required block is not on the node's chain; NodeFault `too-much` if a smaller range may succeed
  */
 export async function readRange(node: ChainNode, range: BlockRange): Promise<ReadBlocks> {
   const blocks = await readBlocks(node, range);
@@ -178,24 +179,24 @@ export async function readRange(node: ChainNode, range: BlockRange): Promise<Rea
 
 const BLOOM_BYTES = 256;
 const BITS_MASK = BLOOM_BYTES * 8 - 1;
-/** Contracts and topics recur, and hashing them is most of the work. */
-const REMEMBERED_MAX = 50_000;
+/** The same contracts and topics recur, and hashing them takes most of the time. */
+const CACHED_MAX = 50_000;
 
 type Bits = readonly [number, number, number];
 
-const remembered = new Map<string, Bits>();
+const cachedBits = new Map<string, Bits>();
 
 function bitsOf(text: string): Bits {
-  const known = remembered.get(text);
-  if (known !== undefined) return known;
+  const cached = cachedBits.get(text);
+  if (cached !== undefined) return cached;
   const hash = keccak(Buffer.from(text.slice(2), 'hex'));
   const bits: Bits = [
     hash.readUInt16BE(0) & BITS_MASK,
     hash.readUInt16BE(2) & BITS_MASK,
     hash.readUInt16BE(4) & BITS_MASK,
   ];
-  if (remembered.size >= REMEMBERED_MAX) remembered.delete(remembered.keys().next().value!);
-  remembered.set(text, bits);
+  if (cachedBits.size >= CACHED_MAX) cachedBits.delete(cachedBits.keys().next().value!);
+  cachedBits.set(text, bits);
   return bits;
 }
 

@@ -12,7 +12,7 @@ import {
   unread,
 } from './log-reading.ts';
 
-/** ERC-20 and ERC-721 share this event and differ in topics. */
+/** ERC-20 and ERC-721 use the same event, but with a different number of topics. */
 export const TRANSFER = eventTopicOf('Transfer(address,address,uint256)');
 export const TRANSFER_SINGLE = eventTopicOf('TransferSingle(address,address,address,uint256,uint256)');
 export const TRANSFER_BATCH = eventTopicOf('TransferBatch(address,address,address,uint256[],uint256[])');
@@ -28,7 +28,7 @@ interface Moved {
   readonly asset: LogAsset;
 }
 
-/** A transfer from the zero address is a mint, to the zero address a burn. */
+/** A transfer from the zero address is a mint; a transfer to the zero address is a burn. */
 function toActivity({ from, to, amount, asset }: Moved): LogActivity | null {
   const shared = { amount: String(amount), asset };
   const { contract_address: contractAddress } = asset;
@@ -51,10 +51,10 @@ const nft = (kind: 'ERC721' | 'ERC1155', contract: string, [id, amount]: readonl
   amount: String(amount),
 });
 
-/** Keyed by contract, in lower case. */
+/** Token types by contract address in lower case. */
 export type LegacyTokens = ReadonlyMap<string, 'ERC20' | 'ERC721'>;
 
-/** Events with fewer indexed parameters than the standards: an amount and an id have the same form. */
+/** Reads an event with fewer indexed parameters than the standards require. Its amount cannot be distinguished from an id. */
 function readLegacyTransfer({ address, topics, data }: ChainLog, kind: 'ERC20' | 'ERC721'): LogReading {
   const reader = new AbiReader(data);
   const isUnindexed = topics.length === 1 && reader.length === 3 * WORD;
@@ -91,7 +91,7 @@ function readSingle({ address, topics, data }: ChainLog): LogReading {
   return toReading([{ from: toAddress(topics[2]!), to: toAddress(topics[3]!), amount, asset }]);
 }
 
-/** Items are created one by one: an event can report 2^256 ids. */
+/** Items are created on demand, because an event can report 2^256 ids. */
 interface ParsedMany extends Pick<Moved, 'from' | 'to'>, Omit<Summary, 'contract'> {
   itemOf(index: number): Pick<Moved, 'amount' | 'asset'>;
 }
@@ -103,7 +103,7 @@ function parseMany({ address, topics, data }: ChainLog): ParsedMany {
   const [from, to] = [toAddress(topics[2]!), toAddress(topics[3]!)];
   if (topics[0] === CONSECUTIVE_TRANSFER) {
     const [firstId, lastId] = [toUint(topics[1]!), reader.uint(0)];
-    if (lastId < firstId) throw new AbiFault('ends before its first id');
+    if (lastId < firstId) throw new AbiFault('has a last id below its first id');
     const itemOf = (index: number) => {
       return { amount: 1n, asset: nft('ERC721', address, [firstId + BigInt(index), 1n]) };
     };
@@ -130,7 +130,7 @@ function readMany(log: ChainLog, isOverBudget: boolean): LogReading {
   return toReading(Array.from({ length: Number(tokens) }, toMove));
 }
 
-/** @returns null for other logs */
+/** @returns null unless the log reports several tokens */
 export function countTokens(log: ChainLog): ManyTokens | null {
   const isRange = log.topics[0] === CONSECUTIVE_TRANSFER;
   if (!isRange && log.topics[0] !== TRANSFER_BATCH) return null;
@@ -144,7 +144,7 @@ export function countTokens(log: ChainLog): ManyTokens | null {
   }
 }
 
-/** A log over the budget is only summarised. */
+/** Reads any kind of transfer. A log over the budget is only summarised. */
 export function readTransfers(log: ChainLog, legacy: LegacyTokens, isOverBudget: boolean): LogReading {
   try {
     if (log.topics[0] === TRANSFER) return readTransfer(log, legacy);

@@ -3,21 +3,22 @@ import type { Watermarks } from '../watermarks.ts';
 
 const LIMITS = { commandTimeoutMs: 2_000, enableAutoPipelining: true };
 
-/** A former owner of the partition must not undo a newer value. */
+/** Never lowers a watermark: a former owner of the partition may still be running. */
 const RAISE = `
 local stored = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '-1')
 if tonumber(ARGV[2]) > stored then redis.call('HSET', KEYS[1], ARGV[1], ARGV[2]) end
 return 1`;
 
-/** One field per partition. Resolves even while Redis is unavailable; see `ready`. */
+/** Stores one hash field per partition. Resolves even if Redis is unavailable; see `ready`. */
 export async function openRedisWatermarks(options: RedisAdapterOptions): Promise<Watermarks> {
-  // Callers handle failures.
+  // Each call reports its own failures.
   const { redis, opened, ready, close } = openRedis(options, LIMITS);
   await opened;
   const key = `${options.namespace ?? ''}chain:watermark`;
   return {
     publish: async (partition, us) => {
-      if (!Number.isSafeInteger(us) || us < 0) throw new RangeError('a watermark is a whole number of microseconds');
+      if (!Number.isSafeInteger(us) || us < 0)
+        throw new RangeError('a watermark must be a whole number of microseconds');
       await redis.eval(RAISE, 1, key, String(partition), String(us));
     },
     read: async (partition) => {
@@ -25,7 +26,7 @@ export async function openRedisWatermarks(options: RedisAdapterOptions): Promise
       if (text === null) return null;
       const us = Number(text);
       if (!Number.isSafeInteger(us) || us < 0)
-        throw new Error('a stored watermark is not a whole number of microseconds');
+        throw new Error('the stored watermark is not a whole number of microseconds');
       return us;
     },
     ready,

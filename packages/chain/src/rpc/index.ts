@@ -15,23 +15,23 @@ import { createTransport, parseResponse, RequestTooLarge } from './transport.ts'
 
 export interface RpcNodeOptions {
   readonly name: string;
-  /** Any part may be a secret. */
+  /** Any part of the URL may be a secret. */
   readonly url: string;
   readonly timeoutMs?: number;
   readonly fetch?: typeof fetch;
 }
 
 const TIMEOUT_MS = 20_000;
-/** A contract call may take long, and indexing must not wait. */
+/** Contract calls can be slow, and indexing must not wait for them. */
 const CALLS_TIMEOUT_MS = 5_000;
-/** A receipt can be megabytes long. */
+/** A receipt can be several megabytes long. */
 const RECEIPTS_MAX = 20;
-/** These logs take several hundred megabytes of memory. */
+/** This many logs take several hundred megabytes of memory. */
 const LOGS_MAX = 1_000_000;
 
-/** Enough for names behind a proxy; more would let a contract keep the node busy. */
+/** Enough to read a name through a proxy contract. With more gas, a contract could overload the node. */
 const CALL_GAS = 1_000_000;
-/** One result can be two megabytes long with this gas. */
+/** With this gas, a single result can be two megabytes long. */
 const CALLS_RESPONSE_BYTES_MAX = 8 * 1024 * 1024;
 
 const toHex = (number: number) => `0x${number.toString(16)}`;
@@ -43,21 +43,21 @@ function openTransport(
   return createTransport({ url, timeoutMs, fetch: fetchImpl, responseBytesMax });
 }
 
-/** An error message may quote the URL. @throws NodeFault when there is no response */
+/** Returns the node's errors, whose messages may contain the URL. @throws NodeFault if there is no response */
 export function createRpcClient(target: Omit<RpcNodeOptions, 'name'>): (call: RpcCall) => Promise<RpcResponse> {
   const send = openTransport(target);
   let lastId = 0;
   return async ({ method, params }) => {
-    const wanted = ++lastId;
-    const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: wanted, method, params }));
-    // An error may have no id.
-    if (response.ok && id !== wanted)
-      throw new NodeFault('inconsistent', 'the response has another id than the request');
+    const requestId = ++lastId;
+    const { id, response } = parseResponse(await send({ jsonrpc: '2.0', id: requestId, method, params }));
+    // An error response may have no id.
+    if (response.ok && id !== requestId)
+      throw new NodeFault('inconsistent', 'the response id does not match the request id');
     return response;
   };
 }
 
-/** Sends one batch; responses are in call order. @throws NodeFault when one is missing or batches are unsupported */
+/** Sends a batch and returns responses in call order. @throws NodeFault if one is missing or batches are unsupported */
 export function createRpcBatches(
   target: Omit<RpcNodeOptions, 'name'>,
 ): (calls: readonly RpcCall[]) => Promise<readonly RpcResponse[]> {
@@ -128,7 +128,7 @@ class RpcNode implements ChainNode {
       const receipts = await this.request({ method: 'eth_getBlockReceipts', params: [blockHash] });
       return parseReceipts(receipts, { blockHash, transactions });
     } catch (fault) {
-      // The call may be unsupported, or its result too long.
+      // The method may be unsupported, or its result too long.
       if (!(fault instanceof NodeFault) || fault.kind === 'busy') throw fault;
     }
     return this.logsByTransactions(blockHash, transactions);
@@ -174,22 +174,22 @@ function toCallResult(response: RpcResponse): CallResult {
   return isMaybeContractFault(response.error) ? null : toFault(response.error);
 }
 
-/** Sends no request yet. @throws TypeError for an invalid URL */
+/** Creates a node without connecting to it. @throws TypeError if the URL is invalid */
 export function createRpcNode(options: RpcNodeOptions): ChainNode {
   return new RpcNode(options);
 }
 
-/** For methods that `ChainNode` lacks. Retries calls without a response. */
+/** Creates a client for methods that `ChainNode` does not have. Retries calls that get no response. */
 export function createCallNode(target: Omit<RpcNodeOptions, 'name'>): CallNode {
   const send = openTransport(target);
   let lastId = 0;
   return async (call) => resultOf(parseResponse(await send({ jsonrpc: '2.0', id: ++lastId, ...call })).response);
 }
 
-/** Some providers refuse larger batches. */
+/** Some providers reject larger batches. */
 const BATCH_MAX = 50;
 
-/** @throws NodeFault when a response is missing */
+/** @throws NodeFault if a response is missing */
 function toResponsesOf(requests: readonly { readonly id: number }[], body: readonly unknown[]): RpcResponse[] {
   const responses = new Map(body.map(parseResponse).map(({ id, response }) => [id, response]));
   return requests.map(({ id }) => {
@@ -199,7 +199,7 @@ function toResponsesOf(requests: readonly { readonly id: number }[], body: reado
   });
 }
 
-/** An error for the whole batch: an object, or a list of only that object. */
+/** Returns the error for a whole batch: a single object, or a list that contains only that object. */
 function refusalIn(body: unknown): NodeFault | null {
   if (Array.isArray(body) && body.length !== 1) return null;
   const { response } = parseResponse(Array.isArray(body) ? body[0] : body);
@@ -207,7 +207,7 @@ function refusalIn(body: unknown): NodeFault | null {
   return Array.isArray(body) ? null : new NodeFault('unreachable', 'it does not return a list for a batch');
 }
 
-/** Sends batches until the node refuses one, then single requests. */
+/** Sends batches until the node rejects one, and single requests from then on. */
 class BatchSender {
   private readonly send: (body: unknown) => Promise<unknown>;
   private supportsBatches = true;
@@ -220,8 +220,10 @@ class BatchSender {
   async callMany(calls: readonly RpcCall[]): Promise<RpcResponse[]> {
     const responses: RpcResponse[] = [];
     for (let from = 0; from < calls.length; from += BATCH_MAX) {
-      const some = calls.slice(from, from + BATCH_MAX);
-      for (const each of await (this.supportsBatches && some.length > 1 ? this.callBatch(some) : this.callEach(some)))
+      const batch = calls.slice(from, from + BATCH_MAX);
+      for (const each of await (this.supportsBatches && batch.length > 1
+        ? this.callBatch(batch)
+        : this.callEach(batch)))
         responses.push(each);
     }
     return responses;
@@ -237,14 +239,14 @@ class BatchSender {
     const requests = calls.map((call) => this.toRequest(call));
     const body = await this.sendBatch(requests);
     const refusal = body === null ? null : refusalIn(body);
-    // A rate limit does not refuse batches.
+    // A rate-limited batch is not a rejected batch.
     if (refusal?.kind === 'busy') throw refusal;
     if (body !== null && refusal === null) return toResponsesOf(requests, body as readonly unknown[]);
     this.supportsBatches = false;
     return this.callEach(calls);
   }
 
-  /** @returns null when the request is too large */
+  /** @returns null if the request is too large */
   private async sendBatch(requests: readonly unknown[]): Promise<unknown> {
     try {
       return await this.send(requests);
@@ -274,21 +276,21 @@ function membersOf(value: unknown, what: string): Members {
   return value as Members;
 }
 
-/** Returns lower case. @throws NodeFault */
+/** Returns the string in lower case. @throws NodeFault */
 function hex(value: unknown, digits: number | null, what: string): string {
   const text = typeof value === 'string' ? value.toLowerCase() : '';
   if (!HEX.test(text) || (digits !== null && text.length !== digits)) throw invalidResponse(`an invalid ${what}`);
   return text;
 }
 
-/** Strings that recur in logs. */
+/** Caches the strings that recur in logs. */
 const REPEATED_MAX = 50_000;
 const repeatedStrings = new Map<string, string>();
 
-/** Validated and stored once. */
+/** Validates each string only once, and shares it between logs. */
 function repeatedHex(value: unknown, digits: number, what: string): string {
-  const known = typeof value === 'string' ? repeatedStrings.get(value) : undefined;
-  if (known?.length === digits) return known;
+  const cached = typeof value === 'string' ? repeatedStrings.get(value) : undefined;
+  if (cached?.length === digits) return cached;
   const text = hex(value, digits, what);
   if (repeatedStrings.size >= REPEATED_MAX) repeatedStrings.clear();
   repeatedStrings.set(value as string, text);
@@ -337,7 +339,7 @@ function parseLogs(value: unknown): ChainLog[] {
 }
 
 const inconsistent = (message: string) => new NodeFault('inconsistent', message);
-const unknownBlock = () => new NodeFault('behind', 'it does not know the block');
+const unknownBlock = () => new NodeFault('behind', 'the block is unknown');
 
 function parseReceipts(
   value: unknown,
@@ -356,7 +358,8 @@ function parseReceipts(
     if (hex(receipt.transactionHash, HASH_DIGITS, 'transaction hash') !== transactions[index])
       throw inconsistent('a receipt belongs to another transaction');
     for (const log of parseLogs(receipt.logs)) {
-      if (log.transactionHash !== transactions[index]) throw inconsistent('a receipt has a log of another transaction');
+      if (log.transactionHash !== transactions[index])
+        throw inconsistent('a receipt contains a log from another transaction');
       logs.push(log);
     }
   }
@@ -367,14 +370,14 @@ function parseTransactions(value: unknown, blockHash: string): string[] {
   if (value === null || value === undefined) throw unknownBlock();
   const block = membersOf(value, 'block');
   if (hex(block.hash, HASH_DIGITS, 'block hash') !== blockHash)
-    throw inconsistent('it returned another block than requested');
+    throw inconsistent('it did not return the requested block');
   if (!Array.isArray(block.transactions)) throw invalidResponse('a block without its transactions');
   return block.transactions.map((hash) => hex(hash, HASH_DIGITS, 'transaction hash'));
 }
 
 const parseBytes = (value: unknown): string => hex(value, null, 'contract result');
 
-/** The first match counts: a refused range may also name blocks that are "not available". */
+/** The first match wins, because the error for a refused range may also mention blocks that are "not available". */
 const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/\brate|too many requests|per second|credits|capacity|throttl|daily/i, 'busy'],
   [
@@ -384,15 +387,15 @@ const FAULT_PATTERNS: readonly (readonly [RegExp, NodeFaultKind])[] = [
   [/unknown block|not found|missing|not available|pruned|beyond|after last|greater than/i, 'behind'],
 ];
 
-/** Besu returns this error for a call that halts, other nodes for their own faults. */
+/** Besu returns this error for a halted call; other nodes return it for internal faults. */
 const INTERNAL = { code: -32603, message: /^internal error\.?$/i };
 
-/** A token's description is then omitted, but can be read later. */
+/** Also accepts an ambiguous error: the token then has no description, which can be read later. */
 function isMaybeContractFault(error: RpcError): boolean {
   return isContractFault(error) || (error.code === INTERNAL.code && INTERNAL.message.test(error.message));
 }
 
-/** The node's message may quote its URL. */
+/** Omits the node's message, because it may contain the URL. */
 function toFault({ code, message }: RpcError): NodeFault {
   const [, kind = 'unreachable'] = FAULT_PATTERNS.find(([pattern]) => pattern.test(message)) ?? [];
   return new NodeFault(kind, `it responded with JSON-RPC error ${Number.isFinite(code) ? code : ''} (${kind})`);

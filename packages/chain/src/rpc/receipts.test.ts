@@ -28,27 +28,24 @@ const tooLong = () => {
 };
 
 interface Script {
-  /** The receipts of the block. */
   readonly receipts?: () => unknown;
-  /** The receipt of a transaction. */
   readonly receipt?: (index: number) => unknown;
-  /** The receipts of all transactions, requested together. */
+  /** Called for each request in a batch; may throw. */
   readonly batch?: () => void;
 }
 
-/** A node with a block of three transactions, each with one log. */
 function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = () => {} }: Script) {
   const resultOf = ({ method, params }: RpcRequest) => {
     if (method === 'eth_getBlockByHash') return { hash: BLOCK, transactions: TRANSACTIONS };
     return method === 'eth_getBlockReceipts' ? receipts() : receipt(TRANSACTIONS.indexOf(String(params[0])));
   };
   const respond = (request: RpcRequest, check = () => {}) => {
-    const of = { jsonrpc: '2.0', id: request.id };
+    const envelope = { jsonrpc: '2.0', id: request.id };
     try {
       check();
-      return { ...of, result: resultOf(request) };
+      return { ...envelope, result: resultOf(request) };
     } catch (fault) {
-      return { ...of, error: { code: -32005, message: (fault as Error).message } };
+      return { ...envelope, error: { code: -32005, message: (fault as Error).message } };
     }
   };
   const request = async (_url: unknown, init?: { body?: unknown }) => {
@@ -60,7 +57,7 @@ function createNode({ receipts = () => RECEIPTS, receipt = receiptOf, batch = ()
 const indicesOf = async (script: Script) =>
   (await createNode(script).logsByReceipts(BLOCK)).map(({ logIndex }) => logIndex);
 
-it('logs are read from block receipts, from a batch of transaction receipts, or from single receipts', async () => {
+it('the node reads logs from block receipts, a batch of transaction receipts, or single receipts', async () => {
   expect(await indicesOf({ receipt: tooLong })).toEqual([0, 1, 2]);
   expect(await indicesOf({ receipts: tooLong })).toEqual([0, 1, 2]);
   expect(await indicesOf({ receipts: tooLong, batch: tooLong })).toEqual([0, 1, 2]);
@@ -69,18 +66,21 @@ it('logs are read from block receipts, from a batch of transaction receipts, or 
 it.each([
   ['the last receipt is missing', RECEIPTS.slice(0, 2)],
   ['a receipt is missing and another receipt is repeated', [RECEIPTS[0], RECEIPTS[1], RECEIPTS[1]]],
-  ['a receipt of another transaction has no logs', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
+  ['an extra receipt without logs replaces the last receipt', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[0], logs: [] }]],
   ['the receipts are in another order', RECEIPTS.toReversed()],
   ['a receipt belongs to another block', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], blockHash: hash('bb') }]],
-  ['a receipt has a log of another transaction', [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }]],
-])('the receipts of a block are refused when %s', async (_what, receipts) => {
-  // After wrong block receipts, single receipts are requested; they are wrong as well.
+  [
+    'a receipt contains a log from another transaction',
+    [RECEIPTS[0], RECEIPTS[1], { ...RECEIPTS[2], logs: [logOf(0)] }],
+  ],
+])("the node's receipts are rejected if %s", async (_what, receipts) => {
+  // If block receipts are wrong, single receipts are requested. Those are wrong as well.
   const wrong = { receipts: () => receipts, receipt: (index: number) => receipts[index] ?? receipts[0] };
   const fault = await indicesOf(wrong).catch((thrown: unknown) => thrown);
   expect(fault).toBeInstanceOf(NodeFault);
   expect(fault).toMatchObject({ kind: 'inconsistent' });
 });
 
-it('transaction receipts are requested when the block receipts are truncated', async () => {
+it('the node requests transaction receipts if the block receipts are truncated', async () => {
   expect(await indicesOf({ receipts: () => RECEIPTS.slice(0, 2) })).toEqual([0, 1, 2]);
 });

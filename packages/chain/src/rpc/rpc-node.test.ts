@@ -13,7 +13,6 @@ type Handler = (body: RpcRequest | RpcRequest[], response: ServerResponse, reque
 
 const SECRET = 'a-secret-of-the-provider';
 
-/** A server with the test's handler, closed after the test. */
 async function openNode(handler: Handler, { login = '', timeoutMs = 5_000 } = {}) {
   const server = createServer(async (request, response) => {
     let text = '';
@@ -33,7 +32,7 @@ const refuse =
   (message: string, code = -32000): Handler =>
   (body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcRequest).id, error: { code, message } });
-/** Some nodes respond to a batch with a single error, with the id of the first call. */
+/** Some nodes respond to a batch with a single error that has the first call's id. */
 const BATCH_TOO_LARGE = { jsonrpc: '2.0', id: 1, error: { code: -32600, message: 'batch too large' } };
 const hash = (digits: string) => `0x${digits.repeat(32)}`;
 const blockAt = (number: number) => ({
@@ -57,7 +56,7 @@ const faultOf = async (requested: Promise<unknown>): Promise<NodeFault> => {
   return fault as NodeFault;
 };
 
-it('many blocks are requested in batches, and responses are matched by id', async () => {
+it('the node requests many blocks in batches and matches responses by id', async () => {
   const sizes: number[] = [];
   const node = await openNode((body, ...rest) => {
     sizes.push(Array.isArray(body) ? body.length : 1);
@@ -70,13 +69,16 @@ it('many blocks are requested in batches, and responses are matched by id', asyn
 });
 
 it.each([
-  ['is refused as too large', (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>')],
+  [
+    'is rejected as too large',
+    (response: ServerResponse) => void response.writeHead(413).end('<html>too large</html>'),
+  ],
   ['fails with a list of one error', (response: ServerResponse) => send(response, [BATCH_TOO_LARGE])],
   [
     'fails with a list of one error and an error status',
     (response: ServerResponse) => void response.writeHead(400).end(JSON.stringify([BATCH_TOO_LARGE])),
   ],
-])('a node gets single requests after a batch that %s', async (_what, refuseBatch) => {
+])('a node receives single requests after a batch that %s', async (_what, refuseBatch) => {
   let batches = 0;
   const node = await openNode((body, response, request) => {
     if (!Array.isArray(body)) return respondWithBlocks(body, response, request);
@@ -88,7 +90,7 @@ it.each([
   expect(batches).toBe(1);
 });
 
-it('a node that rate limits a batch is busy, and still gets batches later', async () => {
+it('a node that rate-limits a batch is busy, and still receives batches later', async () => {
   const handlers: Handler[] = [
     (_, response) => send(response, [{ jsonrpc: '2.0', id: 1, error: { code: 1, message: 'rate limit reached' } }]),
     respondWithBlocks,
@@ -117,12 +119,12 @@ it.each([
   ['unknown block', 'behind'],
   ['header not found', 'behind'],
   [`something at https://node.example/${SECRET}`, 'unreachable'],
-])('the error "%s" of a node means %s', async (message, kind) => {
+])('a node error with the message "%s" is classified as %s', async (message, kind) => {
   const node = await openNode(refuse(message));
   expect((await faultOf(node.logsIn(1, 2))).kind).toBe(kind);
 });
 
-it('a busy node reports when to retry', async () => {
+it('the fault of a busy node contains the Retry-After time', async () => {
   const node = await openNode((_, response) => void response.writeHead(429, { 'retry-after': '7' }).end('slow down'));
   expect(await faultOf(node.block('latest'))).toMatchObject({ kind: 'busy', retryAfterMs: 7_000 });
 });
@@ -133,28 +135,28 @@ it.each([
   ['has neither result nor error', '{"jsonrpc":"2.0","id":1}'],
   ['is not a block', '{"jsonrpc":"2.0","id":1,"result":7}'],
   ['has an invalid hash', '{"jsonrpc":"2.0","id":1,"result":{"number":"0x1","hash":"0x12"}}'],
-])('a node whose response %s is unreachable', async (_what, text) => {
+])('a node is unreachable if its response %s', async (_what, text) => {
   const node = await openNode((_, response) => void response.end(text));
   expect((await faultOf(node.block('latest'))).kind).toBe('unreachable');
 });
 
-it('a response to another request is refused', async () => {
+it('a response with the wrong block is inconsistent', async () => {
   const node = await openNode((_, response) => send(response, { jsonrpc: '2.0', id: 1, result: blockAt(9) }));
   expect((await faultOf(node.block(8))).kind).toBe('inconsistent');
 });
 
-it('the error of a late or unavailable node does not contain its URL', async () => {
+it('the fault of a late or unavailable node does not contain its URL', async () => {
   let requested = 0;
   const silent = await openNode(() => void requested++, { timeoutMs: 100 });
   expect(await faultOf(silent.chainId())).toMatchObject({ kind: 'late', message: 'it does not respond in time' });
-  expect(requested, 'no further request').toBe(1);
+  expect(requested, 'the number of requests').toBe(1);
   const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
   expect((await faultOf(absent.chainId())).message).toMatch(/^it cannot be reached/);
   const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
   expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
 });
 
-it('the credentials in the URL of a node are sent in a header', async () => {
+it("credentials in a node's URL are sent in a header", async () => {
   const node = await openNode(
     (body, response, { headers }) => {
       expect(headers.authorization).toBe(`Basic ${Buffer.from('ada:pass word').toString('base64')}`);
@@ -195,7 +197,7 @@ it.each([
   [-32000, 'Transaction processing could not be completed due to an exception (Invalid opcode: 0xfe)'],
   [-32603, 'Internal error'],
   [-32603, 'VM Exception while processing transaction: revert'],
-])('error %i "%s" of a call means that the contract failed', async (code, message) => {
+])('a contract call that returns error %i "%s" counts as a failed contract', async (code, message) => {
   const node = await openNode(refuse(message, code));
   expect(await node.calls([call])).toEqual([null]);
 });
@@ -208,12 +210,12 @@ it.each([
   [-32603, 'EVM error: FatalExternalError', 'unreachable'],
   [-32603, 'database is closed', 'unreachable'],
   [-32600, 'the plan is exceeded, and requests are reverted to the free one', 'too-much'],
-])('error %i "%s" of a call means that the node failed', async (code, message, kind) => {
+])('a contract call that returns error %i "%s" counts as a node fault', async (code, message, kind) => {
   const node = await openNode(refuse(message, code));
   expect(await node.calls([call])).toMatchObject([{ name: 'NodeFault', kind }]);
 });
 
-it('contract calls have bounded gas, and a failed call does not affect other calls', async () => {
+it('contract calls have a gas limit, and a failed call does not affect other calls', async () => {
   const node = await openNode((body, response) => {
     const [one, other] = body as RpcRequest[];
     expect(one!.params).toEqual([{ ...call, gas: '0xf4240' }, 'latest']);
@@ -225,7 +227,7 @@ it('contract calls have bounded gas, and a failed call does not affect other cal
   expect(await node.calls([call, call])).toMatchObject([{ kind: 'behind' }, '0x12']);
 });
 
-it('contract calls fail with too-much when a response exceeds 8 MiB', async () => {
+it('contract calls fail with too-much if a response exceeds 8 MiB', async () => {
   const node = await openNode((body, response) =>
     send(response, { jsonrpc: '2.0', id: (body as RpcRequest).id, result: `0x${'00'.repeat(4_200_000)}` }),
   );

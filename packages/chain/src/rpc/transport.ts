@@ -2,11 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { NodeFault, type RpcResponse } from '../node.ts';
 
 export interface TransportOptions {
-  /** Any part may be a secret. */
+  /** Any part of the URL may be a secret. */
   readonly url: string;
   readonly timeoutMs: number;
   readonly fetch: typeof fetch;
-  /** Bounds memory. */
+  /** Limits memory use. */
   readonly responseBytesMax?: number | undefined;
 }
 
@@ -14,21 +14,21 @@ const RESPONSE_BYTES_MAX = 128 * 1024 * 1024;
 const TOO_MANY = 429;
 const TOO_LARGE = 413;
 const SECOND_MS = 1_000;
-/** Many providers fail occasionally. */
+/** Waits between attempts, because many providers fail occasionally. */
 const ATTEMPT_WAITS_MS = [100, 400] as const;
 
-/** A retry may help. A late node is not retried: the caller may request less or use another node. */
+/** A late node is not retried, because the caller may request less or use another node. */
 const isRetryable = ({ kind, retryAfterMs }: NodeFault) =>
   kind === 'unreachable' || (kind === 'busy' && retryAfterMs === null);
 
-/** HTTP status 413. */
+/** The node responded with HTTP status 413. */
 export class RequestTooLarge extends NodeFault {
   constructor() {
-    super('too-much', 'it refused the request as too large (status 413)');
+    super('too-much', 'it rejected the request as too large (status 413)');
   }
 }
 
-/** `fetch` refuses user information in a URL. */
+/** Moves the credentials into a header, because `fetch` rejects URLs with credentials. */
 function targetOf(url: string): { url: string; headers: Record<string, string> } {
   const parsed = new URL(url);
   const { username, password } = parsed;
@@ -39,7 +39,7 @@ function targetOf(url: string): { url: string; headers: Record<string, string> }
   return { url: parsed.href, headers: { ...headers, authorization: `Basic ${Buffer.from(login).toString('base64')}` } };
 }
 
-/** The message of `fetch` may contain the URL. */
+/** Omits the error message of `fetch`, because it may contain the URL. */
 function toNodeFault(fault: unknown): NodeFault {
   const cause = fault instanceof Error ? (fault.cause as { code?: unknown } | undefined) : undefined;
   const isLate = fault instanceof Error && fault.name === 'TimeoutError';
@@ -64,7 +64,7 @@ async function readText(response: Response, bytesMax: number): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Posts a body and parses the JSON response, in at most three attempts. @throws NodeFault */
+/** Posts a body and parses the JSON response. Makes at most three attempts. @throws NodeFault */
 export function createTransport({
   url,
   timeoutMs,
@@ -84,7 +84,7 @@ export function createTransport({
     const text = await readText(response, responseBytesMax);
     if (response.status === TOO_MANY) throw new NodeFault('busy', 'rate limited', retryAfterOf(response));
     if (response.status === TOO_LARGE) throw new RequestTooLarge();
-    // Some nodes send JSON-RPC errors with an HTTP error status.
+    // Some nodes send a JSON-RPC error with an HTTP error status.
     if (!response.ok && !/^[{[]/.test(text))
       throw new NodeFault('unreachable', `it responded with status ${response.status}`);
     return text;
@@ -114,7 +114,7 @@ export function createTransport({
   };
 }
 
-/** @throws NodeFault when the value is not a JSON-RPC response */
+/** @throws NodeFault if the value is not a JSON-RPC response */
 export function parseResponse(value: unknown): { id: unknown; response: RpcResponse } {
   const { id, result, error } = (typeof value === 'object' && value !== null ? value : {}) as Record<string, unknown>;
   if (typeof error === 'object' && error !== null) {

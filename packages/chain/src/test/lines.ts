@@ -2,7 +2,6 @@ import { ACTIVITY_TYPES, type ActivityType, toTimestamp, VERIFICATION_STATUSES }
 import fc from 'fast-check';
 import { MICROSECONDS_MAX } from '../cursor.ts';
 
-/** Import lines, with the members of the API. */
 export type Line = Record<string, unknown>;
 
 const hex = (digits: number) =>
@@ -56,7 +55,6 @@ const metadata = fc.record({
   log_index: fc.option(digits(64n)),
 });
 
-/** Any valid activity of a chain. */
 export const activityLines = (chain: string): fc.Arbitrary<Line> =>
   fc.constantFrom(...ACTIVITY_TYPES).chain((type) =>
     fc.record({
@@ -69,7 +67,6 @@ export const activityLines = (chain: string): fc.Arbitrary<Line> =>
     }),
   );
 
-/** Any valid token of a chain. */
 export const tokenLines = (chain: string): fc.Arbitrary<Line> =>
   fc.record({
     chain: fc.constant(chain),
@@ -85,6 +82,5 @@ export const tokenLines = (chain: string): fc.Arbitrary<Line> =>
     bridge_used: fc.option(name),
   });
 
-/** The value with every address and hash in lower case; nothing else in these lines looks like one. */
 export const inLowerCase = (value: unknown): Line =>
   JSON.parse(JSON.stringify(value).replace(/"0x[0-9a-fA-F]{40,64}"/g, (text) => text.toLowerCase())) as Line;

@@ -3,10 +3,9 @@ import type { ActivityRow } from '../rows.ts';
 import type { ActivityFilters, PageQuery } from '../store.ts';
 import { passesFilters } from './memory/store.ts';
 
-/** Sort key of the feed, independent of the code under test. Correct only for the ids in these tests. */
+/** The feed's sort key, independent of the code under test. Correct only for the ids in these tests. */
 const keyOf = ({ updatedAt, id }: Pick<Gap, 'updatedAt' | 'id'>) => `${String(updatedAt).padStart(16, '0')} ${id}`;
 
-/** All activities that are served below a horizon, in order. */
 export function naiveFeed(versions: readonly ActivityRow[], horizon: number, filters: ActivityFilters): ActivityRow[] {
   const below = versions.filter(({ updatedAt }) => updatedAt < horizon);
   return below
@@ -15,7 +14,7 @@ export function naiveFeed(versions: readonly ActivityRow[], horizon: number, fil
     .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
 }
 
-/** The rows of a page, found by a full scan. */
+/** Finds a page's rows by a full scan. */
 export function naivePage(versions: readonly ActivityRow[], query: PageQuery): ActivityRow[] {
   const { gap, direction, limit, horizon, filters } = query;
   const feed = naiveFeed(versions, horizon, filters);

@@ -4,7 +4,6 @@ import { openActivityStore, openChainStore } from '../clickhouse/index.ts';
 import { type ActivityStore, CHAIN_TABLES, type ChainStore } from '../store.ts';
 import { createMemoryChain } from './memory/index.ts';
 
-/** Writer and reader of a store under test. */
 export interface TestChain {
   readonly activities: ActivityStore;
   readonly reader: ChainStore;
@@ -17,11 +16,9 @@ export async function openMemoryTestChain(): Promise<TestChain> {
 
 export interface ClickHouseTestChain extends TestChain {
   readonly target: ClickHouseTarget;
-  /** Runs a query. @throws Error with ClickHouse's message */
   query(sql: string): Promise<string>;
 }
 
-/** A separate database with all tables and without merges, so copies remain. */
 export async function openClickHouseTestChain(): Promise<ClickHouseTestChain> {
   const { target, query, close } = await openOwnDatabase();
   for (const table of CHAIN_TABLES) await query(`SYSTEM STOP MERGES ${table}`);

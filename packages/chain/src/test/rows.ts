@@ -5,13 +5,11 @@ import fc from 'fast-check';
 import { MICROSECONDS_MAX } from '../cursor.ts';
 import type { ActivityRow, TokenRow } from '../rows.ts';
 
-/** A time in 2026, epoch microseconds. */
 export const NOON_US = Date.UTC(2026, 10, 21, 12) * 1_000;
 
 let offset = 0;
 
-/** A version of a new activity, with overrides. */
-export function activityRow(over: Partial<ActivityRow> = {}): ActivityRow {
+export function activityRow(overrides: Partial<ActivityRow> = {}): ActivityRow {
   return {
     chain: 'test-chain',
     id: randomUUID(),
@@ -25,11 +23,10 @@ export function activityRow(over: Partial<ActivityRow> = {}): ActivityRow {
     loggedAtMs: NOON_US / 1_000,
     partition: 2,
     offset: offset++,
-    ...over,
+    ...overrides,
   };
 }
 
-/** An address that ends in this number. */
 export const addressOf = (number: number): string => `0x${number.toString(16).padStart(40, '0')}`;
 
 const hex = (digits: number) =>
@@ -40,7 +37,6 @@ const uint64 = fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String);
 const text = fc.string({ unit: codePoint, maxLength: 20 });
 const logged = { loggedAtMs: fc.nat(2 ** 31), partition: fc.nat(65_535), offset: fc.nat(2 ** 31), traceId: text };
 
-/** Any values for all members except chain and time. */
 export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'updatedAt'>> = fc.record({
   ...logged,
   id: fc.uuid(),
@@ -53,7 +49,6 @@ export const arbitraryActivity: fc.Arbitrary<Omit<ActivityRow, 'chain' | 'update
   ),
 });
 
-/** Any values for all members except chain, contract and time. */
 export const arbitraryToken: fc.Arbitrary<Omit<TokenRow, 'chain' | 'contractAddress' | 'updatedAt'>> = fc.record({
   ...logged,
   rootContractAddress: fc.option(hex(40)),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import {
-  BATCH_FAULT_DETAILS,
-  BATCH_FAULTS,
+  BATCH_ERROR_DETAILS,
+  BATCH_ERRORS,
   DUPLICATE_ID,
   type FreeFormField,
   TOO_LARGE,
@@ -25,23 +25,23 @@ interface MessagesResponse {
   rejections: MessageRejection[];
 }
 
-/** An element of `messages` in the body. */
+/** How an element of `messages` was written in the body. */
 export interface MessageSource {
   bytes: number;
-  /** JSON text; '' when absent. */
+  /** The id as JSON; '' if absent. */
   messageIdText: string;
-  /** Free-form objects deeper than `FREE_FORM_DEPTH_MAX`. */
+  /** The free-form objects that exceed `FREE_FORM_DEPTH_MAX`. */
   tooDeep?: readonly FreeFormField[];
 }
 
 interface BatchRules {
   window: TimeWindow;
-  /** One per element of `messages`. */
+  /** One source per element of `messages`. */
   sources: readonly MessageSource[];
 }
 
-/** `index` in `messages`. */
 interface AcceptedMessage {
+  /** Index in `messages`. */
   index: number;
   message: Message;
 }
@@ -52,7 +52,7 @@ type BatchResult =
   | {
       kind: 'validated';
       accepted: AcceptedMessage[];
-      /** By index, duplicates separately; `response.rejections` merges them. */
+      /** In batch order. Duplicate ids are listed separately here, but merged in `response.rejections`. */
       rejected: { index: number; errors: readonly RejectionError[] }[];
       submitted: number;
       response: MessagesResponse;
@@ -61,17 +61,17 @@ type BatchResult =
 const envelopeSchema = z.object({ messages: z.array(z.unknown()).min(1).max(BATCH_MESSAGES_MAX) });
 
 function toFault(issue: z.core.$ZodIssue | undefined): BatchResult {
-  const fault = (message: string) => ({ kind: 'fault', message, details: BATCH_FAULT_DETAILS }) as const;
-  if (issue?.path.length === 0) return fault(BATCH_FAULTS.notAnObject);
-  if (issue?.code === 'too_small') return fault(BATCH_FAULTS.tooFew);
-  return fault(issue?.code === 'too_big' ? BATCH_FAULTS.tooMany : BATCH_FAULTS.noMessages);
+  const fault = (message: string) => ({ kind: 'fault', message, details: BATCH_ERROR_DETAILS }) as const;
+  if (issue?.path.length === 0) return fault(BATCH_ERRORS.notAnObject);
+  if (issue?.code === 'too_small') return fault(BATCH_ERRORS.tooFew);
+  return fault(issue?.code === 'too_big' ? BATCH_ERRORS.tooMany : BATCH_ERRORS.noMessages);
 }
 
 /**
- * How a rejection names a message (`echo`), the `name` under which messages share an entry, and whether the id can be a
- * duplicate: contract, "messageId", "No object", "Several without an id" and "Twins".
+ * Returns the id to report in a rejection (`echo`), the id under which rejections are merged (`name`), and whether the
+ * id can be a duplicate: contract, "messageId", "Not an object", "Several messages without an id" and "Duplicate ids".
  */
-function spellingOf(value: unknown, source: MessageSource | undefined) {
+function readMessageId(value: unknown, source: MessageSource | undefined) {
   const id = isJsonObject(value) ? value.messageId : undefined;
   if (id == null) return { echo: '', name: '', isComparable: false };
   const echo = typeof id === 'string' ? id : (source?.messageIdText ?? '');
@@ -79,21 +79,21 @@ function spellingOf(value: unknown, source: MessageSource | undefined) {
 }
 
 /**
- * Validates the messages of a batch, then duplicate ids.
+ * Validates the messages of a batch and detects duplicate ids.
  * @param document the parsed JSON body
- * @returns the accepted messages and the answer: 200 when `response.accepted` > 0, else 400
+ * @returns the accepted messages and the response, with status 200 if `response.accepted` > 0, otherwise 400
  */
 export function validateBatch(document: unknown, rules: BatchRules): BatchResult {
   const envelope = envelopeSchema.safeParse(document);
   if (!envelope.success) return toFault(envelope.error.issues[0]);
   const { messages } = envelope.data;
-  const spellings = messages.map((value, index) => spellingOf(value, rules.sources[index]));
-  const names = spellings.filter(({ isComparable }) => isComparable).map(({ name }) => name);
+  const ids = messages.map((value, index) => readMessageId(value, rules.sources[index]));
+  const names = ids.filter(({ isComparable }) => isComparable).map(({ name }) => name);
   const duplicates = new Set(names.filter((name, index) => names.indexOf(name) !== index));
   const accepted: AcceptedMessage[] = [];
   const rejected: { index: number; errors: readonly RejectionError[] }[] = [];
   const entries = new Map<string, MessageRejection>();
-  for (const [index, { echo, name, isComparable }] of spellings.entries()) {
+  for (const [index, { echo, name, isComparable }] of ids.entries()) {
     const parsed = parseMessage(messages[index], rules.window);
     const errors = parsed.ok ? [] : [...parsed.errors];
     if (isComparable && duplicates.has(name)) errors.unshift(DUPLICATE_ID);

@@ -43,10 +43,10 @@ import {
   auditOfSignableKey,
 } from './entries.ts';
 
-/** Part of every secret in the records below: an audit row must not contain it. */
+/** Part of every secret in the following records. Audit rows must not contain it. */
 const SECRET = 'SECRET';
 const secret = (name: string) => `${SECRET}-${name}`;
-const by = { changedAt: 2_000, changedBy: 'ada', requestId: 'request-7' };
+const author = { changedAt: 2_000, changedBy: 'ada', requestId: 'request-7' };
 
 const project: ProjectRecord = {
   id: 'demo',
@@ -54,7 +54,7 @@ const project: ProjectRecord = {
   name: 'Demo',
   state: 'live',
   createdAt: 1_000,
-  ...by,
+  ...author,
   environments: [
     {
       id: 'production',
@@ -66,20 +66,27 @@ const project: ProjectRecord = {
     },
   ],
 };
-const ofKey = { hash: secret('hash'), first4: 'sk_a', last4: 'wxyz', name: 'server', createdAt: 500, changedBy: 'ada' };
-const liveKey: LiveKey = { ...ofKey, keyId: 'key-2', text: secret('text'), origins: [] };
-const endedKey: EndedKey = { ...ofKey, keyId: 'key-1', revokedAt: 2_000 };
-const inProject = { projectId: 'demo', environmentId: 'demo-production' };
+const keyFields = {
+  hash: secret('hash'),
+  first4: 'sk_a',
+  last4: 'wxyz',
+  name: 'server',
+  createdAt: 500,
+  changedBy: 'ada',
+};
+const liveKey: LiveKey = { ...keyFields, keyId: 'key-2', text: secret('text'), origins: [] };
+const endedKey: EndedKey = { ...keyFields, keyId: 'key-1', revokedAt: 2_000 };
+const scope = { projectId: 'demo', environmentId: 'demo-production' };
 const key: AccessKeyRecord = {
   id: 'demo-production/secret',
   revision: 1,
-  ...inProject,
+  ...scope,
   environment: 'production',
   kind: 'secret',
   live: liveKey,
   ended: [],
   action: 'create',
-  ...by,
+  ...author,
 };
 const refreshed: AccessKeyRecord = { ...key, revision: 2, ended: [endedKey], action: 'refresh' };
 const revoked: AccessKeyRecord = { ...key, revision: 3, live: null, ended: [endedKey], action: 'revoke' };
@@ -95,18 +102,18 @@ const rateLimitKey: RateLimitKeyRecord = {
   last4: 'wxyz',
   createdAt: 1_000,
   revokedAt: null,
-  ...by,
+  ...author,
 };
 const collection: CollectionRecord = {
   id: 'chain:0x01',
   revision: 1,
   chain: 'chain',
   contractAddress: '0x01',
-  ...inProject,
+  ...scope,
   name: 'Swords',
   state: 'linked',
   createdAt: 1_000,
-  ...by,
+  ...author,
 };
 const account: AccountRecord = {
   id: 'account-1',
@@ -125,17 +132,17 @@ const account: AccountRecord = {
   invitation: { hash: secret('invitation'), expiresAt: 5_000, takenBy: null },
   sessionsFrom: 1,
   createdAt: 1_000,
-  ...by,
+  ...author,
 };
 const signableKey: SignableKeyRecord = {
   address: '0xaa',
   revision: 2,
-  ...inProject,
+  ...scope,
   name: 'minter',
   sealed: secret('sealed'),
   state: 'disabled',
   createdAt: 1_000,
-  ...by,
+  ...author,
 };
 const entry: AuditEntryRecord = {
   entryId: '00000000-0000-4000-8000-000000000001',
@@ -150,31 +157,30 @@ const entry: AuditEntryRecord = {
   requestId: 'r',
 };
 
-/** One kind of record, and how it is turned into audit rows. */
 interface Case<R> {
   readonly record: R;
   readonly codec: RecordCodec<R>;
   readonly audit: (record: R) => AuditRow[];
   readonly rows: RecordRows<R>;
 }
-const caseOf = <R>(record: R, codec: RecordCodec<R>, derived: Pick<Case<R>, 'audit' | 'rows'>) =>
+const toCase = <R>(record: R, codec: RecordCodec<R>, derived: Pick<Case<R>, 'audit' | 'rows'>) =>
   ({ record, codec, ...derived }) as unknown as Case<never>;
 
-const CASES: readonly [kind: string, of: Case<never>][] = [
-  ['project', caseOf(project, projectCodec, { audit: auditOfProject, rows: projectAuditRows })],
-  ['key', caseOf(key, accessKeyCodec, { audit: auditOfKey, rows: keyAuditRows })],
+const CASES: readonly [kind: string, example: Case<never>][] = [
+  ['project', toCase(project, projectCodec, { audit: auditOfProject, rows: projectAuditRows })],
+  ['key', toCase(key, accessKeyCodec, { audit: auditOfKey, rows: keyAuditRows })],
   [
     'rate-limit-key',
-    caseOf(rateLimitKey, rateLimitKeyCodec, { audit: auditOfRateLimitKey, rows: rateLimitKeyAuditRows }),
+    toCase(rateLimitKey, rateLimitKeyCodec, { audit: auditOfRateLimitKey, rows: rateLimitKeyAuditRows }),
   ],
-  ['collection', caseOf(collection, collectionCodec, { audit: auditOfCollection, rows: collectionAuditRows })],
-  ['account', caseOf(account, accountCodec, { audit: auditOfAccount, rows: accountAuditRows })],
-  ['signable-key', caseOf(signableKey, signableKeyCodec, { audit: auditOfSignableKey, rows: signableKeyAuditRows })],
-  ['entry', caseOf(entry, auditEntryCodec, { audit: auditOfEntry, rows: entryAuditRows })],
+  ['collection', toCase(collection, collectionCodec, { audit: auditOfCollection, rows: collectionAuditRows })],
+  ['account', toCase(account, accountCodec, { audit: auditOfAccount, rows: accountAuditRows })],
+  ['signable-key', toCase(signableKey, signableKeyCodec, { audit: auditOfSignableKey, rows: signableKeyAuditRows })],
+  ['entry', toCase(entry, auditEntryCodec, { audit: auditOfEntry, rows: entryAuditRows })],
 ];
 
-it.each(CASES)('audit rows of kind %s have all columns, with actor, time and request, and no secret', (kind, of) => {
-  const { record, codec, audit, rows } = of;
+it.each(CASES)('audit rows of kind %s have all columns but contain no secrets', (kind, example) => {
+  const { record, codec, audit, rows } = example;
   expect(JSON.stringify(audit(record))).not.toContain(SECRET);
   for (const row of audit(record)) {
     expect(row).toMatchObject({ kind, actor: 'ada' });
@@ -194,12 +200,12 @@ it.each(CASES)('audit rows of kind %s have all columns, with actor, time and req
   expect(Object.keys(expected[0]!).sort()).toEqual(columns.map(({ name }) => name).sort());
 });
 
-it('an audit row has the same id for a record that is written again, and another for every other change', () => {
+it('an audit row has the same id for a record that is written twice, and a different id for every other change', () => {
   const change = fc.record({ revision: fc.integer({ min: 1, max: 5 }), requestId: fc.constantFrom('', 'a', 'b') });
   fc.assert(
     fc.property(change, change, (one, other) => {
-      const idOf = (over: typeof one) => auditOfCollection({ ...collection, ...over })[0]!.entryId;
-      expect(idOf(one) === idOf(other)).toBe(one.revision === other.revision && one.requestId === other.requestId);
+      const toId = (changes: typeof one) => auditOfCollection({ ...collection, ...changes })[0]!.entryId;
+      expect(toId(one) === toId(other)).toBe(one.revision === other.revision && one.requestId === other.requestId);
     }),
   );
 });
@@ -224,7 +230,7 @@ it.each([
   expect(rows.map((row) => row.action)).toEqual(rows.map(() => action));
 });
 
-it('a refreshed key has an audit row for the key that ended and one for its successor', () => {
+it('a refreshed key has an audit row for the ended key and one for the new key', () => {
   expect(auditOfKey(refreshed).map(({ object, action }) => [object, action])).toEqual([
     ['key-1', 'key.end'],
     ['key-2', 'key.create'],
@@ -232,14 +238,14 @@ it('a refreshed key has an audit row for the key that ended and one for its succ
   expect(auditOfKey(revoked).map(({ object }) => object)).toEqual(['key-1']);
 });
 
-it('the audit row of a publishable key has the origins that may use it', () => {
+it('the audit row of a publishable key contains its allowed origins', () => {
   const origins = ['https://game.example'];
   const changed = auditOfKey({ ...key, kind: 'publishable', live: { ...liveKey, origins }, action: 'change' })[0]!;
   expect(JSON.parse(changed.detail).origins).toEqual(origins);
   expect(auditOfKey(key)[0]!.detail).not.toContain('origins');
 });
 
-it('an account has an audit row with all roles for the instance, and one with its role for each project', () => {
+it('an account has one audit row with all roles for the instance, and one per project with the role in that project', () => {
   const rows = auditOfAccount(account);
   expect(rows.map(({ projectId }) => projectId)).toEqual(['', 'demo', 'other']);
   expect(JSON.parse(rows[0]!.detail)).toMatchObject({ roles: account.roles, hasPassword: true, passkeys: 1 });

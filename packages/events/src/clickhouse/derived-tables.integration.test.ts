@@ -20,17 +20,16 @@ const store = openEventStore(target);
 const { signal } = new AbortController();
 let client: ClickHouseClient;
 
-const rowsOf = async (query: string) => (await client.query({ query, format: 'JSONCompactEachRow' })).json();
+const readRows = async (query: string) => (await client.query({ query, format: 'JSONCompactEachRow' })).json();
 const readDerived = async () => [
-  await rowsOf(
+  await readRows(
     'SELECT environment_id, lower(hex(identity_key)), day, event_name, test FROM identity_days FINAL ORDER BY ALL',
   ),
-  await rowsOf(
+  await readRows(
     `SELECT environment_id, lower(hex(identity_key)), test, min(first_seen_at), max(last_seen_at), argMinMerge(first_touch),
        argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`,
   ),
 ];
-/** Messages of several people, spread over several days. */
 const records: MessageRecord[] = fc.sample(arbitraryRecord, { numRuns: 30, seed: 4 }).map((record, index) => ({
   ...record,
   environmentId: `test-${index % 2}`,
@@ -59,20 +58,20 @@ afterAll(async () => {
   await store.close();
 });
 
-it('the derived tables follow each insert, are completed after an interrupted one, and fold copies', async () => {
+it('the derived tables include each insert, are completed after an interrupted insert, and ignore copies', async () => {
   await store.insert({ table: 'events', rows: Buffer.concat(rows), token: 'derived|1', signal });
-  const whole = await readDerived();
-  expect(whole[0]!.length).toBeGreaterThan(10);
+  const complete = await readDerived();
+  expect(complete[0]!.length).toBeGreaterThan(10);
   expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
-  expect(await readDerived()).toEqual(whole);
-  // As after a crash between the insert of the rows and the insert by the materialized views.
+  expect(await readDerived()).toEqual(complete);
+  // Simulates a crash between the insert of the rows and the insert by the materialized views.
   for (const table of ['identity_days', 'identities']) await client.command({ query: `TRUNCATE TABLE ${table}` });
   expect(await readDerived()).toEqual([[], []]);
   expect(await store.storedOffsets('events', query)).toHaveProperty('size', rows.length);
-  expect(await readDerived()).toEqual(whole);
+  expect(await readDerived()).toEqual(complete);
 });
 
-it('the materialized views and the views that fill the derived tables again have the same rules', async () => {
+it('the materialized views and the views for repairing derived tables have the same definition', async () => {
   const [days, identities] = await Promise.all(
     [
       ['identity_days_of_events', 'derived_identity_days'],
@@ -80,13 +79,13 @@ it('the materialized views and the views that fill the derived tables again have
     ].map(async (pair) => {
       const texts = pair.map(async (name) => {
         const query = `SELECT as_select FROM system.tables WHERE database = currentDatabase() AND name = '${name}'`;
-        return String(((await rowsOf(query)) as string[][])[0]![0]);
+        return String(((await readRows(query)) as string[][])[0]![0]);
       });
-      const [fed, derived] = await Promise.all(texts);
-      const span = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
-      expect(derived).toMatch(span);
-      const bare = (text: string) => text.replace(span, '').replaceAll(/[()\s]/g, '');
-      return [bare(fed!), bare(derived!)];
+      const [materialized, derived] = await Promise.all(texts);
+      const rangeFilter = / AND \(event_time >= \{since:[^}]*\}\) AND \(event_time < \{until:[^}]*\}\)/;
+      expect(derived).toMatch(rangeFilter);
+      const normalize = (text: string) => text.replace(rangeFilter, '').replaceAll(/[()\s]/g, '');
+      return [normalize(materialized!), normalize(derived!)];
     }),
   );
   expect(days![0]).toBe(days![1]);

@@ -11,7 +11,7 @@ import { EVENT_TABLE_COLUMNS } from '../columns.ts';
 import { type ColumnValue, createColumnReader } from '../row/row-columns.ts';
 import type { EventStore, EventTable, OffsetTable, StoredRowsQuery } from '../store.ts';
 
-/** Connects with the first call. */
+/** Opens an event store, which connects at the first call. */
 export function openEventStore(target: ClickHouseTarget): EventStore {
   const store = openClickHouse(target, BLOCK_WRITER_LIMITS);
   return {
@@ -21,7 +21,7 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
         body: rows,
         token,
         signal,
-        // Folding within a block costs two fifths of an insert. This way every offset is stored, as `storedOffsets` expects.
+        // Deduplication takes two fifths of an insert, and would remove offsets that `storedOffsets` expects.
         settings: { optimize_on_insert: 0 },
       }),
     storedOffsets: (table, query) => readOffsets(store, table, query),
@@ -33,8 +33,8 @@ export function openEventStore(target: ClickHouseTarget): EventStore {
 const statements = new Map<EventTable, string>();
 
 function insertStatement(table: EventTable): string {
-  const known = statements.get(table);
-  if (known !== undefined) return known;
+  const cached = statements.get(table);
+  if (cached !== undefined) return cached;
   const columns = EVENT_TABLE_COLUMNS[table];
   const names = columns.map(({ name }) => name).join(', ');
   const structure = columns.map(({ name, type }) => `${name} ${type.replaceAll("'", "\\'")}`).join(', ');
@@ -50,7 +50,7 @@ async function readOffsets(store: ClickHouse, table: OffsetTable, query: StoredR
   return stored;
 }
 
-/** The rules of the materialized views of these tables; a test compares both. */
+/** The definitions of the materialized views that fill these tables. A test compares both. */
 const DERIVED = [
   {
     table: 'identity_days',
@@ -68,8 +68,8 @@ const DERIVED = [
 ] as const;
 
 /**
- * Fills the derived tables again: ClickHouse runs materialized views after it has stored the rows of an insert, and may
- * crash in between. Rows that are derived twice fold. Reads only the days, names and owners of these rows.
+ * Fills the derived tables again, because ClickHouse runs materialized views after it has stored the rows of an insert
+ * and may crash in between. Duplicate derived rows are merged. Reads only the days, names and owners of the given rows.
  * @param rows RowBinary of `events`, at least one
  */
 async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[]): Promise<void> {
@@ -90,15 +90,15 @@ async function rebuildDerived(client: ClickHouseClient, rows: readonly Buffer[])
   }
 }
 
-/** How rows are found by the sorting key: its last columns, partition and offset, cannot be searched alone. */
+/** Conditions that find rows by sorting key, because partition and offset are its last columns. */
 interface Bounds {
-  /** First columns of the sorting key, compared by value. */
+  /** Leading columns of the sorting key, compared by value. */
   readonly key: readonly { readonly column: string; readonly expression: string }[];
-  /** A further column, besides `received_at`, whose range limits what is read. */
-  readonly span: string | null;
+  /** A column whose range, in addition to `received_at`, limits the rows that are read. */
+  readonly range: string | null;
 }
 
-/** The column that distinguishes records at the same offset, besides the time of receipt. In RowBinary an id is its bytes. */
+/** Columns that, with the receipt time, distinguish records at the same offset. In RowBinary, an id is its bytes. */
 const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: string }> = {
   events: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
   identity_links: { column: 'message_id', hex: "hex(formatRow('RowBinary', message_id))" },
@@ -106,21 +106,21 @@ const ID_COLUMNS: Record<OffsetTable, { readonly column: string; readonly hex: s
   message_rejections: { column: 'trace_id', hex: 'hex(trace_id)' },
 };
 
-const plain = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
+const toKeyColumns = (...columns: string[]) => columns.map((column) => ({ column, expression: column }));
 
 const BOUNDS: Record<OffsetTable, Bounds> = {
-  // Days, not a range of times: one message delayed for weeks would read all those weeks.
+  // Days instead of a time range, because one message delayed by weeks would read all weeks in between.
   events: {
     key: [
-      ...plain('environment_id', 'event_name'),
+      ...toKeyColumns('environment_id', 'event_name'),
       { column: 'event_time', expression: 'toDate(event_time)' },
-      ...plain('identity_key'),
+      ...toKeyColumns('identity_key'),
     ],
-    span: 'event_time',
+    range: 'event_time',
   },
-  identity_links: { key: plain('environment_id', 'link_generation', 'link_partition'), span: 'link_offset' },
-  consent_log: { key: plain('environment_id', 'identity_key'), span: null },
-  message_rejections: { key: plain('environment_id', 'code', 'field'), span: null },
+  identity_links: { key: toKeyColumns('environment_id', 'link_generation', 'link_partition'), range: 'link_offset' },
+  consent_log: { key: toKeyColumns('environment_id', 'identity_key'), range: null },
+  message_rejections: { key: toKeyColumns('environment_id', 'code', 'field'), range: null },
 };
 
 function toLiteral(value: ColumnValue, expression: string): string {
@@ -129,21 +129,21 @@ function toLiteral(value: ColumnValue, expression: string): string {
   return typeof value === 'string' ? quoteText(value) : quoteBytes(value);
 }
 
-function spanOf(table: OffsetTable, column: string, rows: readonly Buffer[]): string {
+function toRangeCondition(table: OffsetTable, column: string, rows: readonly Buffer[]): string {
   const read = createColumnReader(table, [column]);
   const values = rows.map((row) => Number(read(row)[0]));
-  const [least, most] = values.reduce(
+  const [minimum, maximum] = values.reduce(
     ([low, high], value) => [Math.min(low!, value), Math.max(high!, value)],
     [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
   );
-  const show = (value: number | undefined) =>
+  const toValue = (value: number | undefined) =>
     column.endsWith('_offset') ? String(value) : `fromUnixTimestamp64Milli(${value}, 'UTC')`;
-  return `${column} >= ${show(least)} AND ${column} <= ${show(most)}`;
+  return `${column} >= ${toValue(minimum)} AND ${column} <= ${toValue(maximum)}`;
 }
 
-/** The query for stored offsets. What it reads grows with the days and keys of the rows, not with the table. */
+/** Returns the query for stored offsets. Its cost depends on the days and keys of the rows, not on the table size. */
 export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, rows }: StoredRowsQuery): string {
-  const { key, span } = BOUNDS[table];
+  const { key, range } = BOUNDS[table];
   const names = key.map(({ column }) => column);
   const read = createColumnReader(table, names);
   const toLiterals = (row: Buffer) => read(row).map((value, index) => toLiteral(value, key[index]!.expression));
@@ -151,9 +151,9 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   const conditions = [
     `kafka_partition = ${partition}`,
     `kafka_offset >= ${start} AND kafka_offset < ${end}`,
-    // Limits what is read. `toStoredOffsets` then compares row by row.
-    spanOf(table, 'received_at', rows),
-    ...(span === null ? [] : [spanOf(table, span, rows)]),
+    // Limits the rows that are read. `toStoredOffsets` then compares row by row.
+    toRangeCondition(table, 'received_at', rows),
+    ...(range === null ? [] : [toRangeCondition(table, range, rows)]),
     `(${key.map(({ expression }) => expression).join(', ')}) IN (${[...keys].map((each) => `(${each})`).join(', ')})`,
   ];
   const { hex } = ID_COLUMNS[table];
@@ -161,7 +161,7 @@ export function storedOffsetsQuery(table: OffsetTable, { partition, start, end, 
   return `SELECT DISTINCT ${columns} FROM ${table} WHERE ${conditions.join(' AND ')}`;
 }
 
-/** Offset, time of receipt in epoch milliseconds, and the hex of the column in `ID_COLUMNS`. */
+/** Offset, receipt time in epoch milliseconds, and the hexadecimal value of the column in `ID_COLUMNS`. */
 export interface StoredRowId {
   readonly offset: string;
   readonly received: string;
@@ -171,22 +171,22 @@ export interface StoredRowId {
 /** The offset is the last column of every table. */
 const OFFSET_BYTES = 8;
 
-const nameOf = ({ offset, received, id }: StoredRowId) => `${offset} ${received} ${id}`;
+const toKey = ({ offset, received, id }: StoredRowId) => `${offset} ${received} ${id}`;
 const toHex = (value: ColumnValue | undefined) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(String(value))).toString('hex').toUpperCase();
 
-/** The offsets at which one of the given rows is stored, row by row: a row of a lost log may have the same offset. */
+/** @returns the offsets of the given rows that are stored. A row of a lost log may have the same offset. */
 export function toStoredOffsets(
   table: OffsetTable,
   { rows }: StoredRowsQuery,
   found: readonly StoredRowId[],
 ): Set<number> {
   const read = createColumnReader(table, ['received_at', ID_COLUMNS[table].column]);
-  const names = rows.map((row) => {
+  const keys = rows.map((row) => {
     const [received, id] = read(row);
     const offset = String(row.readBigUInt64LE(row.length - OFFSET_BYTES));
-    return nameOf({ offset, received: String(received), id: toHex(id) });
+    return toKey({ offset, received: String(received), id: toHex(id) });
   });
-  const wanted = new Set(names);
-  return new Set(found.filter((each) => wanted.has(nameOf(each))).map(({ offset }) => Number(offset)));
+  const expected = new Set(keys);
+  return new Set(found.filter((each) => expected.has(toKey(each))).map(({ offset }) => Number(offset)));
 }

@@ -19,14 +19,14 @@ interface Change extends ConsentRecord {
   loggedAt: number;
 }
 
-function consentBlock(changes: readonly Change[]): Buffer {
+function toConsentBlock(changes: readonly Change[]): Buffer {
   const out = new RowBuffer(1024);
   for (const { partition, offset, loggedAt, ...record } of changes)
     addConsentRow(out, record, { partition, offset, timestampMs: loggedAt });
   return out.toBytes();
 }
 
-function rejectionBlock(records: readonly RejectionRecord[], firstOffset = 0): Buffer {
+function toRejectionBlock(records: readonly RejectionRecord[], firstOffset = 0): Buffer {
   const out = new RowBuffer(1024);
   for (const [index, record] of records.entries())
     addRejectionRow(out, record, { partition: 1, offset: firstOffset + index, timestampMs: 0 });
@@ -34,19 +34,19 @@ function rejectionBlock(records: readonly RejectionRecord[], firstOffset = 0): B
 }
 
 const IDENTITIES = [1, 2, 3].map((byte) => Buffer.alloc(16, byte));
-const changesDrawn = fc.array(
+const arbitraryChanges = fc.array(
   fc.record({
     identity: fc.integer({ min: 0, max: 2 }),
     status: fc.constantFrom<ConsentRecord['status']>('none', 'anonymous', 'full'),
-    // Clocks may run backwards: within a partition only the offset decides.
+    // Clocks may go backwards. Within a partition, only the offset determines the order.
     clock: fc.integer({ min: 0, max: 50 }),
     partition: fc.constantFrom(5, 5, 5, 2),
   }),
   { minLength: 1, maxLength: 12 },
 );
 
-/** What `consents_current` must show for an identity whose changes moved from partition 5 to 2: one row, or none. */
-function latestOf(changes: readonly Change[], identityKey: Buffer) {
+/** @returns the expected rows of `consents_current` for an identity whose changes moved from partition 5 to 2 */
+function expectedCurrent(changes: readonly Change[], identityKey: Buffer) {
   const own = changes.filter((one) => one.identityKey === identityKey);
   const last = own.sort((a, b) => b.partition - a.partition || a.offset - b.offset).at(-1);
   return last === undefined ? [] : [{ key: identityKey.toString('hex'), status: last.status, source: last.source }];
@@ -60,15 +60,15 @@ let client: ClickHouseClient;
 
 const request = (query: string, params: Record<string, unknown> = {}) =>
   client.query({ query, format: 'JSONEachRow', query_params: params });
-const rowsOf = async <T>(query: string, params?: Record<string, unknown>): Promise<T[]> =>
+const readRows = async <T>(query: string, params?: Record<string, unknown>): Promise<T[]> =>
   (await request(query, params)).json<T>();
-const countOf = async (source: string): Promise<number> =>
-  (await rowsOf<{ n: number }>(`SELECT toUInt32(count()) AS n FROM ${source}`))[0]!.n;
+const countRows = async (source: string): Promise<number> =>
+  (await readRows<{ n: number }>(`SELECT toUInt32(count()) AS n FROM ${source}`))[0]!.n;
 let tokens = 0;
 const insert = (table: 'consent_log' | 'message_rejections', rows: Buffer) =>
   store.insert({ table, rows, token: `token|${tokens++}`, signal });
 
-const change = (over: Partial<Change>): Change => ({
+const change = (changes: Partial<Change>): Change => ({
   environmentId: 'test-consents',
   identityKey: Buffer.alloc(16, 1),
   status: 'full',
@@ -78,9 +78,9 @@ const change = (over: Partial<Change>): Change => ({
   partition: 0,
   offset: 0,
   loggedAt: NOW_MS,
-  ...over,
+  ...changes,
 });
-const rejection = (over: Partial<RejectionRecord> = {}): RejectionRecord => ({
+const rejection = (changes: Partial<RejectionRecord> = {}): RejectionRecord => ({
   environmentId: 'test-rejections',
   code: 'INVALID_ENUM',
   field: 'context.library',
@@ -89,7 +89,7 @@ const rejection = (over: Partial<RejectionRecord> = {}): RejectionRecord => ({
   libraryVersion: '1.2.3',
   receivedAt: NOW_MS,
   traceId: 'trace',
-  ...over,
+  ...changes,
 });
 
 beforeAll(async () => {
@@ -111,14 +111,14 @@ const merge = async (table: string) => {
   }
 };
 
-it('the table of consents returns every value unchanged', async () => {
+it('consent_log returns every value unchanged', async () => {
   const environmentId = 'test-values';
-  await insert('consent_log', consentBlock([change({ environmentId, offset: 7, loggedAt: NOW_MS + 5 })]));
+  await insert('consent_log', toConsentBlock([change({ environmentId, offset: 7, loggedAt: NOW_MS + 5 })]));
   const query =
     'SELECT lower(hex(identity_key)) AS key, status, source, toString(toUnixTimestamp64Milli(received_at)) AS received, ' +
     'toString(toUnixTimestamp64Milli(logged_at)) AS logged, trace_id, kafka_partition, toUInt32(kafka_offset) AS offset ' +
     "FROM consent_log WHERE environment_id = 'test-values'";
-  expect(await rowsOf(query)).toEqual([
+  expect(await readRows(query)).toEqual([
     {
       key: '01'.repeat(16),
       status: 'full',
@@ -132,10 +132,10 @@ it('the table of consents returns every value unchanged', async () => {
   ]);
 });
 
-it('consents_current shows the change with the latest position in the log, before and after a merge', async () => {
+it('consents_current shows the last change in log order, before and after a merge', async () => {
   let run = 0;
   await fc.assert(
-    fc.asyncProperty(changesDrawn, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
+    fc.asyncProperty(arbitraryChanges, fc.integer({ min: 1, max: 12 }), async (list, cut) => {
       const environmentId = `test-latest-${run++}`;
       const changes = list.map(({ identity, clock, ...drawn }, offset) =>
         change({
@@ -144,20 +144,20 @@ it('consents_current shows the change with the latest position in the log, befor
           identityKey: IDENTITIES[identity]!,
           offset,
           source: `change ${offset}`,
-          // Adding partitions moved the identities from 5 to 2, so the times in 2 are later.
+          // Added partitions moved the identities from partition 5 to 2, so the times in partition 2 are later.
           loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
         }),
       );
-      // The later block first and the earlier one twice: neither may change the result.
+      // The later block is inserted first and the earlier block twice. Neither must change the result.
       for (const block of [changes.slice(cut), changes.slice(0, cut), changes.slice(0, cut)])
-        if (block.length > 0) await insert('consent_log', consentBlock(block));
+        if (block.length > 0) await insert('consent_log', toConsentBlock(block));
       const read = () =>
-        rowsOf(
+        readRows(
           'SELECT lower(hex(identity_key)) AS key, status, source FROM consents_current ' +
             'WHERE environment_id = {environmentId: String} ORDER BY key',
           { environmentId },
         );
-      const expected = IDENTITIES.flatMap((identityKey) => latestOf(changes, identityKey));
+      const expected = IDENTITIES.flatMap((identityKey) => expectedCurrent(changes, identityKey));
       expect(await read()).toEqual(expected);
       if (run % 5 === 0) await merge('consent_log');
       expect(await read()).toEqual(expected);
@@ -166,24 +166,24 @@ it('consents_current shows the change with the latest position in the log, befor
   );
 });
 
-it('the table of consents keeps every change, and folds a block that is written twice', async () => {
+it('consent_log retains every change, and merges a block that is written twice', async () => {
   const environmentId = 'test-history';
   const where = `WHERE environment_id = '${environmentId}'`;
   const changes = Array.from({ length: 6 }, (_, offset) => change({ environmentId, offset, status: 'none' }));
-  // Two tokens, as when ClickHouse no longer remembers the first.
-  for (let time = 0; time < 2; time++) await insert('consent_log', consentBlock(changes));
-  expect(await countOf(`consent_log ${where}`)).toBe(12);
+  // Two different tokens simulate that ClickHouse has forgotten the first token.
+  for (let time = 0; time < 2; time++) await insert('consent_log', toConsentBlock(changes));
+  expect(await countRows(`consent_log ${where}`)).toBe(12);
   await merge('consent_log');
-  expect(await countOf(`consent_log ${where}`)).toBe(6);
+  expect(await countRows(`consent_log ${where}`)).toBe(6);
 });
 
-it('the consent of one identity among thousands is found in a few granules', async () => {
+it('finding the consent of one identity among thousands reads a few granules', async () => {
   const environmentId = 'test-many';
   const keys = Array.from({ length: 10_000 }, () => randomBytes(16));
   const changes = keys.flatMap((identityKey, index) =>
     [0, 1].map((time) => change({ environmentId, identityKey, offset: 2 * index + time, source: `${index}` })),
   );
-  await insert('consent_log', consentBlock(changes));
+  await insert('consent_log', toConsentBlock(changes));
   const result = await request(
     'SELECT status, source FROM consents_current ' +
       'WHERE environment_id = {environmentId: String} AND identity_key = unhex({key: String})',
@@ -196,10 +196,10 @@ it('the consent of one identity among thousands is found in a few granules', asy
   expect(Number(readRows)).toBeLessThan(10_000);
 });
 
-it('the store returns which offsets of consents and rejections are stored', async () => {
-  const consents = [5, 7].map((offset) => consentBlock([change({ partition: 9, offset })]));
+it('storedOffsets returns the stored offsets of consents and rejections', async () => {
+  const consents = [5, 7].map((offset) => toConsentBlock([change({ partition: 9, offset })]));
   await insert('consent_log', Buffer.concat(consents));
-  const rejections = [rejectionBlock([rejection()], 6_000)];
+  const rejections = [toRejectionBlock([rejection()], 6_000)];
   await insert('message_rejections', rejections[0]!);
   const range = { partition: 9, start: 5, end: 7, rows: consents };
   expect(await store.storedOffsets('consent_log', range)).toEqual(new Set([5]));
@@ -207,7 +207,7 @@ it('the store returns which offsets of consents and rejections are stored', asyn
   expect(await store.storedOffsets('message_rejections', other)).toEqual(new Set([6_000]));
 });
 
-it('a rejection is found by every column that queries filter by', async () => {
+it('a rejection can be found by each of its columns', async () => {
   const one = rejection({ environmentId: 'test-search', traceId: randomBytes(16).toString('hex') });
   const other = rejection({
     environmentId: 'test-search',
@@ -218,25 +218,25 @@ it('a rejection is found by every column that queries filter by', async () => {
     libraryVersion: '9',
     traceId: randomBytes(16).toString('hex'),
   });
-  await insert('message_rejections', rejectionBlock([one, other]));
+  await insert('message_rejections', toRejectionBlock([one, other]));
   const found = (column: string, value: string) =>
-    rowsOf(
+    readRows(
       'SELECT code, field, surface, library, library_version, trace_id, toString(toUnixTimestamp64Milli(received_at)) AS at ' +
         `FROM message_rejections WHERE environment_id = 'test-search' AND ${column} = {value: String}`,
       { value },
     );
-  const { environmentId: _, libraryVersion, receivedAt, traceId, ...same } = one;
-  const row = { ...same, library_version: libraryVersion, trace_id: traceId, at: String(receivedAt) };
-  for (const [column, value] of Object.entries({ ...same, library_version: libraryVersion, trace_id: traceId }))
+  const { environmentId: _, libraryVersion, receivedAt, traceId, ...fields } = one;
+  const row = { ...fields, library_version: libraryVersion, trace_id: traceId, at: String(receivedAt) };
+  for (const [column, value] of Object.entries({ ...fields, library_version: libraryVersion, trace_id: traceId }))
     expect(await found(column, value)).toEqual([row]);
 });
 
-it('a rejection is deleted a week after its ninety days at the latest', async () => {
+it('a rejection is deleted at most one week after its retention of 90 days', async () => {
   const environmentId = 'test-old';
   const ofAge = (days: number, traceId: string) =>
     rejection({ environmentId, receivedAt: NOW_MS - days * DAY_MS, traceId });
-  await insert('message_rejections', rejectionBlock([ofAge(98, 'old'), ofAge(89, 'young'), ofAge(0, 'new')]));
+  await insert('message_rejections', toRejectionBlock([ofAge(98, 'old'), ofAge(89, 'young'), ofAge(0, 'new')]));
   await merge('message_rejections');
   const query = `SELECT trace_id FROM message_rejections WHERE environment_id = '${environmentId}' ORDER BY trace_id`;
-  expect(await rowsOf(query)).toEqual([{ trace_id: 'new' }, { trace_id: 'young' }]);
+  expect(await readRows(query)).toEqual([{ trace_id: 'new' }, { trace_id: 'young' }]);
 });

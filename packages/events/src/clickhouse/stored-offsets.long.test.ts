@@ -8,18 +8,18 @@ import { storedOffsetsQuery } from './index.ts';
 
 const ROWS = 1_000_000;
 const DAYS = 30;
-/** In `consent_log` identities are 500 rows apart in the sorting key, so its blocks are small. */
+/** In `consent_log`, identities are 500 rows apart in the sorting key, so the blocks are small. */
 const BLOCK_ROWS: Record<OffsetTable, number> = {
   events: 2_000,
   identity_links: 2_000,
   message_rejections: 2_000,
   consent_log: 100,
 };
-/** Share of the table that may be read: the rows are of two days of thirty, and whole granules are read. */
-const SHARE_MAX = 0.1;
+/** Maximum fraction of the table that may be read. The rows are from two of thirty days, plus complete granules. */
+const FRACTION_MAX = 0.1;
 const START_MS = 120_000;
 
-/** How a table is filled in the order of the log; `received` is the time of row `number`. */
+/** Expressions that fill a table in log order. `received` is the time of row `number`. */
 const FILLS: Record<OffsetTable, Record<string, string>> = {
   events: {
     environment_id: "'live'",
@@ -71,7 +71,7 @@ const fill = async (table: OffsetTable) => {
   });
   await client.command({ query: `OPTIMIZE TABLE ${table} FINAL` });
 };
-/** Rows in the format in which the writer has them. */
+/** Reads rows in the RowBinary format of the writer. */
 const readRows = async (table: OffsetTable, range: { start: number; end: number }): Promise<Buffer[]> => {
   const columns = EVENT_TABLE_COLUMNS[table].map(({ name }) => name).join(', ');
   const result = await client.query({
@@ -83,7 +83,7 @@ const readRows = async (table: OffsetTable, range: { start: number; end: number 
 };
 
 it.each(Object.keys(FILLS) as OffsetTable[])(
-  'the query of stored offsets reads a small part of %s, and finds all offsets',
+  'the query for stored offsets reads a small part of %s and finds all offsets',
   async (table) => {
     await fill(table);
     const start = ROWS * 0.4;
@@ -97,6 +97,6 @@ it.each(Object.keys(FILLS) as OffsetTable[])(
     });
     expect(await result.json()).toHaveLength(blockRows);
     const summary = JSON.parse(String(result.response_headers['x-clickhouse-summary'])) as { read_rows: string };
-    expect(Number(summary.read_rows)).toBeLessThan(ROWS * SHARE_MAX);
+    expect(Number(summary.read_rows)).toBeLessThan(ROWS * FRACTION_MAX);
   },
 );

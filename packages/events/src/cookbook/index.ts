@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 
 const FOLDER = new URL('../../cookbook/', import.meta.url);
 
-/** Reads all recipes, in the order of their files. @throws Error when a comment lacks a part */
+/** Reads all recipes in file order. @throws Error if a section is missing from a comment */
 export function readRecipes(): Recipe[] {
   const files = readdirSync(FOLDER).filter((name) => name.endsWith('.sql'));
   return files.sort().map((file) => parseRecipe(file, readFileSync(new URL(file, FOLDER), 'utf8')));
@@ -12,11 +12,11 @@ export function readRecipes(): Recipe[] {
 export interface Recipe {
   readonly file: string;
   readonly title: string;
-  /** What the query answers: paragraphs without line breaks. */
+  /** Description of the result, in paragraphs without line breaks. */
   readonly about: readonly string[];
   readonly parameters: readonly RecipeParameters[];
   readonly cost: string;
-  /** With curl, then with clickhouse-client, in the folder of the files. */
+  /** The curl command and the clickhouse-client command, to be run in the cookbook folder. */
   readonly commands: readonly string[];
   readonly query: string;
   readonly text: string;
@@ -30,36 +30,36 @@ export interface RecipeParameters {
 const COMMENT = /^-- ?/;
 const [CHANGE, COST, RUN] = ['Change:', 'Cost: ', 'Run:'];
 
-/** @throws Error with the file and the missing part */
+/** Parses a recipe. @throws Error with the file name and the missing section */
 export function parseRecipe(file: string, text: string): Recipe {
   const lines = text.split('\n');
   const end = lines.findIndex((line) => !COMMENT.test(line));
   const comment = lines.slice(0, end).map((line) => line.replace(COMMENT, ''));
-  const parts = comment.join('\n').split('\n\n');
-  const [title = '', ...rest] = parts;
-  const partOf = (head: string) => {
-    const part = rest.find((one) => one.startsWith(head));
-    if (part === undefined) throw new Error(`${file}: its comment has no part that begins with ${head.trim()}`);
-    return part.slice(head.length);
+  const sections = comment.join('\n').split('\n\n');
+  const [title = '', ...rest] = sections;
+  const readSection = (head: string) => {
+    const section = rest.find((each) => each.startsWith(head));
+    if (section === undefined) throw new Error(`${file}: add a section ${head.trim()} to the comment`);
+    return section.slice(head.length);
   };
-  const linesOf = (head: string) =>
-    partOf(head)
+  const readLines = (head: string) =>
+    readSection(head)
       .split('\n')
       .map((line) => line.trim())
       .filter((line) => line !== '');
   return {
     file,
     title,
-    about: rest.filter((part) => ![CHANGE, COST, RUN].some((head) => part.startsWith(head))).map(toOneLine),
-    parameters: linesOf(CHANGE).map(toParameters),
-    cost: toOneLine(partOf(COST)),
-    commands: linesOf(RUN),
+    about: rest.filter((section) => ![CHANGE, COST, RUN].some((head) => section.startsWith(head))).map(toOneLine),
+    parameters: readLines(CHANGE).map(toParameters),
+    cost: toOneLine(readSection(COST)),
+    commands: readLines(RUN),
     query: lines.slice(end).join('\n').trim(),
     text,
   };
 }
 
-const toOneLine = (part: string): string => part.replaceAll('\n', ' ');
+const toOneLine = (section: string): string => section.replaceAll('\n', ' ');
 
 function toParameters(line: string): RecipeParameters {
   const [names = '', description = ''] = line.split(/ {2,}/);

@@ -4,13 +4,12 @@ import { parseRecipe, type Recipe, readRecipes } from './index.ts';
 
 const recipes = readRecipes();
 const unique = (names: Iterable<string>) => [...new Set(names)].sort();
-const namesIn = (text: string, pattern: RegExp) => unique([...text.matchAll(pattern)].map(([, name = '']) => name));
+const findNames = (text: string, pattern: RegExp) => unique([...text.matchAll(pattern)].map(([, name = '']) => name));
 
-/** The value of each parameter in a command. */
-const valuesIn = (command = '', pattern = /./) =>
+const findValues = (command = '', pattern = /./) =>
   Object.fromEntries([...command.matchAll(pattern)].map(([, name, value]) => [name, value]));
 
-it.each(recipes)('the recipe $file has a title, a description, its parameters, its cost and its commands', (recipe) => {
+it.each(recipes)('the recipe $file has a title, a description, parameters, a cost and commands', (recipe) => {
   const { file, title, about, cost, parameters, commands, query } = recipe;
   expect(file).toMatch(/^\d\d-[a-z-]+\.sql$/);
   expect(title).toMatch(/^[A-Z].{5,80}[^.]$/);
@@ -23,16 +22,16 @@ it.each(recipes)('the recipe $file has a title, a description, its parameters, i
   expect(query).toMatch(/^(WITH|SELECT)\b/);
 });
 
-it.each(recipes)('the recipe $file describes and sets exactly the parameters of its query', (recipe: Recipe) => {
-  const expected = namesIn(recipe.query, /\{(\w+): \w+\}/g);
-  const [overHttp, byClient] = recipe.commands;
+it.each(recipes)('the recipe $file documents and sets exactly the parameters of its query', (recipe: Recipe) => {
+  const expected = findNames(recipe.query, /\{(\w+): \w+\}/g);
+  const [overHttp, withClient] = recipe.commands;
   expect(unique(recipe.parameters.flatMap(({ names }) => names))).toEqual(expected);
-  const values = valuesIn(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
+  const values = findValues(overHttp, /[?&]param_(\w+)=([^&"]*)/g);
   expect(Object.keys(values).sort()).toEqual(expected);
-  expect(valuesIn(byClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
+  expect(findValues(withClient, /--param_(\w+)=(\S*)/g)).toEqual(values);
 });
 
-it.each(recipes)('the recipe $file has a command that a shell passes to curl unchanged', ({ file, commands }) => {
+it.each(recipes)('a shell passes the command of $file to curl unchanged', ({ file, commands }) => {
   const script = `curl() { printf '%s\\n' "$@"; }\n${commands[0]}`;
   const env = { CLICKHOUSE_URL: 'https://clickhouse.test:8443', CLICKHOUSE_PASSWORD: "it's $HOME" };
   const { stdout, stderr } = spawnSync('sh', ['-c', script], { env, encoding: 'utf8' });
@@ -44,9 +43,9 @@ it.each(recipes)('the recipe $file has a command that a shell passes to curl unc
   expect(new URL(address).searchParams.get('param_environment')).toBe('production');
 });
 
-it('a recipe is refused with the name of the part that its comment lacks', () => {
+it('parseRecipe reports the section that is missing from a comment', () => {
   const { text } = recipes[0]!;
   expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
-    '01-a.sql: its comment has no part that begins with Cost:',
+    '01-a.sql: add a section Cost: to the comment',
   );
 });

@@ -1,9 +1,9 @@
 import type { AvroType } from '../columns.ts';
 import { isUnion } from '../columns.ts';
 
-/** @throws RangeError always */
+/** Rejects the input. @throws RangeError always */
 export function refuse(): never {
-  throw new RangeError('not a record of its schema');
+  throw new RangeError('the bytes do not match the record schema');
 }
 
 const FIXED_SIZES = new Map([
@@ -12,7 +12,7 @@ const FIXED_SIZES = new Map([
   ['double', 8],
 ]);
 
-/** Reads Avro values from a buffer; every fault is a RangeError. `at` is where the next value begins. */
+/** Reads Avro values from a buffer. Invalid input causes a RangeError. `at` is the position of the next value. */
 export class AvroCursor {
   source: Buffer = Buffer.alloc(0);
   at = 0;
@@ -62,7 +62,7 @@ export class AvroCursor {
     else this.skipBytes(FIXED_SIZES.get(type) ?? refuse());
   }
 
-  /** A skipped field may use all 64 bits. */
+  /** Skips a varint, which may use all 64 bits. */
   #skipVarint(): void {
     for (let length = 1; length <= 10; length++) if ((this.source[this.at++] ?? refuse()) < 128) return;
     refuse();
@@ -72,7 +72,7 @@ export class AvroCursor {
     for (let count = this.long(); count !== 0; count = this.long()) {
       // A negative count is followed by the size of the block in bytes.
       if (count < 0) this.skipBytes(this.size());
-      // Bounds the loop: items without bytes could be billions.
+      // Bounds the loop, because a block could claim billions of empty items.
       else if (count > this.source.length) refuse();
       else for (let item = 0; item < count; item++) for (const type of types) this.skip(type);
     }

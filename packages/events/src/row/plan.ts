@@ -9,25 +9,25 @@ import {
 } from '../columns.ts';
 import { refuse } from './avro-cursor.ts';
 
-/** How records of one schema become rows of `events`. Made once per schema id. */
+/** Describes how records of one schema are converted to rows of `events`. Created once per schema id. */
 export interface RowPlan {
-  /** True when the fields of the record are the columns of the table, in order: then runs of bytes are copied. */
-  readonly straight: boolean;
+  /** True if the record fields match the table columns in order, so that runs of bytes can be copied. */
+  readonly isInColumnOrder: boolean;
   readonly fields: readonly AvroField[];
-  /** By column: the field that fills it, or -1 for the column's default. */
+  /** Index of the record field for each column, or -1 for the default value. */
   readonly fieldOfColumn: readonly number[];
   readonly kinds: readonly FieldKind[];
-  /** Converts a value to this release's schema first; null, as almost always, when its bytes can be copied. */
+  /** Converts a value to this release's schema; null in the usual case, when bytes can be copied. */
   readonly rewrite: ((value: Buffer) => Buffer) | null;
 }
 
-/** Fields without which a row is useless. Every other column has a neutral value. */
+/** Required fields. All other columns have a default value. */
 const REQUIRED = new Set(['environmentId', 'eventTime', 'receivedAt', 'messageId']);
 
 /**
- * Compiles the schema of a record. Fields are matched by name: unknown ones are skipped, missing ones become neutral
- * values. A field of another type that Avro can convert is decoded into an object, which is slow.
- * @throws UnsupportedSchemaError when such records cannot become rows
+ * Creates the plan for a record schema. Fields are matched by name: unknown fields are skipped, and missing fields have
+ * default values. A field whose type Avro must convert is decoded into an object, which is slow.
+ * @throws UnsupportedSchemaError if the records cannot be converted to rows
  */
 export function createRowPlan(schema: string): RowPlan {
   const plan = createCopyPlan(parseRecordSchema(schema));
@@ -43,7 +43,7 @@ export function createRowPlan(schema: string): RowPlan {
   return { ...createCopyPlan(parseRecordSchema(messageRecordCodec.schema))!, rewrite };
 }
 
-/** @throws UnsupportedSchemaError when Avro cannot convert to this release's schema */
+/** @throws UnsupportedSchemaError if Avro cannot convert the schema to this release's schema */
 function createResolvingDecoder(schema: string) {
   try {
     return messageRecordCodec.decoderOf(schema);
@@ -52,16 +52,17 @@ function createResolvingDecoder(schema: string) {
   }
 }
 
-/** Null when a field has another type than its column. @throws UnsupportedSchemaError when a required field is missing */
+/** @returns null if a field type differs from its column @throws UnsupportedSchemaError for a missing required field */
 function createCopyPlan(fields: readonly AvroField[]): RowPlan | null {
   let isCopy = true;
   const fieldOfColumn = EVENT_FIELDS.map(({ name, kind }) => {
     const index = fields.findIndex((field) => field.name === name);
-    if (index === -1 && REQUIRED.has(name)) throw new UnsupportedSchemaError(`${name}: missing`);
+    if (index === -1 && REQUIRED.has(name)) throw new UnsupportedSchemaError(`${name}: required field is missing`);
     isCopy &&= index === -1 || kindOf(fields[index]!.type) === kind;
     return index;
   });
   if (!isCopy) return null;
-  const straight = fields.length === fieldOfColumn.length && fieldOfColumn.every((field, column) => field === column);
-  return { straight, fields, fieldOfColumn, kinds: EVENT_FIELDS.map(({ kind }) => kind), rewrite: null };
+  const isInColumnOrder =
+    fields.length === fieldOfColumn.length && fieldOfColumn.every((field, column) => field === column);
+  return { isInColumnOrder, fields, fieldOfColumn, kinds: EVENT_FIELDS.map(({ kind }) => kind), rewrite: null };
 }

@@ -1,12 +1,12 @@
-/** Rows in ClickHouse's RowBinary format, in one buffer that is reused for each block. */
+/** A reusable buffer of rows in ClickHouse's RowBinary format. */
 export class RowBuffer {
   bytes: Buffer;
-  /** Length of the finished rows; the bytes behind them are scratch space. */
+  /** Length of the finished rows, which is followed by scratch space. */
   length = 0;
   readonly rowEnds: number[] = [];
 
   constructor(capacityBytes: number) {
-    // `Slow`: a buffer from Node's shared pool would keep the whole pool alive.
+    // `Slow`, because a buffer from Node's shared pool would retain the complete pool.
     this.bytes = Buffer.allocUnsafeSlow(capacityBytes);
   }
 
@@ -14,7 +14,7 @@ export class RowBuffer {
     return this.rowEnds.length;
   }
 
-  /** Reserves `count` more bytes behind `length`. */
+  /** Reserves `count` bytes after `length`. */
   reserve(count: number): void {
     const needed = this.length + count;
     if (needed <= this.bytes.length) return;
@@ -23,7 +23,7 @@ export class RowBuffer {
     this.bytes = grown;
   }
 
-  /** The scratch bytes up to `end` become a row. */
+  /** Turns the scratch bytes up to `end` into a row. */
   endRow(end: number): void {
     this.length = end;
     this.rowEnds.push(end);
@@ -34,22 +34,22 @@ export class RowBuffer {
     this.length = this.rowEnds.at(-1) ?? 0;
   }
 
-  /** Finished rows, valid until the next change. */
+  /** Returns the finished rows, valid until the next change. */
   toBytes(): Buffer {
     return this.bytes.subarray(0, this.length);
   }
 
-  /** One finished row, valid until the next change. */
+  /** Returns one finished row, valid until the next change. */
   rowAt(row: number): Buffer {
     return this.bytes.subarray(this.rowEnds[row - 1] ?? 0, this.rowEnds[row]);
   }
 
-  /** The offset of a row, the last column of every table that has one. */
+  /** Returns the Kafka offset of a row, which is the last column of tables with offsets. */
   offsetAt(row: number): number {
     return Number(this.bytes.readBigUInt64LE(this.rowEnds[row]! - 8));
   }
 
-  /** These rows, in this order: a copy unless it is all rows. Valid until the next change. */
+  /** Returns the given rows in order, as a copy unless all rows are picked. Valid until the next change. */
   pick(rows: readonly number[]): Buffer {
     return rows.length === this.rows ? this.toBytes() : Buffer.concat(rows.map((row) => this.rowAt(row)));
   }
@@ -59,9 +59,9 @@ export class RowBuffer {
   }
 }
 
-/** Writers of RowBinary values into reserved bytes. Each returns the position after the value. */
+// The following functions write RowBinary values into reserved bytes and return the position after the value.
 
-/** Reverses the bytes of each half of an id: ClickHouse stores a UUID as two little-endian 64-bit numbers. */
+/** Reverses the bytes of each half of a UUID, which ClickHouse stores as two little-endian 64-bit numbers. */
 export function swapUuidBytes(target: Buffer, at: number): void {
   for (let half = at; half <= at + 8; half += 8) {
     for (let index = 0; index < 4; index++) {
@@ -72,7 +72,7 @@ export function swapUuidBytes(target: Buffer, at: number): void {
   }
 }
 
-/** A whole number below 2^53 as eight little-endian bytes. */
+/** Writes an integer below 2^53 as eight little-endian bytes. */
 export function writeInt64(target: Buffer, at: number, value: number): number {
   const low = value >>> 0;
   const high = Math.floor(value / 2 ** 32);
@@ -87,7 +87,7 @@ export function writeInt64(target: Buffer, at: number, value: number): number {
   return at + 8;
 }
 
-/** Length prefix as an unsigned LEB128: seven bits a byte, the lowest first. */
+/** Writes a length prefix in unsigned LEB128: seven bits per byte, lowest bits first. */
 export function writeLength(target: Buffer, at: number, length: number): number {
   let rest = length;
   while (rest > 127) {
@@ -110,16 +110,16 @@ export function writeString(target: Buffer, at: number, text: string): number {
 }
 
 const FIXED_BYTES = 256;
-/** Most UTF-8 bytes that one UTF-16 code unit takes. */
+/** Maximum number of UTF-8 bytes per UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3;
 
 export function rowBytesMax(...texts: string[]): number {
   return FIXED_BYTES + UNIT_BYTES_MAX * texts.reduce((sum, text) => sum + text.length, 0);
 }
 
-/** Copies sixteen bytes. @throws RangeError for any other length */
+/** Copies a key of sixteen bytes. @throws RangeError for any other length */
 export function writeKey(target: Buffer, at: number, key: Buffer): number {
-  if (key.length !== 16) throw new RangeError('a key or an id has sixteen bytes');
+  if (key.length !== 16) throw new RangeError('a key or id must have sixteen bytes');
   key.copy(target, at);
   return at + 16;
 }
@@ -129,11 +129,11 @@ export function writeByte(target: Buffer, at: number, value: number): number {
   return at + 1;
 }
 
-/** Last millisecond of DateTime64: the end of 2299. */
+/** The last millisecond that DateTime64 supports, at the end of 2299. */
 export const TIME_MS_MAX = 10_413_791_999_999;
 
-/** Epoch milliseconds. @throws RangeError when the column cannot store them */
+/** Writes epoch milliseconds. @throws RangeError if the time is out of range */
 export function writeTime(target: Buffer, at: number, timeMs: number): number {
-  if (!Number.isInteger(timeMs) || timeMs < 0 || timeMs > TIME_MS_MAX) throw new RangeError('time does not fit');
+  if (!Number.isInteger(timeMs) || timeMs < 0 || timeMs > TIME_MS_MAX) throw new RangeError('the time is out of range');
   return writeInt64(target, at, timeMs);
 }

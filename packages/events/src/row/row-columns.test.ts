@@ -8,7 +8,7 @@ import { arbitraryRecord } from './test/arbitrary-record.ts';
 import { readEventRow } from './test/read-row.ts';
 import { RowTranscoder } from './transcoder.ts';
 
-it('a row whose anonymous id is removed keeps all other values, and the rows before it are unchanged', () => {
+it('blankAnonymous removes the anonymous id of the last row without changing other values or rows', () => {
   const plan = createRowPlan(messageRecordCodec.schema);
   const transcoder = new RowTranscoder();
   const longId = fc.integer({ min: 100, max: 20_000 }).map((length) => 'x'.repeat(length));
@@ -20,11 +20,11 @@ it('a row whose anonymous id is removed keeps all other values, and the rows bef
         transcoder.add(out, plan, { value: frameRecord(1, messageRecordCodec.encode(each)), partition: 2, offset });
       // A copy, because `readEventRow` reverses the message id in place.
       const read = (row: number) => readEventRow(Buffer.from(out.rowAt(row)));
-      const [first, whole] = [read(0), read(1)];
+      const [first, complete] = [read(0), read(1)];
       blankAnonymous(out);
       expect(out.rows).toBe(2);
       expect(read(0)).toEqual(first);
-      expect(read(1)).toEqual({ ...whole, anonymousId: '', anonymousKey: '0'.repeat(32) });
+      expect(read(1)).toEqual({ ...complete, anonymousId: '', anonymousKey: '0'.repeat(32) });
       expect(out.offsetAt(1)).toBe(1);
     }),
   );

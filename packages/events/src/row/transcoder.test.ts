@@ -12,9 +12,8 @@ import { RowTranscoder } from './transcoder.ts';
 const SCHEMA_ID = 7;
 const plan = createRowPlan(messageRecordCodec.schema);
 const frame = (record: MessageRecord) => frameRecord(SCHEMA_ID, messageRecordCodec.encode(record));
-const at = (value: Buffer, offset = 0) => ({ value, partition: 3, offset });
+const toInput = (value: Buffer, offset = 0) => ({ value, partition: 3, offset });
 
-/** The expected row of a record. */
 const expected = (record: MessageRecord, offset = 0) => ({
   ...Object.fromEntries(
     Object.entries(record).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('hex') : value]),
@@ -23,7 +22,7 @@ const expected = (record: MessageRecord, offset = 0) => ({
   offset,
 });
 
-/** The record with its fields in another order, some left out, and an unknown field of each kind added. */
+/** Encodes the record with reordered fields, omitted fields, and an additional unknown field of each kind. */
 function rewrite(record: MessageRecord, options: { order: number[]; without: string[] }) {
   const fields = parseRecordSchema(messageRecordCodec.schema);
   const cursor = new AvroCursor();
@@ -49,39 +48,39 @@ function rewrite(record: MessageRecord, options: { order: number[]; without: str
 const DENSITY = plan.fields.findIndex(({ name }) => name === 'screenDensity');
 const FIELD_INDEXES = [...plan.fields.keys()];
 
-it('the transcoder makes a row with the values of the record, after unchanged rows', () => {
-  expect(plan.straight).toBe(true);
+it('the transcoder appends a row with the values of the record and does not change earlier rows', () => {
+  expect(plan.isInColumnOrder).toBe(true);
   const transcoder = new RowTranscoder();
   fc.assert(
     fc.property(fc.array(arbitraryRecord, { minLength: 1, maxLength: 3 }), (records) => {
       const out = new RowBuffer(64);
-      for (const [offset, record] of records.entries()) transcoder.add(out, plan, at(frame(record), offset));
+      for (const [offset, record] of records.entries()) transcoder.add(out, plan, toInput(frame(record), offset));
       const rows = out.rowEnds.map((end, index) => out.bytes.subarray(out.rowEnds[index - 1] ?? 0, end));
       expect(rows.map(readEventRow)).toEqual(records.map(expected));
     }),
   );
 });
 
-it('the transcoder reads records of other schemas by field name: unknown fields are skipped, missing ones are neutral', () => {
+it('the transcoder matches fields of other schemas by name, skips unknown fields and fills in missing fields', () => {
   const transcoder = new RowTranscoder();
   const orders = fc.shuffledSubarray(FIELD_INDEXES, { minLength: FIELD_INDEXES.length });
   fc.assert(
     fc.property(arbitraryRecord, orders, (record, order) => {
       const { schema, value } = rewrite(record, { order, without: ['pageTitle', 'toKey', 'screenDensity', 'test'] });
       const otherPlan = createRowPlan(schema);
-      expect(otherPlan.straight).toBe(false);
+      expect(otherPlan.isInColumnOrder).toBe(false);
       const out = new RowBuffer(64);
-      transcoder.add(out, otherPlan, at(value));
-      const neutral = { pageTitle: '', toKey: '0'.repeat(32), screenDensity: null, test: false };
-      expect(readEventRow(out.toBytes())).toEqual({ ...expected(record), ...neutral });
+      transcoder.add(out, otherPlan, toInput(value));
+      const defaults = { pageTitle: '', toKey: '0'.repeat(32), screenDensity: null, test: false };
+      expect(readEventRow(out.toBytes())).toEqual({ ...expected(record), ...defaults });
       expect(transcoder.head.environmentId).toBe(record.environmentId);
     }),
   );
 });
 
-it('the transcoder refuses a record cut at any byte, or with an additional byte, and keeps its output unchanged', () => {
+it('the transcoder refuses a truncated record or an additional byte without changing its output', () => {
   const transcoder = new RowTranscoder();
-  const plans = [plan, { ...plan, straight: false }];
+  const plans = [plan, { ...plan, isInColumnOrder: false }];
   fc.assert(
     fc.property(arbitraryRecord, (record) => {
       const small = Object.fromEntries(
@@ -90,11 +89,11 @@ it('the transcoder refuses a record cut at any byte, or with an additional byte,
       const value = frame(small);
       for (const each of plans) {
         const out = new RowBuffer(4096);
-        transcoder.add(out, each, at(value));
+        transcoder.add(out, each, toInput(value));
         const before = Buffer.from(out.toBytes());
         for (let length = 5; length < value.length; length++)
-          expect(() => transcoder.add(out, each, at(value.subarray(0, length)))).toThrow(RangeError);
-        expect(() => transcoder.add(out, each, at(Buffer.concat([value, Buffer.of(0)])))).toThrow(RangeError);
+          expect(() => transcoder.add(out, each, toInput(value.subarray(0, length)))).toThrow(RangeError);
+        expect(() => transcoder.add(out, each, toInput(Buffer.concat([value, Buffer.of(0)])))).toThrow(RangeError);
         expect(out.rows).toBe(1);
         expect(out.toBytes().equals(before)).toBe(true);
       }
@@ -103,19 +102,19 @@ it('the transcoder refuses a record cut at any byte, or with an additional byte,
   );
 });
 
-it('the transcoder turns any bytes into a row or a RangeError, and damages no row before it', () => {
+it('the transcoder converts arbitrary bytes to a row or a RangeError without changing earlier rows', () => {
   const transcoder = new RowTranscoder();
-  const damages = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
+  const corruptions = fc.array(fc.tuple(fc.nat(), fc.integer({ min: 0, max: 255 })), { minLength: 1, maxLength: 4 });
   fc.assert(
-    fc.property(arbitraryRecord, damages, (record, changes) => {
-      const good = frame(record);
-      const value = Buffer.from(good);
+    fc.property(arbitraryRecord, corruptions, (record, changes) => {
+      const valid = frame(record);
+      const value = Buffer.from(valid);
       for (const [position, byte] of changes) value[5 + (position % (value.length - 5))] = byte;
       const out = new RowBuffer(64);
-      transcoder.add(out, plan, at(good));
+      transcoder.add(out, plan, toInput(valid));
       const before = Buffer.from(out.toBytes());
       try {
-        transcoder.add(out, plan, at(value));
+        transcoder.add(out, plan, toInput(value));
         readEventRow(out.bytes.subarray(out.rowEnds[0]!, out.length));
       } catch (error) {
         expect(error).toBeInstanceOf(RangeError);
@@ -127,12 +126,12 @@ it('the transcoder turns any bytes into a row or a RangeError, and damages no ro
   );
 });
 
-it('the head of a row has its keys and times', () => {
+it('the head of a row contains its keys and times', () => {
   const transcoder = new RowTranscoder();
   fc.assert(
     fc.property(arbitraryRecord, (record) => {
       const keyed = { ...record, fromKey: Buffer.alloc(16) };
-      transcoder.add(new RowBuffer(64), plan, at(frame(keyed)));
+      transcoder.add(new RowBuffer(64), plan, toInput(frame(keyed)));
       const { head } = transcoder;
       const { identityKey, anonymousKey, userKey, toKey } = record;
       const [own, all]: [Buffer[], Buffer[]] = [[], []];
@@ -147,45 +146,53 @@ it('the head of a row has its keys and times', () => {
   );
 });
 
-it('the transcoder reads a length with more bytes than it needs', () => {
+it('the transcoder reads a length that is encoded with more bytes than necessary', () => {
   const record = { ...fc.sample(arbitraryRecord, { numRuns: 1, seed: 1 })[0]!, environmentId: 'x'.repeat(200) };
   const value = frame(record);
-  // 400, twice the length, in two bytes; then the same number in three.
+  // The zigzag length 400 in two bytes, then the same number in three bytes.
   expect([...value.subarray(5, 7)]).toEqual([0x90, 0x03]);
   const longer = Buffer.concat([value.subarray(0, 5), Buffer.of(0x90, 0x83, 0), value.subarray(7)]);
   const out = new RowBuffer(64);
-  new RowTranscoder().add(out, plan, at(longer));
+  new RowTranscoder().add(out, plan, toInput(longer));
   expect(readEventRow(out.toBytes())).toEqual(expected(record));
 });
 
-it('the transcoder reads a field of another type that Avro can convert', () => {
+it('the transcoder reads a field whose type Avro can convert', () => {
   const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string; type: unknown }[] };
-  const others: Record<string, unknown> = { eventName: 'bytes', receivedAt: 'int', screenDensity: ['double', 'null'] };
-  const changed = fields.map((field) => ({ ...field, type: others[field.name] ?? field.type, default: undefined }));
+  const changedTypes: Record<string, unknown> = {
+    eventName: 'bytes',
+    receivedAt: 'int',
+    screenDensity: ['double', 'null'],
+  };
+  const changed = fields.map((field) => ({
+    ...field,
+    type: changedTypes[field.name] ?? field.type,
+    default: undefined,
+  }));
   const schema = JSON.stringify({ ...rest, fields: changed });
   const otherPlan = createRowPlan(schema);
   const transcoder = new RowTranscoder();
   fc.assert(
     fc.property(arbitraryRecord, (arbitrary) => {
       const record = { ...arbitrary, receivedAt: 1_000_000_000 };
-      // The same bytes, except for the branch number of the optional double.
+      // The bytes differ only in the branch index of the optional double.
       const bytes = messageRecordCodec.encode(record);
       const cursor = new AvroCursor();
       cursor.source = bytes;
       for (const field of plan.fields.slice(0, DENSITY)) cursor.skip(field.type);
       bytes[cursor.at]! ^= 2;
       const out = new RowBuffer(64);
-      transcoder.add(out, otherPlan, at(frameRecord(SCHEMA_ID, bytes)));
+      transcoder.add(out, otherPlan, toInput(frameRecord(SCHEMA_ID, bytes)));
       expect(readEventRow(out.toBytes())).toEqual(expected(record));
       expect(transcoder.head.environmentId).toBe(record.environmentId);
-      const cut = frameRecord(SCHEMA_ID, bytes.subarray(0, -1));
-      expect(() => transcoder.add(out, otherPlan, at(cut))).toThrow(RangeError);
+      const truncated = frameRecord(SCHEMA_ID, bytes.subarray(0, -1));
+      expect(() => transcoder.add(out, otherPlan, toInput(truncated))).toThrow(RangeError);
       expect(out.rows).toBe(1);
     }),
   );
 });
 
-it('a field of this release may only have the neutral value of its column as a default', () => {
+it('a field of this release may only have the default value of its column as its default', () => {
   const withDefault = (name: string, value: unknown) => {
     const { fields, ...rest } = JSON.parse(messageRecordCodec.schema) as { fields: { name: string }[] };
     const changed = fields.map((field) => (field.name === name ? { ...field, default: value } : field));
@@ -196,26 +203,26 @@ it('a field of this release may only have the neutral value of its column as a d
   expect(withDefault('surface', 'web')).toThrow('surface: its default must be ""');
 });
 
-it('a schema that no row can be made of is refused', () => {
+it('createRowPlan refuses a schema whose records cannot be converted to rows', () => {
   const fields = JSON.parse(messageRecordCodec.schema).fields as { name: string }[];
-  const schemaOf = (list: unknown[]) => JSON.stringify({ ...JSON.parse(messageRecordCodec.schema), fields: list });
-  expect(() => createRowPlan(schemaOf(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
+  const toSchema = (list: unknown[]) => JSON.stringify({ ...JSON.parse(messageRecordCodec.schema), fields: list });
+  expect(() => createRowPlan(toSchema(fields.filter(({ name }) => name !== 'messageId')))).toThrow(
     UnsupportedSchemaError,
   );
-  const wrong = fields.map((field) => (field.name === 'eventTime' ? { name: 'eventTime', type: 'string' } : field));
-  expect(() => createRowPlan(schemaOf(wrong))).toThrow(UnsupportedSchemaError);
+  const changed = fields.map((field) => (field.name === 'eventTime' ? { name: 'eventTime', type: 'string' } : field));
+  expect(() => createRowPlan(toSchema(changed))).toThrow(UnsupportedSchemaError);
   expect(() => createRowPlan('{"type":"string"}')).toThrow(UnsupportedSchemaError);
 });
 
-it('a row buffer returns exactly the picked rows', () => {
+it('RowBuffer.pick returns exactly the picked rows', () => {
   const transcoder = new RowTranscoder();
   const all = fc.uniqueArray(fc.nat(1_000_000), { minLength: 1, maxLength: 8 });
   fc.assert(
     fc.property(arbitraryRecord, all, fc.func(fc.boolean()), (record, offsets, isStored) => {
       const value = frame({ ...record, properties: '', traits: '' });
-      const build = (wanted: number[]) => {
+      const build = (selected: number[]) => {
         const out = new RowBuffer(64);
-        for (const offset of wanted) transcoder.add(out, plan, at(value, offset));
+        for (const offset of selected) transcoder.add(out, plan, toInput(value, offset));
         return out;
       };
       const out = build(offsets);

@@ -6,17 +6,17 @@ import { type RowBuffer, swapUuidBytes, TIME_MS_MAX, writeInt64, writeLength, wr
 
 /** The key columns of a row, in table order: owner, anonymous, user, from, to. */
 const KEYS_PER_ROW = 5;
-/** Index of the anonymous key among them. */
+/** Index of the anonymous key. */
 const ANONYMOUS = 1;
 
-/** What can be read of the last row. It stores positions in the record, because almost no row is queried. */
+/** Keys and times of the last row. Stores only positions in the record, because most rows are not queried. */
 export class RowHead {
   eventTimeMs = 0;
   receivedAtMs = 0;
   #source: Buffer = Buffer.alloc(0);
   readonly #cursor = new AvroCursor();
   #environmentStart = 0;
-  /** Where each key begins in the record; -1 for a missing key. */
+  /** Start of each key in the record, or -1 for a missing key. */
   readonly #keyStarts = new Int32Array(KEYS_PER_ROW).fill(-1);
 
   get environmentId(): string {
@@ -26,7 +26,7 @@ export class RowHead {
     return this.#source.toString('utf8', this.#cursor.at, this.#cursor.at + length);
   }
 
-  /** Whether `test` is true for any key of the row, given the position of its sixteen bytes. */
+  /** Returns true if `test` is true for any key of the row, given the position of its sixteen bytes. */
   someKey(test: (source: Buffer, start: number) => boolean): boolean {
     for (let key = 0; key < KEYS_PER_ROW; key++) {
       const start = this.#keyStarts[key]!;
@@ -35,12 +35,12 @@ export class RowHead {
     return false;
   }
 
-  /** Whether `test` is true for a key of a person whom the row is about: owner, user, either side of an alias. */
+  /** Returns true if `test` is true for the owner, the user or a side of an alias. */
   someOwnKey(test: (key: Buffer) => boolean): boolean {
     return this.#keyStarts.some((start, key) => key !== ANONYMOUS && start !== -1 && test(this.#keyAt(start)));
   }
 
-  /** Key of the anonymous id, which may be that of a shared device; zero bytes when there is none. */
+  /** Key of the anonymous id, which may belong to a shared device; zero bytes if missing. */
   get anonymousKey(): Buffer {
     const start = this.#keyStarts[ANONYMOUS]!;
     return start === -1 ? ZERO_KEY : this.#keyAt(start);
@@ -55,7 +55,7 @@ export class RowHead {
     this.#keyStarts.fill(-1);
   }
 
-  /** With its length prefix. */
+  /** Sets the start of the environment id, including its length prefix. */
   setEnvironment(start: number): void {
     this.#environmentStart = start;
   }
@@ -75,9 +75,9 @@ export interface LogPosition {
   readonly offset: number;
 }
 
-/** How much longer a row may be than its record: times (1 to 9 bytes become 8), defaults (16), the position (10). */
+/** Maximum growth of a row compared with its record, due to times (8 bytes), defaults (16) and the position (10). */
 const GROWTH_BYTES_MAX = 1024;
-/** Length bytes to patch in one run: at most two per string. */
+/** Maximum number of length bytes to patch in one run, at most two per string. */
 const PATCHES_MAX = 256;
 const AVRO_NULL = 0;
 const AVRO_DOUBLE = 2;
@@ -85,8 +85,8 @@ const NULL = 1;
 const NOT_NULL = 0;
 
 /**
- * Turns framed Avro records into RowBinary rows of `events` without objects. Both formats have length prefixes, so runs of
- * fields are copied and only differing bytes are rewritten.
+ * Converts framed Avro records to RowBinary rows of `events` without creating objects. Both formats have length
+ * prefixes, so runs of fields are copied and only differing bytes are rewritten.
  */
 export class RowTranscoder {
   readonly head = new RowHead();
@@ -96,14 +96,14 @@ export class RowTranscoder {
   #patches = 0;
   #target: Buffer = Buffer.alloc(0);
   #write = 0;
-  /** Start of the run of source bytes that is not copied yet. */
+  /** Start of the run of source bytes that has not been copied yet. */
   #run = 0;
   #fieldStarts: number[] = [];
 
   /**
    * Adds one row.
-   * @param record a Confluent frame and an Avro record of the plan's schema
-   * @throws RangeError for other bytes; `out` is then unchanged
+   * @param record a Confluent frame with an Avro record of the plan's schema
+   * @throws RangeError for invalid bytes, without changing `out`
    */
   add(out: RowBuffer, plan: RowPlan, record: LogPosition & { readonly value: Buffer }): void {
     const source = plan.rewrite === null ? record.value : plan.rewrite(record.value);
@@ -111,14 +111,14 @@ export class RowTranscoder {
     this.#target = out.bytes;
     this.#write = out.length;
     this.head.begin(source);
-    if (plan.straight) this.#copyRuns(plan.kinds, source);
+    if (plan.isInColumnOrder) this.#copyRuns(plan.kinds, source);
     else this.#copyFields(plan, source);
     const end = writeUInt16(this.#target, this.#write, record.partition);
-    // A throw before this leaves rows and length unchanged.
+    // An earlier exception does not change the rows or the length.
     out.endRow(writeInt64(this.#target, end, record.offset));
   }
 
-  /** For records whose fields are in the order of the columns. */
+  /** Copies records whose fields are in column order. */
   #copyRuns(kinds: readonly FieldKind[], source: Buffer): void {
     let at = FRAME_BYTES;
     this.head.setEnvironment(at);
@@ -130,7 +130,7 @@ export class RowTranscoder {
       switch (kinds[column]) {
         case 'string': {
           const first = source[at]!;
-          // One length byte in both formats, as for almost every string.
+          // Most strings have one length byte in both formats.
           if (first < 128 && (first & 1) === 0) {
             this.#patch(this.#write + at - this.#run, first >> 1);
             at += 1 + (first >> 1);
@@ -166,7 +166,7 @@ export class RowTranscoder {
     this.#patchValue[this.#patches++] = value;
   }
 
-  /** Copies the run up to `end`, then overwrites Avro's lengths with RowBinary's. */
+  /** Copies the run up to `end`, then replaces Avro lengths with RowBinary lengths. */
   #flush(source: Buffer, end: number): void {
     if (end > source.length) refuse();
     if (end > this.#run) source.copy(this.#target, this.#write, this.#run, end);
@@ -182,11 +182,11 @@ export class RowTranscoder {
     return this.#cursor;
   }
 
-  /** A string whose length takes more than one byte in Avro. */
+  /** Copies a string whose length has more than one byte in Avro. */
   #longString(source: Buffer, at: number): number {
     const cursor = this.#read(source, at);
     const length = cursor.size();
-    // Two length bytes in both formats can be patched as well.
+    // If the length has two bytes in both formats, it can be patched as well.
     if (length >= 128 && length < 8192 && cursor.at - at === 2) {
       this.#patch(this.#write + at - this.#run, (length & 127) | 128);
       this.#patch(this.#write + at - this.#run + 1, length >> 7);
@@ -221,7 +221,7 @@ export class RowTranscoder {
     return at + 9;
   }
 
-  /** For other records: finds where each field begins, then writes column by column. */
+  /** Copies other records: finds the start of each field, then writes column by column. */
   #copyFields(plan: RowPlan, source: Buffer): void {
     const cursor = this.#read(source, FRAME_BYTES);
     const starts = this.#fieldStarts;
@@ -238,19 +238,19 @@ export class RowTranscoder {
       const kind = plan.kinds[column]!;
       const start = starts[plan.fieldOfColumn[column]!];
       const index = kind === 'key' ? keys++ : kind === 'time' ? times++ : column;
-      if (start === undefined) this.#writeNeutral(kind);
+      if (start === undefined) this.#writeDefault(kind);
       else this.#copyField(kind, source, { start, index });
     }
   }
 
-  #writeNeutral(kind: FieldKind): void {
+  #writeDefault(kind: FieldKind): void {
     const length = kind === 'key' || kind === 'uuid' ? 16 : kind === 'time' ? 8 : 1;
     this.#target.fill(0, this.#write, this.#write + length);
     if (kind === 'nullableDouble') this.#target[this.#write] = NULL;
     this.#write += length;
   }
 
-  /** `index` is that of the column; for keys and times, that among the columns of the same kind. */
+  /** @param field.index column index; for keys and times, the index among columns of the same kind */
   #copyField(kind: FieldKind, source: Buffer, field: { start: number; index: number }): void {
     const { start, index } = field;
     this.#run = start;

@@ -19,12 +19,9 @@ export async function serve(
   return { server, port: server.port, url: `http://127.0.0.1:${server.port}` };
 }
 
-/** Opens a server on a free port with one route per kind; closes it after the test. */
 export async function open(bodyMaxMs = 10_000, headersMaxMs?: number) {
   const faults: unknown[] = [];
-  /** Statuses of all counted responses. */
   const statuses: number[] = [];
-  /** Number of bodies being read. */
   let reading = 0;
   const options: HttpAppOptions = {
     publishableKeyHeader: 'x-service-publishable-key',
@@ -73,7 +70,6 @@ export const json = { 'content-type': 'application/json' };
 export const post = (url: string, body: RequestInit['body'], headers: Record<string, string> = json) =>
   fetch(`${url}/v1/echo`, { method: 'POST', body, headers });
 
-/** Expects an envelope with this code. */
 export async function expectEnvelope(response: Response, code: ErrorCode, details: unknown = null): Promise<void> {
   expect(response.status).toBe(ERRORS[code].status);
   expect(response.headers.get('content-type')).toBe('application/json');
@@ -88,14 +84,14 @@ export async function expectEnvelope(response: Response, code: ErrorCode, detail
   expect(body.trace_id).toMatch(/^[0-9a-f]{32}$/);
 }
 
-/** Sends bytes, then half-closes. @returns everything received until the server closes */
+/** Sends bytes and half-closes the connection. @returns all bytes received until the server closes the connection */
 export function sendRawAndEnd(port: number, bytes: string): Promise<string> {
   return text(connect({ port, host: '127.0.0.1', allowHalfOpen: true }).end(bytes, 'latin1'));
 }
 
-/** Sends bytes. @returns everything received until the connection ends */
-export function sendRaw(port: number, ...parts: (string | Buffer)[]): Promise<string> {
+/** Sends bytes. @returns all bytes received until the connection closes */
+export function sendRaw(port: number, ...chunks: (string | Buffer)[]): Promise<string> {
   const socket = connect(port, '127.0.0.1');
-  for (const part of parts) socket.write(part);
+  for (const chunk of chunks) socket.write(chunk);
   return text(socket);
 }

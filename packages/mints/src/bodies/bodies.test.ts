@@ -5,11 +5,10 @@ import { expect, it } from 'vitest';
 import { parseCollectionBody, parseMintBody, parseStacksBody, parseTokensBody } from '../index.ts';
 
 const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
-const asset = (over: object = {}) => ({ reference_id: 'a', owner_address: OWNER, ...over });
+const asset = (overrides: object = {}) => ({ reference_id: 'a', owner_address: OWNER, ...overrides });
 const bytesOf = (body: unknown) => Buffer.from(JSON.stringify(body));
 const mint = (...assets: unknown[]) => parseMintBody(bytesOf({ assets }));
 
-/** Fields named in the error. */
 function fieldsOf(work: () => unknown): string[] {
   try {
     work();
@@ -49,14 +48,14 @@ it('a mint request reports all validation errors with their paths', () => {
 });
 
 it.each([
-  ['a reference id of 256 characters, emoji counted as one', asset({ reference_id: '😀'.repeat(256) }), true],
+  ['a reference id of 256 characters that are emoji', asset({ reference_id: '😀'.repeat(256) }), true],
   ['a reference id of 257 characters', asset({ reference_id: 'a'.repeat(257) }), false],
   ['a reference id with a lone surrogate', asset({ reference_id: 'a\ud800' }), false],
-  ['a number as reference id', asset({ reference_id: 1 }), false],
+  ['a number as its reference id', asset({ reference_id: 1 }), false],
   ['the largest token id', asset({ token_id: String(2n ** 256n - 1n) }), true],
   ['a token id of 2^256', asset({ token_id: String(2n ** 256n) }), false],
   ['a hexadecimal token id', asset({ token_id: '0x1' }), false],
-  ['a number as token id', asset({ token_id: 1 }), false],
+  ['a number as its token id', asset({ token_id: 1 }), false],
   ['an empty token id', asset({ token_id: '' }), false],
   ['metadata of 16 KiB', asset({ metadata: { name: 'a'.repeat(16_384 - 11) } }), true],
   ['metadata of 16 KiB and one byte', asset({ metadata: { name: 'a'.repeat(16_384 - 10) } }), false],
@@ -70,12 +69,12 @@ it.each([
     asset({ metadata: { attributes: [{ trait_type: 't', value: 1, display_type: 'x' }] } }),
     false,
   ],
-  ['an attribute with a list as value', asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }), false],
-])('a mint request with %s is accepted: %s', (_what, given, isAccepted) => {
-  expect(fieldsOf(() => mint(given)).length === 0).toBe(isAccepted);
+  ['an attribute whose value is a list', asset({ metadata: { attributes: [{ trait_type: 't', value: [] }] } }), false],
+])('parseMintBody reports whether a mint request with %s is valid: %s', (_what, requestedAsset, isAccepted) => {
+  expect(fieldsOf(() => mint(requestedAsset)).length === 0).toBe(isAccepted);
 });
 
-it('a mint request has 1 to 100 assets', () => {
+it('a mint request must contain 1 to 100 assets', () => {
   for (const [count, isAccepted] of [
     [0, false],
     [1, true],
@@ -87,13 +86,13 @@ it('a mint request has 1 to 100 assets', () => {
   }
 });
 
-it('a mint request with an attribute of 1e400 is refused', () => {
+it('a mint request is rejected if an attribute is 1e400, which JSON cannot represent', () => {
   const text = `{"assets":[${JSON.stringify(asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })).replace('"value":0', '"value":1e400')}]}`;
   expect(fieldsOf(() => parseMintBody(Buffer.from(text)))).toEqual(['assets[0].metadata.attributes[0].value']);
 });
 
 it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'])(
-  'a mint request with the attribute %s is refused, because the number would be rounded',
+  'a mint request is rejected if an attribute is %s, because the number would be rounded',
   (number) => {
     const text = JSON.stringify({ assets: [asset({ metadata: { attributes: [{ trait_type: 't', value: 0 }] } })] });
     const body = Buffer.from(text.replace('"value":0', `"value":${number}`));
@@ -101,7 +100,7 @@ it.each(['12345678901234567890', '9007199254740993', '-9007199254740992', '1e21'
   },
 );
 
-it('a mint request may contain the largest exact integers', () => {
+it('a mint request can contain the largest integers that are stored exactly', () => {
   const attributes = [Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0.1].map((value) => ({
     trait_type: 't',
     value,
@@ -129,7 +128,7 @@ const collection = {
   base_uri: null,
 };
 
-it('a metadata body must have every key, but values may be null', () => {
+it('a metadata body must contain every key, but values can be null', () => {
   expect(fieldsOf(() => parseCollectionBody(bytesOf({ collection_metadata: {} })))).toEqual(
     Object.keys(collection).map((name) => `collection_metadata.${name}`),
   );
@@ -140,7 +139,7 @@ it('a metadata body must have every key, but values may be null', () => {
   ]);
 });
 
-it('a metadata body has 1 to 250 tokens with decimal ids, or 1 to 10 stacks with UUIDs', () => {
+it('a metadata body must contain 1 to 250 tokens with decimal ids, or 1 to 10 stacks with UUIDs', () => {
   const tokens = (count: number, token_id: unknown = '1') =>
     fieldsOf(() =>
       parseTokensBody(bytesOf({ nft_metadata: Array.from({ length: count }, () => ({ token_id, ...token })) })),
@@ -159,7 +158,7 @@ it('a metadata body has 1 to 250 tokens with decimal ids, or 1 to 10 stacks with
 });
 
 const PARSERS = [parseMintBody, parseCollectionBody, parseTokensBody, parseStacksBody];
-/** Names that the parsers read, and names that every object has. */
+/** Names that the parsers read, and names that every object inherits. */
 const name = fc.constantFrom(
   ...['assets', 'reference_id', 'owner_address', 'token_id', 'amount', 'metadata', 'attributes', 'trait_type', 'value'],
   ...['nft_metadata', 'collection_metadata', 'metadata_id', 'name', '__proto__', 'constructor', 'toString'],
@@ -173,7 +172,6 @@ const { hostile } = fc.letrec((tie) => ({
   ),
 }));
 
-/** JSON in which a name may occur twice, and `__proto__` is an ordinary name. */
 function toJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(toJson).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
@@ -181,7 +179,7 @@ function toJson(value: unknown): string {
   return `{${pairs.map(([key, each]) => `${JSON.stringify(key)}:${toJson(each)}`).join(',')}}`;
 }
 
-it('any body is parsed, or refused with VALIDATION_ERROR and at most a hundred errors', () => {
+it('every body is either parsed or rejected with VALIDATION_ERROR and at most 100 errors', () => {
   const property = fc.property(hostile, fc.constantFrom(...PARSERS), (value, parse) => {
     try {
       parse(Buffer.from(toJson(value)));
@@ -196,18 +194,18 @@ it('any body is parsed, or refused with VALIDATION_ERROR and at most a hundred e
 });
 
 it.each([
-  ['invalid JSON', '{'],
-  ['zero bytes', ''],
-  ['broken UTF-8', Buffer.from([0x22, 0xff, 0x22])],
-  ['a list', '[]'],
-  ['a string', '"assets"'],
-  ['a hundred thousand nested lists', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-  ['members that only the prototype has', '{"__proto__":{"assets":[]}}'],
-])('a body of %s is refused', (_what, body) => {
+  ['that is invalid JSON', '{'],
+  ['that is empty', ''],
+  ['that is invalid UTF-8', Buffer.from([0x22, 0xff, 0x22])],
+  ['that is a list', '[]'],
+  ['that is a string', '"assets"'],
+  ['with 100,000 nested lists', `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ['that sets the members of its prototype', '{"__proto__":{"assets":[]}}'],
+])('the parsers reject a body %s', (_what, body) => {
   for (const parse of PARSERS) expect(() => parse(Buffer.from(body))).toThrow(PublicError);
 });
 
-it('stored metadata equals the metadata in the request', () => {
+it('the stored metadata equals the metadata in the request', () => {
   const text = fc.string({ unit: codePoint, maxLength: 20 });
   const double = fc.double({ noNaN: true, noDefaultInfinity: true });
   const number = double.filter((each) => !Number.isInteger(each) || Number.isSafeInteger(each));
@@ -215,11 +213,13 @@ it('stored metadata equals the metadata in the request', () => {
   const attributes = fc.array(fc.record({ trait_type: text, value }), { maxLength: 3 });
   const metadata = fc.record({ name: text, description: text, attributes }, { requiredKeys: [] });
   fc.assert(
-    fc.property(metadata, (given) => {
-      const [read] = mint(asset({ metadata: given }));
+    fc.property(metadata, (requestedMetadata) => {
+      const [read] = mint(asset({ metadata: requestedMetadata }));
       const stored = JSON.parse(read!.metadata!);
       expect(stored).toEqual(
-        JSON.parse(JSON.stringify(given, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each))),
+        JSON.parse(
+          JSON.stringify(requestedMetadata, (_, each) => (typeof each === 'string' ? each.toWellFormed() : each)),
+        ),
       );
     }),
   );

@@ -26,13 +26,13 @@ const KEYS = [...TEXTS, 'attributes'];
 const ATTRIBUTES_MAX = 1_000;
 
 export interface MetadataLocation {
-  /** Path of the object with a trailing dot, or ''. */
+  /** Path to the object with a trailing dot, or ''. */
   readonly path: string;
-  /** The values of required keys may be null. */
+  /** Whether all keys must be present. Their values may still be null. */
   readonly areKeysRequired: boolean;
 }
 
-/** Unknown members are dropped. */
+/** Reads metadata and drops unknown members. */
 export function readMetadata(object: JsonObject, location: MetadataLocation, faults: BodyFaults): TokenMetadata {
   const { path, areKeysRequired } = location;
   if (areKeysRequired) requireKeys({ object, path }, KEYS, faults);
@@ -51,7 +51,7 @@ export function readMetadata(object: JsonObject, location: MetadataLocation, fau
 function readAttributes(value: unknown, path: string, faults: BodyFaults): Attribute[] | null {
   if (value === undefined) return null;
   if (!Array.isArray(value) || value.length > ATTRIBUTES_MAX)
-    return faults.add(path, `must be null or a list of path most ${ATTRIBUTES_MAX} attributes`);
+    return faults.add(path, `must be null or a list of at most ${ATTRIBUTES_MAX} attributes`);
   return value.flatMap((each, index) => {
     const item = readItem(each, `${path}[${index}]`, faults);
     const attribute = item === null ? null : readAttribute(item, `${path}[${index}].`, faults);
@@ -75,12 +75,12 @@ function readAttribute(item: JsonObject, path: string, faults: BodyFaults): Attr
   return displayType === undefined ? attribute : { ...attribute, display_type: displayType };
 }
 
-/** JSON.parse has rounded the number. */
+/** Detects a number that JSON.parse has rounded. */
 const isInexact = (value: AttributeValue): boolean =>
   typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value);
-const INEXACT = 'must be a string if it is a whole number above 9007199254740991 (2^53 - 1) or below the negative';
+const INEXACT = 'must be a string if its absolute value is a whole number above 9007199254740991 (2^53 - 1)';
 
-/** Infinity would be stored as null. */
+/** Rejects Infinity, which would be stored as null. */
 const isAttributeValue = (value: unknown): value is AttributeValue =>
   typeof value === 'string' || typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value));
 
@@ -89,7 +89,7 @@ export function readOptionalMetadata(value: unknown, path: string, faults: BodyF
   if (value === undefined) return null;
   if (!isJsonObject(value)) return faults.add(path, 'must be an object or null');
   const metadata = readMetadata(value, { path: `${path}.`, areKeysRequired: false }, faults);
-  // Absent members are not stored, so that they can be set later.
-  const given = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
-  return JSON.stringify(Object.fromEntries(given));
+  // Absent members are not stored, so that they can still be set later.
+  const presentMembers = Object.entries(metadata).filter(([name]) => Object.hasOwn(value, name));
+  return JSON.stringify(Object.fromEntries(presentMembers));
 }

@@ -18,10 +18,10 @@ import {
 
 export const ASSETS_MAX = 100;
 export const ASSET_METADATA_BYTES_MAX: number = 16 * 1024;
-/** Fits a hundred assets with the largest metadata. */
+/** Large enough for a hundred assets with metadata of the maximum size. */
 export const MINT_BODY_BYTES_MAX: number = 2 * 1024 * 1024;
 
-/** Unknown members are ignored; null counts as absent. @throws PublicError VALIDATION_ERROR with all errors */
+/** Unknown members are ignored, and null counts as absent. @throws PublicError VALIDATION_ERROR with all errors */
 export function parseMintBody(body: Buffer): readonly MintAsset[] {
   const object = parseBody(body);
   const faults = new BodyFaults();
@@ -41,7 +41,7 @@ function readAsset(item: unknown, itemPath: string, faults: BodyFaults): MintAss
   const amount = readDigits({ object, name: 'amount', path }, faults, { min: 1n });
   const metadata = readOptionalMetadata(memberOf(object, 'metadata'), `${path}metadata`, faults);
   if (metadata !== null && Buffer.byteLength(metadata) > ASSET_METADATA_BYTES_MAX)
-    faults.add(`${path}metadata`, `must be path most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
+    faults.add(`${path}metadata`, `must be at most ${ASSET_METADATA_BYTES_MAX} bytes of JSON`);
   if (referenceId === null || ownerAddress === null) return null;
   return { referenceId, ownerAddress, tokenId, amount, metadata };
 }
@@ -69,10 +69,10 @@ export function parseCollectionBody(body: Buffer): CollectionMetadata {
   const object = parseBody(body);
   const faults = new BodyFaults();
   const path = 'collection_metadata.';
-  const given = memberOf(object, 'collection_metadata');
-  if (!isJsonObject(given)) faults.add('collection_metadata', 'must be an object');
-  const metadata = isJsonObject(given) ? given : {};
-  if (isJsonObject(given)) requireKeys({ object: metadata, path }, COLLECTION_TEXTS, faults);
+  const member = memberOf(object, 'collection_metadata');
+  if (!isJsonObject(member)) faults.add('collection_metadata', 'must be an object');
+  const metadata = isJsonObject(member) ? member : {};
+  if (isJsonObject(member)) requireKeys({ object: metadata, path }, COLLECTION_TEXTS, faults);
   const texts = COLLECTION_TEXTS.map((name) => [name, readText({ object: metadata, name, path }, faults)] as const);
   faults.assertNone();
   return Object.fromEntries(texts) as CollectionMetadata;
@@ -96,13 +96,13 @@ function parseSubjects(
   const faults = new BodyFaults();
   const items = readList({ object, name: list, path: '' }, faults, { min: 1, max });
   const read = items.flatMap((item, index) => {
-    const given = readItem(item, `${list}[${index}]`, faults);
-    if (given === null) return [];
+    const fields = readItem(item, `${list}[${index}]`, faults);
+    if (fields === null) return [];
     const path = `${list}[${index}].`;
-    const member = { object: given, name, path };
-    if (kind === 'token' && memberOf(given, name) === undefined) faults.add(`${path}${name}`, 'is missing');
+    const member = { object: fields, name, path };
+    if (kind === 'token' && memberOf(fields, name) === undefined) faults.add(`${path}${name}`, 'is missing');
     const subject = kind === 'token' ? readDigits(member, faults) : readUuid(member, faults);
-    const metadata = JSON.stringify(readMetadata(given, { path, areKeysRequired: true }, faults));
+    const metadata = JSON.stringify(readMetadata(fields, { path, areKeysRequired: true }, faults));
     return subject === null ? [] : [{ kind, subject, metadata }];
   });
   faults.assertNone();

@@ -8,7 +8,7 @@ import {
 } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 
-/** A validation error. The field is a path such as `assets[3].owner_address`. */
+/** A validation error. `field` is a path such as `assets[3].owner_address`. */
 interface BodyFault {
   readonly field: string;
   readonly message: string;
@@ -29,15 +29,15 @@ export class BodyFaults {
   assertNone(): void {
     const [first, ...others] = this.#faults;
     if (first === undefined) return;
-    const message = others.length > 0 ? 'Several members of the body are not valid.' : first.message;
+    const message = others.length > 0 ? 'Several members of the body are invalid. See details.errors.' : first.message;
     throw new PublicError('VALIDATION_ERROR', { message, details: { errors: this.#faults } });
   }
 }
 
-/** Read members with `memberOf`. */
+/** Use `memberOf` to read members safely. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Ignores inherited members such as `constructor`. Null counts as absent. */
+/** Reads a member. Ignores inherited members such as `constructor`. Null counts as absent. */
 export function memberOf(object: JsonObject, name: string): unknown {
   return Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
@@ -52,18 +52,18 @@ export function parseBody(body: Buffer): JsonObject {
 export interface Member {
   readonly object: JsonObject;
   readonly name: string;
-  /** Path of the object, `assets[3].`, or ''. */
+  /** Path to the object, such as `assets[3].`, or ''. */
   readonly path: string;
 }
 
 const UINT256_END = 1n << 256n;
-/** The same limit as for identities. */
+/** The limit that also applies to the ids of identities. */
 export const REFERENCE_CODE_POINTS_MAX = 256;
 
 const givenOf = ({ object, name }: Member) => memberOf(object, name);
 const fieldOf = ({ path, name }: Member) => `${path}${name}`;
 
-/** @returns lower case, or null after adding a fault */
+/** @returns the address in lower case, or null after adding a validation error */
 export function readAddress(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   const address = typeof value === 'string' ? parseAddress(value) : null;
@@ -76,14 +76,14 @@ export function readReferenceId(member: Member, faults: BodyFaults): string | nu
   return faults.add(fieldOf(member), `must be a string of 1 to ${REFERENCE_CODE_POINTS_MAX} characters, not blank`);
 }
 
-/** Well-formed: two ids that differ in a lone surrogate would be stored as the same id. */
+/** Requires well-formed strings, because ids that differ only in lone surrogates would be stored as the same id. */
 export function isReferenceId(text: string): boolean {
-  // Counting code points takes time in proportion to the length.
+  // Rejects long strings early, because counting code points takes time in proportion to the length.
   if (text.length > 2 * REFERENCE_CODE_POINTS_MAX || text.trim() === '' || !text.isWellFormed()) return false;
   return [...text].length <= REFERENCE_CODE_POINTS_MAX;
 }
 
-/** Decimal digits below 2^256, or null. */
+/** Reads decimal digits below 2^256, or returns null. */
 export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
@@ -91,30 +91,35 @@ export function readDigits(member: Member, faults: BodyFaults, { min = 0n } = {}
     const number = BigInt(value);
     if (number >= min && number < UINT256_END) return value;
   }
-  return faults.add(fieldOf(member), `must be a string of decimal digits, from ${min} to below 2^256`);
+  return faults.add(fieldOf(member), `must be a string of decimal digits, at least ${min} and below 2^256`);
 }
 
-/** Lower case. */
+/** Reads a UUID and returns it in lower case. */
 export function readUuid(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (typeof value === 'string' && isUuidText(value)) return value.toLowerCase();
   return faults.add(fieldOf(member), 'must be a UUID');
 }
 
-/** A lone surrogate becomes U+FFFD. */
+/** Reads a string. Lone surrogates become U+FFFD. */
 export function readText(member: Member, faults: BodyFaults): string | null {
   const value = givenOf(member);
   if (value === undefined) return null;
   return typeof value === 'string' ? value.toWellFormed() : faults.add(fieldOf(member), 'must be a string or null');
 }
 
-/** Values may be null. */
-export function requireKeys(given: { object: JsonObject; path: string }, names: readonly string[], faults: BodyFaults) {
+/** Requires all keys to be present. Their values may be null. */
+export function requireKeys(
+  parent: { object: JsonObject; path: string },
+  names: readonly string[],
+  faults: BodyFaults,
+) {
   for (const name of names)
-    if (!Object.hasOwn(given.object, name)) faults.add(`${given.path}${name}`, 'is missing, but may be null');
+    if (!Object.hasOwn(parent.object, name))
+      faults.add(`${parent.path}${name}`, 'is missing. Send null if there is no value.');
 }
 
-/** Adds a fault and returns an empty list unless the value is a list of `min` to `max` items. */
+/** Reads a list of `min` to `max` items, or adds a validation error and returns an empty list. */
 export function readList(member: Member, faults: BodyFaults, { min, max }: { min: number; max: number }): unknown[] {
   const value = givenOf(member);
   if (Array.isArray(value) && value.length >= min && value.length <= max) return value;

@@ -26,11 +26,11 @@ import {
 } from '../store.ts';
 
 const LIMITS = { executionMaxS: 10, connectionsMax: 16 };
-/** Bounds the search for attempts that are not superseded. */
+/** Limits the queries per page, because every row of a query may be superseded. */
 const ROUNDS_MAX = 20;
 
 interface MintTables extends MintReader {
-  /** All attempts in their last revision, in batches. */
+  /** Reads the last revision of every attempt, in batches. */
   readAll(batchSize: number): AsyncGenerator<readonly MintState[]>;
   close(): Promise<void>;
 }
@@ -69,7 +69,7 @@ const COLUMNS = [
   'toString(activity_id) AS activityId, error, toUnixTimestamp64Milli(changed_at) AS changedAt',
 ].join(', ');
 
-/** Not named `signer`, because ClickHouse would use the alias in conditions. */
+/** The column alias is not `signer`, because ClickHouse would substitute the alias in conditions. */
 type StoredState = Omit<MintState, 'signer'> & { readonly signerAddress: string };
 
 const toState = ({ signerAddress: signer, ...state }: StoredState): MintState => ({ ...state, signer });
@@ -84,8 +84,8 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
     let from = gap;
     for (let round = 0; round < ROUNDS_MAX; round++) {
       const rows = await readRows(connection, { ...query, gap: from, limit: limit - found.length });
-      const served = await withoutSuperseded(connection, collection, rows);
-      found = direction === 'next' ? [...found, ...served] : [...served, ...found];
+      const current = await withoutSuperseded(connection, collection, rows);
+      found = direction === 'next' ? [...found, ...current] : [...current, ...found];
       const far = direction === 'next' ? rows.at(-1) : rows[0];
       if (far === undefined || found.length >= limit) break;
       from = {
@@ -98,7 +98,7 @@ function createReadPage(connection: ClickHouse): MintReader['readPage'] {
   };
 }
 
-/** In ascending order. */
+/** Returns rows in ascending order. */
 async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<MintState[]> {
   const { collection, owner, horizon, status, gap, direction, limit } = query;
   const isNext = direction === 'next';
@@ -128,15 +128,15 @@ async function readRows(connection: ClickHouse, query: MintPageQuery): Promise<M
   return isNext ? states : states.toReversed();
 }
 
-/** A failed attempt may have a later attempt; an attempt without a minter's state may have been ignored. */
+/** Drops superseded attempts: failed ones with a later attempt, and ones that the minter has ignored. */
 async function withoutSuperseded(
   connection: ClickHouse,
   collection: MintCollection,
   rows: readonly MintState[],
 ): Promise<MintState[]> {
-  const doubtful = rows.filter(({ status, revision }) => status === 'failed' || revision === 0);
-  if (doubtful.length === 0) return [...rows];
-  const ids = [...new Set(doubtful.map(({ referenceId }) => referenceId))];
+  const candidates = rows.filter(({ status, revision }) => status === 'failed' || revision === 0);
+  if (candidates.length === 0) return [...rows];
+  const ids = [...new Set(candidates.map(({ referenceId }) => referenceId))];
   const latest = await readAttempts(connection, collection, ids);
   return rows.filter((row) => (latest.get(toReferenceName(row))?.attemptId ?? row.attemptId) === row.attemptId);
 }
@@ -145,7 +145,7 @@ async function withoutSuperseded(
 const toReferenceName = ({ projectId, referenceId }: Pick<MintState, 'projectId' | 'referenceId'>) =>
   `${projectId} ${referenceId}`;
 
-/** The current attempts, by `toReferenceName`. @param scope without a project: all projects */
+/** Reads the current attempts by `toReferenceName`. @param scope includes all projects if it has no project */
 async function readAttempts(
   connection: ClickHouse,
   scope: MintCollection & Partial<MintScope>,
@@ -241,7 +241,7 @@ const MINT_METADATA: readonly RowColumn<MintRow>[] = [
   { ...text('metadata'), from: ({ metadata }) => metadata },
 ];
 
-/** @param subject the subject's column; null: the contract */
+/** @param subject the column that identifies the subject, or null if the contract does */
 function metadataColumns(subject: string | null): readonly RowColumn<MetadataRow>[] {
   const ofSubject =
     subject === null ? [] : [{ name: subject, type: 'String', from: (row: MetadataRow) => row.subject }];

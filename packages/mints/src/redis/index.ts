@@ -25,12 +25,12 @@ export interface RedisMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Whether Redis responds and accepts writes. A full Redis refuses claims, but applies the log. */
+  /** Whether Redis accepts writes. A Redis that is out of memory refuses claims but still applies the log. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Expiry of unconfirmed claims, and of final states, which the tables also contain. */
+/** Expiry for unconfirmed claims, and for final states, which the tables also contain. */
 const EXPIRY_MS = 7 * 24 * 60 * 60 * 1000;
 const US_PER_MS = 1000;
 const MS_PER_S = 1000;
@@ -55,7 +55,7 @@ function createNames(namespace: string) {
   };
 }
 
-/** Claims, view and quotas in Redis; the keys are listed in the README of infra/redis. */
+/** Opens claims, view and quotas in Redis. The README of infra/redis lists the keys. */
 export async function openRedisMints(options: RedisAdapterOptions): Promise<RedisMints> {
   const scripts = await openScripts(options);
   const names = createNames(options.namespace ?? '');
@@ -78,8 +78,8 @@ function createClaims({ run }: Scripts, names: Names): MintClaims {
       const { environment, project } = PENDING_LIMITS;
       const limits = [environment.assets, environment.bytes, project.assets, project.bytes];
       const args = wanted.flatMap(({ attemptId, signer, digest }) => [attemptId, signer, digest]);
-      const given = [isDry ? '1' : '0', EXPIRY_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
-      return toOutcome((await run(CLAIM, [...keys, ...claims], given)) as [string, ...(string | number)[]], wanted);
+      const values = [isDry ? '1' : '0', EXPIRY_MS, environmentId, ...limits, FAILED_PER_HOUR_MAX, ...args];
+      return toOutcome((await run(CLAIM, [...keys, ...claims], values)) as [string, ...(string | number)[]], wanted);
     },
     confirm: async (scope, states) => {
       const keys = states.flatMap(({ referenceId }) => [
@@ -195,7 +195,7 @@ interface Scripts extends Omit<RedisConnection, 'opened'> {
   run(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>;
 }
 
-/** Resolves even while Redis is unavailable; commands then fail immediately. */
+/** Resolves even if Redis is unavailable. Commands then fail immediately. */
 async function openScripts(options: RedisAdapterOptions): Promise<Scripts> {
   const { redis, opened, close } = openRedis(options, LIMITS);
   await opened;

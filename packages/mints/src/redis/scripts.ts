@@ -1,11 +1,11 @@
 import { PRESENT_RUN_LUA } from '@playline/stores/redis';
 
-/** A restarted Redis may have lost the last writes. */
+/** Identifies the current Redis process, because a restarted Redis may have lost the last writes. */
 const PRESENT_RUN = `${PRESENT_RUN_LUA}
 local run = present_run()
 `;
 
-/** A claim: attempt, status, revision, request time, signer, digest, claim time; '-' for none. */
+/** A claim's fields: attempt, status, revision, request time, signer, digest and claim time, '-' if none. */
 const LINE = `
 local function parse(line)
   if not line then return nil end
@@ -18,17 +18,17 @@ local function parse(line)
 end
 `;
 
-/** By the Redis server's clock. `tostring` would round to 14 digits. */
+/** The time by the Redis server's clock. `tostring` would round numbers to 14 digits. */
 const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function whole(number) return string.format('%.0f', number) end
 `;
 
-/** Allows writes to a full Redis: only for scripts that apply the log or free memory. */
+/** Allows writes when Redis is out of memory. Only for scripts that apply the log or free memory. */
 const WHEN_FULL = '#!lua flags=allow-oom\n';
 
-/** Pending assets: a hash of environments by claim (names with a brace), and totals of assets and bytes. */
+/** Pending assets: a hash from claim (a name with a brace) to environment, plus totals for assets and bytes. */
 const PENDING = `
 local function bytes_of(claim) return 4 * #claim + 1000 end
 local function change_pending(pending, environment, assets, bytes)
@@ -51,7 +51,7 @@ local function release(pending, claim)
 end
 `;
 
-/** Deletes a failed claim. The floor keeps deleted requests from becoming pending again. */
+/** Deletes a failed claim. The floor prevents deleted requests from becoming pending again. */
 const FORGET = `
 local function forget(floor, claim, requested, kept)
   redis.call('DEL', claim)
@@ -60,13 +60,13 @@ local function forget(floor, claim, requested, kept)
 end
 `;
 
-/** Failed assets per project, stored as the time when none counts. Each counts for an equal share of an hour. */
+/** Counts a project's failed assets: each one moves the stored time by an hour divided by the limit. */
 const FAILED = `
 local hour = 3600000
 local function count_failed(key, changed, most)
   if changed < now - hour then return end
-  local over = math.max(tonumber(redis.call('GET', key) or '0'), changed) + hour / most
-  redis.call('SET', key, whole(math.min(over, now + hour)), 'PX', 2 * hour)
+  local counted_until = math.max(tonumber(redis.call('GET', key) or '0'), changed) + hour / most
+  redis.call('SET', key, whole(math.min(counted_until, now + hour)), 'PX', 2 * hour)
 end
 local function failed_wait(key, assets, most)
   return tonumber(redis.call('GET', key) or '0') - now + assets * hour / most - hour
@@ -74,9 +74,9 @@ end
 `;
 
 /**
- * KEYS: completeness marker, pending assets, marker of the last cleaning, failed assets, then claims. ARGV: '1' to
- * only check, expiry in ms, environment, limits for assets and bytes (environment, project), for failed assets; then
- * attempt, signer, digest per claim.
+ * KEYS: completeness marker, pending assets, marker of the last cleaning, failed assets; then one claim each. ARGV: '1'
+ * to only check, expiry in ms, environment, limits (assets and bytes per environment, assets and bytes per project,
+ * failed assets); then attempt, signer and digest for each claim.
  */
 export const CLAIM = `${PRESENT_RUN}${LINE}${NOW}${PENDING}${FAILED}
 if redis.call('GET', KEYS[1]) ~= run then return {'incomplete'} end
@@ -93,8 +93,8 @@ for i = 5, #KEYS do
     if stored.digest == digest then
       attempt, signer, requested = stored.attempt, stored.signer, stored.requested
     else
-      for _, part in ipairs({i - 5, stored.attempt, stored.claimed, now - tonumber(stored.claimed)}) do
-        unknown[#unknown + 1] = part
+      for _, value in ipairs({i - 5, stored.attempt, stored.claimed, now - tonumber(stored.claimed)}) do
+        unknown[#unknown + 1] = value
       end
     end
   elseif stored then
@@ -102,7 +102,7 @@ for i = 5, #KEYS do
     else taken[#taken + 1] = i - 5 end
   end
   if redis.call('HEXISTS', pending, KEYS[i]) == 0 then assets, bytes = assets + 1, bytes + bytes_of(KEYS[i]) end
-  for _, part in ipairs({attempt, signer, whole(requested)}) do claimed[#claimed + 1] = part end
+  for _, value in ipairs({attempt, signer, whole(requested)}) do claimed[#claimed + 1] = value end
   lines[i] = attempt .. ' pending 0 ' .. whole(requested) .. ' ' .. signer .. ' ' .. digest .. ' ' .. whole(now)
 end
 if #taken > 1 then return taken end
@@ -132,8 +132,8 @@ if added_assets > 0 then change_pending(pending, environment, added_assets, adde
 return claimed`;
 
 /**
- * KEYS: pending assets, then claim and state per asset. ARGV: attempt, signer, time, environment, state per asset.
- * Returns indexes of claims with another attempt.
+ * KEYS: pending assets; then claim and state for each asset. ARGV: attempt, signer, time, environment and state for
+ * each asset. Returns the indexes of the claims that another attempt has taken.
  */
 export const CONFIRM = `${WHEN_FULL}${LINE}${PENDING}
 local others = {}
@@ -150,7 +150,7 @@ for i = 1, (#KEYS - 1) / 2 do
 end
 return others`;
 
-/** KEYS: claim, pending assets, floor. ARGV: the claim's attempt and time, floor expiry in ms. */
+/** KEYS: claim, pending assets, floor. ARGV: the claim's attempt and claim time, expiry of the floor in ms. */
 export const LAPSE = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 local stored = parse(redis.call('GET', KEYS[1]))
 if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
@@ -159,19 +159,19 @@ if stored and stored.attempt == ARGV[1] and stored.claimed == ARGV[2] then
 end
 return 1`;
 
-/** KEYS: pending assets, floor. ARGV: time up to which unconfirmed claims lapse, floor expiry in ms. */
+/** KEYS: pending assets, floor. ARGV: the time up to which unconfirmed claims lapse, expiry of the floor in ms. */
 export const CLEAN = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}
 for _, claim in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.find(claim, '{', 1, true) then
     local stored = parse(redis.call('GET', claim))
-    local is_over = stored and stored.claimed ~= '-' and tonumber(stored.claimed) <= tonumber(ARGV[1])
-    if is_over then forget(KEYS[2], claim, stored.requested, ARGV[2]) end
-    if is_over or not stored then release(KEYS[1], claim) end
+    local has_lapsed = stored and stored.claimed ~= '-' and tonumber(stored.claimed) <= tonumber(ARGV[1])
+    if has_lapsed then forget(KEYS[2], claim, stored.requested, ARGV[2]) end
+    if has_lapsed or not stored then release(KEYS[1], claim) end
   end
 end
 return 1`;
 
-/** KEYS: completeness marker, state, claim. Returns whether a missing state means no request, and the state. */
+/** KEYS: completeness marker, state, claim. Returns whether a missing state means that no request exists, and the state. */
 export const READ = `${PRESENT_RUN}${LINE}
 local state, stored = redis.call('GET', KEYS[2]), parse(redis.call('GET', KEYS[3]))
 local is_known = not state and stored and stored.claimed == '-'
@@ -183,10 +183,10 @@ export const PROGRESS = `${PRESENT_RUN}
 return {run, redis.call('GET', KEYS[1]), redis.call('HGETALL', KEYS[2])}`;
 
 /**
- * KEYS: offsets, then claim, state, pending, settled, settled bytes, floor, failed per asset. ARGV: field or '',
- * expected and new offset, expiry of final states in ms, limits for settled assets, bytes, failed assets; then
- * attempt, signer, status, revision, request time, environment, change time, state per asset. Returns 0
- * when the offset differs.
+ * KEYS: offsets; then claim, state, pending, settled, settled bytes, floor and failed for each asset. ARGV: field or
+ * '', expected offset, new offset, expiry of final states in ms, limits (settled assets, bytes, failed assets); then
+ * attempt, signer, status, revision, request time, environment, change time and state for each asset. Returns 0 if the
+ * stored offset is not the expected one.
  */
 export const APPLY = `${WHEN_FULL}${LINE}${NOW}${PENDING}${FORGET}${FAILED}
 if ARGV[1] ~= '' then
@@ -204,7 +204,7 @@ local function is_newer(update, stored, floor)
   if stored.revision == 0 then return is_later or update.status ~= 'failed' end
   return is_later or update.signer == stored.signer
 end
--- Removes the earliest settled assets, whose states are in the tables by now.
+-- Removes the earliest settled assets, because the tables already contain their states.
 local function settle(settled, settled_bytes, floor, claim)
   if redis.call('ZADD', settled, now, claim) == 1 then
     if redis.call('ZCARD', settled) == 1 then redis.call('SET', settled_bytes, bytes_of(claim))
@@ -259,8 +259,8 @@ if run == ARGV[1] then redis.call('SET', KEYS[1], run) end
 return 1`;
 
 /**
- * KEYS: bucket, stored as the microsecond at which it is full. ARGV: charge and size in microseconds. Returns the time
- * until it is full and the missing time. A value beyond a whole bucket was written before the clock was set back.
+ * KEYS: bucket, stored as the microsecond at which it is full again. ARGV: charge and size in microseconds. Returns the
+ * time until the bucket is full and the missing time. Later stored times are from before a clock change.
  */
 export const TAKE = `
 local time = redis.call('TIME')

@@ -7,35 +7,32 @@ import type { MintClaims } from '../claims.ts';
 import { type MintState, toRequestedState } from '../states.ts';
 import { catchUpMints, type MintLog, type MintView } from '../view.ts';
 
-/** The project that sends all orders. */
 export const PROJECT_ID = 'p';
 export const COLLECTION = { chain: 'demo-chain', contractAddress: `0x${'c0'.repeat(20)}` };
 export const SIGNERS: readonly string[] = ['51', '52'].map((byte) => `0x${byte.repeat(20)}`);
 
-/** What happens to the records that an order publishes. */
 export type PublishOutcome =
-  /** Stored and acknowledged. */
   | 'stored'
-  /** Stored, but the acknowledgement is lost. */
-  | 'unheard'
-  /** Not stored. */
-  | 'refused'
-  /** Delayed: stored when the world is flushed, and never acknowledged. */
-  | 'late'
-  /** The process is killed before it publishes, or after the records are stored and before it confirms the claims. */
-  | 'dies first'
-  | 'dies after';
+  /** Stored, but the acknowledgement was lost. */
+  | 'unacknowledged'
+  /** Rejected by the broker, not stored. */
+  | 'rejected'
+  /** Stored only when the world is flushed, and never acknowledged. */
+  | 'delayed'
+  /** The process is killed before publishing, or between publishing and confirming the claims. */
+  | 'killed before'
+  | 'killed after';
 
 export const PUBLISH_OUTCOMES: readonly PublishOutcome[] = [
   'stored',
-  'unheard',
-  'refused',
-  'late',
-  'dies first',
-  'dies after',
+  'unacknowledged',
+  'rejected',
+  'delayed',
+  'killed before',
+  'killed after',
 ];
 
-/** An order in the simulation. Variants of an asset differ by their token. */
+/** A simulated mint request. An asset's variants differ in their token id. */
 export interface WorldOrder {
   readonly assets: readonly { readonly referenceId: string; readonly variant: number }[];
   readonly signer: number;
@@ -47,7 +44,6 @@ interface Attempt {
   readonly digest: string;
 }
 
-/** The result of one order. */
 export interface OrderResult {
   readonly order: WorldOrder;
   readonly result: 'accepted' | 'unknown' | readonly string[];
@@ -80,7 +76,7 @@ function createLogs({ requests, states }: Logs) {
   };
 }
 
-/** One minter per signer. Minters share no state. */
+/** Simulates one minter per signer. Minters share no state. */
 function createMinters({ requests, states }: Logs) {
   const minters = SIGNERS.map(() => {
     return { read: 0, attempts: new Map<string, Attempt>(), latest: new Map<string, string>() };
@@ -93,7 +89,7 @@ function createMinters({ requests, states }: Logs) {
   };
   return {
     minted,
-    /** A minter reads its next request. The first request for a reference id wins until it has failed. */
+    /** Makes a minter read its next request. The first request for a reference id wins until its attempt fails. */
     read(signer: number): void {
       const minter = minters[signer]!;
       const record = requests[signer]![minter.read];
@@ -106,7 +102,6 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(state.attemptId, attempt);
       minter.latest.set(state.referenceId, state.attemptId);
     },
-    /** Ends the pending attempt of a reference id at a minter. */
     end(signer: number, referenceId: string, status: 'succeeded' | 'failed'): void {
       const minter = minters[signer]!;
       const attempt = minter.attempts.get(minter.latest.get(referenceId) ?? '');
@@ -115,15 +110,12 @@ function createMinters({ requests, states }: Logs) {
       minter.attempts.set(ended.state.attemptId, ended);
       if (status === 'succeeded') minted.push(ended);
     },
-    /** All attempts that minters have accepted. */
     attempts: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
     isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
 }
 
-/**
- * Simulates a log, minters and processes that accept orders: everything except the claim store, which is under test.
- */
+/** Simulates the log, the minters and the processes that accept requests, but not the claim store under test. */
 export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; view: MintView; quotas: Quotas }) {
   const requests: MintRequestRecord[][] = SIGNERS.map(() => []);
   const states: MintState[] = [];
@@ -135,12 +127,12 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   };
   const isLogApplied = async () => {
     const { offsets } = await view.progress();
-    // Nothing may be in flight: a claim lapses long after every producer has given up.
+    // No records may be in flight, because a claim lapses long after every producer has given up.
     return inFlight.length === 0 && requests.every((list, at) => offsets.get(`requests/${at}`) === list.length);
   };
   const publish = (outcome: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
-    if (outcome === 'late') inFlight.push(records);
-    else if (outcome === 'stored' || outcome === 'unheard' || outcome === 'dies after') store(records);
+    if (outcome === 'delayed') inFlight.push(records);
+    else if (outcome === 'stored' || outcome === 'unacknowledged' || outcome === 'killed after') store(records);
     if (outcome !== 'stored') throw new Error(outcome);
   };
   return {
@@ -149,10 +141,15 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
     async order(order: WorldOrder): Promise<void> {
       const policy = { kind: 'mint', perSecond: 1_000_000, burst: 10_000_000 } as const;
       const parts = { claims, quotas, policy, isLogApplied, lapseMs: -1, publish: publish(order.outcome) };
-      const given = { collection: COLLECTION, projectId: PROJECT_ID, environmentId: 'e', traceId: '0'.repeat(32) };
+      const sharedFields = {
+        collection: COLLECTION,
+        projectId: PROJECT_ID,
+        environmentId: 'e',
+        traceId: '0'.repeat(32),
+      };
       try {
         const requireSigner = async () => SIGNERS[order.signer]!;
-        const wanted = { ...given, requireSigner, assets: order.assets.map(assetOf) };
+        const wanted = { ...sharedFields, requireSigner, assets: order.assets.map(assetOf) };
         await createAcceptMints(parts)(wanted);
         results.push({ order, result: 'accepted' });
       } catch (fault) {
@@ -160,7 +157,6 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
         results.push({ order, result: isConflict ? (fault.details?.values as string[]) : 'unknown' });
       }
     },
-    /** Delivers delayed records. */
     flush: () => {
       for (const records of inFlight.splice(0)) store(records);
     },

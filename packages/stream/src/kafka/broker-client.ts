@@ -1,5 +1,4 @@
-// The only import of @platformatic/kafka in product code, so that schema compilation is deferred before the client
-// loads.
+// The only import of @platformatic/kafka in product code: schema compilation must be deferred before the client loads.
 import './deferred-schemas.ts';
 
 export {

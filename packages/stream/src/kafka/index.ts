@@ -15,7 +15,7 @@ export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
 export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';
 
-/** Imports kafkajs with the first consumer: processes without a consumer group do not need it. */
+/** Imports kafkajs only when the first consumer is created, because other processes do not need it. */
 async function createConsumer(options: PartitionedOptions) {
   const { PartitionedConsumer } = await import('./consumer/partitioned-consumer.ts');
   return new PartitionedConsumer(options);
@@ -26,13 +26,15 @@ export interface BlockConsumerOptions extends GroupOptions {
   limits: BlockLimits;
   /** Publishes records that cannot be processed to `<topic>.dead`. */
   deadLetters: Producer;
-  /** Default `skip`: rows are independent, and expired records are lost in any case. */
+  /** Defaults to `skip`, because rows are independent and expired records are lost in any case. */
   whenExpired?: WhenExpired;
-  /** Default: every block has an intent. Tests pass a policy without intents, to show that rows are then duplicated. */
+  /** By default every block has an intent. Tests disable intents to show that rows are then duplicated. */
   intents?: IntentPolicy;
 }
 
-/** Consumes topics in blocks, each written exactly once. Resolves even if no broker responds; see `ready`. */
+/**
+ * Consumes topics in blocks, each of which is written exactly once. Resolves even if no broker responds; see `ready`.
+ */
 export async function openBlockConsumer(options: BlockConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
@@ -49,7 +51,7 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
 
 export type RecordConsumerOptions = GroupOptions &
   BatchHandler & {
-    /** Default `stop`: a record may depend on any earlier record. */
+    /** Defaults to `stop`, because a record may depend on any earlier record. */
     whenExpired?: WhenExpired;
   };
 

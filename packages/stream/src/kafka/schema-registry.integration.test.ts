@@ -9,22 +9,22 @@ import { createRegistryAdmin, createSchemaRegistry } from './schema-registry.ts'
 
 const tag = randomBytes(4).toString('hex');
 const id = { name: 'id', type: { type: 'fixed', name: 'Id', size: 16, logicalType: 'uuid' } };
-const toText = (fields: object[]) => JSON.stringify({ type: 'record', name: `Test${tag}`, fields }, null, 2);
-const schema = toText([id]);
+const toSchema = (fields: object[]) => JSON.stringify({ type: 'record', name: `Test${tag}`, fields }, null, 2);
+const schema = toSchema([id]);
 
 const { register } = createRegistryAdmin({ url: testStores().registry });
 
-it('the registry client returns the id of exactly the given schema, even if the subject has a newer version', async () => {
+it('the registry client returns the ID of the given schema even if the subject has a newer version', async () => {
   const subject = `test-${tag}-value`;
   const older = await register(subject, schema);
-  const newer = await register(subject, toText([id, { name: 'more', type: 'string', default: '' }]));
+  const newer = await register(subject, toSchema([id, { name: 'more', type: 'string', default: '' }]));
   expect(newer).not.toBe(older);
   const registry = createSchemaRegistry({ url: testStores().registry });
   expect(await registry.idOf(subject, schema)).toBe(older);
   expect(await registry.schemaOf(older)).toBe(schema);
 });
 
-it('the registry client reports an unregistered schema, and requests it again on the next call', async () => {
+it('the registry client reports an unregistered schema and requests it again on the next call', async () => {
   const subject = `test-${tag}-later-value`;
   const registry = createSchemaRegistry({ url: testStores().registry });
   const fault = await registry.idOf(subject, schema).catch((error: unknown) => error);
@@ -33,7 +33,7 @@ it('the registry client reports an unregistered schema, and requests it again on
     `${subject}: the schema that this release writes is not registered; deploy its topics and schemas first`,
   );
   const registered = await register(subject, schema);
-  await expect(registry.idOf(subject, toText([]))).rejects.toThrow(UnregisteredSchemaFault);
+  await expect(registry.idOf(subject, toSchema([]))).rejects.toThrow(UnregisteredSchemaFault);
   expect(await registry.idOf(subject, schema)).toBe(registered);
 });
 
@@ -50,7 +50,7 @@ it('the registry client requests each schema once, and again after a fault', asy
   const registry = createSchemaRegistry({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` });
   expect(await registry.schemaOf(7)).toBeNull();
   await expect(registry.schemaOf(7)).rejects.toThrow('500');
-  // A 404 from another server at the address.
+  // A 404 from another server at this address.
   await expect(registry.schemaOf(7)).rejects.toThrow('404');
   expect(await registry.schemaOf(7)).toBe(schema);
   expect(await registry.idOf('subject', schema)).toBe(7);
@@ -60,7 +60,7 @@ it('the registry client requests each schema once, and again after a fault', asy
   expect(requests).toBe(5);
 });
 
-it('the registry admin reports another server at the address, or a refused login', async () => {
+it('the registry admin reports an unexpected server at the address and a rejected login', async () => {
   let status = 404;
   const respond = () => Promise.resolve(new Response('{"message":"no such route"}', { status }));
   const registry = createRegistryAdmin({ url: 'http://registry.test', fetch: respond });

@@ -7,13 +7,13 @@ const REQUEST_TIMEOUT_MS = 10_000;
 
 const INCOMPATIBLE = 409;
 
-/** Old and new processes read each other's records, and logs contain records of many versions. */
+/** Old and new processes read each other's records, and logs contain records with many schema versions. */
 const COMPATIBILITY = 'FULL_TRANSITIVE';
 
 export interface RegistryAddress {
   /** Confluent-compatible address without a trailing slash. */
   readonly url: string;
-  /** Default: the global `fetch`, without a private certificate authority or a login. */
+  /** Defaults to the global `fetch`, without a private certificate authority or a login. */
   readonly fetch?: StoreFetch | undefined;
 }
 
@@ -23,15 +23,15 @@ export interface SchemaRegistryOptions extends RegistryAddress {
 }
 
 export interface RegistryAdmin {
-  /** True when the subject has a version. @throws Error when the registry does not respond */
+  /** Returns true if the subject has a version. @throws Error if the registry does not respond */
   hasSubject(subject: string): Promise<boolean>;
   /**
-   * Registers an Avro schema under a subject with compatibility FULL_TRANSITIVE. A registered schema keeps its id.
-   * @returns the schema's id
-   * @throws Error naming the subject when the registry refuses, for example an incompatible change
+   * Registers an Avro schema for a subject with compatibility FULL_TRANSITIVE. A registered schema keeps its ID.
+   * @returns the schema's ID
+   * @throws Error that names the subject if the registry rejects the schema, for example as incompatible
    */
   register(subject: string, schema: string): Promise<number>;
-  /** Deletes a subject with all versions; succeeds if the subject does not exist. */
+  /** Deletes a subject with all its versions. Succeeds if the subject does not exist. */
   remove(subject: string): Promise<void>;
 }
 
@@ -52,8 +52,8 @@ type ResponseBody = Record<string, unknown>;
 type Middleware = NonNullable<Parameters<typeof library.default>[0]['middlewares']>[number];
 
 /**
- * @returns null when the registry reports that the subject, version or schema does not exist
- * @throws RegistryFault also for a 404 from another server, which must not turn records into dead letters
+ * @returns null if the registry reports that the subject, version or schema does not exist
+ * @throws RegistryFault even for a 404 from another server, which must not turn records into dead letters
  */
 async function exchange(
   { url, fetch: send = fetch }: RegistryAddress,
@@ -67,7 +67,7 @@ async function exchange(
   throw new RegistryFault(response.status, `${method} ${path}`, reason);
 }
 
-/** The library's client with a custom transport: its own drops the error codes of the registry and the connection. */
+/** Opens the library's client with a custom transport, because its own transport drops error codes. */
 function createApi(address: RegistryAddress) {
   const transport: Middleware = () => ({
     async response(_next, _renew, request) {
@@ -80,18 +80,18 @@ function createApi(address: RegistryAddress) {
       return { data: () => result } as never;
     },
   });
-  // CommonJS, whose default export Node and Vitest import differently.
+  // Imported with `require`, because Node and Vitest treat the CommonJS default export differently.
   const require = createRequire(import.meta.url);
   const { default: openApi } = require('@kafkajs/confluent-schema-registry/dist/api/index.js') as typeof library;
   return openApi({ host: address.url, middlewares: [transport] });
 }
 
-/** Creates a function that caches results, but not faults or null. */
+/** Creates a function that caches results, but neither faults nor null. */
 function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Promise<V> {
   const results = new Map<string, Promise<V>>();
   return (key) => {
-    const known = results.get(key);
-    if (known !== undefined) return known;
+    const cached = results.get(key);
+    if (cached !== undefined) return cached;
     const result = read(key);
     results.set(key, result);
     result.then(
@@ -124,7 +124,7 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
     const result = await read(() => Schema.find({ id }));
     if (result === null) return null;
     if (typeof result.schema === 'string') return result.schema;
-    throw new Error(`The schema registry returned no schema for id ${id}.`);
+    throw new Error(`The schema registry returned no schema for ID ${id}.`);
   });
   const ids = createCache(async (key) => {
     const [subject, schema] = JSON.parse(key) as [string, string];
@@ -132,12 +132,9 @@ export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOpti
     const missing = `${subject}: the schema that this release writes is not registered`;
     if (result === null) throw new UnregisteredSchemaFault(`${missing}; deploy its topics and schemas first`);
     if (typeof result.id === 'number') return result.id;
-    throw new Error(`The schema registry returned no id for ${subject}.`);
+    throw new Error(`The schema registry returned no ID for ${subject}.`);
   });
-  return {
-    idOf: (subject, schema) => ids(JSON.stringify([subject, schema])),
-    schemaOf: (id) => schemas(String(id)),
-  };
+  return { idOf: (subject, schema) => ids(JSON.stringify([subject, schema])), schemaOf: (id) => schemas(String(id)) };
 }
 
 /** Connects on the first call. */
@@ -152,14 +149,16 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
   return {
     hasSubject: async (subject) => (await Subject.latestVersion({ subject })).data() !== null,
     async register(subject, schema) {
-      // Set before the schema where possible, so that its first change is checked.
+      // Set before the schema is registered, so that the first change is checked.
       await correctCompatibility(subject);
       const body = { schema, schemaType: 'AVRO' };
       const response = await Subject.register({ subject, body }).catch((fault: unknown) => {
-        throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE ? toRefusal(subject, fault) : fault;
+        throw fault instanceof RegistryFault && fault.status === INCOMPATIBLE
+          ? toIncompatibleSchemaError(subject, fault)
+          : fault;
       });
       const result = response.data() as ResponseBody | null;
-      if (typeof result?.id !== 'number') throw new Error(`The schema registry returned no id for ${subject}.`);
+      if (typeof result?.id !== 'number') throw new Error(`The schema registry returned no ID for ${subject}.`);
       // Repeated for registries that store settings only for existing subjects.
       await correctCompatibility(subject);
       return result.id;
@@ -170,15 +169,15 @@ export function createRegistryAdmin({ url, fetch: send = fetch }: RegistryAddres
   };
 }
 
-function toRefusal(subject: string, { reason }: RegistryFault): Error {
+function toIncompatibleSchemaError(subject: string, { reason }: RegistryFault): Error {
   return new Error(
     `schema registry: ${subject}: this schema cannot be rolled out, because releases could not read each other's ` +
-      `records (${COMPATIBILITY}). Add only fields with a default, and remove only those; any other change needs a ` +
-      `new topic. The registry reports: ${reason}`,
+      `records (${COMPATIBILITY}). Add only fields with a default, and remove only such fields. Any other change needs ` +
+      `a new topic. The registry reports: ${reason}`,
   );
 }
 
-/** Explains refused connections and logins for the deployment command. */
+/** Explains rejected connections and logins to the operator who deploys schemas. */
 function throwExplained(fault: unknown): never {
   const { message, isRefusal } = explainConnection('the schema registry', fault);
   throw isRefusal ? fault : new Error(message, { cause: fault });

@@ -3,16 +3,16 @@ import type { KafkaSecurity } from '@playline/runtime';
 import type { KafkaConfig } from 'kafkajs';
 import type { ConnectionOptions as ClientOptions } from './broker-client.ts';
 
-/** How every client of a service connects to the brokers. */
+/** How all of a service's clients connect to the brokers. */
 export interface BrokerTarget {
   readonly brokers: readonly string[];
-  /** Default: no TLS and no login. */
+  /** Without security options, connections use neither TLS nor a login. */
   readonly security?: KafkaSecurity;
-  /** Called with every connection fault; the client reconnects by itself. */
+  /** Called with every connection fault. The client reconnects automatically. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** Options for kafkajs, which modifies them: each client needs its own copy. */
+/** Creates options for kafkajs. Every client needs its own copy, because kafkajs modifies the options. */
 export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfig, 'ssl' | 'sasl'> {
   const { tls, sasl } = security;
   const { mechanism, username, password } = sasl ?? {};
@@ -23,13 +23,13 @@ export function toKafkajsSecurity(security: KafkaSecurity = {}): Pick<KafkaConfi
   };
 }
 
-/** Options for @platformatic/kafka. */
+/** Creates options for @platformatic/kafka. */
 export function toPlatformaticSecurity(
   options: Omit<BrokerTarget, 'onFault'>,
 ): Pick<ClientOptions, 'tls' | 'tlsServerName' | 'sasl'> {
   const { tls, sasl } = options.security ?? {};
   const { servername, ...trust } = tls ?? {};
-  // TLS sends no server name for an IP address, and then checks the address in the certificate.
+  // For an IP address, TLS sends no server name, and then verifies the address in the certificate.
   const isNamed = options.brokers.every((broker) => isIP(broker.slice(0, broker.lastIndexOf(':'))) === 0);
   return {
     ...(tls === undefined ? {} : { tls: trust, tlsServerName: servername ?? isNamed }),

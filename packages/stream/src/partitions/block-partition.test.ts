@@ -35,7 +35,6 @@ interface OpenOptions
   commit?: (offset: number) => void;
 }
 
-/** Opens a partition that records its steps and log lines. */
 function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commit, ...rest }: OpenOptions = {}) {
   const steps: string[] = [];
   const names: BlockName[] = [];
@@ -72,13 +71,13 @@ function open({ committed = 0, metadata, rowsMax = 10, ageMaxMs = LONG_MS, commi
   return { worker, steps, names, store, lines };
 }
 
-const done = (worker: BlockPartition, offset: number) => until(`offset ${offset}`, () => worker.done === offset);
-const bare = { mark: null, firstTimestampMs: null, basis: null };
+const done = (worker: BlockPartition, offset: number) =>
+  until(`offset ${offset} is reached`, () => worker.done === offset);
+const emptyIntent = { mark: null, firstTimestampMs: null, basis: null };
 const named = (end: number, transformVersion = 1) =>
-  toMetadata({ ...NO_NOTE, intent: { ...bare, end, namedAtMs: Date.now(), transformVersion } });
+  toMetadata({ ...NO_NOTE, intent: { ...emptyIntent, end, namedAtMs: Date.now(), transformVersion } });
 
-/** Delays the first write until the gate is opened. */
-function holdWrite(store: TokenStore) {
+function delayWrite(store: TokenStore) {
   const gate = Promise.withResolvers<void>();
   const state = { writing: false, open: () => gate.resolve() };
   store.onWrite = async (_name, moment) => {
@@ -88,7 +87,7 @@ function holdWrite(store: TokenStore) {
   return state;
 }
 
-it('a block partition commits an intent before each write, and the next intent together with the end of a block', async () => {
+it('a block partition commits an intent before each write, and the next one with the end of a block', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 20), 20);
   await done(worker, 20);
@@ -103,7 +102,7 @@ it('a block partition commits an intent before each write, and the next intent t
   expect(steps.filter(isFetching)).toEqual(['pause', 'resume']);
 });
 
-it('a block partition builds a named block with exactly the named offsets, whatever the limits are', async () => {
+it('a block partition builds a named block with exactly the named offsets, regardless of its limits', async () => {
   const { worker, steps, names, store } = open({ committed: 5, metadata: named(40) });
   worker.accept(numbered(5, 25), 25);
   worker.accept(numbered(25, 50), 50);
@@ -122,18 +121,18 @@ it('a block partition ends a named block at its named end, even in a gap of the 
   expect([steps[0], worker.next]).toEqual(['write 0-12', 28]);
 });
 
-it('the name of a block contains the time of its first record, even when another owner rebuilds the block', async () => {
-  const [first, again] = [open(), open({ metadata: named(10) })];
-  for (const { worker } of [first, again]) worker.accept(numbered(0, 10), 10);
-  await until('both partitions have written', () => first.names.length > 0 && again.names.length > 0);
-  expect([first.names[0]?.firstTimestampMs, again.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
+it("a block's name contains the time of the first record, even if another owner rebuilds the block", async () => {
+  const [first, rebuilt] = [open(), open({ metadata: named(10) })];
+  for (const { worker } of [first, rebuilt]) worker.accept(numbered(0, 10), 10);
+  await until('both partitions have written', () => first.names.length > 0 && rebuilt.names.length > 0);
+  expect([first.names[0]?.firstTimestampMs, rebuilt.names[0]?.firstTimestampMs]).toEqual([1_000, 1_000]);
 });
 
 it.each([
-  ['an unknown transform', named(4, 7)],
+  ['an unknown transform version', named(4, 7)],
   ['a later format', '{"v":2}'],
   ['other metadata', 'not JSON'],
-])('a block partition pauses at a commit with %s', (_, metadata) => {
+])('a block partition is paused if its commit contains %s', (_, metadata) => {
   const { worker, steps } = open({ metadata });
   expect(worker.healthy).toBe(false);
   worker.accept(numbered(0, 20), 20);
@@ -141,7 +140,7 @@ it.each([
   expect(steps).toEqual(['pause']);
 });
 
-it('a block partition never writes a block whose intent was refused', async () => {
+it('a block partition does not write a block whose intent was rejected', async () => {
   const fence = () => {
     throw new Fenced('ILLEGAL_GENERATION');
   };
@@ -154,15 +153,15 @@ it('a block partition never writes a block whose intent was refused', async () =
   expect(worker.healthy).toBe(true);
 });
 
-it('a block partition recommits an intent before a write when the last commit is older than half a session timeout', async () => {
+it('a block partition recommits an intent that is older than half a session timeout before a write', async () => {
   const { worker, store, steps } = open();
   const original = store.onWrite;
-  let isFrozen = false;
+  let isSuspended = false;
   store.onWrite = async (name, moment) => {
     await original(name, moment);
-    if (isFrozen) return;
-    isFrozen = true;
-    // Advances only the monotonic clock, as when the wall clock is set back.
+    if (isSuspended) return;
+    isSuspended = true;
+    // Advances only the monotonic clock, as if the system clock had been set back.
     const now = performance.now.bind(performance);
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 6_000);
     throw new RetryableFault('timed out');
@@ -172,7 +171,7 @@ it('a block partition recommits an intent before a write when the last commit is
   expect(steps[steps.lastIndexOf('write 0-10') - 1]).toBe('commit 0 naming 10');
 });
 
-it('a drained block partition finishes its named block and leaves other blocks to the next owner', async () => {
+it('a draining block partition finishes its named block and leaves other blocks to the next owner', async () => {
   const { worker, steps, store } = open();
   let drained: Promise<void> | null = null;
   store.onWrite = async (_name, moment) => {
@@ -180,13 +179,13 @@ it('a drained block partition finishes its named block and leaves other blocks t
     await new Promise((resolve) => setImmediate(resolve));
   };
   worker.accept(numbered(0, 25), 25);
-  await until('draining', () => drained !== null);
+  await until('draining has started', () => drained !== null);
   await drained;
   expect(steps.filter((step) => step.startsWith('commit'))).toEqual(['commit 0 naming 10', 'commit 10']);
   expect(store.rows).toHaveLength(10);
 });
 
-it('a drained block partition leaves an incomplete block to the next owner', async () => {
+it('a draining block partition leaves an incomplete block to the next owner', async () => {
   const { worker, steps } = open();
   worker.accept(numbered(0, 3), 3);
   await worker.drain(1_000);
@@ -194,11 +193,11 @@ it('a drained block partition leaves an incomplete block to the next owner', asy
   expect(worker.done).toBe(0);
 });
 
-it('a block partition commits nothing after its end, and releases buffers only after their write has ended', async () => {
+it('an ended block partition commits nothing, and releases buffers only after their write has ended', async () => {
   const { worker, steps, store } = open();
-  const write = holdWrite(store);
+  const write = delayWrite(store);
   worker.accept(numbered(0, 10), 10);
-  await until('the write', () => write.writing);
+  await until('the write has started', () => write.writing);
   worker.end();
   write.open();
   await worker.drain(1_000);
@@ -206,7 +205,7 @@ it('a block partition commits nothing after its end, and releases buffers only a
   expect(store.misuse).toEqual([]);
 });
 
-it('a block partition pauses on a permanent fault, retries by itself, and continues where it paused', async () => {
+it('a block partition is paused after a permanent fault, retries, and continues at the same offset', async () => {
   const { worker, steps, store } = open({ waits: NO_WAITS });
   const healthy: boolean[] = [];
   store.onInsert = () => {
@@ -226,7 +225,7 @@ it('a paused block partition drains immediately and releases its buffers once', 
   const { worker, steps, store } = open();
   store.onInsert = () => 'broken';
   worker.accept(numbered(0, 10), 10);
-  await until('the pause', () => !worker.healthy);
+  await until('the partition is paused', () => !worker.healthy);
   const startMs = performance.now();
   await worker.drain(60_000);
   expect(performance.now() - startMs).toBeLessThan(5_000);
@@ -235,7 +234,7 @@ it('a paused block partition drains immediately and releases its buffers once', 
   expect(store.misuse).toEqual([]);
 });
 
-it('a block partition closes an old block that is not full, and commits past offsets without a record', async () => {
+it('a block partition closes a block at its maximum age and commits past offsets without records', async () => {
   const { worker, steps } = open({ ageMaxMs: 1 });
   worker.accept(numbered(0, 3), 9);
   await done(worker, 9);
@@ -252,14 +251,14 @@ it('a block partition logs one line for all dead letters in a block, without rec
   expect(JSON.stringify(lines)).not.toContain('person');
 });
 
-it('a block partition logs a write that takes more than five seconds once, and reports its start', async () => {
+it('a block partition logs a write of more than five seconds once and reports when it started', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
   const { worker, lines, store } = open({ rowsMax: 2 });
-  const write = holdWrite(store);
+  const write = delayWrite(store);
   const startedMs = performance.now();
   expect(worker.writingSinceMs).toBeNull();
   worker.accept(numbered(0, 2), 2);
-  await until('the write', () => write.writing);
+  await until('the write has started', () => write.writing);
   vi.advanceTimersByTime(4_999);
   expect(lines).toEqual([]);
   vi.advanceTimersByTime(20_000);
@@ -280,13 +279,13 @@ it.each([
   [60, 'warn', 'block write failed, retrying'],
   [10, 'error', 'retention deletes unwritten records soon'],
 ] as const)(
-  'failed writes with %s hours of retention left are logged in one line at level %s',
+  'failed writes are logged in one line if %s hours of retention are left: level %s',
   async (hours, level, msg) => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const retentionMsOf = () => (hours === null ? null : hours * 3_600_000);
     const { worker, lines, store } = open({ rowsMax: 2, waits: NO_WAITS, retentionMsOf });
-    let refusals = 0;
-    store.onInsert = () => (refusals++ < 20 ? 'refused' : 'stored');
+    let attempts = 0;
+    store.onInsert = () => (attempts++ < 20 ? 'refused' : 'stored');
     const records = numbered(0, 2).map((record) => ({ ...record, timestampMs: Date.now() }));
     worker.accept(records, 2);
     await done(worker, 2);

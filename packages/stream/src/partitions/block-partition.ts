@@ -6,22 +6,22 @@ import { type CommitNote, type Intent, type IntentPolicy, KEEP_INTENTS, NO_NOTE 
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced } from './log-partition.ts';
 import { OwnedPartition, type OwnedPartitionOptions } from './owned-partition.ts';
-import { type Ownership, OwnershipOver } from './ownership.ts';
+import { type Ownership, OwnershipEnded } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 import { ALARM_HOURS, hoursLeft, type RetryStep } from './stream-metrics.ts';
 
-/** One block is written while the next is filled. With more waiting blocks, fetching would only use memory. */
+/** One block is written while the next one is filled. With more waiting blocks, fetching would only use memory. */
 const BLOCKS_WAITING_MAX = 2;
 const TRANSFORM_STEP = 'transform';
 const WRITE_SLOW_MS = 5_000;
 
 /**
  * What a partition does with fetched records.
- * - `reading`: adds records to blocks, and continues fetching.
- * - `full`: adds records, and stops fetching until a block is written.
- * - `paused`: ignores records after a permanent fault. The named block is retried at long intervals; then `reading`.
- * - `draining`: ignores records, finishes a named block and leaves other blocks to the next owner. The last state.
+ * - `reading`: adds records to blocks and continues fetching.
+ * - `full`: adds records, but fetches no more until a block is written.
+ * - `paused`: ignores records after a permanent fault. The named block is retried at long intervals, then `reading`.
+ * - `draining`: ignores records, finishes a named block and leaves other blocks to the next owner. The final state.
  */
 type Intake = 'reading' | 'full' | 'paused' | 'draining';
 
@@ -29,18 +29,18 @@ export interface BlockPartitionOptions extends OwnedPartitionOptions {
   sink: BlockSink;
   limits: BlockLimits;
   deadLetters: Producer;
-  /** After half a session timeout, an intent is recommitted before rows are sent. */
+  /** After half of this time, an intent is recommitted before rows are sent. */
   sessionTimeoutMs: number;
-  /** Default: `KEEP_INTENTS`. Tests also use a policy without intents, to show that they detect duplicate rows. */
+  /** Defaults to `KEEP_INTENTS`. Tests disable intents to show that they detect duplicate rows. */
   intents?: IntentPolicy;
-  /** Retention of a topic; null while it is unknown. */
+  /** Returns the retention of a topic, or null if it is unknown. */
   retentionMsOf?: (topic: string) => number | null;
 }
 
 /**
- * One partition of a block consumer: (1) commits a block's end as an intent, (2) writes the block under a token derived
- * from start and end, (3) commits the end. An owner that takes over after (1) writes the same rows under the same
- * token, and only the current owner can do (1).
+ * One partition of a block consumer. (1) Commits a block's end as an intent, (2) writes the block with a token derived
+ * from its start and end, and (3) commits the end. An owner that takes over after (1) writes the same rows with the
+ * same token. Only the current owner can do (1).
  */
 export class BlockPartition implements PartitionWorker {
   readonly #options: BlockPartitionOptions;
@@ -53,7 +53,7 @@ export class BlockPartition implements PartitionWorker {
   done: number;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
-  /** Timer that closes the block being filled; `due` when it fired while another block was being written. */
+  /** Timer that closes the block being filled; `due` if it expired while another block was being written. */
   #age: NodeJS.Timeout | 'due' | null = null;
   #working: Promise<void> | null = null;
   writingSinceMs: number | null = null;
@@ -113,18 +113,18 @@ export class BlockPartition implements PartitionWorker {
       if (record.offset < this.next) continue;
       // The named end is in a gap of the log.
       if (this.#filling?.recoverTo != null && record.offset >= this.#filling.recoverTo)
-        this.#cut(this.#filling.recoverTo);
+        this.#close(this.#filling.recoverTo);
       this.#filling ??= this.#openBlock(null);
       addToBlock(this.#filling, record);
       this.next = record.offset + 1;
-      if (this.#isFull(this.#filling)) this.#cut(this.next);
+      if (this.#isFull(this.#filling)) this.#close(this.next);
     }
     this.next = Math.max(this.next, end);
     const recoverTo = this.#filling?.recoverTo;
-    if (recoverTo != null && this.next >= recoverTo) this.#cut(recoverTo);
+    if (recoverTo != null && this.next >= recoverTo) this.#close(recoverTo);
   }
 
-  /** Records that could not be added are read again, after a wait or after the current write. */
+  /** Reads records again that could not be added, after a delay or after the current write. */
   async #retryReading(fault: unknown): Promise<void> {
     this.#intake = 'paused';
     await this.#owned.pauseForRetry(this.done, fault);
@@ -132,7 +132,7 @@ export class BlockPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    // A paused partition would use the whole budget.
+    // A paused partition would use the whole time limit.
     const hasWork = this.#working !== null && this.#intake !== 'paused';
     this.#intake = 'draining';
     this.#clearAge();
@@ -143,7 +143,7 @@ export class BlockPartition implements PartitionWorker {
   end(): void {
     this.#ownership.end();
     this.#clearAge();
-    // A write may still read its buffers, so they are released after the write.
+    // A write may still be reading its buffers, so they are released after the write.
     if (this.#working === null) this.#releaseAll();
   }
 
@@ -158,11 +158,11 @@ export class BlockPartition implements PartitionWorker {
     const transformVersion = intent?.transformVersion ?? sink.transformVersion;
     if (transformVersion !== sink.transformVersion)
       throw new Error(
-        `A block was named with transform version ${transformVersion}, which this release cannot build. ` +
-          'Run the release that named it until the block is written.',
+        `A block has transform version ${transformVersion}, which this release cannot build. ` +
+          'Run the release that named the block until the block is written.',
       );
     const builder = sink.openBlock(log.topic, log.partition);
-    // A block that was already named ends only at its named end, without timer or limits.
+    // A named block ends only at its named end, without a timer or limits.
     if (intent === null) this.#age = setTimeout(() => this.#onAge(), limits.ageMaxMs);
     const start = intent === null ? (this.#queue.at(-1)?.end ?? this.done) : this.done;
     return createBlock({ start, builder, transformVersion, intent, triedTo: this.#note.triedTo });
@@ -176,7 +176,7 @@ export class BlockPartition implements PartitionWorker {
 
   /** While a block is being written, one larger next block is cheaper than two small blocks. */
   #onAge() {
-    if (this.#working === null) this.#cut(this.next);
+    if (this.#working === null) this.#close(this.next);
     else this.#age = 'due';
   }
 
@@ -185,7 +185,7 @@ export class BlockPartition implements PartitionWorker {
     this.#age = null;
   }
 
-  #cut(end: number) {
+  #close(end: number) {
     const block = this.#filling;
     this.#clearAge();
     if (block === null) return;
@@ -206,7 +206,7 @@ export class BlockPartition implements PartitionWorker {
         await this.#writeQueue();
       } catch (fault) {
         if (fault instanceof Fenced) this.#options.metrics.block(this.#options.log.topic, 'fenced');
-        const isLost = fault instanceof Fenced || fault instanceof OwnershipOver;
+        const isLost = fault instanceof Fenced || fault instanceof OwnershipEnded;
         if (isLost || this.#intake === 'draining') this.end();
         else {
           this.#intake = 'paused';
@@ -222,18 +222,18 @@ export class BlockPartition implements PartitionWorker {
   async #writeQueue(): Promise<void> {
     while (this.#queue.length > 0) {
       const block = this.#queue[0]!;
-      // Only a named block must be finished; other blocks are left to the next owner.
+      // Only a named block must be finished. Other blocks are left to the next owner.
       if (this.#intake === 'draining' && block.namedAtMs === null) break;
       await this.#settle(block, this.#note.carried);
       if (block.namedAtMs === null) await this.#name(block);
       await this.#publishDeadLetters(block);
       await this.#write(block);
       await this.#complete(block);
-      if (this.#age === 'due' && this.#queue.length === 0) this.#cut(this.next);
+      if (this.#age === 'due' && this.#queue.length === 0) this.#close(this.next);
     }
   }
 
-  /** Resumes reading after the partition was paused or full. Records ignored during a pause are fetched again. */
+  /** Resumes reading after the partition was paused or full. Records that a pause ignored are fetched again. */
   #resume() {
     const { log } = this.#options;
     if (this.#intake !== 'paused' && this.#intake !== 'full') return;
@@ -245,27 +245,24 @@ export class BlockPartition implements PartitionWorker {
     log.resume();
   }
 
-  /** Must precede step 1, because the intent contains what the builder settles. */
+  /** Must precede step 1, because the intent contains the builder's trace. */
   async #settle(block: Block, carried: string | null): Promise<void> {
     await this.#retry('settle', block, () => settleBlock(block, carried));
   }
 
-  /** Step 1: commits the intent. If the commit is refused, the block is never written. */
+  /** Step 1: commits the intent. If the commit is rejected, the block is not written. */
   async #name(block: Block): Promise<void> {
     const namedAtMs = block.namedAtMs ?? Date.now();
     await this.#commit(block.start, { ...this.#note, intent: toIntent(block, namedAtMs) });
     markNamed(block, namedAtMs);
   }
 
-  /**
-   * Publishes dead letters before the block is completed, so that none is lost. After a crash they may be published
-   * twice.
-   */
+  /** Publishes dead letters before the block is completed, so that none is lost. A crash may duplicate them. */
   async #publishDeadLetters(block: Block): Promise<void> {
     const { deadLetters: producer, log, logger } = this.#options;
     const count = block.deadLetters.length;
     if (count === 0) return;
-    await this.#owned.insist('dead-letter', 'dead letters not acknowledged', () =>
+    await this.#owned.retryUntilDone('dead-letter', 'dead letters not acknowledged', () =>
       sendDeadLetters(producer, block.deadLetters, TRANSFORM_STEP),
     );
     const { record, label: reason } = block.deadLetters[0]!;
@@ -274,7 +271,7 @@ export class BlockPartition implements PartitionWorker {
     block.deadLetters.length = 0;
   }
 
-  /** Step 2. @throws OwnershipOver, Fenced, and permanent faults of the store */
+  /** Step 2: writes the block. @throws OwnershipEnded, Fenced, or a permanent fault of the store */
   async #write(block: Block): Promise<void> {
     const { log, logger, sessionTimeoutMs } = this.#options;
     const { topic, partition } = log;
@@ -296,18 +293,18 @@ export class BlockPartition implements PartitionWorker {
     }
   }
 
-  /** Step 3: commits the end and, if the next block is closed already, its intent. */
+  /** Step 3: commits the end together with the intent of the next block, if that block is already closed. */
   async #complete(block: Block) {
     const { log, metrics } = this.#options;
-    const following = this.#intake === 'draining' ? undefined : this.#queue[1];
+    const next = this.#intake === 'draining' ? undefined : this.#queue[1];
     const carried = block.trace?.carries ?? null;
-    if (following !== undefined) await this.#settle(following, carried);
+    if (next !== undefined) await this.#settle(next, carried);
     const namedAtMs = Date.now();
-    const intent = following === undefined ? null : toIntent(following, namedAtMs);
+    const intent = next === undefined ? null : toIntent(next, namedAtMs);
     const triedTo = (this.#note.triedTo ?? 0) > block.end ? this.#note.triedTo : null;
     const note = { ...this.#note, intent, mark: block.mark, isDecision: false, triedTo, carried };
     await this.#commit(block.end, note);
-    if (following !== undefined) markNamed(following, namedAtMs);
+    if (next !== undefined) markNamed(next, namedAtMs);
     this.#note = note;
     this.#queue.shift();
     this.done = block.end;

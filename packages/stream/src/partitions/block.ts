@@ -7,23 +7,23 @@ export interface Block {
   readonly start: number;
   end: number;
   readonly builder: BlockBuilder;
-  /** Time of the first record, or from the intent; null without both. */
+  /** Time of the first record, or from the intent; null if there is neither. */
   firstTimestampMs: number | null;
   readonly transformVersion: number;
   /** The end from an earlier owner's intent, at which the block must end. */
   readonly recoverTo: number | null;
-  /** What the rows depend on in addition to the records, from an earlier owner's intent. */
+  /** The inputs of the rows besides the records, from an earlier owner's intent. */
   readonly basis: string | null;
-  /** What the block adds to commits; null before it is settled, and when its builder adds nothing. */
+  /** What the block adds to commits; null before it is settled, and if its builder adds nothing. */
   trace: BlockTrace | null;
   mark: LogMark | null;
-  /** Epoch milliseconds of the first intent; null while no intent is committed. */
+  /** When the first intent was committed, in epoch milliseconds; null before. */
   namedAtMs: number | null;
-  /** True when some rows may have been sent to the store. */
+  /** True if rows may have been sent to the store. */
   attempted: boolean;
-  /** When the coordinator last accepted a commit for the block (`performance.now`). */
+  /** When the coordinator last accepted a commit for the block, from `performance.now()`. */
   confirmedAt: number;
-  /** Dead letters with a label for metrics and the log, which contains no record content. */
+  /** Dead letters with a label for metrics and logs that contains no record content. */
   readonly deadLetters: (DeadLetter & { readonly label: string })[];
   deadLetterBytes: number;
   readonly outcomes: Map<string, { kind: Outcome['kind']; reason: string; count: number }>;
@@ -34,7 +34,7 @@ export function createBlock(options: {
   builder: BlockBuilder;
   transformVersion: number;
   intent: Intent | null;
-  /** Offsets before this may have rows that were stored before a decision about a replaced log. */
+  /** Offsets before this one may have rows that were stored before a decision about a replaced log. */
   triedTo: number | null;
 }): Block {
   const { start, builder, transformVersion, intent, triedTo } = options;
@@ -59,19 +59,19 @@ export function createBlock(options: {
 
 export const toIntent = (block: Block, namedAtMs: number): Intent => {
   const { end, transformVersion, mark, firstTimestampMs, trace } = block;
-  // A named block keeps its basis, so that further attempts build the same rows.
+  // A named block keeps its basis, so that later attempts build the same rows.
   return { end, namedAtMs, transformVersion, mark, firstTimestampMs, basis: block.basis ?? trace?.basis ?? null };
 };
 
-/** Brokers keep 4,096 bytes of metadata, and a commit may contain two traces. */
+/** Brokers store 4,096 bytes of metadata, and a commit may contain two traces. */
 const TRACE_CHARACTERS_MAX = 1_000;
 
-/** Settles the block once. @throws the builder's error, and Error when the trace is too long for a commit */
+/** Settles the block once. @throws the builder's error, or Error if the trace is too long for a commit */
 export async function settleBlock(block: Block, carried: BlockOrigin['carried']): Promise<void> {
   if (block.trace !== null || block.builder.settle === undefined) return;
   const trace = await block.builder.settle({ carried, basis: block.basis });
   if (Math.max(trace.basis.length, trace.carries.length) > TRACE_CHARACTERS_MAX)
-    throw new Error(`A block adds more than ${TRACE_CHARACTERS_MAX} characters to its commit. Shorten its trace.`);
+    throw new Error(`The trace of a block exceeds ${TRACE_CHARACTERS_MAX} characters. Shorten the trace.`);
   block.trace = trace;
 }
 
@@ -80,7 +80,7 @@ export function markNamed(block: Block, namedAtMs: number): void {
   block.confirmedAt = performance.now();
 }
 
-/** Returns the block's name for the store, and marks the block as attempted. */
+/** Returns the block's name for the store and marks the block as attempted. */
 export function startAttempt(
   block: Block,
   { topic, partition }: { topic: string; partition: number },
@@ -99,7 +99,7 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   let label: string;
   try {
     outcome = block.builder.add(record);
-    // The part after a colon is specific to the record: as a label it would create a time series per record.
+    // The text after a colon is specific to the record and would create one time series per record.
     label = outcome.kind === 'ok' ? '' : outcome.reason.replace(/:.*/s, '');
   } catch (fault) {
     const error = fault instanceof Error ? fault : new Error(String(fault));
@@ -117,7 +117,7 @@ export function addToBlock(block: Block, record: StreamRecord): void {
   else counted.count++;
 }
 
-/** The token for the rows from `start` to before `end`, the same for every owner of the block. */
+/** Returns the token for rows from `start` up to, but not including, `end`. It is the same for every owner. */
 export function toBlockToken(block: BlockName, table: string, start: number, end: number): string {
   const { topic, partition, firstTimestampMs = 0, transformVersion, logDecidedAtMs } = block;
   const log = logDecidedAtMs === undefined ? '' : `|${logDecidedAtMs}`;

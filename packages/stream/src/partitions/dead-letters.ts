@@ -1,4 +1,4 @@
-/** Dead letters: records that could not be processed, kept unchanged in `<topic>.dead`. */
+/** Dead letters: records that could not be processed and are stored unchanged in `<topic>.dead`. */
 import type { OutgoingRecord, Producer, StreamRecord } from '../ports.ts';
 import { sendAll } from '../ports.ts';
 
@@ -15,13 +15,13 @@ export interface DeadLetter {
 const REASON_CHARACTERS_MAX = 500;
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/** Marker header in a dead-letter topic: the offset of a replayed or dropped dead letter in the same partition. */
+/** Header of a marker in a dead-letter topic: the offset of a replayed or dropped dead letter in the same partition. */
 export const SETTLED_OFFSET = 'settled-offset';
 
-/** Step in the chain indexer's notices about activities without a record, which cannot be replayed. */
+/** The step in chain indexer notices about activities without a record. These notices cannot be replayed. */
 export const NOTICE_STEP = 'index';
 
-/** Key and value are copied unchanged. Headers contain origin and reason. */
+/** Copies key and value unchanged. The headers contain the origin and the reason. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
   const headers: Record<string, string | Buffer> = {};
   for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];
@@ -41,7 +41,7 @@ export function toDeadLetter({ record, reason }: DeadLetter, step: string): Outg
   };
 }
 
-/** Publishes dead letters. Resolves when all are acknowledged. @throws the producer's fault */
+/** Publishes dead letters. Resolves when all of them are acknowledged. @throws the producer's fault */
 export function sendDeadLetters(
   producer: Pick<Producer, 'send'>,
   deadLetters: readonly DeadLetter[],

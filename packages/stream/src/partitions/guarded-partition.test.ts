@@ -14,10 +14,8 @@ import { createStreamMetrics } from './stream-metrics.ts';
 const AFTER_DECISION = toMetadata({ ...NO_NOTE, decidedAtMs: 7, isDecision: true, triedTo: 4 });
 const rows = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
 
-/** A partition whose commits are recorded. Its log begins at `start`. */
 function openBench() {
   const committed = { offset: 0, metadata: '' };
-  /** Examinations fail while the leader is unknown. */
   const state = { start: 0, opened: 0, isLeaderKnown: true, refreshed: 0, seeks: [] as number[] };
   const examine = async (): Promise<ExaminedPartition> => {
     if (!state.isLeaderKnown) throw new Error('no longer the leader');
@@ -63,7 +61,7 @@ function openBench() {
   return { open, store, state, committed };
 }
 
-it('a partition keeps records deleted by retention until the repaired store has stored them', async () => {
+it('a partition retains records that retention deleted until a repaired store has stored them', async () => {
   const { open, store, state, committed } = openBench();
   const gate = Promise.withResolvers<void>();
   let inserts = 0;
@@ -76,23 +74,23 @@ it('a partition keeps records deleted by retention until the repaired store has 
   state.start = 10;
   guarded.outOfRange();
   gate.resolve();
-  await until('the partition is open again', () => state.opened === 2);
+  await until('the partition is reopened', () => state.opened === 2);
   expect(store.offsets('topic')).toEqual(['0/0', '0/1', '0/2']);
   expect(committed.offset).toBe(3);
   guarded.end();
 });
 
-it('a partition whose leader has moved finds the new leader before its next examination', async () => {
+it('a partition whose leader has moved finds the new leader before it is examined again', async () => {
   const { open, state } = openBench();
   const guarded = await open();
   state.isLeaderKnown = false;
   guarded.outOfRange();
-  await until('the partition is open again', () => state.opened === 2);
+  await until('the partition is reopened', () => state.opened === 2);
   expect(state.refreshed).toBe(1);
   guarded.end();
 });
 
-it('a fetch from beyond the next offset is outdated and is always repeated', async () => {
+it('a fetch that starts after the next offset is outdated and is repeated each time', async () => {
   const { open, state } = openBench();
   const guarded = await open();
   expect([guarded.acceptsFetchFrom(60), guarded.acceptsFetchFrom(60)]).toEqual([false, false]);
@@ -101,7 +99,7 @@ it('a fetch from beyond the next offset is outdated and is always repeated', asy
   guarded.end();
 });
 
-it('a fetch from the first offset of the log skips the offsets that retention deleted', async () => {
+it('a fetch that starts at the start of the log skips the offsets that retention deleted', async () => {
   const { open, state } = openBench();
   state.start = 10;
   const guarded = await open();
@@ -111,7 +109,7 @@ it('a fetch from the first offset of the log skips the offsets that retention de
   guarded.end();
 });
 
-it('block names in a replaced log contain the decision time, and blocks count as tried while they begin where rows may be stored', async () => {
+it('blocks of a replaced log have the decision time in their names and may count as tried', async () => {
   const { open, store, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const named: BlockName[] = [];
@@ -128,7 +126,7 @@ it('block names in a replaced log contain the decision time, and blocks count as
   expect(parseMetadata(committed.metadata, 9)).toMatchObject({ decidedAtMs: 7, isDecision: false, triedTo: null });
 });
 
-it('commits in a replaced log contain the offset up to which rows may be stored, until a block ends after that offset', async () => {
+it('commits in a replaced log contain the end of the offsets that may have rows', async () => {
   const { open, committed } = openBench();
   committed.metadata = AFTER_DECISION;
   const guarded = await open();
@@ -137,7 +135,7 @@ it('commits in a replaced log contain the offset up to which rows may be stored,
     [6, null],
   ] as const) {
     guarded.worker.accept(toRecords(rows(3), end - 3), end);
-    await until('a commit', () => committed.offset === end);
+    await until('the block is committed', () => committed.offset === end);
     expect(parseMetadata(committed.metadata, end).triedTo).toBe(triedTo);
   }
   guarded.end();

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NO_NOTE, parseRead, toMetadata } from './intent.ts';
 import { isSameMark, isSuspect, type LogMark } from './log-mark.ts';
-import { Fenced, type LogPartition, TopicGone } from './log-partition.ts';
+import { Fenced, type LogPartition, TopicDeleted } from './log-partition.ts';
 import { type Finding, isDecisionFor, type OffsetDecision, toFindingText } from './offset-decision.ts';
 import { OwnedPartition } from './owned-partition.ts';
 import type { PartitionWorker, Reports } from './partition-worker.ts';
@@ -15,8 +15,8 @@ export interface ExaminedPartition {
 }
 
 /**
- * What happens when retention deleted unread records. `skip` logs and counts the deleted offsets and continues, for
- * independent records. `stop` pauses until an operator decides, for records whose order matters.
+ * What happens if retention deleted unread records. `skip` logs and counts the deleted offsets and continues, which is
+ * for independent records. `stop` pauses the partition until an operator decides, which is for ordered records.
  */
 export type WhenExpired = 'skip' | 'stop';
 
@@ -26,13 +26,13 @@ export interface GuardedPartitionOptions extends Reports {
   readonly drainBudgetMs: number;
   openWorker(log: LogPartition): PartitionWorker;
   examine(): Promise<ExaminedPartition>;
-  /** Finds the current leader of the partition, because a former leader does not respond. */
+  /** Finds the partition's current leader, because a former leader does not respond. */
   refresh(): Promise<void>;
   readDecision(): Promise<OffsetDecision | null>;
 }
 
 /**
- * An assigned partition and its worker. Detects at the assignment and during reading that the log was truncated or
+ * An assigned partition and its worker. Detects, on assignment and while reading, that the log was truncated or
  * replaced, and then pauses the partition until an operator decides.
  */
 export class GuardedPartition {
@@ -40,11 +40,11 @@ export class GuardedPartition {
   readonly #ended = new AbortController();
   log: LogPartition;
   worker: PartitionWorker;
-  /** True while the log is being examined: records fetched earlier are ignored. */
+  /** True while the log is being examined and records that were fetched earlier are ignored. */
   #examining = false;
-  /** Epoch of a leader that has the last batch that was read. */
+  /** Epoch of a leader that is known to have the last batch that was read. */
   #provenEpoch: number | null = null;
-  /** The last batch that was read, if retention deleted it: its absence proves nothing. */
+  /** The last batch that was read, if retention deleted it. Its absence then proves nothing. */
   #unprovable: LogMark | null = null;
 
   constructor(first: ExaminedPartition, options: GuardedPartitionOptions) {
@@ -57,7 +57,7 @@ export class GuardedPartition {
     return this.#examining || this.#ended.signal.aborted || !this.worker.healthy;
   }
 
-  /** False when batches may not belong to the log that was read. They are fetched again after a check. */
+  /** Returns false if the batches may belong to a different log. They are fetched again after a check. */
   acceptsBatches(batches: readonly LogMark[]): boolean {
     const [first] = batches;
     if (first === undefined || first.epoch === this.#provenEpoch) return true;
@@ -68,8 +68,9 @@ export class GuardedPartition {
   }
 
   /**
-   * Whether records fetched from an offset may be delivered. A fetch from beyond the next offset is outdated and
-   * repeated, unless it began at the first offset of the log: then retention deleted the records in between.
+   * Returns true if records fetched from an offset may be delivered. A fetch that starts after the next offset is
+   * outdated and is repeated, unless it starts at the start of the log, which means that retention deleted the records
+   * in between.
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.worker;
@@ -90,11 +91,11 @@ export class GuardedPartition {
     this.worker.accept([], to);
   }
 
-  /** Called when the broker has no record at the requested offset, or no longer has the examined topic. */
+  /** Called if the broker has no record at the requested offset, or no longer has the examined topic. */
   outOfRange(): void {
     void this.#suspend(async () => {
       const { log } = await this.#options.examine();
-      // Retention deleted records. Already fetched records exist nowhere else.
+      // Retention deleted records, so the records that were already fetched exist only in this process.
       if (log.start > this.worker.next) await this.#finish();
       await this.#reopen();
     });
@@ -116,7 +117,7 @@ export class GuardedPartition {
     const { kind } = finding;
     const isReplaced = kind === 'shortened' || kind === 'exchanged' || kind === 'foreign';
     if (isReplaced || (kind === 'expired' && whenExpired === 'stop')) {
-      const fault = toRefusal(log, groupId, finding);
+      const fault = createLogReplaced(log, groupId, finding);
       const paused = new PausedPartition({ log, fault, logger, metrics });
       void this.#awaitDecision(paused, { log, finding });
       return paused;
@@ -128,13 +129,13 @@ export class GuardedPartition {
     return worker;
   }
 
-  /** The worker's view of the log. A missing topic causes an examination; any other fault refreshes the leader. */
+  /** Wraps the log for the worker. A missing topic triggers an examination; any other fault refreshes the leader. */
   #watch(log: LogPartition): LogPartition {
     const batchAt = async (offset: number) => {
       try {
         return await log.batchAt(offset);
       } catch (fault) {
-        if (fault instanceof TopicGone) this.outOfRange();
+        if (fault instanceof TopicDeleted) this.outOfRange();
         else await this.#options.refresh().catch(() => {});
         throw fault;
       }
@@ -162,10 +163,10 @@ export class GuardedPartition {
     await delay(RETRY_WAIT_MS, undefined, { signal: this.#ended.signal }).catch(() => {});
   }
 
-  /** Rereads the last batch, to distinguish a new leader from another log. */
+  /** Rereads the last batch to distinguish a new leader from a different log. */
   async #prove(last: LogMark, epoch: number): Promise<void> {
     const found = await this.log.batchAt(last.base).catch((fault) => {
-      if (fault instanceof TopicGone) return null;
+      if (fault instanceof TopicDeleted) return null;
       throw fault;
     });
     if (this.#ended.signal.aborted) return;
@@ -175,9 +176,7 @@ export class GuardedPartition {
     this.log.resume();
   }
 
-  /**
-   * Waits until the worker has finished all its records, however long that takes, even if it is paused with a block.
-   */
+  /** Waits without a time limit until the worker has finished all its records, even if it is paused with a block. */
   async #finish(): Promise<void> {
     const isBusy = () => {
       const { healthy, settled, next, oldestUnwrittenMs = null } = this.worker;
@@ -186,7 +185,7 @@ export class GuardedPartition {
     while (isBusy() && !this.#ended.signal.aborted) await this.#wait();
   }
 
-  /** Ends the worker as a rebalance would, and restarts at the committed offset if the log still has it. */
+  /** Ends the worker as in a rebalance, and restarts at the committed offset if the log still contains it. */
   async #reopen(): Promise<void> {
     await this.worker.drain(this.#options.drainBudgetMs);
     const examined = await this.#options.examine();
@@ -199,7 +198,7 @@ export class GuardedPartition {
     const { readDecision, logger } = this.#options;
     const { topic, partition, committed, metadata } = log;
     const read = parseRead(committed, metadata);
-    // If the read position is unknown, any record in the log may have a row.
+    // If it is unknown how far the group has read, every record in the log may have a row.
     const rowsTo = finding.kind === 'foreign' ? Math.max(read.triedTo, finding.end) : read.triedTo;
     while (!paused.signal.aborted) {
       try {
@@ -216,7 +215,7 @@ export class GuardedPartition {
         }
       } catch (fault) {
         if (fault instanceof Fenced) return;
-        if (fault instanceof TopicGone) return this.outOfRange();
+        if (fault instanceof TopicDeleted) return this.outOfRange();
         await this.#options.refresh().catch(() => {});
       }
       await delay(DECISION_POLL_MS, undefined, { signal: paused.signal }).catch(() => {});
@@ -229,15 +228,19 @@ class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
 }
 
-/** What happened, with the command to decide, for the operator on call. */
-function toRefusal({ topic, partition, committed }: LogPartition, groupId: string, finding: Finding): LogReplaced {
+/** Describes what happened and which command to run, for the operator on call. */
+function createLogReplaced(
+  { topic, partition, committed }: LogPartition,
+  groupId: string,
+  finding: Finding,
+): LogReplaced {
   const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
   return new LogReplaced(
-    `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide: ${command}`,
+    `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide. Run: ${command}`,
   );
 }
 
-/** A partition that is assigned but not read, because reading would skip or duplicate records. */
+/** A partition that is assigned but not read, because reading it would skip or duplicate records. */
 class PausedPartition implements PartitionWorker {
   readonly healthy = false;
   readonly lastRead = null;

@@ -1,51 +1,48 @@
 import { fromMark, type LogMark, parseMark } from './log-mark.ts';
 
-/** The end of a block, committed before the block is written, in the metadata of the committed offset. */
+/** The end of a block, committed before the block is written as metadata of the committed offset. */
 export interface Intent {
-  /** Exclusive end of the block; its start is the committed offset. */
+  /** Exclusive end of the block. The block starts at the committed offset. */
   readonly end: number;
-  /** Epoch milliseconds of the block's first intent, by the clock of the process that committed it. */
+  /** When the block's first intent was committed, in epoch milliseconds by the clock of that process. */
   readonly namedAtMs: number;
   readonly transformVersion: number;
   readonly mark: LogMark | null;
-  /**
-   * Time of the first record, stored because it is part of tokens and retention may delete the record. Null without
-   * records.
-   */
+  /** Time of the first record; null without records. Stored, because tokens contain it and retention may delete it. */
   readonly firstTimestampMs: number | null;
-  /** What the rows depend on in addition to the records, in the builder's format; null when nothing. */
+  /** The inputs of the rows besides the records, in the builder's format; null if there are none. */
   readonly basis: string | null;
 }
 
 export interface CommitNote {
   /** The current block; null for consumers that write no blocks. */
   readonly intent: Intent | null;
-  /** The batch before the committed offset; null when it is unknown. */
+  /** The batch before the committed offset; null if unknown. */
   readonly mark: LogMark | null;
   /**
-   * Epoch milliseconds of the last decision about a replaced log, part of tokens; null if the log was never replaced.
+   * When a decision about a replaced log was last made, in epoch milliseconds; null if there was none. Part of tokens.
    */
   readonly decidedAtMs: number | null;
-  /** True when the commit itself is the decision, and nothing was committed after it. */
+  /** True if the commit itself is the decision and nothing was committed afterwards. */
   readonly isDecision: boolean;
   /**
-   * Exclusive end of the offsets read before a decision about a replaced log, which may have rows. Null once the group
-   * has read past it.
+   * Exclusive end of the offsets that were read before a decision about a replaced log; null after the group passed it.
    */
   readonly triedTo: number | null;
-  /** What the previous block passes to the next block, in the builder's format; null when nothing. */
+  /** The state that the previous block passes to the next block, in the builder's format; null if there is none. */
   readonly carried: string | null;
 }
 
 const NO_DECISION = { decidedAtMs: null, isDecision: false, triedTo: null };
 export const NO_NOTE: CommitNote = { intent: null, mark: null, carried: null, ...NO_DECISION };
 
-/** A commit in a later format pauses its partition, because rebuilding the block could write it twice. */
+/** A commit in a later format pauses its partition, because rebuilding the block could write its rows twice. */
 const FORMAT = 1;
 
 /**
- * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format, mark; the intent's end, time, transform version, first record time,
- * mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Absent values are omitted.
+ * `{v, m, e, t, s, f, n, b, g, d, u, c}`: format and mark; the intent's end, time, transform version, first record
+ * time, mark and basis; decision time, whether this commit is a decision, `triedTo`, `carried`. Missing values are
+ * omitted.
  */
 export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, carried }: CommitNote): string {
   const basis = intent?.basis ?? null;
@@ -76,8 +73,8 @@ function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: numb
 }
 
 /**
- * Parses the metadata committed with `offset`. An intent that ends at that offset is ignored.
- * @throws Error for an unknown format
+ * Parses the metadata that was committed with `offset`. Ignores an intent that ends at this offset.
+ * @throws Error if the format is unknown
  */
 export function parseMetadata(metadata: string | null, offset: number): CommitNote {
   if (metadata === null || metadata === '') return NO_NOTE;
@@ -88,7 +85,7 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
     value = null;
   }
   if (!isRecord(value) || value.v !== FORMAT)
-    throw new Error(`A commit has metadata from another release: ${metadata}. Run that release to continue.`);
+    throw new Error(`The commit metadata was written by another release: ${metadata}. Run that release to continue.`);
   return {
     intent: parseIntent(value, offset),
     mark: parseMark(value.m),
@@ -99,18 +96,16 @@ export function parseMetadata(metadata: string | null, offset: number): CommitNo
   };
 }
 
-/** Determines the metadata of commits, and thereby whether an intent precedes each write. */
+/** Defines the metadata of commits, and thereby whether an intent precedes each write. */
 export interface IntentPolicy {
-  /** @throws like `parseMetadata` */
+  /** @throws the errors of `parseMetadata` */
   readonly parse: (metadata: string | null, offset: number) => CommitNote;
   readonly toText: (note: CommitNote) => string;
 }
 
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/**
- * Whether another tool made the commit. Consumers of every release store a note; tools store nothing or other metadata.
- */
+/** Returns true if another tool made the commit. All consumer releases store metadata in the format of this file. */
 function isForeignMetadata(metadata: string | null): boolean {
   if (metadata === null) return false;
   try {
@@ -122,9 +117,9 @@ function isForeignMetadata(metadata: string | null): boolean {
 }
 
 /**
- * How far a group has read, according to its commit. A commit in an unknown format contains nothing about the log.
- * @param metadata null when the group has committed nothing; empty when the commit has no metadata
- * @returns exclusive ends: `end` of the offsets that were read, `triedTo` of those that may have rows from any log
+ * Returns how far a group has read, from its commit. A commit in an unknown format contains nothing about the log.
+ * @param metadata null if the group has no commit, empty if the commit has no metadata
+ * @returns exclusive ends: `end` of the offsets that were read, `triedTo` of the offsets that may have rows
  */
 export function parseRead(committed: number, metadata: string | null) {
   const isForeign = isForeignMetadata(metadata);

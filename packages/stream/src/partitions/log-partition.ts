@@ -1,14 +1,14 @@
 import { RetryableFault } from '../ports.ts';
 import { isSameMark, type LogMark } from './log-mark.ts';
 
-/** A commit was refused because the partition belongs to another member. The uncommitted work must be dropped. */
+/** A commit was rejected because the partition belongs to another member. All uncommitted work must be dropped. */
 export class Fenced extends Error {
   override readonly name = 'Fenced';
 }
 
-/** The examined topic is gone. Another topic may have its name, and must be examined before it is read. */
-export class TopicGone extends Error {
-  override readonly name = 'TopicGone';
+/** The examined topic no longer exists. A new topic with the same name must be examined before it is read. */
+export class TopicDeleted extends Error {
+  override readonly name = 'TopicDeleted';
   readonly topic: string;
   readonly partition: number;
 
@@ -23,33 +23,33 @@ export class TopicGone extends Error {
 export interface LogPartition {
   readonly topic: string;
   readonly partition: number;
-  /** The group's committed offset, or the first offset of the log when it has committed none. */
+  /** The group's committed offset, or the start of the log if the group has no commit. */
   readonly committed: number;
-  /** The metadata of the commit: null when the group has committed nothing, empty when the commit has no metadata. */
+  /** The commit's metadata: null if the group has no commit, empty if the commit has no metadata. */
   readonly metadata: string | null;
-  /** The first offset of the log at the time of the assignment. */
+  /** The start of the log when the partition was assigned. */
   readonly start: number;
   /**
    * Commits in the generation of this assignment.
-   * @throws Fenced when the generation has ended; any other fault may be retried
+   * @throws Fenced if the generation has ended; any other fault can be retried
    */
   commit(offset: number, metadata: string): Promise<void>;
   /**
-   * The batch that contains an offset; null when the log has no such batch.
-   * @throws TopicGone; any other fault while no broker responds
+   * Returns the batch that contains an offset, or null if the log has no such batch.
+   * @throws TopicDeleted; any other fault while no broker responds
    */
   batchAt(offset: number): Promise<LogMark | null>;
-  /** The current first offset of the log. @throws Error while no broker responds */
+  /** Returns the current start of the log. @throws Error while no broker responds */
   firstOffset(): Promise<number>;
-  /** Continues at this offset, or at the first offset that the log still has. */
+  /** Continues at this offset, or at the start of the log if the offset was deleted. */
   seek(offset: number): void;
   pause(): void;
   resume(): void;
 }
 
 /**
- * Whether the log has exactly this batch. Null when retention deleted the offset, which proves nothing.
- * @throws RetryableFault when the brokers do not respond
+ * Returns true if the log contains exactly this batch, or null if retention deleted its offset, which proves nothing.
+ * @throws RetryableFault if the brokers do not respond
  */
 export async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolean | null> {
   if (mark.base < log.start) return null;
@@ -59,6 +59,6 @@ export async function hasBatch(log: LogPartition, mark: LogMark): Promise<boolea
     if (found === null) return mark.base < (await log.firstOffset()) ? null : false;
     return found.base > mark.base ? null : isSameMark(found, mark);
   } catch (cause) {
-    throw new RetryableFault('The brokers did not respond to the request for a batch that was read.', { cause });
+    throw new RetryableFault('The brokers did not return the last batch that was read.', { cause });
   }
 }

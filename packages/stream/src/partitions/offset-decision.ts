@@ -1,22 +1,22 @@
 import { fromMark, isSameMark, type LogMark, parseMark } from './log-mark.ts';
 
-/** The result of comparing a committed offset with the log. */
+/** The result of comparing a commit with the log. */
 export type Finding =
   /** The batch before the commit is unchanged. */
   | { readonly kind: 'intact' }
   /** Another tool committed this offset. Records before it may never have been read. */
   | { readonly kind: 'foreign'; readonly end: number }
-  /** No comparison is possible: retention deleted the batch, or nothing has been read yet. */
+  /** No comparison is possible, because retention deleted the batch or nothing was read yet. */
   | { readonly kind: 'unproven' }
   /** Retention deleted unread records. */
   | { readonly kind: 'expired'; readonly start: number }
   /** The log was truncated: it ends before the offset up to which it was read. */
   | { readonly kind: 'shortened'; readonly end: number }
-  /** The log has other records at offsets that were read: it was truncated and has grown again, or was replaced. */
+  /** The log has different records at offsets that were read: it was truncated and has grown again, or was replaced. */
   | { readonly kind: 'exchanged'; readonly end: number };
 
 /**
- * Compares a commit with the log. The group has read up to `read.end`, and `read.mark` was the last batch; `found` is
+ * Compares a commit with the log. The group has read up to `read.end`, and `read.mark` was its last batch. `found` is
  * the batch that now contains the first offset of `read.mark`.
  */
 export function compareWithLog(
@@ -38,7 +38,7 @@ export function toFindingText(finding: Finding, committed: number): string {
       return 'the log is unchanged';
     case 'foreign':
       return (
-        `another tool committed offset ${committed}, without consumer metadata: ` +
+        `another tool committed offset ${committed} without consumer metadata: ` +
         'records before it may never have been read'
       );
     case 'unproven':
@@ -52,7 +52,7 @@ export function toFindingText(finding: Finding, committed: number): string {
       );
     case 'expired':
       return (
-        `the log begins at ${finding.start}, after the committed offset ${committed}: ` +
+        `the log starts at ${finding.start}, after the committed offset ${committed}: ` +
         'retention deleted unread records'
       );
   }
@@ -60,7 +60,8 @@ export function toFindingText(finding: Finding, committed: number): string {
 
 /**
  * An operator's decision about a paused partition. It is stored as a commit of a group without members, because brokers
- * accept commits for an active group only from its members. The paused partition then commits the decided offset.
+ * accept commits for an active group only from its members. The paused partition then commits the offset of the
+ * decision.
  */
 export interface OffsetDecision {
   readonly from: number;
@@ -71,17 +72,17 @@ export interface OffsetDecision {
   readonly replaced: readonly ReplacedRange[];
 }
 
-/** Offsets from `start` to before `end` whose rows may come from an earlier log. */
+/** Offsets from `start` up to, but not including, `end`, whose rows may come from an earlier log. */
 export interface ReplacedRange {
   readonly start: number;
   readonly end: number;
 }
 
 const FORMAT = 1;
-/** Brokers keep 4 KiB of metadata; a range has at most 40 characters. */
+/** Brokers store 4 KiB of metadata, and a range has at most 40 characters. */
 const RANGES_MAX = 40;
 
-/** The name of the group that stores the decisions about a group. */
+/** Returns the name of the group that stores decisions about a group. */
 export const decisionGroupOf = (groupId: string): string => `${groupId}.offset-decisions`;
 
 export function toDecisionMetadata({ forCommit, decidedAtMs, replaced }: OffsetDecision): string {
@@ -95,7 +96,7 @@ function parseRange(value: unknown): ReplacedRange[] {
   return Number.isSafeInteger(start) && Number.isSafeInteger(end) ? [{ start, end }] : [];
 }
 
-/** Parses a stored decision; null for any other value or format. */
+/** Parses a stored decision. Returns null for any other value or format. */
 export function parseDecision(from: number, metadata: string | null): OffsetDecision | null {
   let value: Record<string, unknown> | null;
   try {

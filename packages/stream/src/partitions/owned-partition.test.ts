@@ -8,16 +8,14 @@ import { send } from '../test/producer-contract.ts';
 import { createTokenSink, TokenStore } from '../test/token-store.ts';
 import { Fenced } from './log-partition.ts';
 import { OwnedPartition } from './owned-partition.ts';
-import { OwnershipOver } from './ownership.ts';
+import { OwnershipEnded } from './ownership.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
 const TOPIC = 'topic';
-/** A fault that kafkajs marks as not retriable. */
-const notGranted = () => Object.assign(new Error('Not authorized to access group'), { retriable: false });
+const toAuthorizationFault = () => Object.assign(new Error('Not authorized to access group'), { retriable: false });
 
 afterEach(() => void vi.useRealTimers());
 
-/** A partition whose commits fail with these faults, one each, and then succeed. */
 function openOwned(faults: (() => Error)[]) {
   const commits: string[] = [];
   const { logger, lines } = openLines();
@@ -32,7 +30,7 @@ function openOwned(faults: (() => Error)[]) {
   return { owned, commits, lines };
 }
 
-it('a commit refused because another member owns the partition is not retried', async () => {
+it('a commit that is rejected because another member owns the partition is not retried', async () => {
   const { owned, commits } = openOwned([() => new Fenced()]);
   await expect(owned.commit(7, 'intent')).rejects.toThrow(Fenced);
   expect(commits).toEqual(['7 intent']);
@@ -44,30 +42,35 @@ it('a commit without a response is retried unchanged', async () => {
   expect(commits).toEqual(['7 intent', '7 intent']);
 });
 
-it('a commit is not retried after the partition was revoked', async () => {
+it('a commit is not retried after the partition is revoked', async () => {
   const { owned, commits } = openOwned([
     () => {
       owned.ownership.end();
       return new Error('the coordinator is unavailable');
     },
   ]);
-  await expect(owned.commit(7, '')).rejects.toThrow(OwnershipOver);
+  await expect(owned.commit(7, '')).rejects.toThrow(OwnershipEnded);
   expect(commits).toHaveLength(1);
 });
 
-it('a partition reports a commit that brokers refuse permanently or for ten seconds as its blocker, until the commit succeeds', async () => {
+it('a partition is blocked while brokers reject a commit permanently or for more than ten seconds', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const blockers: (string | null)[] = [];
-  const see = (fault: Error) => () => {
+  const record = (fault: Error) => () => {
     blockers.push(owned.blocker);
     return fault;
   };
   const temporary = new Error('The coordinator is loading');
-  const later = () => {
+  const afterTenSeconds = () => {
     vi.advanceTimersByTime(10_000);
-    return see(temporary)();
+    return record(temporary)();
   };
-  const { owned, lines } = openOwned([see(temporary), later, see(notGranted()), see(temporary)]);
+  const { owned, lines } = openOwned([
+    record(temporary),
+    afterTenSeconds,
+    record(toAuthorizationFault()),
+    record(temporary),
+  ]);
   await owned.commit(7, '');
   expect(blockers).toEqual([
     null,
@@ -80,7 +83,7 @@ it('a partition reports a commit that brokers refuse permanently or for ten seco
   expect(lines.at(-1)).toMatchObject({ level: 'warn', msg: 'partition unblocked' });
 });
 
-it('a partition that is paused again after a retry still reports its blocker', async () => {
+it('a partition that is paused again after a retry reports its latest blocker', async () => {
   const { owned } = openOwned([]);
   for (const reason of ['first', 'second']) await owned.pauseForRetry(7, new Error(reason));
   expect(owned.blocker).toBe('topic/0: partition paused: second');
@@ -95,66 +98,62 @@ function openBench() {
   const append = async (count: number, text = 'row') => {
     for (let i = 0; i < count; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(text) }]);
   };
-  const stopped = async () =>
+  const countPaused = async () =>
     /^playline_stream_stopped_partitions\{topic="topic",.*\} (\d+)$/m.exec(await metrics.text())?.[1] ?? null;
   const limits = { rowsMax: 2, bytesMax: 1_000_000, ageMaxMs: 1 };
   const options = { topics: [TOPIC], limits, metrics, waits: NO_WAITS };
-  return { log, append, stopped, options };
+  return { log, append, countPaused, options };
 }
 
-it.each(['writer', 'handler'])(
-  'a %s whose commits are refused is not ready until brokers accept them',
-  async (kind) => {
-    const { log, append, options } = openBench();
-    log.refuseCommits(notGranted());
-    const consumer: Consumer =
-      kind === 'writer'
-        ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
-        : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
-    await append(1);
-    await until('not ready', () => !consumer.ready());
-    expect([...consumer.blockers()]).toEqual([
-      ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
-    ]);
-    log.refuseCommits(null);
-    await until('ready', () => consumer.ready());
-    await until('all records are committed', () => log.committed(TOPIC, 0) === 1);
-    await consumer.close();
-  },
-);
+it.each(['writer', 'handler'])('a %s with rejected commits is not ready until brokers accept them', async (kind) => {
+  const { log, append, options } = openBench();
+  log.refuseCommits(toAuthorizationFault());
+  const consumer: Consumer =
+    kind === 'writer'
+      ? log.openBlockConsumer({ ...options, sink: createTokenSink(new TokenStore()) })
+      : log.openRecordConsumer({ topics: [TOPIC], onBatch: async () => {} });
+  await append(1);
+  await until('the consumer is not ready', () => !consumer.ready());
+  expect([...consumer.blockers()]).toEqual([
+    ['topic/0', expect.stringMatching(/^topic\/0: offset \d not committed: Not authorized to access group$/)],
+  ]);
+  log.refuseCommits(null);
+  await until('the consumer is ready', () => consumer.ready());
+  await until('all records are committed', () => log.committed(TOPIC, 0) === 1);
+  await consumer.close();
+});
 
-it('a writer whose dead letters are refused is not ready until brokers accept them', async () => {
+it('a writer whose dead letters are rejected is not ready until brokers accept them', async () => {
   const { log, append, options } = openBench();
   const deadLetters = log.openProducer();
-  for (let i = 0; i < 2; i++) deadLetters.failNext(notGranted());
+  for (let i = 0; i < 2; i++) deadLetters.failNext(toAuthorizationFault());
   const { topics, limits } = options;
   const consumer = log.openBlockConsumer({ topics, limits, sink: createTokenSink(new TokenStore()), deadLetters });
   await append(1, 'poison');
-  await until('not ready', () => !consumer.ready());
+  await until('the consumer is not ready', () => !consumer.ready());
   expect([...consumer.blockers().values()]).toEqual([
     'topic/0: dead letters not acknowledged: Not authorized to access group',
   ]);
-  await until('ready', () => consumer.ready());
+  await until('the consumer is ready', () => consumer.ready());
   await consumer.idle();
   await consumer.close();
 });
 
-/** A sink that fails to open the blocks with these numbers, counted from 0. */
 function openFailingSink(store: TokenStore, failing: readonly number[]): BlockSink {
   const sink = createTokenSink(store);
   let opened = 0;
   return {
     ...sink,
-    openBlock: (...given) => {
+    openBlock: (...args) => {
       if (failing.includes(opened++)) throw new Error('no buffer for a block');
-      return sink.openBlock(...given);
+      return sink.openBlock(...args);
     },
   };
 }
 
 async function expectAllStored(consumer: MemoryConsumer, store: TokenStore, count: number) {
   await until('all records are stored', () => store.rows.length === count);
-  await until('ready', () => consumer.ready());
+  await until('the consumer is ready', () => consumer.ready());
   await consumer.close();
   expect(store.offsets(TOPIC)).toEqual(Array.from({ length: count }, (_, offset) => `0/${offset}`));
 }
@@ -162,8 +161,8 @@ async function expectAllStored(consumer: MemoryConsumer, store: TokenStore, coun
 it.each([
   ['while a block is being written', [1]],
   ['while nothing is being written', [0, 1, 2]],
-])('a writer that cannot add a record %s pauses, and then continues by itself without a gap', async (_, failing) => {
-  const { log, append, stopped, options } = openBench();
+])('a writer that cannot add a record %s is paused, and then continues without a gap', async (_, failing) => {
+  const { log, append, countPaused, options } = openBench();
   const store = new TokenStore();
   const gate = Promise.withResolvers<void>();
   store.onWrite = async (_name, moment) => (moment === 'before' ? await gate.promise : undefined);
@@ -171,11 +170,11 @@ it.each([
   await append(5);
   gate.resolve();
   await expectAllStored(consumer, store, 5);
-  expect(await stopped()).toBe('0');
+  expect(await countPaused()).toBe('0');
 });
 
-it('a failing handler pauses its partition, gets the same batch again, and handles every record once', async () => {
-  const { log, append, stopped, options } = openBench();
+it('a failing handler pauses its partition, receives the same batch again, and handles every record once', async () => {
+  const { log, append, countPaused, options } = openBench();
   const seen: number[] = [];
   let failing = 3;
   const consumer = log.openRecordConsumer({
@@ -189,7 +188,7 @@ it('a failing handler pauses its partition, gets the same batch again, and handl
   await append(30);
   await until('all records are committed', () => log.committed(TOPIC, 0) === 30);
   expect(consumer.ready()).toBe(true);
-  expect(await stopped()).toBe('0');
+  expect(await countPaused()).toBe('0');
   await consumer.close();
   expect(seen).toEqual(Array.from({ length: 30 }, (_, offset) => offset));
 });
@@ -200,7 +199,7 @@ it('a handler that fails to return its start offset is called again', async () =
   const consumer = log.openRecordConsumer({
     ...options,
     onAssign: async ({ committed }) => {
-      if (failing-- > 0) throw new Error('the store belongs to another log');
+      if (failing-- > 0) throw new Error('the store belongs to a different log');
       return committed;
     },
     onBatch: async () => {},
@@ -211,14 +210,14 @@ it('a handler that fails to return its start offset is called again', async () =
   await consumer.close();
 });
 
-it('a handler whose partition is paused closes immediately and commits nothing', async () => {
+it('the consumer of a paused partition closes immediately and commits nothing', async () => {
   const { log, append } = openBench();
   const onBatch = async () => {
     throw new Error('a bug');
   };
   const consumer = log.openRecordConsumer({ topics: [TOPIC], onBatch });
   await append(1);
-  await until('paused', () => !consumer.ready());
+  await until('the partition is paused', () => !consumer.ready());
   const startMs = performance.now();
   await consumer.close();
   expect(performance.now() - startMs).toBeLessThan(2_000);

@@ -4,21 +4,21 @@ import type { Reports } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
 /**
- * Shorter faults (a broker restarts, a coordinator moves) are not reported as a blocker, unless they are not retriable.
+ * Shorter faults (a broker restart, a coordinator move) are not reported as a blocker, unless they are not retriable.
  */
 const SHORT_FAULT_MS = 10_000;
-/** Starts at half a minute, because a migration is often running; ends at ten minutes, when an operator is needed. */
+/** From half a minute, because a migration may be running, to ten minutes, after which an operator is needed. */
 const PAUSE_WAITS: Waits = { minMs: 30_000, maxMs: 600_000 };
 
 export interface OwnedPartitionOptions extends Reports {
   readonly log: LogPartition;
-  /** Tests only: shorter waits between attempts, and before a paused partition is retried. */
+  /** Shorter waits between attempts, and before a paused partition is retried, for tests. */
   readonly waits?: { readonly attempt: Waits; readonly pause: Waits } | undefined;
 }
 
 const isFinal = (fault: unknown) => fault instanceof Error && (fault as { retriable?: boolean }).retriable === false;
 
-/** A partition assigned to this process: commits its offsets, and reports why it is blocked or paused. */
+/** A partition assigned to this process. Commits its offsets, and reports why it is blocked or paused. */
 export class OwnedPartition {
   readonly ownership: Ownership;
   readonly #options: OwnedPartitionOptions;
@@ -39,19 +39,19 @@ export class OwnedPartition {
   }
 
   /**
-   * Commits an offset; retries until the coordinator accepts it, since a missing grant may be added later.
-   * @throws Fenced when the partition belongs to another member, OwnershipOver when it was revoked
+   * Commits an offset. Retries until the coordinator accepts the commit, because a missing grant may be added later.
+   * @throws Fenced if the partition belongs to another member, OwnershipEnded if it was revoked
    */
   async commit(offset: number, metadata: string): Promise<void> {
     const { log } = this.#options;
-    await this.insist('commit', `offset ${offset} not committed`, () => log.commit(offset, metadata));
+    await this.retryUntilDone('commit', `offset ${offset} not committed`, () => log.commit(offset, metadata));
   }
 
   /**
-   * Retries a step until it succeeds. Reports a lasting or non-retriable fault as the blocker.
-   * @throws Fenced, OwnershipOver
+   * Retries a step until it succeeds. A fault that lasts or is not retriable is reported as the blocker.
+   * @throws Fenced, OwnershipEnded
    */
-  async insist(step: 'commit' | 'dead-letter', problem: string, work: () => Promise<void>): Promise<void> {
+  async retryUntilDone(step: 'commit' | 'dead-letter', problem: string, work: () => Promise<void>): Promise<void> {
     const { log, logger, metrics } = this.#options;
     const { topic, partition } = log;
     const startMs = performance.now();

@@ -6,7 +6,7 @@ import { fakeLog, NO_WAITS, openLines, toRecords } from '../test/fake-log.ts';
 import { RecordPartition } from './record-partition.ts';
 import { createStreamMetrics } from './stream-metrics.ts';
 
-it('a second drain of a record partition also waits for the current batch, and the batch is committed', async () => {
+it('every drain of a record partition waits for the current batch, which is then committed', async () => {
   const commits: number[] = [];
   const handled = Promise.withResolvers<void>();
   const partition = new RecordPartition({
@@ -18,14 +18,14 @@ it('a second drain of a record partition also waits for the current batch, and t
   partition.accept(toRecords(['']), 1);
   const ended: string[] = [];
   const drains = ['first', 'second'].map((name) => partition.drain(60_000).then(() => void ended.push(name)));
-  await new Promise((turn) => setImmediate(turn));
+  await new Promise((resolve) => setImmediate(resolve));
   expect(ended).toEqual([]);
   handled.resolve();
   await Promise.all(drains);
   expect(commits).toEqual([1]);
 });
 
-it('a record partition logs each reason for a missing start offset and a failed batch once, and counts every attempt', async () => {
+it('a record partition logs each reason for a failed start or batch once and counts every attempt', async () => {
   const { logger, lines } = openLines();
   const metrics = createMetrics('test');
   const faults = ['no epoch', 'no epoch', 'no connection'];
@@ -41,8 +41,7 @@ it('a record partition logs each reason for a missing start offset and a failed 
   const handler = { onAssign, onBatch: async () => failNext(batchFaults) };
   const streamMetrics = createStreamMetrics(metrics);
   const worker = new RecordPartition({ log: fakeLog(), handler, logger, metrics: streamMetrics, waits: NO_WAITS });
-  // Records are ignored until the start offset is known.
-  await until('the batch', () => {
+  await until('the batch is handled', () => {
     worker.accept(toRecords(['row']), 1);
     return worker.done === 1;
   });

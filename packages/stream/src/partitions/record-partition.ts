@@ -4,21 +4,21 @@ import { type CommitNote, NO_NOTE, parseMetadata, toMetadata } from './intent.ts
 import { type LogMark, MarkTrail } from './log-mark.ts';
 import { Fenced, hasBatch } from './log-partition.ts';
 import { OwnedPartition, type OwnedPartitionOptions } from './owned-partition.ts';
-import { type Ownership, OwnershipOver } from './ownership.ts';
+import { type Ownership, OwnershipEnded } from './ownership.ts';
 import type { PartitionWorker } from './partition-worker.ts';
 import { retryLogOf } from './retry-log.ts';
 
-/** Large enough to pipeline store calls, small enough to repeat after a fault. */
+/** Large enough to pipeline store calls, and small enough to be repeated after a fault. */
 const BATCH_RECORDS_MAX = 1_000;
 const BATCHES_WAITING_MAX = 4;
 
 /**
  * What a partition does with fetched records.
  * - `starting`: ignores records until the handler has returned the start offset.
- * - `reading`: queues records, and continues fetching.
- * - `full`: queues records, and stops fetching until batches have been handled.
- * - `paused`: ignores records after a permanent fault; the same work is retried at long intervals.
- * - `draining`: ignores records, and finishes the current batch.
+ * - `reading`: queues records and continues fetching.
+ * - `full`: queues records, but fetches no more until batches have been handled.
+ * - `paused`: ignores records after a permanent fault. The same work is retried at long intervals.
+ * - `draining`: ignores records and finishes the current batch.
  * - `ended`: the partition was revoked, and the handler is notified.
  */
 type Intake = 'starting' | 'reading' | 'full' | 'paused' | 'draining' | 'ended';
@@ -36,9 +36,9 @@ export class RecordPartition implements PartitionWorker {
   next: number;
   done: number;
   #committed: number;
-  /** Batches that have ended but are not committed, because their work or earlier work is unfinished. */
+  /** Batches that were handled but not committed, because their own or earlier work is unfinished. */
   #ended: Pick<BatchPosition, 'end' | 'mark'>[] = [];
-  /** The batch whose handler last reported finished work, until `unfinishedFrom` is called. */
+  /** The batch for which the handler last reported finished work, until `unfinishedFrom` is called. */
   #workEnded: BatchPosition | null = null;
   #trail = new MarkTrail(null);
   #note: CommitNote = NO_NOTE;
@@ -100,7 +100,7 @@ export class RecordPartition implements PartitionWorker {
   }
 
   async drain(budgetMs: number): Promise<void> {
-    // A paused partition would use the whole budget, and a partition that has not started has no work.
+    // A paused partition would use the whole time limit, and a partition that has not started has no work.
     const hasWork = this.#working !== null && ['reading', 'full', 'draining'].includes(this.#intake);
     if (this.#intake !== 'ended') this.#intake = 'draining';
     if (hasWork) await waitAtMost(budgetMs, this.#working!, () => {});
@@ -117,21 +117,21 @@ export class RecordPartition implements PartitionWorker {
     void (this.#working ?? Promise.resolve()).then(() => handler.onRevoke?.(log.topic, log.partition));
   }
 
-  /** Not awaited by the group's join, because a store that is down must not delay heartbeats. */
+  /** Not awaited while joining the group, because an unavailable store must not delay heartbeats. */
   async #start(): Promise<void> {
     const { log } = this.#options;
     try {
-      const start = await this.#insist(() => this.#fetchStart());
+      const start = await this.#retryWhilePaused(() => this.#fetchStart());
       this.next = start;
       this.done = start;
-      // Reading starts before the commit, so the commit's mark follows the first records.
+      // Reading starts before the commit, so the records do not directly follow the commit's mark.
       if (start < log.committed) this.#trail = new MarkTrail(null);
-      // The partition may have been drained or ended in the meantime.
+      // The partition may have been drained or ended during the call.
       if (this.#intake === 'starting') this.#intake = 'reading';
       log.seek(start);
       log.resume();
     } catch (fault) {
-      if (!(fault instanceof OwnershipOver)) this.#stop(fault);
+      if (!(fault instanceof OwnershipEnded)) this.#stop(fault);
     } finally {
       this.#working = null;
     }
@@ -142,13 +142,13 @@ export class RecordPartition implements PartitionWorker {
     const { log, handler, metrics, logger } = this.#options;
     const { topic, partition, committed, start: logStart } = log;
     const { signal } = this.#ownership;
-    const ofLog = { topic, partition, committed, logStart, hasBatch: (mark: LogMark) => hasBatch(log, mark) };
-    const assigned = { ...ofLog, isOperatorDecision: this.#note.isDecision, signal };
+    const logState = { topic, partition, committed, logStart, hasBatch: (mark: LogMark) => hasBatch(log, mark) };
+    const assigned = { ...logState, isOperatorDecision: this.#note.isDecision, signal };
     let logged = '';
     const fetchOnce = async () => {
       const start = await handler.onAssign!(assigned);
       if (start > committed)
-        throw new Error(`${topic}/${partition} cannot start at ${start}, after commit ${committed}`);
+        throw new Error(`${topic}/${partition}: start offset ${start} is after the committed offset ${committed}`);
       return start;
     };
     return await this.#ownership.retry(fetchOnce, (error) => {
@@ -169,7 +169,7 @@ export class RecordPartition implements PartitionWorker {
         else await this.#handleBatch();
     } catch (fault) {
       if (fault instanceof Fenced) metrics.block(log.topic, 'fenced');
-      if (fault instanceof Fenced || fault instanceof OwnershipOver) this.#ownership.end();
+      if (fault instanceof Fenced || fault instanceof OwnershipEnded) this.#ownership.end();
       else this.#stop(fault);
     } finally {
       this.#working = null;
@@ -194,7 +194,7 @@ export class RecordPartition implements PartitionWorker {
         if (!this.#ownership.hasEnded && isReading) this.#working ??= this.#work();
       },
     };
-    await this.#insist(() => this.#callHandler(records, position));
+    await this.#retryWhilePaused(() => this.#callHandler(records, position));
     this.#ended.push(position);
     await this.#commit(position);
     this.done = end;
@@ -204,11 +204,11 @@ export class RecordPartition implements PartitionWorker {
   }
 
   /**
-   * Retries work until it succeeds, and pauses the partition in between. Records ignored during a pause are fetched
+   * Retries work until it succeeds, with the partition paused in between. Records that a pause ignored are fetched
    * again.
-   * @throws OwnershipOver
+   * @throws OwnershipEnded
    */
-  async #insist<T>(work: () => Promise<T>): Promise<T> {
+  async #retryWhilePaused<T>(work: () => Promise<T>): Promise<T> {
     // Fetching stays paused until the next work resumes it.
     const continueAs = this.#intake === 'starting' ? 'starting' : 'full';
     for (;;) {
@@ -222,7 +222,7 @@ export class RecordPartition implements PartitionWorker {
         }
         return result;
       } catch (fault) {
-        if (fault instanceof OwnershipOver || this.#intake === 'draining') throw fault;
+        if (fault instanceof OwnershipEnded || this.#intake === 'draining') throw fault;
         this.#ownership.check();
         this.#intake = 'paused';
         await this.#owned.pauseForRetry(this.done, fault);
@@ -247,7 +247,7 @@ export class RecordPartition implements PartitionWorker {
     this.#ownership.check();
   }
 
-  /** Commits never move back, even after a start before the committed offset. */
+  /** The committed offset never decreases, even if reading started before it. */
   async #commit(position: BatchPosition) {
     this.#workEnded = null;
     const unfinished = this.#options.handler.unfinishedFrom?.(position) ?? Number.POSITIVE_INFINITY;

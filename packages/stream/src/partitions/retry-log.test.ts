@@ -13,7 +13,7 @@ function openLog() {
   return { lines, fail };
 }
 
-it('the retry log has one line per reason for all partitions, without a stack, and reports counts at growing intervals', () => {
+it('the retry log writes one line per reason and repeats it with counts at growing intervals', () => {
   const { lines, fail } = openLog();
   for (let attempt = 0; attempt < 120; attempt++) fail(attempt % 6, `refused, attempt ${attempt}`);
   expect(lines).toHaveLength(1);
@@ -41,7 +41,6 @@ it('the retry log immediately reports a new reason, and a reason that recurs aft
 it('a retry notice is due for the first failed attempt, then at growing intervals of up to ten minutes', () => {
   const notice = new RetryNotice();
   const dueAt: number[] = [];
-  // A day of attempts, one every five seconds.
   for (let second = 0; second < 86_400; second += 5) {
     const due = notice.next();
     if (due !== null) {
@@ -51,7 +50,7 @@ it('a retry notice is due for the first failed attempt, then at growing interval
     vi.advanceTimersByTime(5_000);
   }
   expect(dueAt.slice(0, 6)).toEqual([0, 5, 10, 15, 25, 45]);
-  const distances = dueAt.slice(1).map((second, index) => second - dueAt[index]!);
-  expect(Math.max(...distances)).toBe(600);
+  const intervals = dueAt.slice(1).map((second, index) => second - dueAt[index]!);
+  expect(Math.max(...intervals)).toBe(600);
   expect(dueAt.length).toBeLessThan(160);
 });

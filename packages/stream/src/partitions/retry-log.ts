@@ -1,30 +1,30 @@
 import type { Logger } from '@playline/runtime';
 
-/** First and longest interval between two lines about the same incident; it doubles in between. */
-const DISTANCE_MIN_MS = 1_000;
-const DISTANCE_MAX_MS = 600_000;
+/** Minimum and maximum interval between two lines about the same incident. The interval doubles after every line. */
+const INTERVAL_MIN_MS = 1_000;
+const INTERVAL_MAX_MS = 600_000;
 
-/** Decides when repeated failures are logged: the first immediately, then at growing intervals. */
+/** Decides when repeated failures are logged: the first one immediately, then at growing intervals. */
 export class RetryNotice {
   #attempts = 0;
   #sinceMs = 0;
   #dueMs = 0;
-  #distanceMs = DISTANCE_MIN_MS;
+  #intervalMs = INTERVAL_MIN_MS;
 
-  /** Counts a failed attempt. @returns the number of attempts and their duration when a line is due, otherwise null */
+  /** Counts a failed attempt. @returns the attempts and their duration if a line is due, otherwise null */
   next(): { attempts: number; forSeconds: number } | null {
     const nowMs = performance.now();
     if (this.#attempts++ === 0) this.#sinceMs = nowMs;
     else if (nowMs < this.#dueMs) return null;
-    this.#dueMs = nowMs + this.#distanceMs;
-    this.#distanceMs = Math.min(DISTANCE_MAX_MS, this.#distanceMs * 2);
+    this.#dueMs = nowMs + this.#intervalMs;
+    this.#intervalMs = Math.min(INTERVAL_MAX_MS, this.#intervalMs * 2);
     return { attempts: this.#attempts, forSeconds: Math.round((nowMs - this.#sinceMs) / 1_000) };
   }
 }
 
-/** Longer than the longest wait between two attempts. A failure after such a pause is a new incident. */
+/** More than the longest wait between two attempts. A failure after a longer pause starts a new incident. */
 const INCIDENT_END_MS = 60_000;
-/** Bounds memory when reasons contain varying text. */
+/** Limits memory if reasons contain variable text. */
 const INCIDENTS_MAX = 100;
 
 interface Incident {
@@ -42,10 +42,10 @@ export interface FailedAttempt {
 }
 
 const toReason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-/** Lines that differ only in numbers (offsets, ports, durations) belong to the same incident. */
-const toShape = (text: string) => text.replace(/\d+/g, '#');
+/** Reasons that differ only in numbers (offsets, ports, durations) belong to the same incident. */
+const toPattern = (text: string) => text.replace(/\d+/g, '#');
 
-/** Logs the failed attempts of all partitions in a process together, because a store usually refuses all of them. */
+/** Logs the failed attempts of all partitions together, because a store usually rejects all of them. */
 export class RetryLog {
   readonly #logger: Logger;
   readonly #incidents = new Map<string, Incident>();
@@ -56,13 +56,13 @@ export class RetryLog {
 
   report({ topic, partition, level, error, fields }: FailedAttempt, message: string): void {
     const reason = toReason(error);
-    const incident = this.#incidentOf(toShape(`${level} ${message} ${reason}`));
+    const incident = this.#incidentOf(toPattern(`${level} ${message} ${reason}`));
     incident.partitions.add(`${topic}/${partition}`);
     const counts = incident.notice.next();
     if (counts === null) return;
     const { size: partitions } = incident.partitions;
     this.#logger[level]({ ...counts, partitions, topic, partition, ...fields, reason }, message);
-    // The stack is logged at level debug only.
+    // The stack is logged only at level debug.
     this.#logger.debug({ error, topic, partition }, message);
   }
 

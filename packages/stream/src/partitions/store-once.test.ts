@@ -8,7 +8,6 @@ import { createTokenNotes, storeOnce } from './store-once.ts';
 
 const TOPIC = 'topic';
 
-/** Owners of a block, each with its own notes, that write the block in turn until it is stored. */
 function openOwners(store: TokenStore, count: number, offsets: readonly number[]) {
   const end = Math.max(...offsets) + 1;
   const sink = createTokenSink(store);
@@ -20,14 +19,14 @@ function openOwners(store: TokenStore, count: number, offsets: readonly number[]
   });
 }
 
-const outcomes = fc.constantFrom<InsertOutcome>('stored', 'refused', 'halfway', 'unanswered', 'forgotten');
+const outcomes = fc.constantFrom<InsertOutcome>('stored', 'refused', 'partial', 'response lost', 'token only');
 
-it('every row of a block is stored once, whichever owners write it, and whatever the outcomes of the inserts', async () => {
+it('every row of a block is stored once for any sequence of owners and insert outcomes', async () => {
   const offsets = fc.uniqueArray(fc.nat(60), { minLength: 1, maxLength: 20 });
-  const turns = fc.array(fc.nat(2), { maxLength: 40 });
+  const sequence = fc.array(fc.nat(2), { maxLength: 40 });
   const property = fc.asyncProperty(
-    ...[offsets, turns, fc.array(outcomes, { maxLength: 30 }), fc.constantFrom(1, 2, 4, 100)],
-    async (offsets, turns, remaining, rowsMax) => {
+    ...[offsets, sequence, fc.array(outcomes, { maxLength: 30 }), fc.constantFrom(1, 2, 4, 100)],
+    async (offsets, sequence, remaining, rowsMax) => {
       const store = new TokenStore();
       store.rowsMax = rowsMax;
       store.onInsert = () => remaining.shift() ?? 'stored';
@@ -44,9 +43,9 @@ it('every row of a block is stored once, whichever owners write it, and whatever
           },
         );
       };
-      for (const owner of turns) await attempt(owner);
+      for (const owner of sequence) await attempt(owner);
       while (!(await attempt(0)));
-      const sorted = offsets.toSorted((one, other) => one - other);
+      const sorted = offsets.toSorted((a, b) => a - b);
       expect(store.offsets(TOPIC)).toEqual(sorted.map((offset) => `0/${offset}`));
     },
   );
@@ -77,13 +76,13 @@ it('every row of a block is stored once when owners write concurrently and inser
     await scheduler.waitFor(all);
     expect(store.offsets(TOPIC)).toEqual(offsets.map((offset) => `0/${offset}`));
   });
-  // Many runs, because two owners duplicating a row at its last token occurred once in ten thousand runs.
+  // Many runs, because a row duplicated by two owners at its last token occurred once in ten thousand runs.
   await fc.assert(property, { numRuns: runsOf({ quick: 500, all: 5_000 }) });
 });
 
-it("two concurrent owners store a row once, even if the row's own token is used up", async () => {
+it("two concurrent owners store a row once even if the row's own token is used up", async () => {
   const store = new TokenStore();
-  const remaining: InsertOutcome[] = ['forgotten'];
+  const remaining: InsertOutcome[] = ['token only'];
   store.onInsert = async () => remaining.shift() ?? 'stored';
   const [first, second, third] = openOwners(store, 3, [0]);
   await expect(first!(false)).rejects.toThrow(RetryableFault);
@@ -91,24 +90,24 @@ it("two concurrent owners store a row once, even if the row's own token is used 
   expect(store.offsets(TOPIC)).toEqual(['0/0']);
 });
 
-it('a block that is refused for its size is halved until it fits, after only a few attempts as a whole', async () => {
+it('a block that is rejected because of its size is halved after a few attempts', async () => {
   const offsets = Array.from({ length: 1_000 }, (_, offset) => offset);
   const store = new TokenStore();
   store.rowsMax = 300;
   const [write] = openOwners(store, 1, offsets);
-  let refusals = 0;
+  let rejections = 0;
   const attempt = () =>
-    write!(refusals > 0).then(
+    write!(rejections > 0).then(
       () => true,
       (fault) => !(fault instanceof OversizeFault),
     );
-  while (!(await attempt())) refusals++;
+  while (!(await attempt())) rejections++;
   expect(store.offsets(TOPIC)).toHaveLength(1_000);
   expect(store.insertSizes.filter((rows) => rows === 1_000)).toHaveLength(5);
   expect(store.insertSizes.length).toBeLessThan(40);
 });
 
-it('two rows for one record in a table are refused before anything is sent', async () => {
+it('two rows from one record for the same table are rejected before anything is sent', async () => {
   const insert = vi.fn();
   const attempt = (triedBefore: boolean) =>
     storeOnce({

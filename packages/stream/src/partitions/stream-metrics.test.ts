@@ -4,13 +4,12 @@ import { createStreamMetrics, type PartitionReading } from './stream-metrics.ts'
 
 afterEach(() => void vi.useRealTimers());
 
-/** Values of a metric by labels, without the service label. */
 async function read(metrics: ReturnType<typeof createMetrics>, name: string) {
   const lines = (await metrics.text()).split('\n').filter((line) => line.startsWith(`${name}{`));
   return lines.map((line) => line.slice(name.length).replace(',service="test"', ''));
 }
 
-it('the lag metric contains only the partitions that are assigned at the time of the scrape', async () => {
+it('the lag metric contains only the partitions that are assigned during the scrape', async () => {
   const metrics = createMetrics('test');
   let readings: PartitionReading[] = [];
   let refreshed = 0;
@@ -43,14 +42,14 @@ it('the write age metric contains the oldest write per topic, and no topics with
       { topic: 'slow', partition: 0, lag: 1, writingSinceMs: nowMs - 7_000 },
       { topic: 'slow', partition: 1, lag: 1, writingSinceMs: nowMs - 1_000 },
       { topic: 'slow', partition: 2, lag: 1, writingSinceMs: null },
-      { topic: 'calm', partition: 0, lag: 0, writingSinceMs: null },
+      { topic: 'idle', partition: 0, lag: 0, writingSinceMs: null },
     ],
   });
   watch({ readings: () => [{ topic: 'records', partition: 0, lag: 0 }] });
-  expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="calm"} 0']);
+  expect(await read(metrics, 'playline_stream_oldest_write_seconds')).toEqual(['{topic="slow"} 7', '{topic="idle"} 0']);
 });
 
-it('the retention metric contains the fewest seconds until retention may delete waiting records, by topic', async () => {
+it('the retention metric contains the minimum time per topic until retention may delete a waiting record', async () => {
   const metrics = createMetrics('test');
   const hour = 3_600_000;
   const waitingFor = (hours: number | null) => (hours === null ? null : Date.now() - hours * hour);

@@ -2,11 +2,11 @@ import type { Metrics } from '@playline/runtime';
 
 export type RetryStep = 'settle' | 'write' | 'commit' | 'dead-letter' | 'batch' | 'assign';
 
-/** Progress of writing blocks; absent for workers without blocks. */
+/** Progress of block writes. Missing for workers without blocks. */
 export interface BlockReading {
-  /** Start of the current write by `performance.now()`; null without a write. */
+  /** When the current write started, from `performance.now()`; null if there is none. */
   readonly writingSinceMs?: number | null;
-  /** Epoch milliseconds of the first unwritten record; null when no record waits. */
+  /** Time of the first unwritten record in epoch milliseconds; null if no record is waiting. */
   readonly oldestUnwrittenMs?: number | null;
 }
 
@@ -14,38 +14,38 @@ export interface PartitionReading extends BlockReading {
   readonly topic: string;
   readonly partition: number;
   readonly lag: number;
-  /** Retention of the topic; null when it is unknown or unlimited. */
+  /** The topic's retention; null if it is unknown or unlimited. */
   readonly retentionMs?: number | null;
 }
 
 export interface ReadingSource {
-  /** Updates the result of `readings`, within a bound; never throws. */
+  /** Updates the result of `readings` within a time limit. Never throws. */
   refresh?(): Promise<void>;
   readings(): readonly PartitionReading[];
 }
 
-/** Records are counted when their block is committed, so a rebuilt block counts once. */
+/** Records are counted when their block is committed, so the records of a rebuilt block count once. */
 export interface StreamMetrics {
   record(topic: string, outcome: { kind: string; reason?: string }, count: number): void;
   block(topic: string, result: 'written' | 'recovered' | 'fenced'): void;
   retry(topic: string, step: RetryStep): void;
-  /** Counts offsets that the log no longer had, or never had. */
+  /** Counts offsets that the log no longer had or never had. */
   skipped(topic: string, count: number): void;
   stopped(topic: string, change: 1 | -1): void;
-  /** Reads this consumer at each scrape. @returns a function that stops it */
+  /** Reads this consumer on every scrape. @returns a function that stops the reading */
   watch(source: ReadingSource): () => void;
 }
 
-const nothing = () => {};
-const counts = { record: nothing, block: nothing, retry: nothing, skipped: nothing, stopped: nothing };
-const NO_METRICS: StreamMetrics = { ...counts, watch: () => nothing };
-/** Consumers in one service share the metrics registry, which accepts each name once. */
-const known = new WeakMap<Metrics, StreamMetrics>();
+const noop = () => {};
+const noCounts = { record: noop, block: noop, retry: noop, skipped: noop, stopped: noop };
+const NO_METRICS: StreamMetrics = { ...noCounts, watch: () => noop };
+/** The consumers in one service share a metrics registry, which accepts each name once. */
+const metricsByRegistry = new WeakMap<Metrics, StreamMetrics>();
 
 export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics {
   if (metrics === undefined) return NO_METRICS;
-  const before = known.get(metrics);
-  if (before !== undefined) return before;
+  const existing = metricsByRegistry.get(metrics);
+  if (existing !== undefined) return existing;
   const counter = <L extends string>(name: string, help: string, labels: readonly L[]) =>
     metrics.counter(name, help, ['topic', ...labels]);
   const records = counter('playline_stream_records_total', 'Records read from the log, by outcome', [
@@ -55,7 +55,7 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   const blocks = counter('playline_stream_blocks_total', 'Blocks written, recovered or dropped by a fence', ['result']);
   const retries = counter('playline_stream_retries_total', 'Retries after a temporary fault', ['step']);
   const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
-  const help = 'Partitions stopped by a permanent fault';
+  const help = 'Partitions paused by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
   const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
@@ -66,11 +66,11 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
     stopped: (topic, change) => stopped.inc({ topic }, change),
     watch,
   };
-  known.set(metrics, created);
+  metricsByRegistry.set(metrics, created);
   return created;
 }
 
-/** Computed at each scrape, because a stored value would outlive its backlog or partition. */
+/** Computed on every scrape, because a stored value would outlive its backlog or partition. */
 function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   const sources = new Set<ReadingSource>();
   const readings = () => [...sources].flatMap((source) => source.readings());
@@ -82,14 +82,14 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
       for (const { topic, partition, lag } of readings()) gauge.set({ topic, partition: String(partition) }, lag);
     },
   });
-  const gauge = (name: string, help: string, measure: (one: PartitionReading) => number | null, order: 1 | -1) =>
+  const gauge = (name: string, help: string, measure: (reading: PartitionReading) => number | null, order: 1 | -1) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['topic'],
       collect(target) {
         target.reset();
-        const known = readings().map((reading) => ({ topic: reading.topic, value: measure(reading) }));
+        const values = readings().map((reading) => ({ topic: reading.topic, value: measure(reading) }));
         // The last value per topic is reported.
-        const sorted = known.toSorted((a, b) => order * ((a.value ?? 0) - (b.value ?? 0)));
+        const sorted = values.toSorted((a, b) => order * ((a.value ?? 0) - (b.value ?? 0)));
         for (const { topic, value } of sorted) if (value !== null) target.set({ topic }, value);
       },
     });
@@ -106,15 +106,13 @@ function createReadingGauges(metrics: Metrics): StreamMetrics['watch'] {
   };
 }
 
-/** Seconds since the start of the current write; 0 without a write, null for a worker without blocks. */
+/** Returns the seconds since the current write started: 0 without a write, null for a worker without blocks. */
 function writeSeconds({ writingSinceMs }: PartitionReading): number | null {
   if (writingSinceMs === undefined) return null;
   return writingSinceMs === null ? 0 : Math.max(0, performance.now() - writingSinceMs) / 1_000;
 }
 
-/**
- * Seconds until the first waiting record expires; the full retention if none waits, null if the retention is unknown.
- */
+/** Returns the seconds until the first waiting record expires: the full retention if none waits, null if unknown. */
 function secondsLeft({ oldestUnwrittenMs, retentionMs }: PartitionReading): number | null {
   if (oldestUnwrittenMs === undefined || retentionMs == null) return null;
   return hoursLeft(oldestUnwrittenMs ?? Date.now(), retentionMs) * 3600;
@@ -125,8 +123,8 @@ const HOUR_MS = 3_600_000;
 export const ALARM_HOURS = 24;
 
 /**
- * Hours until retention may delete a record, to one decimal; negative when overdue. By the wall clock, like retention.
- * Kafka deletes whole segments, so the deletion may happen some hours later.
+ * Returns the hours until retention may delete a record, rounded to one decimal and negative if overdue. Uses the
+ * system clock, like retention. Kafka deletes whole segments, so the deletion may happen some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
   const readAtMs = Date.now();

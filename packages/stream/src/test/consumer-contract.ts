@@ -5,7 +5,7 @@ import { RetryableFault } from '../ports.ts';
 import { send } from './producer-contract.ts';
 import { createTokenSink, TokenStore } from './token-store.ts';
 
-/** What tests need from the log behind the consumers. Every topic has a dead-letter topic `<topic>.dead`. */
+/** The log that the consumers read. Every topic has a dead-letter topic `<topic>.dead`. */
 export interface ConsumerHarness {
   producer: Producer;
   createTopic(options: { partitions: number }): Promise<string>;
@@ -23,7 +23,6 @@ export interface ConsumerHarness {
 
 const LIMITS: BlockLimits = { rowsMax: 50, bytesMax: 1_000_000, ageMaxMs: 50 };
 
-/** Sends `texts` spread over the partitions. @returns `partition/offset` of each record, sorted */
 async function fill(harness: ConsumerHarness, topic: string, texts: readonly string[]): Promise<string[]> {
   await Promise.all(texts.map((text) => send(harness.producer, [{ topic, key: null, value: Buffer.from(text) }])));
   return (await harness.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
@@ -34,7 +33,7 @@ const toOptions = (topic: string, store: TokenStore) => {
 };
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => `row ${i}`);
 
-/** What every block consumer and record consumer must guarantee, on any log. */
+/** The guarantees of every block consumer and record consumer, regardless of the log. */
 export function consumerContract(name: string, open: () => Promise<ConsumerHarness>): void {
   describe(`consumer contract: ${name}`, () => {
     let harness: ConsumerHarness;
@@ -43,22 +42,22 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
     });
     afterAll(() => harness.close());
 
-    it('a block consumer writes every record once, and commits the offset after the last record', async () => {
+    it('a block consumer writes every record once and commits the offset after the last record', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const expected = await fill(harness, topic, numbers(400));
       const store = new TokenStore();
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
-      await until('all rows', () => store.rows.length >= expected.length);
-      expect(await until('readiness', () => consumer.ready())).toBe(true);
-      await until('no lag', () => [...consumer.lag().values()].every((lag) => lag === 0));
+      await until('all rows are stored', () => store.rows.length >= expected.length);
+      expect(await until('the consumer is ready', () => consumer.ready())).toBe(true);
+      await until('there is no lag', () => [...consumer.lag().values()].every((lag) => lag === 0));
       await consumer.close();
       expect(store.offsets(topic)).toEqual(expected);
       const committed = await harness.committed(options.groupId, topic);
       expect([...committed.values()].reduce((sum, offset) => sum + offset, 0)).toBe(400);
     });
 
-    it('a block consumer continues where the previous consumer of its group closed', async () => {
+    it('a block consumer continues where the previous consumer in its group stopped', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const store = new TokenStore();
       const options = { ...toOptions(topic, store), limits: { ...LIMITS, rowsMax: 7 } };
@@ -66,16 +65,16 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       for (let round = 0; round < 2; round++) {
         const consumer = await harness.openBlockConsumer(options);
         expected = await fill(harness, topic, numbers(90));
-        await until('some rows', () => store.rows.length > round * 90);
+        await until('some rows are stored', () => store.rows.length > round * 90);
         await consumer.close();
       }
       const last = await harness.openBlockConsumer(options);
-      await until('all rows', () => store.rows.length >= expected.length);
+      await until('all rows are stored', () => store.rows.length >= expected.length);
       await last.close();
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('a block consumer publishes unreadable records unchanged as dead letters, and continues', async () => {
+    it('a block consumer publishes unreadable records unchanged as dead letters and continues', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const poison = Buffer.from('poison \u0000 ÿ');
@@ -88,8 +87,11 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       ]);
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
-      await until('both rows', () => store.rows.length >= 2);
-      await until('commit', async () => (await harness.committed(options.groupId, topic)).get(0) === 5);
+      await until('both rows are stored', () => store.rows.length >= 2);
+      await until(
+        'the records are committed',
+        async () => (await harness.committed(options.groupId, topic)).get(0) === 5,
+      );
       await consumer.close();
       expect(store.offsets(topic)).toEqual(['0/0', '0/4']);
       const deadLetters = await harness.read(`${topic}.dead`);
@@ -107,7 +109,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
     });
 
-    it('a block consumer retries a block under the same name until the store accepts it', async () => {
+    it('a block consumer retries a block with the same name until the store accepts the block', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const store = new TokenStore();
       const names: string[] = [];
@@ -117,13 +119,16 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const expected = await fill(harness, topic, numbers(20));
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
-      await until('commit', async () => (await harness.committed(options.groupId, topic)).get(0) === 20);
+      await until(
+        'the records are committed',
+        async () => (await harness.committed(options.groupId, topic)).get(0) === 20,
+      );
       await consumer.close();
       expect(names.slice(0, 3)).toEqual([names[0], names[0], names[0]]);
       expect(store.offsets(topic)).toEqual(expected);
     });
 
-    it('a block consumer pauses only the affected partition on a permanent fault', async () => {
+    it('a block consumer pauses only the affected partition after a permanent fault', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const store = new TokenStore();
       store.onWrite = ({ partition }, moment) => {
@@ -132,14 +137,14 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       const expected = await fill(harness, topic, numbers(90));
       const options = toOptions(topic, store);
       const consumer = await harness.openBlockConsumer(options);
-      await until('the other rows', () => store.rows.length >= 60);
-      await until('not ready', () => !consumer.ready());
+      await until('the rows of the other partitions are stored', () => store.rows.length >= 60);
+      await until('the consumer is not ready', () => !consumer.ready());
       await consumer.close();
       expect(store.offsets(topic)).toEqual(expected.filter((offset) => !offset.startsWith('1/')));
       expect((await harness.committed(options.groupId, topic)).get(1) ?? 0).toBeLessThanOrEqual(0);
     });
 
-    it('a record consumer delivers records in order, one batch at a time, and repeats each batch until it succeeds', async () => {
+    it('a record consumer delivers one batch at a time in order and retries it until it succeeds', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const seen: string[] = [];
       const running = new Set<number>();
@@ -152,7 +157,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
         topics: [topic],
         batchRecordsMax: 16,
         onBatch: async (records, { partition, start, end }) => {
-          if (running.has(partition)) throw new Error('two concurrent batches of one partition');
+          if (running.has(partition)) throw new Error('two concurrent batches for one partition');
           running.add(partition);
           await new Promise((resolve) => setImmediate(resolve));
           running.delete(partition);
@@ -163,8 +168,8 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
         },
         onRevoke: (_topic, partition) => revoked.push(partition),
       });
-      await until('all records', () => seen.length >= expected.length);
-      await until('commits', async () => {
+      await until('all records are delivered', () => seen.length >= expected.length);
+      await until('all records are committed', async () => {
         const committed = await harness.committed(groupId, topic);
         return [...committed.values()].reduce((sum, offset) => sum + offset, 0) === 200;
       });
@@ -176,7 +181,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       expect(revoked.sort()).toEqual([0, 1]);
     });
 
-    it('a record consumer starts at an earlier offset that its handler returns, and its commits never move back', async () => {
+    it('a record consumer starts at the offset that its handler returns and never commits backwards', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       await fill(harness, topic, numbers(30));
@@ -193,19 +198,22 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
             seen.push(...records.map(({ offset }) => offset));
           },
         });
-        await until('the last record', () => seen.includes(last));
-        await until('commit', async () => (await harness.committed(groupId, topic)).get(0) === last + 1);
+        await until('the last record is delivered', () => seen.includes(last));
+        await until(
+          'the records are committed',
+          async () => (await harness.committed(groupId, topic)).get(0) === last + 1,
+        );
         await consumer.close();
         return seen;
       };
       await run((committed) => committed, 29);
       await send(harness.producer, [{ topic, key: null, value: Buffer.from('one more') }]);
-      const again = await run((committed) => committed - 25, 30);
-      expect(again).toEqual(Array.from({ length: 26 }, (_, i) => i + 5));
+      const reread = await run((committed) => committed - 25, 30);
+      expect(reread).toEqual(Array.from({ length: 26 }, (_, i) => i + 5));
       expect(commits).toEqual([...commits].sort((a, b) => a - b));
     });
 
-    it('a record consumer does not commit unfinished batches, delivers later batches, and repeats all of them after a restart', async () => {
+    it('a record consumer delivers batches after unfinished work but does not commit them', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
@@ -227,15 +235,15 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       };
       await fill(harness, topic, numbers(30));
       const first = await run();
-      await until('the last record', () => first.seen.includes(29));
-      await until('the commit before it', async () => (await committed()) > 0);
+      await until('the last record is delivered', () => first.seen.includes(29));
+      await until('the finished batches are committed', async () => (await committed()) > 0);
       await send(harness.producer, [{ topic, key: null, value: Buffer.from('one more') }]);
-      await until('one more', () => first.seen.includes(30));
+      await until('the new record is delivered', () => first.seen.includes(30));
       await first.close();
       expect(await committed()).toBeLessThanOrEqual(15);
       expect(Math.max(...first.bounds)).toBeLessThanOrEqual(15);
       const second = await run();
-      await until('the last record again', () => second.seen.includes(30));
+      await until('the last record is delivered again', () => second.seen.includes(30));
       expect(second.seen[0]).toBe(await committed());
       unfinished = null;
       await send(harness.producer, [{ topic, key: null, value: Buffer.from('the last') }]);
@@ -243,7 +251,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       await second.close();
     });
 
-    it('a record consumer commits a batch when its work ends, even without a further batch', async () => {
+    it('a record consumer commits a batch when its work ends, even if no further batch arrives', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const groupId = `${topic}-group`;
       let unfinished: number | null = 0;
@@ -257,7 +265,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       });
       const committed = async () => (await harness.committed(groupId, topic)).get(0) ?? 0;
       await fill(harness, topic, numbers(30));
-      await until('every batch', async () => consumer.lag().get(`${topic}/0`) === 0 && reports.length > 0);
+      await until('every batch is delivered', async () => consumer.lag().get(`${topic}/0`) === 0 && reports.length > 0);
       expect(await committed()).toBeLessThanOrEqual(0);
       unfinished = null;
       for (const workEnded of reports) workEnded();
@@ -266,7 +274,7 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
       reports[0]!();
     });
 
-    it('a record consumer pauses only the affected partition on a permanent fault', async () => {
+    it('a record consumer pauses only the affected partition after a permanent fault', async () => {
       const topic = await harness.createTopic({ partitions: 2 });
       const expected = await fill(harness, topic, numbers(40));
       const seen: string[] = [];
@@ -278,8 +286,8 @@ export function consumerContract(name: string, open: () => Promise<ConsumerHarne
           seen.push(...records.map(({ offset }) => `${partition}/${offset}`));
         },
       });
-      await until('the other partition', () => seen.length >= 20);
-      await until('not ready', () => !consumer.ready());
+      await until('the records of the other partition are delivered', () => seen.length >= 20);
+      await until('the consumer is not ready', () => !consumer.ready());
       await consumer.close();
       expect(seen).toEqual(expected.filter((offset) => offset.startsWith('1/')));
     });

@@ -3,10 +3,9 @@ import { createLogger, type Logger } from '@playline/runtime';
 import type { LogPartition } from '../partitions/log-partition.ts';
 import type { StreamRecord } from '../ports.ts';
 
-/** Zero waits between attempts. */
 export const NO_WAITS = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
-export function fakeLog(changed: Partial<LogPartition> = {}): LogPartition {
+export function fakeLog(overrides: Partial<LogPartition> = {}): LogPartition {
   return {
     topic: 'topic',
     partition: 0,
@@ -19,11 +18,11 @@ export function fakeLog(changed: Partial<LogPartition> = {}): LogPartition {
     seek() {},
     pause() {},
     resume() {},
-    ...changed,
+    ...overrides,
   };
 }
 
-/** Records in one partition from an offset on, a millisecond apart. */
+/** Creates records in one partition from an offset on, one millisecond apart. */
 export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   return texts.map((text, i) => ({
     topic: 'topic',
@@ -36,7 +35,6 @@ export function toRecords(texts: readonly string[], from = 0): StreamRecord[] {
   }));
 }
 
-/** A logger that collects its lines. */
 export function openLines(): { logger: Logger; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const write = (line: string) => void lines.push(JSON.parse(line));

@@ -2,15 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OutgoingRecord, Producer, RecordMetadata, StreamRecord } from '../ports.ts';
 
-/** What tests need from the log behind a producer. */
 export interface ProducerHarness {
   producer: Producer;
-  /**
-   * Creates a separate topic for a test. @param recordBytesMax maximum record size of the topic, if the log supports a
-   * limit
-   */
+  /** Creates a separate topic for a test. @param recordBytesMax the topic's maximum record size, if the log has one */
   createTopic(options: { partitions: number; recordBytesMax?: number }): Promise<string>;
-  /** All current records in the topic, by partition and offset. */
   read(topic: string): Promise<StreamRecord[]>;
   close(): Promise<void>;
 }
@@ -21,7 +16,7 @@ export function send(producer: Producer, records: readonly OutgoingRecord[]): Pr
   });
 }
 
-/** Sends keyless records with the values `<text> <number>`, and waits until all are stored. */
+/** Sends keyless records with the values `<text> <number>`, and resolves when all are stored. */
 export function sendNumbered(
   producer: Producer,
   { topic, text, count }: { topic: string; text: string; count: number },
@@ -32,7 +27,7 @@ export function sendNumbered(
 
 const text = (record: StreamRecord) => record.value?.toString() ?? '';
 
-/** What every producer must guarantee, on any log. */
+/** The guarantees of every producer, regardless of the log. */
 export function producerContract(name: string, open: () => Promise<ProducerHarness>): void {
   describe(`producer contract: ${name}`, () => {
     let harness: ProducerHarness;
@@ -41,7 +36,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     });
     afterAll(() => harness.close());
 
-    it('a producer acknowledges stored records, with key, value and headers', async () => {
+    it('a producer stores and acknowledges records with key, value and headers', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const key = Buffer.from('key');
       const headers = { reason: 'why – not', binary: Buffer.from([0, 255, 1]), empty: '' };
@@ -57,7 +52,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       });
     });
 
-    it('a producer stores each record once, and keeps the order per key over many sends', async () => {
+    it('a producer stores each record once and keeps the order per key across many sends', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<void>[] = [];
       const keys = ['a', 'b', 'c', 'd', 'e'].map((name) => Buffer.from(name));
@@ -76,7 +71,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       }
     });
 
-    it('a producer acknowledges records of several topics together', async () => {
+    it('a producer acknowledges records for several topics in one send', async () => {
       const [first, second] = [
         await harness.createTopic({ partitions: 2 }),
         await harness.createTopic({ partitions: 1 }),
@@ -89,7 +84,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect((await harness.read(second)).map(text)).toEqual(['link']);
     });
 
-    it('a producer uses the partition of a record, and distinguishes a null value from an empty value', async () => {
+    it('a producer sends a record to its partition and distinguishes null from an empty value', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const key = Buffer.from('key');
       const values = [null, Buffer.alloc(0), Buffer.from('x')];
@@ -102,7 +97,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(found.map(({ value }) => value)).toEqual([...values, ...values, ...values]);
     });
 
-    it('a producer spreads records without a key over all partitions', async () => {
+    it('a producer distributes keyless records evenly across all partitions', async () => {
       const topic = await harness.createTopic({ partitions: 4 });
       const record = { topic, key: null, value: Buffer.from('x') };
       await Promise.all(Array.from({ length: 40 }, () => send(harness.producer, [record])));
@@ -114,8 +109,8 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
     it('a producer fails a record that is too large, but no other record in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 1, recordBytesMax: 20_000 });
       const small = (i: number) => send(harness.producer, [{ topic, key: null, value: Buffer.from(String(i)) }]);
-      // A new leader may not be ready. A batch refused for its size after such a response fails as a whole, so one
-      // record is sent first.
+      // One record is sent first, because a new leader may not be ready, and a batch that is rejected because of its
+      // size after such a response fails as a whole.
       await small(0);
       const large = send(harness.producer, [{ topic, key: null, value: randomBytes(40_000) }]);
       const outcomes = await Promise.allSettled([small(1), small(2), large, small(3), small(4)]);
@@ -138,7 +133,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(found).toEqual(Array.from({ length: 60 }, (_, i) => i));
     });
 
-    it('a producer counts the bytes that it holds, and releases all of them', async () => {
+    it('a producer counts the bytes of unacknowledged records and releases them', async () => {
       const topic = await harness.createTopic({ partitions: 1 });
       const sent = send(harness.producer, [{ topic, key: null, value: Buffer.alloc(5_000) }]);
       expect(harness.producer.bytesHeld).toBeGreaterThanOrEqual(5_000);
@@ -146,7 +141,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(harness.producer.bytesHeld).toBe(0);
     });
 
-    it('a producer returns the offset of a record, whatever other records are in its batch', async () => {
+    it('a producer returns the offset of a record regardless of the other records in its batch', async () => {
       const topic = await harness.createTopic({ partitions: 3 });
       const sends: Promise<unknown>[] = [];
       const sent: { value: string; stored: Promise<RecordMetadata> }[] = [];
@@ -177,7 +172,7 @@ export function producerContract(name: string, open: () => Promise<ProducerHarne
       expect(await harness.read(topic)).toEqual([]);
     });
 
-    it('a producer is ready when its log responds', async () => {
+    it('a producer is ready if its log responds', async () => {
       expect(await harness.producer.ready()).toBe(true);
     });
 

@@ -10,59 +10,57 @@ export interface StoredRow {
 }
 
 /**
- * Outcome of an insert. `refused`: nothing is stored. `halfway`: the rows of one part are stored. `unanswered`: all
- * rows are stored, but the response is lost. `forgotten`: the token is kept without its rows. `broken`: a permanent
- * fault.
+ * Outcome of an insert. `refused`: nothing is stored. `partial`: the rows of one table partition are stored. `response
+ * lost`: all rows are stored, but the call fails. `token only`: the token is stored without its rows. `broken`: a
+ * permanent fault.
  */
-export type InsertOutcome = 'stored' | 'refused' | 'halfway' | 'unanswered' | 'forgotten' | 'broken';
+export type InsertOutcome = 'stored' | 'refused' | 'partial' | 'response lost' | 'token only' | 'broken';
 
-/** Tokens are kept per part, as in ClickHouse's table partitions. */
-const PARTS = 2;
-const partOf = (offset: number) => offset % PARTS;
+/** Tokens are stored per table partition, like in ClickHouse. */
+const TABLE_PARTITIONS = 2;
+const tablePartitionOf = (offset: number) => offset % TABLE_PARTITIONS;
 
 /** A store that drops inserts with a known token, like a ClickHouse table. */
 export class TokenStore {
   readonly rows: StoredRow[] = [];
-  /** Buffers that were released twice or during a write: they could contain rows of another block. */
+  /** Buffers that were released twice or during a write, and could therefore contain rows of another block. */
   readonly misuse: string[] = [];
-  /** Number of blocks whose buffers were released. */
   released = 0;
-  /** Inserts with more rows are refused for their size. */
+  /** Inserts with more rows are rejected because of their size. */
   rowsMax = Number.POSITIVE_INFINITY;
   /** Trusts every acknowledgement, even for blocks that were tried before, and therefore loses rows. */
   trustsAcknowledgements = false;
-  /** Number of rows per insert. */
   readonly insertSizes: number[] = [];
   readonly #tokens = new Set<string>();
-  /** Called before and after a block is written; may throw or wait. */
   onWrite: (block: BlockName, moment: 'before' | 'after') => Promise<void> | void = () => {};
-  /** Decides the outcome of an insert, which waits for it. */
   onInsert: () => Promise<InsertOutcome> | InsertOutcome = () => 'stored';
 
-  /** @throws OversizeFault, RetryableFault, Error */
   async insert(rows: readonly StoredRow[], token: string): Promise<void> {
     this.insertSizes.push(rows.length);
     if (rows.length > this.rowsMax) throw new OversizeFault(`${rows.length} rows are too many`);
     const outcome = await this.onInsert();
     if (outcome === 'broken') throw new Error('no such column');
     if (outcome === 'refused') throw new RetryableFault('busy');
-    for (const part of new Set(rows.map(({ offset }) => partOf(offset)))) {
-      const isNew = !this.#tokens.has(`${part}|${token}`);
-      this.#tokens.add(`${part}|${token}`);
-      if (isNew && outcome !== 'forgotten') this.rows.push(...rows.filter(({ offset }) => partOf(offset) === part));
-      if (outcome === 'halfway') break;
+    for (const tablePartition of new Set(rows.map(({ offset }) => tablePartitionOf(offset)))) {
+      const isNew = !this.#tokens.has(`${tablePartition}|${token}`);
+      this.#tokens.add(`${tablePartition}|${token}`);
+      if (isNew && outcome !== 'token only')
+        this.rows.push(...rows.filter(({ offset }) => tablePartitionOf(offset) === tablePartition));
+      if (outcome === 'partial') break;
     }
     if (outcome !== 'stored') throw new RetryableFault(outcome);
   }
 
-  /** Offsets of the stored rows among `candidates`. A row from a lost log at the same offset has another text. */
+  /**
+   * Returns the offsets of candidates that are stored. A row from a lost log at the same offset has a different text.
+   */
   storedOffsets(candidates: readonly StoredRow[]): ReadonlySet<number> {
     const nameOf = ({ topic, partition, offset, text }: StoredRow) => JSON.stringify([topic, partition, offset, text]);
     const stored = new Set(this.rows.map(nameOf));
     return new Set(candidates.filter((row) => stored.has(nameOf(row))).map(({ offset }) => offset));
   }
 
-  /** `partition/offset` of every row, sorted. A duplicate row is listed twice. */
+  /** Returns `partition/offset` of every row, sorted. A duplicate row is listed twice. */
   offsets(topic: string): string[] {
     const matching = this.rows.filter((row) => row.topic === topic);
     matching.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
@@ -70,7 +68,6 @@ export class TokenStore {
   }
 }
 
-/** Rows of a block. The values `poison`, `drop` and `refuse` produce the other outcomes. */
 class TokenBlock implements BlockBuilder {
   readonly #store: TokenStore;
   readonly #rows: StoredRow[] = [];
@@ -98,9 +95,9 @@ class TokenBlock implements BlockBuilder {
 
   async write(block: BlockName): Promise<void> {
     const store = this.#store;
-    // Copied, because rows that are added after a release must not be written under this token.
+    // Copied, because rows that are added after a release must not be written with this token.
     const rows = [...this.#rows];
-    const pick = (indexes: readonly number[]) => indexes.map((index) => rows[index]!);
+    const selectRows = (indexes: readonly number[]) => indexes.map((index) => rows[index]!);
     const { topic, partition, start, end, firstTimestampMs, transformVersion, triedBefore = false } = block;
     const name = `${topic}|${partition}|${firstTimestampMs}|${transformVersion}|${block.logDecidedAtMs ?? ''}`;
     try {
@@ -114,9 +111,9 @@ class TokenBlock implements BlockBuilder {
         rows: {
           count: rows.length,
           offsetOf: (row) => rows[row]!.offset,
-          partOf: (row) => partOf(rows[row]!.offset),
-          insert: (indexes, token) => store.insert(pick(indexes), token),
-          storedOffsets: async (indexes) => store.storedOffsets(pick(indexes)),
+          partOf: (row) => tablePartitionOf(rows[row]!.offset),
+          insert: (indexes, token) => store.insert(selectRows(indexes), token),
+          storedOffsets: async (indexes) => store.storedOffsets(selectRows(indexes)),
         },
       });
       await store.onWrite(block, 'after');

@@ -5,12 +5,12 @@ import { assignTimes, type LoggedRecord } from './timed-block.ts';
 
 const FRESH: BlockOrigin = { carried: null, basis: null };
 
-/** Records with broker times: some share a millisecond, and between others the clock steps forwards or backwards. */
+/** Records whose broker times repeat or step forward or backward. */
 const log: fc.Arbitrary<LoggedRecord[]> = fc
   .array(
     fc.record({
       records: fc.integer({ min: 1, max: 6 }),
-      /** Offsets used by transaction markers and aborted records. */
+      /** Offsets that transaction markers and aborted records occupy. */
       hole: fc.nat({ max: 3 }),
       stepMs: fc.integer({ min: -2_000, max: 2_000 }),
     }),
@@ -27,7 +27,7 @@ const log: fc.Arbitrary<LoggedRecord[]> = fc
     return found;
   });
 
-/** When an owner stops: before or after naming a block, after publishing its watermark, or after completing it. */
+/** Where an owner stops: before or after naming the block, after publishing the watermark, or after completing it. */
 type Stop = 'unnamed' | 'named' | 'published' | 'completed';
 
 interface Attempt {
@@ -41,12 +41,10 @@ const attempt: fc.Arbitrary<Attempt> = fc.record({
 });
 const attempts = fc.array(attempt, { minLength: 1, maxLength: 25 });
 
-/** The log, its commits and the published watermark, as seen by successive owners. */
 class Partition {
-  /** Times that rows may have been stored with, by offset. */
-  readonly given = new Map<number, Set<number>>();
+  readonly timesByOffset = new Map<number, Set<number>>();
   watermark = 0;
-  /** Number of blocks that start at or below the watermark that was published before they were named. */
+  /** How many blocks started at or below a watermark that was published before they were named. */
   belowWatermark = 0;
   #at = 0;
   #carried: string | null = null;
@@ -69,7 +67,7 @@ class Partition {
     if (this.#named === null && (times[0] ?? end) <= this.watermark) this.belowWatermark++;
     this.#named = { basis: trace.basis, records: block.length };
     for (const [index, { offset }] of block.entries())
-      this.given.set(offset, (this.given.get(offset) ?? new Set()).add(times[index]!));
+      this.timesByOffset.set(offset, (this.timesByOffset.get(offset) ?? new Set()).add(times[index]!));
     if (stop === 'named') return;
     this.watermark = Math.max(this.watermark, end);
     if (stop === 'published') return;
@@ -79,18 +77,18 @@ class Partition {
   }
 }
 
-function run(records: readonly LoggedRecord[], given: readonly Attempt[]): Partition {
+function run(records: readonly LoggedRecord[], sequence: readonly Attempt[]): Partition {
   const partition = new Partition(records);
-  for (const attempt of given) if (!partition.isDone) partition.process(attempt);
+  for (const attempt of sequence) if (!partition.isDone) partition.process(attempt);
   while (!partition.isDone) partition.process({ records: 4, stop: 'completed' });
   return partition;
 }
 
-it('updated_at increases in log order above each watermark, whatever the blocks and wherever owners stop', () => {
-  const property = fc.property(log, attempts, (records, given) => {
-    const partition = run(records, given);
-    expect([...partition.given.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
-    const times = records.map(({ offset }) => [...partition.given.get(offset)!][0]!);
+it('updated_at increases in log order and stays above each watermark for all block sizes and owner changes', () => {
+  const property = fc.property(log, attempts, (records, sequence) => {
+    const partition = run(records, sequence);
+    expect([...partition.timesByOffset.values()].map(({ size }) => size)).toEqual(records.map(() => 1));
+    const times = records.map(({ offset }) => [...partition.timesByOffset.get(offset)!][0]!);
     expect(times).toEqual(assignTimes(records, FRESH, 0).times);
     for (const [index, time] of times.entries()) {
       expect(time).toBeGreaterThanOrEqual(records[index]!.timestampMs * 1_000);
@@ -102,7 +100,7 @@ it('updated_at increases in log order above each watermark, whatever the blocks 
   fc.assert(property, { numRuns: 200 });
 });
 
-it('updated_at is the log time if it has increased, and otherwise a microsecond above the previous record', () => {
+it('updated_at is the log time, but at least a microsecond above the previous record', () => {
   const records = [5, 5, 5, 4, 6].map((timestampMs, offset) => ({ offset, timestampMs }));
   expect(assignTimes(records, FRESH, 0).times).toEqual([5_000, 5_001, 5_002, 5_003, 6_000]);
   expect(assignTimes(records, { carried: '5001', basis: null }, 5_500).times).toEqual([
@@ -110,13 +108,13 @@ it('updated_at is the log time if it has increased, and otherwise a microsecond 
   ]);
 });
 
-it('updated_at in a named block that has lost records is above all times of earlier attempts, and is stable', () => {
+it('updated_at in a named block that lost records is stable and above the times of all earlier attempts', () => {
   const kept = fc.array(fc.boolean());
   const property = fc.property(log, kept, kept, fc.nat({ max: 10_000 }), (records, first, second, watermark) => {
     const before = assignTimes(records, FRESH, watermark);
     const origin = { carried: null, basis: before.trace.basis };
     const kept = records.filter((_, index) => first[index] ?? false);
-    const fewer = kept.filter((_, index) => second[index] ?? false);
+    const remaining = kept.filter((_, index) => second[index] ?? false);
     if (kept.length === records.length) return;
     const after = assignTimes(kept, origin, watermark + 5_000_000);
     for (const [index, time] of after.times.entries()) {
@@ -125,14 +123,14 @@ it('updated_at in a named block that has lost records is above all times of earl
     }
     expect(after.trace.basis).toBe(before.trace.basis);
     expect(after.end).toBeGreaterThanOrEqual(before.end);
-    const again = assignTimes(fewer, origin, 0);
+    const again = assignTimes(remaining, origin, 0);
     const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
-    expect(again.times).toEqual(fewer.map(({ offset }) => timeOf.get(offset)));
+    expect(again.times).toEqual(remaining.map(({ offset }) => timeOf.get(offset)));
   });
   fc.assert(property, { numRuns: 200 });
 });
 
-it('updated_at is not assigned if the contents of a commit are unknown', () => {
+it('updated_at is not assigned if a commit contains values that this release cannot parse', () => {
   for (const basis of ['', '[1,2]', '[1,2,3,4,-5]', '{}', '[1,2,3,4,1e300]'])
     expect(() => assignTimes([], { carried: null, basis }, 0)).toThrow('another release');
   expect(() => assignTimes([], { carried: 'x', basis: null }, 0)).toThrow('another release');

@@ -2,30 +2,30 @@ import type { LoggedVersion } from '@playline/chain';
 import { createSchemaReaders, FRAME_BYTES, type RecordCodec, type SchemaSource, schemaIdOf } from '@playline/contracts';
 import { RetryableFault, type StreamRecord } from '@playline/stream';
 
-/** The result for a record: its row without a time, `waiting` while its schema is requested, or unreadable. */
+/** A row without its time, `waiting` while its schema is being fetched, or `unreadable`. */
 export type Reading<R> =
   | { readonly kind: 'row'; readonly row: R }
   | { readonly kind: 'waiting' }
   | { readonly kind: 'unreadable'; readonly reason: string };
 
-/** Reads records of one topic, each with the schema it was written with. */
+/** Reads a topic's records, each with the schema it was written with. */
 export interface ReadRow<R> {
-  /** The result that is available without waiting. */
+  /** Returns the result that is available immediately. */
   now(record: StreamRecord): Reading<R>;
-  /** Queries the registry if necessary. @throws RetryableFault while the registry does not respond */
+  /** Fetches the schema if necessary. @throws RetryableFault while the registry is unavailable */
   later(record: StreamRecord): Promise<Exclude<Reading<R>, { kind: 'waiting' }>>;
 }
 
 export interface ReadRowOptions<T, R> {
   readonly codec: RecordCodec<T>;
   readonly schemaOf: SchemaSource;
-  /** @throws RangeError that names the invalid member of a record, without its value */
+  /** @throws RangeError that names the invalid member but not its value */
   readonly toRow: (record: T, version: LoggedVersion) => R;
 }
 
 type Reader<R> = (record: StreamRecord, value: Buffer) => R;
 
-/** Rows get their time when their block is closed. */
+/** A placeholder: rows get their time when their block is closed. */
 const NO_TIME = 0;
 
 export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T, R>): ReadRow<R> {
@@ -56,7 +56,7 @@ function read<R>(reader: Reader<R>, record: StreamRecord): Exclude<Reading<R>, {
   try {
     return { kind: 'row', row: reader(record, record.value!) };
   } catch (error) {
-    // Error messages of avsc may contain bytes of the record; a RangeError only names the member.
+    // avsc error messages may contain the record's bytes. A RangeError only names the member.
     const reason = error instanceof RangeError ? error.message : 'not a record of its schema';
     return { kind: 'unreadable', reason };
   }

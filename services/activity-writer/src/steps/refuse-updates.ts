@@ -5,14 +5,14 @@ import type { Refusal, TimedRow } from './timed-block.ts';
 export interface RefuseUpdatesOptions {
   readonly store: Pick<ActivityStore, 'constantsOf'>;
   readonly calls: StoreCalls;
-  /** The partition that a chain's key maps to. @throws RetryableFault while brokers do not respond */
+  /** Returns the partition that a chain's key maps to. @throws RetryableFault while no broker responds */
   readonly partitionOf: (chain: string) => Promise<number>;
 }
 
-/** Ids per query: a statement of about 40 KB. */
+/** Maximum ids per query, for a statement of about 40 KB. */
 const IDS_MAX = 1_000;
 
-/** Member names as used in source records. */
+/** Member names in the source records. */
 const NAMES: Record<keyof ActivityConstants, string> = {
   chain: 'chain',
   type: 'type',
@@ -21,8 +21,8 @@ const NAMES: Record<keyof ActivityConstants, string> = {
 };
 
 /**
- * Refuses activities that readers would miss: records outside the partition of their chain, because only its watermark
- * covers them, and updates of a constant member, which a reader may filter by.
+ * Rejects activities that readers would miss: records outside their chain's partition, which only that partition's
+ * watermark covers, and updates of a constant member, by which readers may filter.
  */
 export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdatesOptions) {
   const readStored = async (rows: readonly TimedRow<ActivityRow>[]): Promise<Map<string, ActivityConstants>> => {
@@ -40,14 +40,14 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
     const refused: Refusal<ActivityRow>[] = [];
     for (const timed of rows)
       if ((await partitionOf(timed.row.chain)) === timed.record.partition) inPartition.push(timed);
-      else refused.push({ timed, reason: 'not in the partition of its chain' });
-    const known = await readStored(inPartition);
+      else refused.push({ timed, reason: "not in its chain's partition" });
+    const storedConstants = await readStored(inPartition);
     for (const timed of inPartition) {
       const { row } = timed;
-      const before = known.get(row.id);
+      const before = storedConstants.get(row.id);
       const changed = before === undefined ? [] : findChanged(before, row);
       const names = changed.map((name) => NAMES[name as keyof ActivityConstants]);
-      if (changed.length === 0) known.set(row.id, row);
+      if (changed.length === 0) storedConstants.set(row.id, row);
       else refused.push({ timed, reason: `changes ${names.join(', ')}` });
     }
     return refused;
@@ -55,18 +55,18 @@ export function createRefuseUpdates({ store, calls, partitionOf }: RefuseUpdates
 }
 
 /**
- * Creates the function that returns the partition of a chain. Brokers are queried once for the number of
- * partitions, which never increases, because a chain would then be in two partitions.
- * @throws RetryableFault while brokers do not respond, or have no such topic
+ * Creates the function that returns a chain's partition. The number of partitions is read once and must never increase,
+ * because a chain would then be in two partitions.
+ * @throws RetryableFault while no broker responds or the topic does not exist
  */
 export function createChainPartitions(log: Pick<LogReader, 'bounds'>, topic: string) {
   let count: number | null = null;
   const partitions = new Map<string, number>();
   const readCount = async (): Promise<number> => {
     const bounds = await log.bounds(topic).catch((cause: unknown) => {
-      throw new RetryableFault(`the number of partitions of ${topic} is not known`, { cause });
+      throw new RetryableFault(`the number of partitions of ${topic} could not be read`, { cause });
     });
-    if (bounds.length === 0) throw new RetryableFault(`there is no topic ${topic}`);
+    if (bounds.length === 0) throw new RetryableFault(`topic ${topic} does not exist`);
     return bounds.length;
   };
   return async (chain: string): Promise<number> => {

@@ -13,7 +13,7 @@ import {
 import { z } from 'zod';
 import type { ReadRow } from './read-row.ts';
 
-/** A row with its time, and its record. */
+/** A row with its time and the record it was read from. */
 export interface TimedRow<R> {
   readonly row: R;
   readonly record: StreamRecord;
@@ -21,13 +21,15 @@ export interface TimedRow<R> {
 
 export interface TimedRows<R> {
   readonly rows: readonly R[];
-  /** Epoch microseconds: times of the block, including earlier attempts, are above `after` and at most `end`. */
+  /**
+   * Epoch microseconds. The block's times, including those of earlier attempts, are above `after` and at most `end`.
+   */
   readonly after: number;
   readonly end: number;
-  /** An earlier owner named the block, and may have written rows that are no longer in the block. */
+  /** True if an earlier owner named the block and may have written rows that it no longer contains. */
   readonly isRecovered: boolean;
   readonly block: BlockName;
-  /** One per block, kept between attempts. */
+  /** Shared by all attempts at the block. */
   readonly notes: TokenNotes;
   readonly signal: AbortSignal;
 }
@@ -39,46 +41,46 @@ export interface Refusal<R> {
 
 export interface TimedBlockOptions<R> {
   readonly readRow: ReadRow<R>;
-  /** Whether a record is a tick, which has a time and no row. */
+  /** Returns true for a tick, which gets a time but no row. */
   readonly isTick: (record: StreamRecord) => boolean;
-  /** The published watermark of a partition, epoch microseconds; 0 for none. @throws RetryableFault */
+  /** Returns a partition's published watermark in epoch microseconds, 0 if there is none. @throws RetryableFault */
   readonly readWatermark: (partition: number) => Promise<number>;
-  /** Offsets of the rows that are stored. @throws RetryableFault */
+  /** Returns the offsets of rows that are already stored. @throws RetryableFault */
   readonly storedOffsets: (rows: readonly R[]) => Promise<ReadonlySet<number>>;
-  /** Finds the rows that must not be written. @throws RetryableFault */
+  /** Returns the rows that must not be written. @throws RetryableFault */
   readonly refuse: (rows: readonly TimedRow<R>[]) => Promise<readonly Refusal<R>[]>;
   /** Resolves when the dead letters are acknowledged. @throws RetryableFault */
   readonly publishDeadLetters: (deadLetters: readonly DeadLetter[]) => Promise<void>;
   readonly onRecordRead: (partition: number) => void;
-  /** @throws RetryableFault to be called again */
+  /** @throws RetryableFault if the call should be repeated */
   readonly write: (rows: TimedRows<R>) => Promise<void>;
 }
 
-interface HeldRecord<R> {
+interface BufferedRecord<R> {
   readonly record: StreamRecord;
-  /** Index among all records of the block, each of which gets a time. */
+  /** Index among all of the block's records, each of which gets a time. */
   readonly index: number;
-  /** null when the schema was not known yet. */
+  /** null if the schema was not available when the record was added. */
   readonly row: R | null;
 }
 
 /**
- * A block whose rows get their times when it is closed. Every record gets a time, even a record that becomes no row, so
- * that times do not depend on which records become rows.
+ * A block whose rows get their times when the block is closed. Every record gets a time, including records that become
+ * no row, so that times depend only on the log.
  */
 export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   readonly #options: TimedBlockOptions<R>;
   readonly #partition: number;
   readonly #notes = createTokenNotes();
   readonly #records: LoggedRecord[] = [];
-  readonly #held: HeldRecord<R>[] = [];
+  readonly #buffered: BufferedRecord<R>[] = [];
   #ticks = 0;
   #bytes = 0;
   #times: BlockTimes | null = null;
-  /** An earlier owner named the block, and may have published a watermark that covers it. */
+  /** True if an earlier owner named the block and may have published a watermark that covers it. */
   #isRecovered = false;
-  /** The rows to write, once they are known. */
-  #kept: readonly R[] | null = null;
+  /** Selected by the first `write`. */
+  #rowsToWrite: readonly R[] | null = null;
 
   constructor(options: TimedBlockOptions<R>, partition: number) {
     this.#options = options;
@@ -86,11 +88,11 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * The number of rows. Ticks count, since a block of ticks alone must be written to move the watermark. So does a
-   * block that an earlier owner named and that has lost all of its records: that owner's writes must be completed.
+   * The number of rows. Ticks count, because a block that contains only ticks must still be written to advance the
+   * watermark. A recovered block counts even without records, because its earlier owner's writes must be completed.
    */
   get rows(): number {
-    return this.#held.length + this.#ticks + (this.#isRecovered ? 1 : 0);
+    return this.#buffered.length + this.#ticks + (this.#isRecovered ? 1 : 0);
   }
 
   get bytes(): number {
@@ -109,14 +111,14 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
     const reading = readRow.now(record);
     if (reading.kind === 'unreadable') return { kind: 'deadLetter', reason: reading.reason };
     const row = reading.kind === 'row' ? reading.row : null;
-    this.#held.push({ record, row, index: this.#records.length - 1 });
+    this.#buffered.push({ record, row, index: this.#records.length - 1 });
     this.#bytes += record.value?.length ?? 0;
     return { kind: 'ok' };
   }
 
   async settle(origin: BlockOrigin): Promise<BlockTrace> {
     this.#isRecovered = origin.basis !== null;
-    // A named block does not use the published watermark, which may be its own.
+    // For a named block the published watermark is not used, because it may already include this block.
     const watermark = origin.basis === null ? await this.#options.readWatermark(this.#partition) : 0;
     this.#times = assignTimes(this.#records, origin, watermark);
     return this.#times.trace;
@@ -124,22 +126,22 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
 
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     const times = this.#times;
-    if (times === null) throw new Error('settle is called before write');
-    this.#kept ??= await this.#selectRows(times);
+    if (times === null) throw new Error('call settle() before write()');
+    this.#rowsToWrite ??= await this.#selectRows(times);
     const { after, end } = times;
-    const [rows, isRecovered, notes] = [this.#kept, this.#isRecovered, this.#notes];
+    const [rows, isRecovered, notes] = [this.#rowsToWrite, this.#isRecovered, this.#notes];
     await this.#options.write({ rows, after, end, isRecovered, block, notes, signal });
   }
 
   /**
-   * Reads records that could not be read on arrival, and publishes dead letters for records that must not be written.
+   * Reads the records whose schema was unavailable, and publishes dead letters for records that must not be written.
    */
   async #selectRows({ times }: BlockTimes): Promise<R[]> {
     const { readRow, publishDeadLetters } = this.#options;
     const deadLetters: DeadLetter[] = [];
     const timed: TimedRow<R>[] = [];
-    for (const { record, row: known, index } of this.#held) {
-      const reading = known === null ? await readRow.later(record) : { kind: 'row' as const, row: known };
+    for (const { record, row: decoded, index } of this.#buffered) {
+      const reading = decoded === null ? await readRow.later(record) : { kind: 'row' as const, row: decoded };
       if (reading.kind === 'unreadable') deadLetters.push({ record, reason: reading.reason });
       else timed.push({ record, row: { ...reading.row, updatedAt: times[index]! } });
     }
@@ -151,8 +153,8 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   }
 
   /**
-   * Rows below the published watermark that the earlier owner did not write, for example because its registry did not
-   * know the schema. Readers have passed the watermark, so nothing may be added below it.
+   * Finds rows below the published watermark that the earlier owner did not write, for example because its registry
+   * lacked the schema. Readers have passed this watermark, so no row may be added below it.
    */
   async #findTooLate(timed: readonly TimedRow<R>[]): Promise<Refusal<R>[]> {
     if (!this.#isRecovered) return [];
@@ -168,30 +170,32 @@ export class TimedBlock<R extends LoggedVersion> implements BlockBuilder {
   release(): void {}
 }
 
-/** Offset and time of a record. */
+/** A record's offset and time. */
 export interface LoggedRecord {
   readonly offset: number;
-  /** Epoch milliseconds by the broker's clock. */
+  /** Epoch milliseconds from the broker's clock. */
   readonly timestampMs: number;
 }
 
-/** Values of `updated_at` of one block, in epoch microseconds. */
+/** The `updated_at` values of one block, in epoch microseconds. */
 interface BlockTimes {
   readonly times: readonly number[];
-  /** Lower bound: below all values of this block and of earlier attempts, but not below values of earlier blocks. */
+  /**
+   * Exclusive lower bound of the values in all attempts at this block; may equal the last value of an earlier block.
+   */
   readonly after: number;
-  /** The largest value that this block, or an earlier attempt at it, has used. */
+  /** The highest value that any attempt at this block has used. */
   readonly end: number;
-  /** Stored in the commits of the block. */
+  /** Stored in the block's commits. */
   readonly trace: BlockTrace;
 }
 
-/** Inputs of a block's values besides its records, in epoch microseconds. */
+/** The inputs, besides the records, from which a block's values are computed, in epoch microseconds. */
 interface Basis {
-  /** The last value before the block, and the watermark published when it was named; 0 for none. */
+  /** The last value before the block, and the watermark when the block was named; 0 if there is none. */
   readonly last: number;
   readonly watermark: number;
-  /** The block when it was named: its last value, its number of records, the offset of the first. */
+  /** The block when it was named: its last value, its record count, and its first offset. */
   readonly end: number;
   readonly count: number;
   readonly firstOffset: number;
@@ -200,10 +204,11 @@ interface Basis {
 const US_PER_MS = 1_000;
 
 /**
- * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A block that was
- * named before gets the same values from the basis in its commit; if it has lost records since, it gets values above
- * all earlier values, from offsets, so that a third attempt computes the same values. @param watermark not used for a
- * named block @throws Error when a commit has contents that this release does not understand
+ * Assigns each record its `updated_at`: the log time, but above the previous record and the watermark. A named block
+ * gets the same values as before, from the basis in its commit. If it has lost records since then, it gets values above
+ * all earlier values, derived from offsets, so that every later attempt computes the same values.
+ * @param watermark ignored for a named block
+ * @throws Error if a commit has contents that this release cannot parse
  */
 export function assignTimes(records: readonly LoggedRecord[], origin: BlockOrigin, watermark: number): BlockTimes {
   const named = origin.basis === null ? null : parseBasis(origin.basis);
@@ -227,14 +232,14 @@ function toIncreasing(records: readonly LoggedRecord[], before: number): number[
   });
 }
 
-function toBlockTimes(given: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTimes {
+function toBlockTimes(values: Omit<BlockTimes, 'trace'>, basis: Basis): BlockTimes {
   const { last, watermark, count, firstOffset } = basis;
-  const text = JSON.stringify([last, watermark, basis.end, count, firstOffset]);
-  return { ...given, trace: { basis: text, carries: String(given.end) } };
+  const basisJson = JSON.stringify([last, watermark, basis.end, count, firstOffset]);
+  return { ...values, trace: { basis: basisJson, carries: String(values.end) } };
 }
 
-function parseBasis(text: string): Basis {
-  const [last = 0, watermark = 0, end = 0, count = 0, firstOffset = 0] = parseNumbers(text, 5);
+function parseBasis(json: string): Basis {
+  const [last = 0, watermark = 0, end = 0, count = 0, firstOffset = 0] = parseNumbers(json, 5);
   return { last, watermark, end, count, firstOffset };
 }
 
@@ -242,10 +247,10 @@ const parseCarried = (text: string | null): number => (text === null ? 0 : parse
 
 const numbers = z.array(z.int().min(0));
 
-function parseNumbers(text: string, count: number): number[] {
+function parseNumbers(json: string, count: number): number[] {
   try {
-    return numbers.length(count).parse(JSON.parse(text));
+    return numbers.length(count).parse(JSON.parse(json));
   } catch (cause) {
-    throw new Error(`a commit has values of another release: ${text}`, { cause });
+    throw new Error(`commit metadata was written by another release: ${json}`, { cause });
   }
 }

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ActivityRow, ActivityStore, ChainTable, TokenRow, Watermarks } from '@playline/chain';
 import { createMemoryChain, openMemoryWatermarks } from '@playline/chain/memory';
 import { activityCodec, TICK_HEADER, TOPICS, tokenCodec } from '@playline/contracts';
@@ -12,37 +12,34 @@ export const ACTIVITIES: string = TOPICS.activities.name;
 export const TOKENS: string = TOPICS.tokens.name;
 export const ACTIVITY_SCHEMA = 1;
 export const TOKEN_SCHEMA = 2;
-/** The same schema under another id, as if registered for another topic. */
+/** The same schema with another ID, as if registered for another topic. */
 export const SECOND_ACTIVITY_SCHEMA = 3;
-/** Schemas of the registry. */
 const SCHEMAS = new Map([
   [ACTIVITY_SCHEMA, activityCodec.schema],
   [TOKEN_SCHEMA, tokenCodec.schema],
   [SECOND_ACTIVITY_SCHEMA, activityCodec.schema],
 ]);
 const PARTITIONS = 2;
-/** Tests need no waits. */
 const waits = { attempt: { minMs: 0, maxMs: 0 }, pause: { minMs: 0, maxMs: 0 } };
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Stores that respond in later turns of the event loop, so that a writer can be killed at each of its steps. */
-function slowly(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
-  const late =
-    <A extends unknown[], R>(work: (...given: A) => Promise<R>) =>
-    async (...given: A): Promise<R> => {
-      await turn();
-      const result = await work(...given);
-      await turn();
+/** Delays the stores' responses by event loop turns, so that a writer can be killed at each of its steps. */
+function delayed(activities: ActivityStore, watermarks: Watermarks): { store: ActivityStore; watermarks: Watermarks } {
+  const delay =
+    <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      await nextTurn();
+      const result = await work(...args);
+      await nextTurn();
       return result;
     };
   return {
-    store: { ...activities, insert: late(activities.insert), storedOffsets: late(activities.storedOffsets) },
-    watermarks: { ...watermarks, publish: late((partition, us) => watermarks.publish(partition, us)) },
+    store: { ...activities, insert: delay(activities.insert), storedOffsets: delay(activities.storedOffsets) },
+    watermarks: { ...watermarks, publish: delay((partition, us) => watermarks.publish(partition, us)) },
   };
 }
 
-/** A store that refuses inserts into one table, and counts the attempts. */
 function createRefusing(activities: ActivityStore) {
   const refused = { table: null as ChainTable | null, times: 0 };
   const insert: ActivityStore['insert'] = async (block) => {
@@ -56,13 +53,12 @@ function createRefusing(activities: ActivityStore) {
 const rowsOf = <R>({ blocks }: ReturnType<typeof createMemoryChain>, table: string) =>
   blocks.flatMap((block) => (block.table === table ? (block.rows as readonly unknown[] as R[]) : []));
 
-/** A log, a registry, a store and watermarks in memory, and writers that use them in sequence. */
+/** Creates an in-memory log, registry, store and watermarks, and opens writers that share them. */
 export function createMemoryWorld() {
   const store = createMemoryChain();
   const log = createMemoryLog({ partitions: PARTITIONS });
   const producer = log.openProducer();
   const watermarks = openMemoryWatermarks();
-  /** Called when a watermark was published, before its block is completed. */
   const calls = { onPublished: () => {} };
   const published: Watermarks = {
     ...watermarks,
@@ -80,7 +76,7 @@ export function createMemoryWorld() {
   const { refused, insert } = createRefusing(store.activities);
   const open = (rowsMax = 100): MemoryConsumer => {
     const { topics, sink } = createPipeline({
-      ...slowly({ ...store.activities, insert }, published),
+      ...delayed({ ...store.activities, insert }, published),
       mints: { insert: async () => {} },
       schemaOf,
       deadLetters: producer,
@@ -105,7 +101,6 @@ export function createMemoryWorld() {
       producer.sendForOffset({ topic, key: Buffer.from(chain), value }),
     tick: (partition: number) =>
       producer.sendForOffset({ topic: ACTIVITIES, partition, key: null, value: null, headers: { [TICK_HEADER]: '' } }),
-    /** Runs one writer until everything is written. */
     write: async () => {
       const consumer = open();
       await consumer.idle();

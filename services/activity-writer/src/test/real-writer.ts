@@ -20,27 +20,31 @@ const PAGE_ROWS = 200;
 
 export const partitionOf = (chain: string): number => toPartition(Buffer.from(chain), PARTITIONS);
 
-/** Opens topics, a database and a Redis for one test, and activity writers that use them. */
+/** Opens topics, a database and a Redis for one test, and starts activity writers that use them. */
 export async function openRealWriters() {
-  const own = await openOwnStores({ partitions: PARTITIONS });
+  const stores = await openOwnStores({ partitions: PARTITIONS });
   const redis = await openRedisDatabase();
-  const [activities, tokens] = [own.prefix + TOPICS.activities.name, own.prefix + TOPICS.tokens.name];
+  const [activities, tokens] = [stores.prefix + TOPICS.activities.name, stores.prefix + TOPICS.tokens.name];
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: [activities, tokens] });
   await until('the producer is ready', () => producer.ready());
-  // Without merges, duplicates remain visible.
-  await own.query('SYSTEM STOP MERGES activities');
-  const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
-  const reader = openChainStore({ url, user, password, database: own.database });
+  // Stops merges, which would remove the duplicates that tests count.
+  await stores.query('SYSTEM STOP MERGES activities');
+  const {
+    CLICKHOUSE_URL: url = '',
+    CLICKHOUSE_USER: user = '',
+    CLICKHOUSE_PASSWORD: password = '',
+  } = stores.environment;
+  const reader = openChainStore({ url, user, password, database: stores.database });
   const watermarks = await openRedisWatermarks({ url: redis.url });
   const writers = openServiceProcesses(MAIN, {
-    ...own.environment,
+    ...stores.environment,
     REDIS_URL: redis.url,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
     BLOCK_AGE_MAX_MS: '250',
   });
   const linesOf = async <R>(sql: string): Promise<R[]> => {
-    const text = await own.query(`${sql} FORMAT JSONEachRow`);
+    const text = await stores.query(`${sql} FORMAT JSONEachRow`);
     return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as R]));
   };
   return {
@@ -51,15 +55,15 @@ export async function openRealWriters() {
     watermarks,
     redis,
     linesOf,
-    schemaIdOf: own.schemaIdOf,
-    /** All writers are in one consumer group. */
-    start: (): Promise<ServiceProcess> => writers.start({ CONSUMER_GROUP: `${own.prefix}writer` }),
+    schemaIdOf: stores.schemaIdOf,
+    /** Starts a writer. All writers share one consumer group. */
+    start: (): Promise<ServiceProcess> => writers.start({ CONSUMER_GROUP: `${stores.prefix}writer` }),
     kill: () => writers.close(),
     publish: (records: readonly OutgoingRecord[]) =>
       new Promise<void>((resolve, reject) => {
         producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
       }),
-    /** Every row of a chain, duplicates included, in log order. */
+    /** Returns all rows for a chain, including duplicates, in log order. */
     rowsOf: (chain: string) =>
       linesOf<{ offset: number; us: number }>(
         `SELECT toUInt32(kafka_offset) AS offset, toFloat64(toUnixTimestamp64Micro(updated_at)) AS us ` +
@@ -69,7 +73,7 @@ export async function openRealWriters() {
     close: async () => {
       await writers.close();
       await Promise.all([producer.close(), reader.close(), watermarks.close(), redis.close()]);
-      await own.close();
+      await stores.close();
     },
   };
 }
@@ -83,13 +87,11 @@ type Feed = Pick<
 
 export type Follower = ReturnType<typeof createFollower>;
 
-/** A replica of a chain's feed. */
 function createFollower({ reader, watermarks }: Feed, chain: string) {
   const seen: ShownActivity[] = [];
   let gap = START_GAP;
   return {
     seen,
-    /** Reads up to the current horizon. */
     catchUp: async () => {
       const watermark = await watermarks.read(partitionOf(chain));
       if (watermark === null) return;
@@ -97,9 +99,9 @@ function createFollower({ reader, watermarks }: Feed, chain: string) {
       for (;;) {
         const { rows, next } = await reader.readPage({ ...query, gap, horizon: toHorizon(watermark) });
         seen.push(...rows);
-        const isOver = rows.length === 0;
+        const isEnd = rows.length === 0;
         gap = next;
-        if (isOver) return;
+        if (isEnd) return;
       }
     },
   };

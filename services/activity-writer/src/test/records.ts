@@ -1,6 +1,5 @@
 import { type ActivityRecord, activityCodec, frameRecord, type TokenRecord, tokenCodec } from '@playline/contracts';
 
-/** Bytes of the given length that contain a number. */
 const bytesOf = (length: number, number: number): Buffer => {
   const bytes = Buffer.alloc(length);
   bytes.writeUInt32BE(number, length - 4);
@@ -16,13 +15,13 @@ const HOLDERS = {
   transfer: { from: HOLDER, to: HOLDER },
 };
 
-/** Details of an activity of the numbered contract; its updates differ by the amount. */
+/** Returns the details of an activity whose contract is given by number. Updates differ in the amount. */
 export const detailsOf = (number: number, amount = '1', type: keyof typeof HOLDERS = 'mint'): string => {
   const asset = { contract_type: 'ERC20', contract_address: `0x${bytesOf(20, number).toString('hex')}` };
   return JSON.stringify({ ...HOLDERS[type], amount, asset });
 };
 
-/** A mint; the number determines its id, contract and transaction. */
+/** Returns a mint whose ID, contract and transaction are derived from the number. */
 export function activityOf(number: number, changes: Partial<ActivityRecord> = {}): ActivityRecord {
   return {
     chain: 'test-chain',
@@ -60,7 +59,6 @@ export function tokenOf(number: number, changes: Partial<TokenRecord> = {}): Tok
   };
 }
 
-/** The value of a record in the log. */
 export const activityValue = (schemaId: number, record: ActivityRecord): Buffer =>
   frameRecord(schemaId, activityCodec.encode(record));
 export const tokenValue = (schemaId: number, record: TokenRecord): Buffer =>

@@ -22,11 +22,11 @@ const source = createChainDocs({
 const openapi = JSON.parse(createDocuments(source).get('/openapi.json')?.text ?? '{}') as Json;
 const logged = { updatedAt: NOON_US, partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000 };
 
-/** The result in an example, as a line of an import. */
-function lineOf(name: string): unknown {
+/** The result of an example, in the format of an imported line. */
+function importLineOf(name: string): unknown {
   const { result } = allExamples(source).find((one) => one.name === name)!.answer.body as { result: unknown };
-  const shown = (Array.isArray(result) ? result[0] : result) as object;
-  return { ...shown, chain: CHAIN.name };
+  const fields = (Array.isArray(result) ? result[0] : result) as object;
+  return { ...fields, chain: CHAIN.name };
 }
 
 function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unknown }): T {
@@ -34,39 +34,38 @@ function recordOf<T>(parsed: { ok: true; record: T } | { ok: false; errors: unkn
   return parsed.record;
 }
 
-/** Opens a chain API with the data of the examples, in the situation of one of them. */
 async function openIn(situation: string | undefined): Promise<TestChainApi> {
-  const broken = { store: { readPage: () => Promise.reject(new Error('away')) } };
+  const storeDown = { store: { readPage: () => Promise.reject(new Error('unavailable')) } };
   const api = await openChainApi({
-    ...(situation === 'broken' ? broken : {}),
-    ...(situation === 'limited' ? { RATE_LIMIT_CALLS: 1 } : {}),
+    ...(situation === 'store-down' ? storeDown : {}),
+    ...(situation === 'rate-limited' ? { RATE_LIMIT_CALLS: 1 } : {}),
   });
-  await readyMints(api, situation);
+  await prepareMints(api, situation);
   const context = { chain: CHAIN.name, traceId: 'ab'.repeat(16) };
-  await api.putTokens(toTokenRow(recordOf(createParseToken(context)(lineOf('token'))), logged));
-  await api.put(toActivityRow(recordOf(createParseActivity(context)(lineOf('history'))), logged));
-  if (situation === 'limited') await api.get(`/${CHAIN.name}/activity-history`);
+  await api.putTokens(toTokenRow(recordOf(createParseToken(context)(importLineOf('token'))), logged));
+  await api.put(toActivityRow(recordOf(createParseActivity(context)(importLineOf('history'))), logged));
+  if (situation === 'rate-limited') await api.get(`/${CHAIN.name}/activity-history`);
   return api;
 }
 
-/** Links the collections of the examples, and accepts their asset. */
-async function readyMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
-  if (situation === 'limited') return;
+/** Links the collections of the examples and requests their asset. */
+async function prepareMints({ minting, call }: TestChainApi, situation: string | undefined): Promise<void> {
+  if (situation === 'rate-limited') return;
   const foreign = { projectId: 'other', environmentId: 'other-production' };
   minting.collections.push(collectionRecord(EXAMPLE_COLLECTION), collectionRecord(EXAMPLE_FOREIGN, foreign));
   const order = { body: { assets: [EXAMPLE_ASSET] } };
   expect((await call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`, order)).status).toBe(202);
   minting.reader.put(...minting.requests.map(toRequestedState));
   const policy = { kind: 'mint', perSecond: 200 / 60, burst: 2000 } as const;
-  if (situation === 'spent') await minting.mints.quotas.take('demo', policy, 1999);
-  if (situation === 'mute') minting.broker = 'away';
+  if (situation === 'quota-exceeded') await minting.mints.quotas.take('demo', policy, 1999);
+  if (situation === 'kafka-down') minting.broker = 'down';
 }
 
-/** A body as in examples: trace ids and cursors are replaced by those of the examples. */
-function toShown(text: string): unknown {
+/** Replaces the trace id, cursors and times in a body with the values in the examples. */
+function toExampleBody(text: string): unknown {
   if (text === '') return null;
-  const ofMoment = /"(created_at|updated_at|imx_\w+_reset)":"[^"]+"/g;
-  const fixed = text.replace(ofMoment, (_, name: string) => {
+  const times = /"(created_at|updated_at|imx_\w+_reset)":"[^"]+"/g;
+  const fixed = text.replace(times, (_, name: string) => {
     return `"${name}":"${name.endsWith('_reset') ? EXAMPLE_RESET : EXAMPLE_TIME}"`;
   });
   const body = JSON.parse(fixed) as Record<string, unknown>;
@@ -74,22 +73,22 @@ function toShown(text: string): unknown {
   return 'page' in body ? { ...body, page: { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR } } : body;
 }
 
-it('the description of the interface does not contradict itself', () => {
+it('the chain API documentation has no contradictions', () => {
   expect(findFaults(source)).toEqual([]);
 });
 
-it('the description of the interface names exactly the operations that are served', async () => {
+it('the chain API documentation lists exactly the operations that the service has', async () => {
   const { routes } = await openChainApi();
   const served = routes.filter(({ path }) => path.startsWith('/v1/'));
   const described = source.operations.map(({ method, path }) => ({ method, path: path.replace(/\{(\w+)\}/g, ':$1') }));
   expect(served.map(({ method, path }) => ({ method, path }))).toEqual(described);
 });
 
-it('the description of the interface has a page for every code, which the link of an envelope opens', async () => {
+it('the chain API documentation has a page for every error code, and the link in an error opens its page', async () => {
   const api = await openChainApi();
-  const answered = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
-  expect([...answered].sort()).toEqual(Object.keys(source.errors).sort());
-  for (const code of answered) {
+  const codes = new Set(source.operations.flatMap(({ answers }) => answers.flatMap(({ codes }) => codes)));
+  expect([...codes].sort()).toEqual(Object.keys(source.errors).sort());
+  for (const code of codes) {
     const page = await fetch(`${api.url}/docs/errors/${code}`);
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
     expect(await page.text()).toContain(`<h1>${code}</h1>`);
@@ -98,12 +97,12 @@ it('the description of the interface has a page for every code, which the link o
   expect((await fetch(link.replace('https://docs.test', api.url))).status).toBe(200);
 });
 
-it('the description of the interface has an example of every code and status that a caller can cause', () => {
-  const shown = new Set(allExamples(source).map(({ answer }) => answer.status));
-  expect([...shown].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
+it('the chain API documentation has an example for every status that a caller can cause', () => {
+  const statuses = new Set(allExamples(source).map(({ answer }) => answer.status));
+  expect([...statuses].sort()).toEqual([200, 202, 304, 400, 401, 403, 404, 409, 429, 500]);
 });
 
-/** A cursor after the last entry of the list at a target. */
+/** The cursor after the last entry of the list at `target`. */
 async function nextCursorOf(api: TestChainApi, target: string): Promise<string> {
   if (!target.includes('mint-requests')) return (await api.history()).page.next_cursor;
   const list = await api.call(`/${EXAMPLE_COLLECTION}/nfts/mint-requests`);
@@ -111,7 +110,7 @@ async function nextCursorOf(api: TestChainApi, target: string): Promise<string> 
 }
 
 it.each(allExamples(source))(
-  'the example $name gets exactly the answer that it shows',
+  'the chain API returns exactly the documented response for the example $name',
   async ({ request, answer, situation }) => {
     const api = await openIn(situation);
     const cursor = situation === undefined ? await nextCursorOf(api, request.target) : '';
@@ -121,7 +120,7 @@ it.each(allExamples(source))(
     });
     const { method, body: sent } = request;
     const real = await fetch(api.url + target, { method, headers: Object.fromEntries(keys), body: sent });
-    expect({ status: real.status, body: toShown(await real.text()) }).toEqual({
+    expect({ status: real.status, body: toExampleBody(await real.text()) }).toEqual({
       status: answer.status,
       body: answer.body,
     });
@@ -142,32 +141,32 @@ const ajv = new Ajv2020({
   allErrors: true,
   formats: { uuid: /^[0-9a-f-]{36}$/, 'date-time': /Z$/ },
 });
-const toKnown = (schema: unknown) =>
+const toInternalRefs = (schema: unknown) =>
   JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"urn:schema:'));
 for (const [name, schema] of Object.entries(openapi.components?.schemas ?? {}))
-  ajv.addSchema(toKnown(schema), `urn:schema:${name}`);
+  ajv.addSchema(toInternalRefs(schema), `urn:schema:${name}`);
 const validate = (name: string, value: unknown) => {
   const check = ajv.compile({ $ref: `urn:schema:${name}` });
   return check(value) ? '' : ajv.errorsText(check.errors);
 };
 
-it('the schemas allow every answer: each type of activity, with and without nullable members', async () => {
+it('the schemas accept activities of every type and tokens, with and without nullable fields', async () => {
   const api = await openChainApi();
   await api.put(...ACTIVITY_TYPES.map((type, after) => activityRow({ type, after })));
   await api.put(activityRow({ blockchainMetadata: null, after: 10 }));
   const page = await api.history();
   expect(page.result).toHaveLength(ACTIVITY_TYPES.length + 1);
   expect(validate('ActivityHistory', page)).toBe('');
-  const none = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
+  const emptyFields = { rootContractAddress: null, symbol: null, decimals: null, imageUrl: null, name: null };
   await api.putTokens(
     tokenRow(),
-    tokenRow({ contractAddress: addressOf(5), ...none, rootChainId: null, bridgeUsed: null }),
+    tokenRow({ contractAddress: addressOf(5), ...emptyFields, rootChainId: null, bridgeUsed: null }),
   );
   for (const address of [addressOf(2), addressOf(5)])
-    expect(validate('TokenAnswer', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');
+    expect(validate('TokenResponse', await (await api.get(`/${CHAIN.name}/tokens/${address}`)).json())).toBe('');
 });
 
-it('the schemas forbid a page without a cursor and an activity of another type', async () => {
+it('the schemas reject a page without a cursor and an activity of unknown type', async () => {
   const api = await openChainApi();
   await api.put(activityRow());
   const page = await api.history();

@@ -3,25 +3,25 @@ import { ADDRESS_EXPECTED } from '@playline/contracts';
 import type { ChainSettings } from '../config.ts';
 
 export interface DocsSettings {
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   readonly publicUrl: string;
-  /** HTTP_HEADER_PREFIX */
+  /** The setting `HTTP_HEADER_PREFIX`. */
   readonly headerPrefix: string;
-  /** At least one; examples use the first. */
+  /** Not empty. Examples use the first chain. */
   readonly chains: readonly ChainSettings[];
 }
 
 export const example = (name: string, title: string, request: Example['request'], answer: Example['answer']) =>
   ({ name, title, request, answer }) satisfies Example;
 
-/** Calls used up; store unavailable; quota used up; brokers silent. */
-export type Situation = 'limited' | 'broken' | 'spent' | 'mute';
+/** Service states that the tests set up before they send an example. */
+export type Situation = 'rate-limited' | 'store-down' | 'quota-exceeded' | 'kafka-down';
 
 const CONTRACT = '0x5fbdb2315678afecb367f032d93f642f64180aa3';
-const UNKNOWN = '0x000000000000000000000000000000000000dead';
+const UNKNOWN_CONTRACT = '0x000000000000000000000000000000000000dead';
 const PLAYER = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const UPDATED_AT = '2026-11-22T12:00:00.000000Z';
-/** Each deployment signs its own cursors. */
+/** A placeholder, because each deployment signs its own cursors. */
 export const EXAMPLE_CURSOR = 'AQEC…';
 
 const get = (target: string, headers: Record<string, string> = {}) =>
@@ -31,17 +31,17 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
   const chain = firstOf(settings);
   const at = (contract: string) => `/v1/chains/${chain.name}/tokens/${contract}`;
   return [
-    example('token', 'A token of a game', get(at(CONTRACT)), success(200, { result: createGold(chain) })),
-    example('token-known', 'Nothing has changed', get(at(CONTRACT), { 'if-none-match': '*' }), success(304, null)),
+    example('token', 'Get a token', get(at(CONTRACT)), success(200, { result: createGoldToken(chain) })),
+    example('token-unchanged', 'Token not modified', get(at(CONTRACT), { 'if-none-match': '*' }), success(304, null)),
     example(
       'token-address',
-      'An address that is none',
+      'Invalid address',
       get(at('0x12')),
       invalid(settings, 'contract_address', `contract_address must be ${ADDRESS_EXPECTED}`),
     ),
     example(
       'token-key',
-      'An unknown rate limit key',
+      'Unknown rate limit key',
       get(at(CONTRACT), { 'x-api-key': 'unknown' }),
       envelope(settings, 'AUTHENTICATION_ERROR', {
         message: 'The key in x-api-key is not valid.',
@@ -50,8 +50,8 @@ export function createTokenExamples(settings: DocsSettings): Example[] {
     ),
     example(
       'token-unknown',
-      'A contract that is no token',
-      get(at(UNKNOWN)),
+      'Contract is not an ERC-20 token',
+      get(at(UNKNOWN_CONTRACT)),
       envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such token.' }),
     ),
   ];
@@ -62,50 +62,50 @@ export function createHistoryExamples(settings: DocsSettings): Example[] {
   const at = (query: string) => `/v1/chains/${chain.name}/activity-history${query}`;
   const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
   const limited = envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '300' } });
-  const broken = envelope(settings, 'INTERNAL_SERVER_ERROR');
+  const failed = envelope(settings, 'INTERNAL_SERVER_ERROR');
   return [
-    example('history', 'The first page', get(at('?page_size=1')), success(200, { result: [createMint(chain)], page })),
+    example('history', 'First page', get(at('?page_size=1')), success(200, { result: [createActivity(chain)], page })),
     example(
       'history-next',
-      'The next page: nothing has come yet',
+      'Next page, empty at the end of the history',
       get(at(`?page_cursor=${CURSOR_PLACEHOLDERS.next}`)),
       success(200, { result: [], page }),
     ),
     example(
       'history-sales',
-      'Sales of one contract since a time',
+      'Sales for one contract since November 1',
       get(at(`?contract_address=${CONTRACT}&activity_type=sale&from_updated_at=2026-11-01T00:00:00Z`)),
       success(200, { result: [], page }),
     ),
     example(
       'history-page-size',
-      'A page that is too large',
+      'Page size too large',
       get(at('?page_size=201')),
       invalid(settings, 'page_size', 'page_size must be a whole number from 1 to 200'),
     ),
     example(
       'history-chain',
-      'A chain that is not served',
+      'Unknown chain',
       get('/v1/chains/unknown-chain/activity-history'),
       envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'There is no such chain.' }),
     ),
-    { ...example('history-limited', 'More calls than the limit', get(at('')), limited), situation: 'limited' },
-    { ...example('history-broken', 'The store is unavailable', get(at('')), broken), situation: 'broken' },
+    { ...example('history-limited', 'Rate limit exceeded', get(at('')), limited), situation: 'rate-limited' },
+    { ...example('history-failed', 'Store unavailable', get(at('')), failed), situation: 'store-down' },
   ];
 }
 
-export function createNowhereExamples(settings: DocsSettings): Example[] {
+export function createUnknownExamples(settings: DocsSettings): Example[] {
   return [
     example(
       'unknown-path',
-      'A path that is none',
+      'Unknown path',
       get(`/v1/chains/${firstOf(settings).name}/history`),
       envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No operation has this path and method.' }),
     ),
   ];
 }
 
-function createGold(chain: ChainSettings) {
+function createGoldToken(chain: ChainSettings) {
   return {
     chain,
     contract_address: CONTRACT,
@@ -122,7 +122,7 @@ function createGold(chain: ChainSettings) {
   };
 }
 
-function createMint(chain: ChainSettings) {
+function createActivity(chain: ChainSettings) {
   return {
     id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e',
     chain,
@@ -147,6 +147,6 @@ export const invalid = (settings: DocsSettings, field: string, message: string) 
   envelope(settings, 'VALIDATION_ERROR', { message, details: { errors: [{ field, message }] } });
 
 export function firstOf({ chains: [chain] }: DocsSettings): ChainSettings {
-  if (chain === undefined) throw new RangeError('there is no chain to describe');
+  if (chain === undefined) throw new RangeError('The documentation needs at least one chain.');
   return { id: chain.id, name: chain.name };
 }

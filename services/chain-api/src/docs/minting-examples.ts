@@ -16,13 +16,12 @@ export type MintingExamples = Readonly<
 >;
 
 export const EXAMPLE_COLLECTION = '0x9fe46736679d2d9a65f0992f2272de9f3c7fa6e0';
-/** Not linked, and linked by another project. */
-const UNLINKED = '0x000000000000000000000000000000000000dead';
+const UNLINKED_COLLECTION = '0x000000000000000000000000000000000000dead';
+/** Linked to another project. */
 export const EXAMPLE_FOREIGN = '0xcf7ed3acca5a467e9e704c703e8d87f634fb0fc9';
-/** Depends on the time. */
 export const EXAMPLE_RESET = '2026-11-22T12:00:18.000Z';
 export const EXAMPLE_TIME = '2026-11-22T12:00:00.000000Z';
-/** Accepted before. */
+/** Accepted before the examples run. */
 export const EXAMPLE_ASSET = {
   reference_id: 'sword-1001',
   owner_address: '0x70997970c51812dc3a010c7d01b50e0d17dc79c8',
@@ -91,13 +90,13 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
     collection: [
       {
         name: 'collection-metadata',
-        title: 'What is known of a collection',
+        title: 'Set collection metadata',
         request: call('/refresh-metadata', { body: { collection_metadata: COLLECTION } }),
         answer: success(200, { contract_address: EXAMPLE_COLLECTION, chain, collection_metadata: COLLECTION }),
       },
       {
         name: 'collection-metadata-none',
-        title: 'A body without it',
+        title: 'Missing collection_metadata',
         request: call('/refresh-metadata', { body: {} }),
         answer: invalid(settings, 'collection_metadata', 'collection_metadata must be an object'),
       },
@@ -105,7 +104,7 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
     stacks: [
       {
         name: 'stack-metadata',
-        title: 'What several tokens have in common',
+        title: 'Set metadata shared by several tokens',
         request: call('/metadata/refresh-metadata', {
           body: { metadata: [{ metadata_id: '018f3a5c-7c1e-7d2a-9b1e-3f4a5b6c7d8e', ...TOKEN }] },
         }),
@@ -115,18 +114,18 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
     tokens: [
       {
         name: 'nft-metadata',
-        title: 'What is known of a token',
+        title: 'Set token metadata',
         request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '1001', ...TOKEN }] } }),
         answer: quota('10000', '9999'),
       },
       {
         name: 'nft-metadata-token',
-        title: 'A token id that is none',
+        title: 'Invalid token id',
         request: call('/nfts/refresh-metadata', { body: { nft_metadata: [{ token_id: '0x1', ...TOKEN }] } }),
         answer: invalid(
           settings,
           'nft_metadata[0].token_id',
-          'nft_metadata[0].token_id must be a string of decimal digits, from 0 to below 2^256',
+          'nft_metadata[0].token_id must be a string of decimal digits, at least 0 and below 2^256',
         ),
       },
     ],
@@ -134,14 +133,14 @@ function createRefreshExamples({ settings, call, chain }: ExampleParts) {
 }
 
 const MINTS = '/nfts/mint-requests';
-const NEXT = { ...EXAMPLE_ASSET, reference_id: 'sword-1002', token_id: '1002' };
+const NEW_ASSET = { ...EXAMPLE_ASSET, reference_id: 'sword-1002', token_id: '1002' };
 
 function createMintExamples({ settings, call }: ExampleParts): Example[] {
   return [
     {
       name: 'mint',
-      title: 'An asset to be minted',
-      request: call(MINTS, { body: { assets: [{ ...NEXT, metadata: { name: 'Sword of dawn' } }] } }),
+      title: 'Mint an asset',
+      request: call(MINTS, { body: { assets: [{ ...NEW_ASSET, metadata: { name: 'Sword of dawn' } }] } }),
       answer: success(202, {
         imx_mint_requests_limit: '2000',
         imx_mint_requests_limit_reset: EXAMPLE_RESET,
@@ -151,31 +150,32 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
     },
     {
       name: 'mint-taken',
-      title: 'A reference id that is taken',
-      request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEXT] } }),
+      title: 'Reference id already in use',
+      request: call(MINTS, { body: { assets: [EXAMPLE_ASSET, NEW_ASSET] } }),
       answer: envelope(settings, 'CONFLICT_ERROR', {
-        message: 'Reference ids are taken: their assets are pending or minted, or the request has them twice.',
+        message:
+          'Some reference ids are already used by pending or minted assets, or appear more than once in the request.',
         details: { id: 'reference_id', values: [EXAMPLE_ASSET.reference_id] },
       }),
     },
     {
       name: 'mint-owner',
-      title: 'An owner that is none',
-      request: call(MINTS, { body: { assets: [{ ...NEXT, owner_address: '0x12' }] } }),
+      title: 'Invalid owner address',
+      request: call(MINTS, { body: { assets: [{ ...NEW_ASSET, owner_address: '0x12' }] } }),
       answer: invalid(settings, 'assets[0].owner_address', `assets[0].owner_address must be ${ADDRESS_EXPECTED}`),
     },
     {
       name: 'mint-spent',
-      title: 'More than the project may mint now',
-      situation: 'spent',
-      request: call(MINTS, { body: { assets: [NEXT] } }),
+      title: 'Mint quota exceeded',
+      situation: 'quota-exceeded',
+      request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
       answer: envelope(settings, 'TOO_MANY_REQUESTS_ERROR', { headers: { 'retry-after': '1' } }),
     },
     {
       name: 'mint-broken',
-      title: 'The brokers do not answer: the outcome is unknown',
-      situation: 'mute',
-      request: call(MINTS, { body: { assets: [NEXT] } }),
+      title: 'Kafka unavailable, outcome unknown',
+      situation: 'kafka-down',
+      request: call(MINTS, { body: { assets: [NEW_ASSET] } }),
       answer: envelope(settings, 'INTERNAL_SERVER_ERROR'),
     },
   ];
@@ -183,11 +183,11 @@ function createMintExamples({ settings, call }: ExampleParts): Example[] {
 
 function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
   const header = secretHeaderOf(settings);
-  const body = { assets: [NEXT] };
+  const body = { assets: [NEW_ASSET] };
   return [
     {
       name: 'mint-without-key',
-      title: 'No key',
+      title: 'Missing secret key',
       request: call(MINTS, { body, key: null }),
       answer: envelope(settings, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
@@ -195,23 +195,23 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
       }),
     },
     {
-      name: 'mint-with-other-key',
-      title: 'An unknown key',
+      name: 'mint-unknown-key',
+      title: 'Unknown secret key',
       request: call(MINTS, { body, key: 'unknown' }),
       answer: envelope(settings, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },
     {
       name: 'mint-foreign',
-      title: 'A collection of another project',
+      title: 'Collection linked to another project',
       request: call(MINTS, { body, contract: EXAMPLE_FOREIGN }),
       answer: envelope(settings, 'AUTHENTICATION_ERROR', {
-        message: 'The collection belongs to another project than the key.',
+        message: 'The collection belongs to a different project than the key.',
       }),
     },
     {
       name: 'mint-unlinked',
-      title: 'A collection that is not linked',
-      request: call(MINTS, { body, contract: UNLINKED }),
+      title: 'Collection not linked',
+      request: call(MINTS, { body, contract: UNLINKED_COLLECTION }),
       answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' }),
     },
   ];
@@ -219,24 +219,24 @@ function createOwnerExamples({ settings, call }: ExampleParts): Example[] {
 
 function createReadExamples({ settings, call, chain }: ExampleParts) {
   const page = { previous_cursor: EXAMPLE_CURSOR, next_cursor: EXAMPLE_CURSOR };
-  const shown = createShown(chain);
+  const mintRequest = createMintRequest(chain);
   return {
     list: [
       {
         name: 'mint-requests',
-        title: 'Those that are pending',
+        title: 'Pending mint requests',
         request: call(`${MINTS}?status=pending&page_size=1`),
-        answer: success(200, { result: [shown], page }),
+        answer: success(200, { result: [mintRequest], page }),
       },
       {
         name: 'mint-requests-next',
-        title: 'The next page: nothing has come yet',
+        title: 'Next page, empty at the end of the list',
         request: call(`${MINTS}?page_cursor=${CURSOR_PLACEHOLDERS.next}`),
         answer: success(200, { result: [], page }),
       },
       {
         name: 'mint-requests-status',
-        title: 'A status that is none',
+        title: 'Invalid status',
         request: call(`${MINTS}?status=done`),
         answer: invalid(settings, 'status', 'status must be one of pending, succeeded, failed'),
       },
@@ -244,13 +244,13 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
     one: [
       {
         name: 'mint-request',
-        title: 'One that was accepted',
+        title: 'Accepted mint request',
         request: call(`${MINTS}/${EXAMPLE_ASSET.reference_id}`),
-        answer: success(200, { result: [shown], page }),
+        answer: success(200, { result: [mintRequest], page }),
       },
       {
         name: 'mint-request-unknown',
-        title: 'An unknown reference id',
+        title: 'Unknown reference id',
         request: call(`${MINTS}/nothing`),
         answer: envelope(settings, 'RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' }),
       },
@@ -258,7 +258,7 @@ function createReadExamples({ settings, call, chain }: ExampleParts) {
   };
 }
 
-function createShown(chain: ExampleParts['chain']) {
+function createMintRequest(chain: ExampleParts['chain']) {
   return {
     chain,
     collection_address: EXAMPLE_COLLECTION,

@@ -25,7 +25,7 @@ const attribute = z
   })
   .meta({ id: 'Attribute' });
 
-const texts = {
+const tokenFields = {
   name: z.string().nullable(),
   description: z.string().nullable(),
   image: z.string().nullable(),
@@ -37,20 +37,20 @@ const texts = {
 
 const asset = z
   .object({
-    reference_id: referenceId().meta({ description: 'What you call the asset: unique in the collection.' }),
+    reference_id: referenceId().meta({ description: 'Your id for the asset, unique within the collection.' }),
     owner_address: addressParameter,
     token_id: digits().nullable().optional(),
-    amount: digits().nullable().optional().meta({ description: 'From 1.' }),
+    amount: digits().nullable().optional().meta({ description: 'At least 1.' }),
     metadata: z
-      .object(texts)
+      .object(tokenFields)
       .partial()
       .nullable()
       .optional()
-      .meta({ description: 'At most 16 KiB of JSON; no member is required.' }),
+      .meta({ description: 'At most 16 KiB of JSON. All fields are optional.' }),
   })
   .meta({ id: 'MintAsset' });
 
-const mintBody = z.object({ assets: z.array(asset).min(1).max(ASSETS_MAX) }).meta({ id: 'MintOrder' });
+const mintBody = z.object({ assets: z.array(asset).min(1).max(ASSETS_MAX) }).meta({ id: 'CreateMintRequests' });
 
 const collectionMetadata = z
   .object({
@@ -62,13 +62,13 @@ const collectionMetadata = z
     contract_uri: z.string().nullable(),
     base_uri: z.string().nullable(),
   })
-  .meta({ id: 'CollectionMetadata', description: 'Every member is required, and may be null.' });
+  .meta({ id: 'CollectionMetadata', description: 'All fields are required. Any field can be null.' });
 
 const collectionBody = z.object({ collection_metadata: collectionMetadata }).meta({ id: 'RefreshCollection' });
 const stacksBody = z
   .object({
     metadata: z
-      .array(z.object({ metadata_id: z.uuid(), ...texts }))
+      .array(z.object({ metadata_id: z.uuid(), ...tokenFields }))
       .min(1)
       .max(STACKS_MAX),
   })
@@ -76,36 +76,37 @@ const stacksBody = z
 const tokensBody = z
   .object({
     nft_metadata: z
-      .array(z.object({ token_id: digits(), ...texts }))
+      .array(z.object({ token_id: digits(), ...tokenFields }))
       .min(1)
       .max(TOKENS_MAX),
   })
   .meta({ id: 'RefreshTokens' });
 
-const collectionAnswer = z
+const collectionResponse = z
   .object({ contract_address: address(), chain, collection_metadata: collectionMetadata })
-  .meta({ id: 'CollectionAnswer' });
+  .meta({ id: 'RefreshCollectionResponse' });
 
 const count = () => z.string().regex(/^\d+$/);
-const reset = () => z.string().meta({ format: 'date-time', description: 'Time when the quota is full again.' });
+const reset = () => z.string().meta({ format: 'date-time', description: 'Time at which the quota is full again.' });
+const retryAfter = () => count().meta({ description: 'Seconds to wait before the next request; 0 if none.' });
 
-const mintAnswer = z
+const mintResponse = z
   .object({
     imx_mint_requests_limit: count(),
     imx_mint_requests_limit_reset: reset(),
     imx_remaining_mint_requests: count(),
-    imx_mint_requests_retry_after: count().meta({ description: 'Seconds; 0 when more may be sent.' }),
+    imx_mint_requests_retry_after: retryAfter(),
   })
-  .meta({ id: 'MintAnswer' });
+  .meta({ id: 'CreateMintRequestsResponse' });
 
-const refreshAnswer = z
+const refreshResponse = z
   .object({
     imx_refreshes_limit: count(),
     imx_refresh_limit_reset: reset(),
     imx_remaining_refreshes: count(),
-    retry_after: count().meta({ description: 'Seconds; 0 when more may be sent.' }),
+    retry_after: retryAfter(),
   })
-  .meta({ id: 'RefreshAnswer' });
+  .meta({ id: 'RefreshMetadataResponse' });
 
 const statusParameter = z.enum(MINT_STATUSES);
 const referenceParameter = referenceId();
@@ -130,73 +131,72 @@ const mintRequest = z
   })
   .meta({ id: 'MintRequest' });
 
-const mintRequestsAnswer = z.object({ result: z.array(mintRequest), page }).meta({ id: 'MintRequests' });
+const mintRequestsResponse = z.object({ result: z.array(mintRequest), page }).meta({ id: 'MintRequests' });
 
 const headerOf = (name: string, description: string, pattern: string): HeaderSpec => ({
   name,
   description,
   schema: { type: 'string', pattern },
 });
-const CONFLICT = 'Reference ids are taken; `details.values` has each. Nothing was accepted, nothing counted.';
+const CONFLICT =
+  'Some reference ids are already in use; `details.values` lists them. No asset was accepted, and no quota was used.';
 const COUNT = '^\\d+$';
 const TIME = '^\\d{4}-.*Z$';
+const FULL_AT = 'Time at which the quota is full again, in ISO 8601.';
+const WAIT = 'Seconds to wait before the next request; 0 if none.';
 
 const MINT_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-mint-requests-limit', 'Burst of token ids that the project may request.', COUNT),
-  headerOf('imx-mint-requests-limit-reset', 'When the quota is full again: ISO 8601.', TIME),
-  headerOf('imx-remaining-mint-requests', 'Token ids that are left.', COUNT),
-  headerOf('imx-mint-requests-retry-after', 'Seconds to wait; 0 when more may be sent.', COUNT),
+  headerOf('imx-mint-requests-limit', 'Maximum number of token ids that the project can request in a burst.', COUNT),
+  headerOf('imx-mint-requests-limit-reset', FULL_AT, TIME),
+  headerOf('imx-remaining-mint-requests', 'Remaining token ids.', COUNT),
+  headerOf('imx-mint-requests-retry-after', WAIT, COUNT),
 ];
 const REFRESH_HEADERS: readonly HeaderSpec[] = [
-  headerOf('imx-refreshes-limit', 'Burst of collections, tokens and stacks that the project may refresh.', COUNT),
-  headerOf('imx-refresh-limit-reset', 'When the quota is full again: ISO 8601.', TIME),
-  headerOf('imx-remaining-refreshes', 'Those that are left.', COUNT),
-  headerOf('Retry-After', 'Seconds to wait; 0 when more may be sent.', COUNT),
+  headerOf('imx-refreshes-limit', 'Maximum number of refreshes that the project can request in a burst.', COUNT),
+  headerOf('imx-refresh-limit-reset', FULL_AT, TIME),
+  headerOf('imx-remaining-refreshes', 'Remaining refreshes.', COUNT),
+  headerOf('Retry-After', WAIT, COUNT),
 ];
 
-const faultOf = (
+const createError = (
   status: number,
   code: AnswerSpec['codes'][number],
   description: string,
   headers: readonly HeaderSpec[] = [],
 ) => createAnswer(status, description, { codes: [code], headers });
 
-/** @param conflicts answers that only some operations have */
-function createFaults(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
+/** @param conflicts responses that only some operations return */
+function createErrors(...conflicts: readonly AnswerSpec[]): readonly AnswerSpec[] {
   const invalid =
-    'A part is missing or invalid; `details.errors` has each. If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column` and `found`.';
-  const refused =
-    'More calls than the limit, or more than the quota of the project (see the header fields of the operation). For mints also too many pending assets (`details`: `{"limit":"pending_assets"}`) or too many failed ones (`{"limit":"failed_assets"}`).';
+    'The request is invalid; `details.errors` lists every problem. If the body is not UTF-8 encoded JSON, `details` has `offset`, `line`, `column` and `found`.';
+  const limited =
+    'The request exceeds the rate limit or the project quota (see the response headers). A mint request can also exceed the limit on pending assets (`details`: `{"limit":"pending_assets"}`) or on failed assets (`{"limit":"failed_assets"}`).';
   return [
-    faultOf(400, 'VALIDATION_ERROR', invalid),
-    faultOf(401, 'UNAUTHORISED_REQUEST', 'The secret key is not valid.'),
-    faultOf(403, 'AUTHENTICATION_ERROR', 'The collection belongs to another project or environment than the key.'),
-    faultOf(
+    createError(400, 'VALIDATION_ERROR', invalid),
+    createError(401, 'UNAUTHORISED_REQUEST', 'The secret key is not valid.'),
+    createError(403, 'AUTHENTICATION_ERROR', 'The collection belongs to another project or environment.'),
+    createError(
       404,
       'RESOURCE_NOT_FOUND',
-      'The chain is not served, the collection is not linked, or it has no such mint request.',
+      'The chain is unknown, the collection is not linked, or the mint request does not exist.',
     ),
     ...conflicts,
-    faultOf(429, 'TOO_MANY_REQUESTS_ERROR', refused, [RETRY_AFTER]),
-    faultOf(
-      500,
-      'INTERNAL_SERVER_ERROR',
-      'The service failed, or the outcome is unknown; send the same request again.',
-    ),
+    createError(429, 'TOO_MANY_REQUESTS_ERROR', limited, [RETRY_AFTER]),
+    createError(500, 'INTERNAL_SERVER_ERROR', 'The service failed, or the outcome is unknown. Retry the same request.'),
   ];
 }
 
-type Rest = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
+type OperationSpec = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'description' | 'answers' | 'examples'> &
   Partial<Pick<Operation, 'body' | 'paging' | 'parameters'>>;
 
 export function createMintingOperations(settings: DocsSettings, chain: Parameter): Operation[] {
   const examples = createMintingExamples(settings);
   const contract = inPath(
     'contract_address',
-    'Of the collection. Mixed case must match the EIP-55 checksum.',
+    'Address of the collection. Mixed case must match the EIP-55 checksum.',
     addressParameter,
   );
-  const complete = (rest: Rest): Operation => ({
+  const toOperation = (spec: OperationSpec): Operation => ({
     keys: [
       { kind: SECRET_KEY, required: true },
       { kind: RATE_LIMIT_KEY, required: false },
@@ -204,30 +204,32 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
     confirmation: null,
     body: null,
     paging: null,
-    ...rest,
-    path: `/v1/chains/{chain_name}/collections/{contract_address}${rest.path}`,
-    parameters: [chain, contract, ...(rest.parameters ?? [])],
-    answers: withLimit(rest.answers),
+    ...spec,
+    path: `/v1/chains/{chain_name}/collections/{contract_address}${spec.path}`,
+    parameters: [chain, contract, ...(spec.parameters ?? [])],
+    answers: withLimit(spec.answers),
   });
-  return [...createRefreshes(examples), ...createMints(examples)].map(complete);
+  return [...createRefreshes(examples), ...createMints(examples)].map(toOperation);
 }
 
 const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, fresh: null });
 
-function createRefreshes(examples: MintingExamples): Rest[] {
-  const accepted = createAnswer(202, 'The metadata is recorded.', { schema: refreshAnswer, headers: REFRESH_HEADERS });
-  const latest = 'The last request counts. Every member is required, and may be null; others are ignored.';
+function createRefreshes(examples: MintingExamples): OperationSpec[] {
+  const description = 'The metadata was accepted.';
+  const accepted = createAnswer(202, description, { schema: refreshResponse, headers: REFRESH_HEADERS });
+  const latest =
+    'The last request wins. All fields are required, and any field can be null. Unknown fields are ignored.';
   return [
     {
       id: 'refreshCollectionMetadata',
       method: 'POST',
       path: '/refresh-metadata',
-      summary: 'Refresh metadata of a collection',
+      summary: 'Refresh collection metadata',
       description: ['Sets the metadata of a collection.', latest],
       body: bodyOf('At most 228 KiB.', collectionBody),
       answers: [
-        createAnswer(200, 'The metadata is recorded.', { schema: collectionAnswer, headers: REFRESH_HEADERS }),
-        ...createFaults(),
+        createAnswer(200, description, { schema: collectionResponse, headers: REFRESH_HEADERS }),
+        ...createErrors(),
       ],
       examples: examples.collection,
     },
@@ -236,9 +238,9 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       method: 'POST',
       path: '/metadata/refresh-metadata',
       summary: 'Refresh stacked metadata',
-      description: ['Sets metadata of stacks, which several tokens share.', latest],
-      body: bodyOf('One to ten stacks, at most 228 KiB.', stacksBody),
-      answers: [accepted, ...createFaults()],
+      description: ['Sets the metadata of stacks. All tokens in a stack share the same metadata.', latest],
+      body: bodyOf('1 to 10 stacks, at most 228 KiB.', stacksBody),
+      answers: [accepted, ...createErrors()],
       examples: examples.stacks,
     },
     {
@@ -246,15 +248,15 @@ function createRefreshes(examples: MintingExamples): Rest[] {
       method: 'POST',
       path: '/nfts/refresh-metadata',
       summary: 'Refresh NFT metadata',
-      description: ['Sets the metadata of tokens of a collection.', latest],
-      body: bodyOf('One to 250 tokens, at most 228 KiB.', tokensBody),
-      answers: [accepted, ...createFaults()],
+      description: ['Sets the metadata of individual tokens in a collection.', latest],
+      body: bodyOf('1 to 250 tokens, at most 228 KiB.', tokensBody),
+      answers: [accepted, ...createErrors()],
       examples: examples.tokens,
     },
   ];
 }
 
-function createMints(examples: MintingExamples): Rest[] {
+function createMints(examples: MintingExamples): OperationSpec[] {
   const path = '/nfts/mint-requests';
   return [
     {
@@ -263,13 +265,13 @@ function createMints(examples: MintingExamples): Rest[] {
       path,
       summary: 'Mint NFTs',
       description: [
-        'Accepts assets to be minted: all of the request, or none. They are minted afterwards, by the key that signs for the environment of the collection.',
-        'A reference id is accepted once until it has failed. After any error send the same request again: 409 names what was accepted before.',
+        'Requests minting of one or more assets. Either all assets in the request are accepted or none are. The signing key of the environment mints accepted assets asynchronously.',
+        'You can reuse a reference id only after its mint request has failed. After any error, retry the same request: a 409 response lists the assets that were already accepted.',
       ],
-      body: bodyOf('One to a hundred assets, at most 2 MiB. null counts as absent.', mintBody),
+      body: bodyOf('1 to 100 assets, at most 2 MiB. A null field is treated as absent.', mintBody),
       answers: [
-        createAnswer(202, 'Every asset is accepted.', { schema: mintAnswer, headers: MINT_HEADERS }),
-        ...createFaults(faultOf(409, 'CONFLICT_ERROR', CONFLICT)),
+        createAnswer(202, 'All assets were accepted.', { schema: mintResponse, headers: MINT_HEADERS }),
+        ...createErrors(createError(409, 'CONFLICT_ERROR', CONFLICT)),
       ],
       examples: examples.mint,
     },
@@ -279,16 +281,16 @@ function createMints(examples: MintingExamples): Rest[] {
       path,
       summary: 'List mint requests',
       description: [
-        'Returns the mint requests of a collection in order of acceptance, page by page, with a delay of some seconds. A request that failed and was accepted again is listed at its latest acceptance.',
-        'The end is a page without requests. A cursor belongs to the collection and the status that it was returned for.',
+        'Returns the mint requests for a collection, ordered by acceptance time. New requests appear after a few seconds. A failed request that was resubmitted is listed under its latest acceptance time.',
+        'An empty page marks the end of the list. A cursor is valid only for the same collection and status.',
       ],
       parameters: [
-        inQuery('status', 'Only requests with this status.', statusParameter),
-        inQuery('page_cursor', 'A cursor of an earlier page.', z.string()),
-        inQuery('page_size', 'Requests at most.', pageSizeParameter),
+        inQuery('status', 'Return only requests with this status.', statusParameter),
+        inQuery('page_cursor', 'Cursor from an earlier page.', z.string()),
+        inQuery('page_size', 'Maximum number of requests per page.', pageSizeParameter),
       ],
       paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
-      answers: [createAnswer(200, 'A page of mint requests.', { schema: mintRequestsAnswer }), ...createFaults()],
+      answers: [createAnswer(200, 'A page of mint requests.', { schema: mintRequestsResponse }), ...createErrors()],
       examples: examples.list,
     },
     {
@@ -296,9 +298,9 @@ function createMints(examples: MintingExamples): Rest[] {
       method: 'GET',
       path: `${path}/{reference_id}`,
       summary: 'Get mint request',
-      description: ['Returns one mint request as a list of one, immediately after it was accepted.'],
-      parameters: [inPath('reference_id', 'The reference id of the request, percent-encoded.', referenceParameter)],
-      answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsAnswer }), ...createFaults()],
+      description: ['Returns a list with one mint request. A request is available as soon as it has been accepted.'],
+      parameters: [inPath('reference_id', 'Reference id of the mint request, percent-encoded.', referenceParameter)],
+      answers: [createAnswer(200, 'The mint request.', { schema: mintRequestsResponse }), ...createErrors()],
       examples: examples.one,
     },
   ];

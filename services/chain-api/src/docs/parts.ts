@@ -2,15 +2,16 @@ import { type AnswerSpec, createRateLimitHeaders, type Parameter, withHeaders } 
 import type { z } from 'zod';
 import type { DocsSettings } from './examples.ts';
 
-/** No operation requires the first; all operations on collections require the second. */
+/** Optional for every operation. */
 export const RATE_LIMIT_KEY = 'rateLimit';
+/** Required by all operations on collections. */
 export const SECRET_KEY = 'secret';
 
 export const secretHeaderOf = ({ headerPrefix }: DocsSettings): string => `${headerPrefix}-api-key`;
 
-const RATE_LIMIT = createRateLimitHeaders('calls', 'Every answer but a refusal counts as one call.');
+const RATE_LIMIT = createRateLimitHeaders('calls', 'Every response except 429 counts as one call.');
 
-/** With the header fields of the caller's rate limit. */
+/** Adds the `RateLimit` headers. */
 export const withLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
 export const inQuery = (name: string, description: string, schema: z.ZodType): Parameter => ({

@@ -2,9 +2,9 @@ import { ACTIVITY_TYPES, VERIFICATION_STATUSES } from '@playline/contracts';
 import { z } from 'zod';
 import { PAGE_SIZE, PAGE_SIZE_MAX } from '../parameters.ts';
 
-/** Written by hand: zod's check of times accepts other forms too. */
+/** Not `z.iso.datetime()`, whose pattern also accepts fewer fractional digits. */
 export const time = () =>
-  z.string().meta({ format: 'date-time', description: 'In UTC, with six fractional digits and `Z`.' });
+  z.string().meta({ format: 'date-time', description: 'UTC with six fractional digits and `Z`.' });
 export const address = () =>
   z
     .string()
@@ -77,7 +77,8 @@ const activity = z
     chain,
     type: typeParameter,
     details: z.union([sale, moved, received, sent]).meta({
-      description: 'mint and deposit: ReceivedDetails; burn and withdrawal: SentDetails; the others by their names.',
+      description:
+        '`mint` and `deposit` have ReceivedDetails, `burn` and `withdrawal` SentDetails, `transfer` TransferDetails and `sale` SaleDetails.',
     }),
     updated_at: time(),
     indexed_at: time(),
@@ -92,10 +93,10 @@ const activity = z
   })
   .meta({ id: 'Activity' });
 
-export const tokenAnswer = z.object({ result: token }).meta({ id: 'TokenAnswer' });
+export const tokenResponse = z.object({ result: token }).meta({ id: 'TokenResponse' });
 
 export const page = z
   .object({ previous_cursor: z.string(), next_cursor: z.string() })
-  .meta({ id: 'Page', description: 'Both are always there, also on an empty page.' });
+  .meta({ id: 'Page', description: 'Both cursors are always present, even on an empty page.' });
 
-export const historyAnswer = z.object({ result: z.array(activity), page }).meta({ id: 'ActivityHistory' });
+export const historyResponse = z.object({ result: z.array(activity), page }).meta({ id: 'ActivityHistory' });

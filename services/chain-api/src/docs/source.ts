@@ -9,40 +9,40 @@ import {
   RETRY_AFTER,
 } from '@playline/api-docs';
 import { z } from 'zod';
-import { createHistoryExamples, createNowhereExamples, createTokenExamples, type DocsSettings } from './examples.ts';
+import { createHistoryExamples, createTokenExamples, createUnknownExamples, type DocsSettings } from './examples.ts';
 import { createMintingOperations } from './minting-operations.ts';
 import { inPath, inQuery, RATE_LIMIT_KEY, SECRET_KEY, secretHeaderOf, withLimit } from './parts.ts';
 import {
   addressParameter,
-  historyAnswer,
+  historyResponse,
   pageSizeParameter,
   timeParameter,
-  tokenAnswer,
+  tokenResponse,
   typeParameter,
 } from './schemas.ts';
 
 const ETAG: HeaderSpec = {
   name: 'ETag',
-  description: 'Version of the token. Send it as `If-None-Match` to receive only a changed one.',
+  description: 'Version of the token. Send it in `If-None-Match` to get 304 if the token has not changed.',
   schema: { type: 'string', pattern: '^"[\\w-]+"$' },
 };
 
 const ERRORS: readonly AnswerSpec[] = [
-  createAnswer(400, 'A parameter is not valid; `details.errors` has each that is not.', {
+  createAnswer(400, 'A parameter is invalid; `details.errors` lists every invalid parameter.', {
     codes: ['VALIDATION_ERROR'],
   }),
-  createAnswer(403, 'There is a rate limit key, and it is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
-  createAnswer(404, 'The chain is not served, or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
-  createAnswer(429, 'More calls than the limit; send the request again later.', {
+  createAnswer(403, 'The rate limit key is not valid.', { codes: ['AUTHENTICATION_ERROR'] }),
+  createAnswer(404, 'The chain or the token is unknown.', { codes: ['RESOURCE_NOT_FOUND'] }),
+  createAnswer(429, 'Rate limit exceeded. Retry later.', {
     codes: ['TOO_MANY_REQUESTS_ERROR'],
     headers: [RETRY_AFTER],
   }),
-  createAnswer(500, 'The service failed; send the same request again.', { codes: ['INTERNAL_SERVER_ERROR'] }),
+  createAnswer(500, 'The service failed. Retry the same request.', { codes: ['INTERNAL_SERVER_ERROR'] }),
 ];
 
 const limited = (...answers: readonly AnswerSpec[]): AnswerSpec[] => withLimit([...answers, ...ERRORS]);
 
-const NOTHING_ELSE = {
+const PUBLIC_READ = {
   method: 'GET',
   keys: [{ kind: RATE_LIMIT_KEY, required: false }],
   confirmation: null,
@@ -50,63 +50,58 @@ const NOTHING_ELSE = {
 } as const;
 
 function createOperations(settings: DocsSettings): Operation[] {
-  const chain = inPath(
-    'chain_name',
-    'The name of a chain that is served.',
-    z.enum(settings.chains.map(({ name }) => name)),
-  );
+  const chain = inPath('chain_name', 'Name of the chain.', z.enum(settings.chains.map(({ name }) => name)));
   return [createToken(settings, chain), createHistory(settings, chain), ...createMintingOperations(settings, chain)];
 }
 
 function createToken(settings: DocsSettings, chain: Parameter): Operation {
   return {
-    ...NOTHING_ELSE,
+    ...PUBLIC_READ,
     id: 'getToken',
     path: '/v1/chains/{chain_name}/tokens/{contract_address}',
     summary: 'Get single ERC20 token',
-    description: ['Gives what is known of a fungible token. One that has not moved yet is read from its contract.'],
+    description: ['Returns an ERC-20 token. A token without transfers is read from its contract.'],
     parameters: [
       chain,
-      inPath('contract_address', 'Of the token. Mixed case must match the EIP-55 checksum.', addressParameter),
+      inPath('contract_address', 'Address of the token. Mixed case must match the EIP-55 checksum.', addressParameter),
     ],
     paging: null,
     answers: limited(
-      createAnswer(200, 'The token.', { schema: tokenAnswer, headers: [ETAG] }),
-      createAnswer(304, 'The token is as `If-None-Match` names it.', { headers: [ETAG] }),
+      createAnswer(200, 'The token.', { schema: tokenResponse, headers: [ETAG] }),
+      createAnswer(304, 'The token has not changed since the version in `If-None-Match`.', { headers: [ETAG] }),
     ),
     examples: createTokenExamples(settings),
   };
 }
 
 function createHistory(settings: DocsSettings, chain: Parameter): Operation {
-  const bound = (name: string, which: string) =>
-    inQuery(name, `${which} bound of \`indexed_at\`, inclusive. Give it under one of its two names.`, timeParameter);
+  const bound = (name: string, description: string) => inQuery(name, description, timeParameter);
   return {
-    ...NOTHING_ELSE,
+    ...PUBLIC_READ,
     id: 'listActivityHistory',
     path: '/v1/chains/{chain_name}/activity-history',
-    summary: 'List history of activities',
+    summary: 'List activity history',
     description: [
-      'Returns activities in the order of `updated_at`, page by page. A reader that follows `next_cursor` misses none: at the end the page is empty, and the same cursor returns later activities.',
-      'An activity that changes is served again at its new position. A cursor is valid for the chain and the filters of its page.',
+      'Returns activities ordered by `updated_at`. A reader that follows `next_cursor` receives every activity. At the end of the history the page is empty; use the same cursor again to get newer activities.',
+      'An updated activity appears again at its new position. A cursor is valid only for the same chain and filters.',
     ],
     parameters: [
       chain,
-      bound('from_updated_at', 'Lower'),
-      bound('to_updated_at', 'Upper'),
-      bound('from_indexed_at', 'Lower'),
-      bound('to_indexed_at', 'Upper'),
+      bound('from_updated_at', 'Older name of `from_indexed_at`. Do not send both.'),
+      bound('to_updated_at', 'Older name of `to_indexed_at`. Do not send both.'),
+      bound('from_indexed_at', 'Return only activities indexed at or after this time.'),
+      bound('to_indexed_at', 'Return only activities indexed at or before this time.'),
       inQuery(
         'contract_address',
-        'Contract of the assets. Mixed case must match the EIP-55 checksum.',
+        'Contract address of the assets. Mixed case must match the EIP-55 checksum.',
         addressParameter,
       ),
-      inQuery('activity_type', 'What happened.', typeParameter),
-      inQuery('page_cursor', 'A cursor of an earlier page.', z.string()),
-      inQuery('page_size', 'Activities at most.', pageSizeParameter),
+      inQuery('activity_type', 'Return only activities of this type.', typeParameter),
+      inQuery('page_cursor', 'Cursor from an earlier page.', z.string()),
+      inQuery('page_size', 'Maximum number of activities per page.', pageSizeParameter),
     ],
     paging: { parameter: 'page_cursor', next: ['page', 'next_cursor'], previous: ['page', 'previous_cursor'] },
-    answers: limited(createAnswer(200, 'A page of activities.', { schema: historyAnswer })),
+    answers: limited(createAnswer(200, 'A page of activities.', { schema: historyResponse })),
     examples: createHistoryExamples(settings),
   };
 }
@@ -114,47 +109,47 @@ function createHistory(settings: DocsSettings, chain: Parameter): Operation {
 export function createChainDocs(settings: DocsSettings): DocsSource {
   return {
     publicUrl: settings.publicUrl,
-    title: 'Playline chain interface',
+    title: 'Playline chain API',
     version: '1.0.0',
-    summary: 'Tokens and activities of chains, and mints of collections',
+    summary: 'Chain activities and tokens, minting, and collection metadata',
     about:
-      'Gives tokens of a chain, and the history of its activities for replicas that follow it; mints assets of collections, and takes their metadata. JSON over HTTP.',
+      'Read tokens and replicate the activity history of a chain, mint assets, and set collection metadata. JSON over HTTP.',
     notes: [
-      `Reads of a chain need no key. Whatever is about a collection needs the secret key of its environment in the header \`${secretHeaderOf(settings)}\`.`,
-      'A rate limit key in `x-api-key` counts calls by the plan of its owner instead of the client address; one that is not valid is refused.',
-      'Send a request again after 429 (wait `Retry-After` seconds), 500 or a broken connection. Assets to be minted go again with the same reference ids: none is minted twice. After 409 send the others.',
-      'Times are UTC with microseconds. Numbers of chains are strings of digits.',
+      `Reading tokens and activities requires no key. Operations on a collection require the secret key of its environment in the \`${secretHeaderOf(settings)}\` header.`,
+      'With a rate limit key in `x-api-key`, the limit of its plan applies instead of the limit per client address. An invalid key is rejected.',
+      'Retry a request after 429 (wait `Retry-After` seconds), 500 or a connection error. Keep the same reference ids when you retry a mint request: no asset is minted twice. After 409, remove the listed assets and send the rest.',
+      'Timestamps are in UTC with microseconds. Block numbers, amounts and token ids are strings of decimal digits.',
     ],
-    tag: { name: 'chains', description: 'What is known of chains' },
+    tag: { name: 'chains', description: 'Tokens, activities and mints' },
     keys: [
       {
         kind: SECRET_KEY,
         header: secretHeaderOf(settings),
         label: 'Secret key',
         isPublic: false,
-        note: 'For servers alone: never part of a game or a page.',
+        note: 'Use it only on your servers. Never ship it in a game or a web page.',
       },
       {
         kind: RATE_LIMIT_KEY,
         header: 'x-api-key',
         label: 'Rate limit key',
         isPublic: false,
-        note: 'For servers of partners alone. No operation needs it.',
+        note: 'Optional. Use it only on your servers.',
       },
     ],
     firstPage: {
-      title: 'Playline chains',
-      lead: 'Read tokens and activities of a chain over HTTP, and follow its history without missing anything.',
+      title: 'Playline chain API',
+      lead: 'Read tokens, replicate the complete activity history of a chain, and mint assets.',
       heading: 'Read your first token',
       anchor: 'first-token',
-      before: html`<p>You need a chain that is served and the address of a token on it; no key.</p>`,
-      after: html`<p>To copy all activities, request the history without a cursor, then repeatedly with the last <code>next_cursor</code>. Store the cursor together with the copied activities.</p>`,
-      command: 'The same token as a command',
+      before: html`<p>Choose a chain and enter the address of a token. No key is required.</p>`,
+      after: html`<p>To replicate all activities, request the history without a cursor, then keep requesting it with the latest <code>next_cursor</code>. Store the cursor together with the activities.</p>`,
+      command: 'The same request with curl',
     },
     operations: createOperations(settings),
     errors: ERROR_TEXTS,
     partCodes: null,
-    otherExamples: createNowhereExamples(settings),
+    otherExamples: createUnknownExamples(settings),
     articles: [],
   };
 }
@@ -162,35 +157,35 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
 const ERROR_TEXTS: DocsSource['errors'] = {
   VALIDATION_ERROR: {
     cause:
-      'A parameter or a member of a body has a value that it cannot have, is missing or given twice; a cursor belongs to another chain or to other filters; the key header is missing; or no key signs for the environment yet. Headers that are too long have this code and status 431.',
-    fix: 'Read `details.errors`: it has each parameter and member that is wrong, and what it must be. The same request fails again.',
+      'A parameter or body field is missing, invalid or duplicated; a cursor belongs to another chain or to other filters; the key header is missing; or the environment has no signing key yet. Headers that are too long return this code with status 431.',
+    fix: 'Check `details.errors`, which lists every invalid parameter and field with the expected value. Fix the request before you send it again.',
   },
   UNAUTHORISED_REQUEST: {
-    cause: 'The secret key is malformed, unknown, replaced by a newer one, or a publishable key.',
+    cause: 'The secret key is malformed, unknown or replaced by a newer key, or you sent a publishable key.',
     fix: 'Use the current secret key of the environment that the collection is linked to.',
   },
   AUTHENTICATION_ERROR: {
     cause:
-      'The collection belongs to another project or environment than the secret key; or the rate limit key in `x-api-key` is unknown, replaced, revoked or expired.',
-    fix: 'Use a key of the environment that the collection is linked to. Leave `x-api-key` out, or use a current key: no operation needs one.',
+      'The collection belongs to a different project or environment than the secret key, or the rate limit key in `x-api-key` is unknown, replaced, revoked or expired.',
+    fix: 'Use the secret key of the environment that the collection is linked to. Use a valid rate limit key, or omit `x-api-key`: no operation requires it.',
   },
   RESOURCE_NOT_FOUND: {
     cause:
-      'The chain is not served, the token is unknown, the collection is not linked or has no such mint request, or path and method are not part of the interface.',
-    fix: 'Compare the name of the chain, the address and the path; all paths start with `/v1/chains`.',
+      'The chain, token or mint request does not exist, the collection is not linked, or the API has no operation with this path and method.',
+    fix: 'Check the chain name, the address and the path. All paths start with `/v1/chains`.',
   },
   CONFLICT_ERROR: {
     cause:
-      'Reference ids of the request are pending or minted in the collection, or occur twice in the request. Nothing was accepted, and no quota was used.',
-    fix: 'Take the assets with the ids in `details.values` out and send the others: those that conflict are taken care of already. An id that failed may be used again.',
+      'Some reference ids in the request are already pending or minted in the collection, or occur more than once in the request. No asset was accepted, and no quota was used.',
+    fix: 'Remove the assets whose ids are in `details.values` and send the rest. The conflicting assets have already been accepted. You can reuse a reference id after its mint request has failed.',
   },
   TOO_MANY_REQUESTS_ERROR: {
     cause:
-      'The client address, or the rate limit key, has made as many calls as it may within one window; or the project has used up what it may mint or refresh.',
-    fix: 'Send the same request again after the number of seconds in the `Retry-After` header.',
+      'The client address or the rate limit key has reached its call limit for the current window, or the project has used up its mint or refresh quota.',
+    fix: 'Wait the number of seconds in the `Retry-After` header, then retry the same request.',
   },
   INTERNAL_SERVER_ERROR: {
-    cause: 'Something inside the service failed or did not answer in time. The request itself was not refused.',
-    fix: 'Send the same request again, with the same reference ids; cursors stay good. If it lasts, give the operator the `trace_id`.',
+    cause: 'The service failed or did not respond in time. The request itself was not rejected.',
+    fix: 'Retry the same request with the same reference ids. Cursors remain valid. If the error persists, send the `trace_id` to the operator.',
   },
 };

@@ -13,17 +13,17 @@ type Copy<R> = Pick<RecordCopy<R>, 'records' | 'isTrusted' | 'refresh'>;
 
 export interface Collections {
   /**
-   * @throws PublicError RESOURCE_NOT_FOUND when not linked, AUTHENTICATION_ERROR for another owner; any other error
-   * when neither the copy nor Redis can answer
+   * @throws PublicError RESOURCE_NOT_FOUND if the collection is not linked, AUTHENTICATION_ERROR if another owner has
+   * linked it; another error if neither the copy nor Redis is available
    */
   require(contract: MintCollection, key: Pick<KeyRecord, 'projectId' | 'environmentId'>): Promise<CollectionRecord>;
-  /** The oldest live signing key. @throws PublicError VALIDATION_ERROR without one */
+  /** Returns the address of the oldest live signing key. @throws PublicError VALIDATION_ERROR if there is none */
   requireSigner(environmentId: string): Promise<string>;
-  /** As far as this process knows. */
+  /** Checks the copy only. */
   isLinked(contract: MintCollection): boolean;
 }
 
-/** In memory; queries Redis only for unknown records and old copies. */
+/** Reads records from memory and queries Redis only for unknown records and outdated copies. */
 export function createCollections({
   collections,
   signableKeys,
@@ -41,9 +41,9 @@ export function createCollections({
       const record = await findFresh(collections, () => findLinked(contract));
       if (record === undefined)
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'No project has linked this collection.' });
-      if (record.projectId !== projectId) throw refused('The collection belongs to another project than the key.');
+      if (record.projectId !== projectId) throw refused('The collection belongs to a different project than the key.');
       if (record.environmentId !== environmentId)
-        throw refused('The collection belongs to another environment of this project than the key.');
+        throw refused('The collection belongs to a different environment than the key.');
       return record;
     },
     requireSigner: async (environmentId) => {
@@ -51,20 +51,20 @@ export function createCollections({
       const key = await findFresh(signableKeys, find);
       if (key !== undefined) return key.address;
       const message =
-        'No key signs for this environment: create a signable key in the portal, under Keys, and give its address the role that mints.';
+        'This environment has no signing key. In the portal, create a signable key under Keys, then grant the minter role to its address.';
       throw new PublicError('VALIDATION_ERROR', { message, details: { environment: environmentId } });
     },
   };
 }
 
-/** Otherwise the copy is refreshed first, so that a new link counts. */
+/** Refreshes the copy before reporting that a record does not exist, because the record may be new. */
 async function findFresh<R, T>(copy: Copy<R>, find: () => T | undefined): Promise<T | undefined> {
-  const known = find();
-  if (known !== undefined && copy.isTrusted) return known;
+  const found = find();
+  if (found !== undefined && copy.isTrusted) return found;
   try {
     await copy.refresh();
   } catch (fault) {
-    if (known === undefined || !copy.isTrusted) throw fault;
+    if (found === undefined || !copy.isTrusted) throw fault;
   }
   return find();
 }

@@ -3,38 +3,37 @@ import { createIsLogApplied } from './publish.ts';
 
 const TOPIC = 'chain.mint-requests.v1';
 
-function openCheck(ends: readonly number[], brought: readonly number[]) {
-  const state = { ends, brought, nowMs: 0 };
-  const isLogKnown = createIsLogApplied({
+function openCheck(ends: readonly number[], applied: readonly number[]) {
+  const state = { ends, applied, nowMs: 0 };
+  const isLogApplied = createIsLogApplied({
     log: { bounds: async () => state.ends.map((end, partition) => ({ partition, end })) },
-    readOffsets: async () => new Map(state.brought.map((offset, partition) => [`${TOPIC}/${partition}`, offset])),
+    readOffsets: async () => new Map(state.applied.map((offset, partition) => [`${TOPIC}/${partition}`, offset])),
     topicPrefix: '',
     monotonicMs: () => state.nowMs,
   });
-  return { state, isLogKnown };
+  return { state, isLogApplied };
 }
 
-it('the claims have the log only when all partitions are applied, also those of earlier requests of a signer', async () => {
-  for (let behind = 0; behind < 6; behind++) {
-    const { state, isLogKnown } = openCheck([5, 5, 5, 5, 5, 5], []);
-    state.brought = state.ends.map((end, at) => (at === behind ? end - 1 : end));
-    expect(await isLogKnown()).toBe(false);
-    state.brought = state.ends;
-    expect(await isLogKnown()).toBe(true);
+it('the log counts as applied only when every partition is applied', async () => {
+  for (let lagging = 0; lagging < 6; lagging++) {
+    const { state, isLogApplied } = openCheck([5, 5, 5, 5, 5, 5], []);
+    state.applied = state.ends.map((end, partition) => (partition === lagging ? end - 1 : end));
+    expect(await isLogApplied()).toBe(false);
+    state.applied = state.ends;
+    expect(await isLogApplied()).toBe(true);
   }
 });
 
-it('the ends of the log are reused, so that a log with constant writes counts as applied', async () => {
-  const { state, isLogKnown } = openCheck([5, 7], [4, 7]);
-  expect(await isLogKnown()).toBe(false);
-  Object.assign(state, { ends: [9, 12], brought: [8, 9], nowMs: 2_000 });
-  expect(await isLogKnown()).toBe(true);
-  // Later these ends are too old, because they do not cover newer records.
+it('end offsets are cached, so that a log with constant writes counts as applied', async () => {
+  const { state, isLogApplied } = openCheck([5, 7], [4, 7]);
+  expect(await isLogApplied()).toBe(false);
+  Object.assign(state, { ends: [9, 12], applied: [8, 9], nowMs: 2_000 });
+  expect(await isLogApplied()).toBe(true);
   state.nowMs = 11_000;
-  expect(await isLogKnown()).toBe(false);
+  expect(await isLogApplied()).toBe(false);
 });
 
-it('an unknown partition is not applied, and a missing topic is an error', async () => {
-  expect(await openCheck([0, 0], [0]).isLogKnown()).toBe(false);
-  await expect(openCheck([], []).isLogKnown()).rejects.toThrow('there is no topic');
+it('a partition without an offset is not applied, and a missing topic is an error', async () => {
+  expect(await openCheck([0, 0], [0]).isLogApplied()).toBe(false);
+  await expect(openCheck([], []).isLogApplied()).rejects.toThrow('does not exist');
 });

@@ -25,7 +25,7 @@ export interface MintTopicsParts {
   readonly topicPrefix: string;
 }
 
-/** Each resolves when every in-sync replica has all records. */
+/** Both methods resolve after all in-sync replicas have stored the records. */
 export interface MintTopics {
   publishRequests(records: readonly MintRequestRecord[]): Promise<void>;
   publishMetadata(records: readonly ChainMetadataRecord[]): Promise<void>;
@@ -59,18 +59,18 @@ type LogEnd = Pick<LogBounds, 'partition' | 'end'>;
 
 export interface LogAppliedOptions {
   readonly log: { bounds(...range: Parameters<LogReader['bounds']>): Promise<readonly LogEnd[]> };
-  /** Offsets applied to the claims, by `topic/partition`. */
+  /** Offsets applied to the claims, keyed by `topic/partition`. */
   readonly readOffsets: () => Promise<ReadonlyMap<string, number>>;
   readonly topicPrefix: string;
   readonly monotonicMs?: () => number;
 }
 
-/** A claim is checked a minute after it was made (`CLAIM_LAPSE_MS`), when its producer has long given up. */
-const ENDS_GOOD_MS = 10_000;
+/** Short compared to `CLAIM_LAPSE_MS`, the age at which a claim is checked. */
+const ENDS_TTL_MS = 10_000;
 
 /**
- * Whether the claims have all requests of a minute ago. Checks all partitions, because added partitions move a
- * signer. Ends are reused for a while: a busy log is never read to its end.
+ * Checks whether the claims reflect all requests up to a recent end of the log. Checks every partition, because adding
+ * partitions moves signers. End offsets are cached, because the applied offset of a busy log never reaches its end.
  */
 export function createIsLogApplied({
   log,
@@ -82,13 +82,13 @@ export function createIsLogApplied({
   let cached: { readonly atMs: number; readonly ends: readonly LogEnd[] } | null = null;
   return async () => {
     const nowMs = monotonicMs();
-    if (cached === null || nowMs - cached.atMs > ENDS_GOOD_MS) {
+    if (cached === null || nowMs - cached.atMs > ENDS_TTL_MS) {
       const ends = await log.bounds(topic, { readUncommitted: true });
-      if (ends.length === 0) throw new Error(`there is no topic ${topic}`);
+      if (ends.length === 0) throw new Error(`The topic ${topic} does not exist.`);
       cached = { atMs: nowMs, ends };
     }
     const { ends } = cached;
-    const brought = await readOffsets();
-    return ends.every(({ partition, end }) => (brought.get(`${topic}/${partition}`) ?? -1) >= end);
+    const applied = await readOffsets();
+    return ends.every(({ partition, end }) => (applied.get(`${topic}/${partition}`) ?? -1) >= end);
   };
 }

@@ -11,7 +11,6 @@ import {
 
 const MS_PER_S = 1000;
 
-/** In the order limit, reset, remaining. */
 const NAMES = {
   mint: {
     limit: 'imx-mint-requests-limit',
@@ -27,7 +26,7 @@ const NAMES = {
   },
 } as const satisfies Record<QuotaPolicy['kind'], Record<keyof QuotaTexts, string>>;
 
-/** @param isRefused a 429 already has `Retry-After` */
+/** @param isRefused the response is a 429, which already has `Retry-After` */
 export function toQuotaHeaders(kind: QuotaPolicy['kind'], texts: QuotaTexts, isRefused: boolean): HeaderList {
   const names = NAMES[kind];
   const headers = ['limit', 'reset', 'remaining'] as const;
@@ -36,20 +35,20 @@ export function toQuotaHeaders(kind: QuotaPolicy['kind'], texts: QuotaTexts, isR
   return [...list, names.retryAfter, texts.retryAfter];
 }
 
-/** For a body: `imx_mint_requests_limit` and so on. */
+/** Quota fields of a response body, such as `imx_mint_requests_limit`. */
 export function toQuotaBody(kind: QuotaPolicy['kind'], texts: QuotaTexts): Record<string, string> {
   const names = Object.entries(NAMES[kind]) as [keyof QuotaTexts, string][];
   return Object.fromEntries(names.map(([name, header]) => [header.replaceAll('-', '_'), texts[name]]));
 }
 
-/** For a 429 before the project is known: nothing remains. */
+/** Adds an empty quota to a 429 that occurs before the project is known. */
 export function showLimited(exchange: Exchange, policy: QuotaPolicy, fault: unknown): void {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
   show(exchange, policy, { isAllowed: false, remaining: 0, fullInMs: retryAfterS * MS_PER_S, retryAfterS });
 }
 
-/** Adds the remaining quota to a 429 with another cause. */
+/** Adds the current quota to a 429. */
 export async function showQuota(
   exchange: Exchange,
   { quotas, policy, projectId }: { quotas: Quotas; policy: QuotaPolicy; projectId: string },
@@ -58,13 +57,13 @@ export async function showQuota(
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
   if (fault instanceof QuotaSpent) return show(exchange, policy, fault.quota);
-  // Without the store there is no quota to show.
-  const left = await quotas.take(projectId, policy, 0).catch(() => null);
-  if (left !== null) show(exchange, policy, { ...left, retryAfterS });
+  // The quota headers are omitted if the store is unavailable.
+  const status = await quotas.take(projectId, policy, 0).catch(() => null);
+  if (status !== null) show(exchange, policy, { ...status, retryAfterS });
 }
 
 function show(exchange: Exchange, policy: QuotaPolicy, status: QuotaStatus): void {
   const headers = toQuotaHeaders(policy.kind, toQuotaTexts(policy, status, Date.now()), true);
-  const late = exchange.lateHeaders;
-  exchange.lateHeaders = () => [...late(), ...headers];
+  const previous = exchange.lateHeaders;
+  exchange.lateHeaders = () => [...previous(), ...headers];
 }

@@ -1,25 +1,25 @@
 import { createBytesInFlight, type Exchange, planJsonBody, readBody } from '@playline/http';
 
-/** Sixteen of the largest bodies. */
+/** Enough for 16 bodies of maximum size. */
 const BYTES_IN_FLIGHT_MAX = 32 * 1024 * 1024;
 
 export interface BodyCall {
   readonly exchange: Exchange;
-  /** Shares the memory of all bodies. */
+  /** The memory is shared equally among projects. */
   readonly projectId: string;
   readonly bytesMax: number;
 }
 
-export type WithBody = <T>(call: BodyCall, work: (body: Buffer) => Promise<T>) => Promise<T>;
+export type WithBody = <T>(call: BodyCall, handle: (body: Buffer) => Promise<T>) => Promise<T>;
 
-/** A body counts from its arrival until the answer. @throws PublicError without memory, or for an invalid body */
+/** Reserves memory for a body until it is handled. @throws PublicError if memory runs out or the body is invalid */
 export function createWithBody(): WithBody {
   const bytesInFlight = createBytesInFlight(BYTES_IN_FLIGHT_MAX);
-  return async (call, work) => {
+  return async (call, handle) => {
     const plan = planJsonBody(call.exchange.request, call.bytesMax);
     const reservation = bytesInFlight.admit(call.projectId, plan.declaredBytes ?? call.bytesMax);
     try {
-      return await work(await readBody(call.exchange.request, plan, { reservation }));
+      return await handle(await readBody(call.exchange.request, plan, { reservation }));
     } finally {
       reservation.release();
     }

@@ -3,21 +3,21 @@ import type { AdmitCall } from '../admit-call.ts';
 import type { Chain, RequireChain } from '../chains.ts';
 
 export interface ChainRead {
-  /** Below the chain, in the syntax of express. */
+  /** Express path pattern, relative to the chain. */
   readonly path: string;
-  readonly answer: (exchange: Exchange, chain: Chain, call: ChainCall) => Promise<void>;
+  readonly handle: (exchange: Exchange, chain: Chain, call: ChainCall) => Promise<void>;
 }
 
 export interface ChainCall {
   readonly params: Readonly<Record<string, string>>;
-  /** The key or the client address. */
+  /** Rate limit key or client address. */
   readonly caller: string;
 }
 
-/** Checks before it: limit, key, chain. */
+/** Checks the rate limit, the key and the chain before the handler runs. */
 export function createChainRoute(
   { admit, requireChain }: { admit: AdmitCall; requireChain: RequireChain },
-  { path, answer }: ChainRead,
+  { path, handle }: ChainRead,
 ): Route {
   return {
     method: 'GET',
@@ -25,12 +25,12 @@ export function createChainRoute(
     hot: true,
     handle: async (exchange, params) => {
       const caller = await admit(exchange);
-      // Only wildcards are lists.
+      // The path has no wildcards, so all values are strings.
       const named = params as Readonly<Record<string, string>>;
-      await answer(exchange, requireChain(named.chain_name ?? ''), { params: named, caller });
+      await handle(exchange, requireChain(named.chain_name ?? ''), { params: named, caller });
     },
   };
 }
 
-/** Only for its caller, and revalidated: more may follow a moment later. */
+/** Private and always revalidated, because new data can arrive at any time. */
 export const CACHE_HEADERS = ['cache-control', 'private, no-cache'] as const;

@@ -12,7 +12,7 @@ import type { AdmitCall } from '../admit-call.ts';
 import type { Chain, RequireChain } from '../chains.ts';
 import type { Collections } from '../minting/collections.ts';
 import { showLimited } from '../minting/quota-headers.ts';
-import { ADDRESS, invalidParameters } from '../parameters.ts';
+import { ADDRESS, createParameterError } from '../parameters.ts';
 
 export interface CollectionCall {
   readonly exchange: Exchange;
@@ -20,17 +20,17 @@ export interface CollectionCall {
   readonly collection: MintCollection;
   readonly record: CollectionRecord;
   readonly params: Readonly<Record<string, string>>;
-  /** Key and owner may have ended while a body arrived. */
-  readonly authoriseAgain: () => Promise<void>;
+  /** Checks key and owner again, because both can change while the body arrives. */
+  readonly reauthorise: () => Promise<void>;
 }
 
 export interface CollectionOperation {
   readonly method: 'GET' | 'POST';
-  /** Below the collection, in the syntax of express. */
+  /** Express path pattern, relative to the collection. */
   readonly path: string;
-  /** A refusal under any limit shows this quota. */
+  /** Quota shown in every 429. */
   readonly policy?: QuotaPolicy;
-  readonly answer: (call: CollectionCall) => Promise<void>;
+  readonly handle: (call: CollectionCall) => Promise<void>;
 }
 
 export interface CollectionRouteParts {
@@ -41,16 +41,16 @@ export interface CollectionRouteParts {
   readonly usage: Pick<UsageCounter, 'used' | 'refused'>;
 }
 
-/** Checks before it: limit of calls, secret key, chain, address, owner. */
+/** Checks the rate limit, secret key, chain, address and owner before the handler runs. */
 export function createCollectionRoute(parts: CollectionRouteParts, operation: CollectionOperation): Route {
   const { admit, requireChain, authorise, collections, usage } = parts;
-  const serve = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {
+  const run = async (exchange: Exchange, key: KeyRecord, params: Readonly<Record<string, string>>) => {
     const chain = requireChain(params.chain_name ?? '');
     const contractAddress = requireAddress(params.contract_address ?? '');
     const collection = { chain: chain.name, contractAddress };
     const record = await collections.require(collection, key);
-    const authoriseAgain = async () => void (await collections.require(collection, await authorise(exchange)));
-    await operation.answer({ exchange, chain, collection, record, params, authoriseAgain });
+    const reauthorise = async () => void (await collections.require(collection, await authorise(exchange)));
+    await operation.handle({ exchange, chain, collection, record, params, reauthorise });
   };
   return {
     method: operation.method,
@@ -63,11 +63,11 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
       });
       const key = await authorise(exchange);
       try {
-        // Only wildcards are lists.
-        await serve(exchange, key, params as Readonly<Record<string, string>>);
+        // The path has no wildcards, so all values are strings.
+        await run(exchange, key, params as Readonly<Record<string, string>>);
         usage.used(key, 0, 0);
       } catch (fault) {
-        // A caller that has disconnected was not refused.
+        // A disconnected caller does not count as a refusal.
         if (!(fault instanceof ClientDisconnected)) countFault(usage, key, { fault, traceId: exchange.traceId });
         throw fault;
       }
@@ -78,12 +78,12 @@ export function createCollectionRoute(parts: CollectionRouteParts, operation: Co
 function requireAddress(text: string): string {
   const address = ADDRESS.parse(text);
   if (address !== null) return address;
-  throw invalidParameters([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
+  throw createParameterError([{ field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` }]);
 }
 
 type Authorise = (exchange: Exchange) => Promise<KeyRecord>;
 
-/** Missing key: VALIDATION_ERROR; invalid one: UNAUTHORISED_REQUEST. Contract, "Mints and metadata" and "Keys". */
+/** @throws PublicError VALIDATION_ERROR for a missing key, UNAUTHORISED_REQUEST for an invalid key */
 export function createAuthorise(header: string, verify: KeyVerifier): Authorise {
   return async (exchange) => {
     const key = exchange.request.headers[header];

@@ -21,47 +21,47 @@ const CALLS = [
   [REFRESH, { collection_metadata: metadata }],
 ] as const;
 
-/** Sends all of a request but its last byte. */
-async function begin({ url, minting }: TestChainApi, path: string, body: unknown) {
+/** Sends a request except for its last byte. */
+async function startRequest({ url, minting }: TestChainApi, path: string, body: unknown) {
   const bytes = Buffer.from(JSON.stringify(body));
   const headers = { 'content-type': 'application/json', 'content-length': bytes.length };
   const key = { [SECRET_KEY_HEADER]: minting.secretKey };
   const target = `${url}/v1/chains/demo-chain/collections${path}`;
   const sending = request(target, { method: 'POST', headers: { ...headers, ...key, expect: '100-continue' } });
-  const answer = new Promise<{ status: number; code: string }>((resolve, reject) => {
+  const response = new Promise<{ status: number; code: string }>((resolve, reject) => {
     sending.on('error', reject);
-    sending.on('response', async (response) => {
-      resolve({ status: response.statusCode!, code: JSON.parse(await text(response)).code });
+    sending.on('response', async (incoming) => {
+      resolve({ status: incoming.statusCode!, code: JSON.parse(await text(incoming)).code });
     });
   });
   await new Promise((resolve) => sending.once('continue', resolve).flushHeaders());
   sending.write(bytes.subarray(0, -1));
-  return { finish: () => sending.end(bytes.subarray(-1)), answer };
+  return { finish: () => sending.end(bytes.subarray(-1)), response };
 }
 
 describe.each(CALLS)('a request to %s whose body is still arriving', (path, body) => {
-  it('a request whose body is still arriving is refused when its key ends', async () => {
+  it('a request whose key is revoked while the body arrives is rejected', async () => {
     const api = await openChainApi();
-    const { finish, answer } = await begin(api, path, body);
+    const { finish, response } = await startRequest(api, path, body);
     await revokeKey({ store: api.minting.keys }, { environmentId: 'demo-development', kind: 'secret' });
-    await until('the key has ended', async () => (await api.call(MINTS)).status === 401);
+    await until('the key is revoked', async () => (await api.call(MINTS)).status === 401);
     finish();
-    expect(await answer).toEqual({ status: 401, code: 'UNAUTHORISED_REQUEST' });
+    expect(await response).toEqual({ status: 401, code: 'UNAUTHORISED_REQUEST' });
     expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
   });
 
   it.each([
     ['is unlinked', { state: 'unlinked' }, 404, 'RESOURCE_NOT_FOUND'],
-    ['belongs to another project', { projectId: 'other' }, 403, 'AUTHENTICATION_ERROR'],
+    ['moves to another project', { projectId: 'other' }, 403, 'AUTHENTICATION_ERROR'],
   ] as const)(
-    'a request whose body is still arriving is refused when its collection %s',
-    async (_what, over, status, code) => {
+    'a request whose collection %s while the body arrives is rejected',
+    async (_case, overrides, status, code) => {
       const api = await openChainApi();
-      const { finish, answer } = await begin(api, path, body);
+      const { finish, response } = await startRequest(api, path, body);
       await until('the request is admitted', async () => (await api.call(MINTS)).status === 200);
-      api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, over));
+      api.minting.collections.splice(0, 1, collectionRecord(COLLECTION, overrides));
       finish();
-      expect(await answer).toEqual({ status, code });
+      expect(await response).toEqual({ status, code });
       expect([...api.minting.requests, ...api.minting.metadata]).toEqual([]);
     },
   );

@@ -18,35 +18,33 @@ import { createCollections } from '../minting/collections.ts';
 const PREFIX = 'svcapik';
 export const SECRET_KEY_HEADER = 'x-service-api-key';
 export const COLLECTION = `0x${'c0'.repeat(20)}`;
-/** Collections that are linked by another project, by another environment of this one, and no longer by anybody. */
+/** Collections of another project and of another environment, and an unlinked collection. */
 export const OTHER_PROJECT = `0x${'c1'.repeat(20)}`;
-export const ELSEWHERE = `0x${'c2'.repeat(20)}`;
+export const OTHER_ENVIRONMENT = `0x${'c2'.repeat(20)}`;
 export const UNLINKED = `0x${'c3'.repeat(20)}`;
 export const SIGNER = `0x${'51'.repeat(20)}`;
-/** Below the collections of the demo chain. */
+/** Path relative to the collections of the demo chain. */
 export const MINTS = `/${COLLECTION}/nfts/mint-requests`;
 export const OWNER = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
-const OF_DEMO = { projectId: 'demo', environmentId: 'demo-development' };
+const DEMO_OWNER = { projectId: 'demo', environmentId: 'demo-development' };
 
 const change = { revision: 1, createdAt: 1, changedAt: 1, changedBy: 'test', requestId: 'test' };
 
-export function collectionRecord(contractAddress: string, over: Partial<CollectionRecord> = {}): CollectionRecord {
-  const chain = over.chain ?? 'demo-chain';
-  const own = { id: `${chain}:${contractAddress}`, chain, contractAddress, name: 'Swords' };
-  return { ...own, ...OF_DEMO, ...change, state: 'linked', ...over };
+export function collectionRecord(contractAddress: string, overrides: Partial<CollectionRecord> = {}): CollectionRecord {
+  const chain = overrides.chain ?? 'demo-chain';
+  const collection = { id: `${chain}:${contractAddress}`, chain, contractAddress, name: 'Swords' };
+  return { ...collection, ...DEMO_OWNER, ...change, state: 'linked', ...overrides };
 }
 
-export function signableKeyRecord(address: string, over: Partial<SignableKeyRecord> = {}): SignableKeyRecord {
-  return { address, ...OF_DEMO, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...over };
+export function signableKeyRecord(address: string, overrides: Partial<SignableKeyRecord> = {}): SignableKeyRecord {
+  return { address, ...DEMO_OWNER, ...change, name: 'minter', sealed: 'sealed', state: 'live', ...overrides };
 }
 
-/** An asset of a request body; `over` overrides its members. */
-export const asset = (reference_id: string, over: object = {}) => ({ reference_id, owner_address: OWNER, ...over });
+export const asset = (reference_id: string, fields: object = {}) => ({ reference_id, owner_address: OWNER, ...fields });
 
-/** A body that requests assets under these ids. */
 export const order = (...ids: string[]) => ({ assets: ids.map((id) => asset(id)) });
 
-/** In-memory ports of the operations on collections; published records are in lists. */
+/** In-memory stores for the operations on collections. Published records are collected in arrays. */
 export interface MintingWorld {
   readonly parts: MintingParts;
   readonly verifySecret: ReturnType<typeof createKeyVerifier>;
@@ -58,25 +56,25 @@ export interface MintingWorld {
   readonly signableKeys: SignableKeyRecord[];
   readonly requests: MintRequestRecord[];
   readonly metadata: ChainMetadataRecord[];
-  /** State of the brokers; `lost` stores records but answers with a fault. */
-  broker: 'well' | 'away' | 'lost';
-  /** Whether everything on the log was read into the claims. */
+  /** With `ack-lost`, the brokers store records but never acknowledge them. */
+  broker: 'up' | 'down' | 'ack-lost';
+  /** Whether the claims reflect the whole log. */
   isLogApplied: boolean;
 }
 
 export async function createMintingWorld(): Promise<MintingWorld> {
   const { view, store: keys } = createMemoryStore(ACCESS_KEYS);
   const context = { store: keys, prefix: PREFIX };
-  const made = { kind: 'secret', environment: 'development', ...OF_DEMO, name: '' } as const;
-  const { key: secretKey } = await createKey(context, made);
+  const spec = { kind: 'secret', environment: 'development', ...DEMO_OWNER, name: '' } as const;
+  const { key: secretKey } = await createKey(context, spec);
   const collections = [
     collectionRecord(COLLECTION),
     collectionRecord(OTHER_PROJECT, { projectId: 'other', environmentId: 'other-production' }),
-    collectionRecord(ELSEWHERE, { environmentId: 'demo-production' }),
+    collectionRecord(OTHER_ENVIRONMENT, { environmentId: 'demo-production' }),
     collectionRecord(UNLINKED, { state: 'unlinked' }),
   ];
   const signableKeys = [signableKeyRecord(SIGNER)];
-  // The clock of quotas does not advance: a slow machine would see them refilled.
+  // The quota clock does not advance, because quotas would refill on a slow machine.
   const openedAtMs = Date.now();
   const [mints, reader] = [createMemoryMints(() => openedAtMs), createMemoryMintReader()];
   const copyOf = <R>(records: readonly R[]) => ({ records, isTrusted: true, refresh: async () => {} });
@@ -84,8 +82,8 @@ export async function createMintingWorld(): Promise<MintingWorld> {
   const createPublish =
     <T>(list: T[]) =>
     async (records: readonly T[]) => {
-      if (world.broker !== 'away') list.push(...records);
-      if (world.broker !== 'well') throw new Error('the brokers do not answer');
+      if (world.broker !== 'down') list.push(...records);
+      if (world.broker !== 'up') throw new Error('the brokers do not respond');
     };
   const world: MintingWorld = {
     keys,
@@ -96,7 +94,7 @@ export async function createMintingWorld(): Promise<MintingWorld> {
     signableKeys,
     requests,
     metadata,
-    broker: 'well',
+    broker: 'up',
     isLogApplied: false,
     verifySecret: createKeyVerifier({ keys: openKeys({ view, readEveryMs: 0 }), prefix: PREFIX, kind: 'secret' }),
     parts: {

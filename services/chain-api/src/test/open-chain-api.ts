@@ -18,12 +18,10 @@ import { createMintingWorld, type MintingWorld, SECRET_KEY_HEADER } from './mint
 export const CHAIN = { name: 'demo-chain', id: 'eip155:31337' };
 export const OTHER_CHAIN = { name: 'other-chain', id: 'eip155:1' };
 const PARTITIONS = 6;
-/** Partitions of the two chains in the log. */
 export const [PARTITION, OTHER_PARTITION] = toChains([CHAIN, OTHER_CHAIN], PARTITIONS).map(
   ({ partition }) => partition,
 ) as [number, number];
 
-/** A page of the history. */
 export interface HistoryPage {
   readonly result: readonly Readonly<Record<string, unknown> & { id: string }>[];
   readonly page: { readonly previous_cursor: string; readonly next_cursor: string };
@@ -35,46 +33,39 @@ export interface TestChainApi {
   readonly routes: HttpApp['routes'];
   readonly watermarks: Watermarks;
   readonly logLines: string[];
-  /** Ports of the operations on collections. */
   readonly minting: MintingWorld;
-  /** Calls an operation on a collection with the secret key; `path` below `/v1/chains/demo-chain/collections`. */
+  /** Calls an operation with the secret key. `path` is relative to `/v1/chains/demo-chain/collections`. */
   call(path: string, request?: CollectionRequest): Promise<Response>;
-  /** Stores rows, and publishes the watermark of the last of them. */
+  /** Stores rows and publishes the watermark of the last row. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
-  /** Of a path below `/v1/chains`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** A page of the history of the demo chain. @throws Error when it is not answered with 200 */
+  /** Reads a page of the activity history of the demo chain. Fails unless the status is 200. */
   history(query?: Readonly<Record<string, string>>): Promise<HistoryPage>;
-  /** Prometheus text. */
   metrics(): Promise<string>;
-  /** Called after each test. */
+  /** Called automatically after each test. */
   close(): Promise<void>;
 }
 
-/** A call of an operation with a secret key. */
 export interface CollectionRequest {
-  /** JSON; a body that is sent as it is when it is a text. */
+  /** Sent unchanged if it is a string, otherwise as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface TestChainApiOptions extends Partial<ChainApiSettings> {
   rateLimitKeys?: RateLimitKeys;
-  /** Calls that replace those of the store in memory. */
   store?: Partial<ChainStore>;
   watermarks?: Partial<Watermarks>;
   createNode?: TokenLookupParts['createNode'];
-  /** Epoch milliseconds. */
   wallClockMs?: () => number;
-  /** Of the signature of cursors. */
   cursorSecret?: Buffer;
 }
 
 const NO_RATE_LIMIT_KEYS: RateLimitKeys = { find: async () => null };
 
 const noNode: TokenLookupParts['createNode'] = () => {
-  throw new Error('the test names no node');
+  throw new Error('The test does not configure a chain node.');
 };
 
 const settings: ChainApiSettings = {
@@ -92,7 +83,7 @@ const settings: ChainApiSettings = {
   PUBLIC_URL: 'https://docs.test',
 };
 
-/** Of every API: making them takes longer than most tests. */
+/** Shared by all tests, because generating the documentation takes longer than most tests. */
 const docs = createDocsRoutes(() =>
   createChainDocs({
     publicUrl: settings.PUBLIC_URL,
@@ -101,18 +92,18 @@ const docs = createDocsRoutes(() =>
   }),
 );
 
-/** Opens the whole chain API on a free port, with a store in memory. It is closed after the test. */
+/** Opens a chain API with an in-memory store on a free port. Closes it after the test. */
 export async function openChainApi(options: TestChainApiOptions = {}): Promise<TestChainApi> {
   const { rateLimitKeys = NO_RATE_LIMIT_KEYS, cursorSecret = randomBytes(32) } = options;
   const memory = createMemoryChain();
   const watermarks = { ...openMemoryWatermarks(), ...options.watermarks };
-  // A writer lives, and has written nothing yet.
+  // A writer has started and not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const registry = createMetrics('chain-api');
   const metrics = createChainApiMetrics(registry);
-  const horizons = createHorizons({ watermarks, onFault: metrics.onOldHorizon });
+  const horizons = createHorizons({ watermarks, onFault: metrics.onStaleHorizon });
   const chains = toChains([CHAIN, OTHER_CHAIN], PARTITIONS);
-  showHorizons(registry, chains, horizons.last);
+  showHorizons(registry, chains, horizons.lastKnown);
   const logLines: string[] = [];
   const minting = await createMintingWorld();
   const app = createChainApiApp({
@@ -121,7 +112,7 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     createNode: options.createNode ?? noNode,
     ...(options.wallClockMs && { wallClockMs: options.wallClockMs }),
     cursors: createCursors({ keys: [{ id: 1, secret: cursorSecret }] }),
-    horizonOf: horizons.of,
+    readHorizon: horizons.read,
     logger: createLogger({ service: 'chain-api', level: 'info' }, { write: (line: string) => logLines.push(line) }),
     chains,
     docs,
@@ -148,9 +139,9 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
     minting,
     call: createCall(url, minting),
     history: async (query = {}) => {
-      const answer = await get(`/${CHAIN.name}/activity-history?${new URLSearchParams(query)}`);
-      expect(answer.status).toBe(200);
-      return (await answer.json()) as HistoryPage;
+      const response = await get(`/${CHAIN.name}/activity-history?${new URLSearchParams(query)}`);
+      expect(response.status).toBe(200);
+      return (await response.json()) as HistoryPage;
     },
     metrics: registry.text,
     close: server.close,
@@ -159,10 +150,10 @@ export async function openChainApi(options: TestChainApiOptions = {}): Promise<T
 
 function createCall(url: string, { secretKey }: MintingWorld): TestChainApi['call'] {
   return (path, { body, headers = {} } = {}) => {
-    const sent =
+    const init =
       body === undefined ? {} : { method: 'POST', body: typeof body === 'string' ? body : JSON.stringify(body) };
     return fetch(`${url}/v1/chains/${CHAIN.name}/collections${path}`, {
-      ...sent,
+      ...init,
       headers: { [SECRET_KEY_HEADER]: secretKey, 'content-type': 'application/json', ...headers },
     });
   };
@@ -173,22 +164,21 @@ function createPut(
   watermarks: Pick<Watermarks, 'publish'>,
 ): Pick<TestChainApi, 'put' | 'putTokens'> {
   let block = 0;
-  const under = () => ({ token: `block ${block++}`, signal: AbortSignal.timeout(10_000) });
+  const blockOptions = () => ({ token: `block ${block++}`, signal: AbortSignal.timeout(10_000) });
   return {
     put: async (...rows) => {
       await putActivities(activities, rows);
       for (const { partition, updatedAt } of rows) await watermarks.publish(partition, updatedAt);
     },
-    putTokens: (...rows) => activities.insert({ table: 'tokens', rows, ...under() }),
+    putTokens: (...rows) => activities.insert({ table: 'tokens', rows, ...blockOptions() }),
   };
 }
 
-/** Expects the envelope of a code with these details. */
-export async function expectEnvelope(answer: Response, code: string, details: unknown = null): Promise<void> {
-  expect(await answer.json()).toEqual({
+export async function expectEnvelope(response: Response, code: string, details: unknown = null): Promise<void> {
+  expect(await response.json()).toEqual({
     message: expect.any(String),
     link: `https://docs.test/docs/errors/${code}`,
-    trace_id: answer.headers.get('x-trace-id'),
+    trace_id: response.headers.get('x-trace-id'),
     code,
     details,
   });

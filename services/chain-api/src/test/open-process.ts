@@ -4,15 +4,13 @@ import { CHAIN, OTHER_CHAIN } from './open-chain-api.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
-/** A chain API as its own process. */
 export interface ChainApiProcess extends HttpProcess {
-  /** Of a path below `/v1/chains`. */
+  /** `path` is relative to `/v1/chains`. */
   get(path: string, headers?: Record<string, string>): Promise<Response>;
-  /** Names of what is missing; empty when it is ready. */
   notReady(): Promise<readonly string[]>;
 }
 
-/** @param environment its stores, and settings that replace those for tests */
+/** @param environment store connections and other settings, which override the test defaults */
 export async function openProcess(environment: Readonly<Record<string, string>>): Promise<ChainApiProcess> {
   const opened = await openHttpProcess(MAIN, {
     CHAINS: JSON.stringify([CHAIN, OTHER_CHAIN]),
@@ -25,8 +23,8 @@ export async function openProcess(environment: Readonly<Record<string, string>>)
     ...opened,
     get: (path, headers = {}) => fetch(`${opened.url}/v1/chains${path}`, { headers }),
     notReady: async () => {
-      const answer = await fetch(`${opened.adminUrl}/readyz`);
-      const { notReady = [] } = (await answer.json()) as { notReady?: string[] };
+      const response = await fetch(`${opened.adminUrl}/readyz`);
+      const { notReady = [] } = (await response.json()) as { notReady?: string[] };
       return notReady;
     },
   };

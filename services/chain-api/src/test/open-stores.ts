@@ -15,21 +15,18 @@ import { openRedisWatermarks } from '@playline/chain/redis';
 import { openOwnDatabase, openRedisDatabase } from '@playline/testkit';
 import { OTHER_PARTITION, PARTITION } from './open-chain-api.ts';
 
-/** A ClickHouse and a Redis database of one test in the real stores, and the actions of a writer on them. */
+/** A ClickHouse and a Redis database for one test, with the operations of an activity writer. */
 export interface ChainStores {
   readonly redisUrl: string;
-  /** Settings with the addresses of both. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Stores rows, and then publishes the watermark of the last of them. */
+  /** Stores rows and publishes the watermark of the last row. */
   put(...rows: readonly ActivityRow[]): Promise<void>;
-  /** Stores rows without a watermark. */
-  putSilently(...rows: readonly ActivityRow[]): Promise<void>;
+  putWithoutWatermark(...rows: readonly ActivityRow[]): Promise<void>;
   putTokens(...rows: readonly TokenRow[]): Promise<void>;
-  /** Makes, refreshes and revokes rate limit keys, as the operator's commands do. */
   readonly rateLimitKeys: RateLimitKeyContext;
-  /** Updates Redis from the log of rate limit keys, as gateways do. */
+  /** Copies rate limit keys from the log to Redis, as gateways do. */
   syncRateLimitKeys(): Promise<unknown>;
-  /** Publishes a watermark of a partition, in epoch microseconds. */
+  /** Publishes the watermark of a partition in epoch microseconds. */
   publish(partition: number, us: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -39,7 +36,7 @@ export async function openChainStores(): Promise<ChainStores> {
   const { url, user, password, database } = target;
   const redis = await openRedisDatabase();
   const watermarks = await openRedisWatermarks({ url: redis.url });
-  // A writer lives, and has written nothing yet.
+  // A writer has started and not written any rows.
   for (const partition of [PARTITION, OTHER_PARTITION]) await watermarks.publish(partition, 0);
   const [view, log] = [
     await openRedisRecords(RATE_LIMIT_KEYS, { url: redis.url }),
@@ -49,8 +46,8 @@ export async function openChainStores(): Promise<ChainStores> {
   await syncRateLimitKeys();
   const author = { changedBy: 'test', requestId: 'test' };
   const writer = openActivityStore(target);
-  const under = () => ({ token: randomUUID(), signal: new AbortController().signal });
-  const putSilently: ChainStores['putSilently'] = async (...rows) => {
+  const blockOptions = () => ({ token: randomUUID(), signal: new AbortController().signal });
+  const putWithoutWatermark: ChainStores['putWithoutWatermark'] = async (...rows) => {
     await putActivities(writer, rows);
   };
   return {
@@ -64,12 +61,12 @@ export async function openChainStores(): Promise<ChainStores> {
     },
     rateLimitKeys: { store: createRecordStore({ view, log }, author), prefix: 'svcapik' },
     syncRateLimitKeys,
-    putSilently,
+    putWithoutWatermark,
     put: async (...rows) => {
-      await putSilently(...rows);
+      await putWithoutWatermark(...rows);
       for (const { partition, updatedAt } of rows) await watermarks.publish(partition, updatedAt);
     },
-    putTokens: (...rows) => writer.insert({ table: 'tokens', rows, ...under() }),
+    putTokens: (...rows) => writer.insert({ table: 'tokens', rows, ...blockOptions() }),
     publish: watermarks.publish,
     close: async () => {
       await writer.close();

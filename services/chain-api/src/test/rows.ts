@@ -3,17 +3,15 @@ import type { ActivityRow, TokenRow } from '@playline/chain';
 import type { ActivityType } from '@playline/contracts';
 import { CHAIN, PARTITION } from './open-chain-api.ts';
 
-/** Some day of 2026, epoch microseconds. */
+/** Noon on an arbitrary day, in epoch microseconds. */
 export const NOON_US = Date.UTC(2026, 10, 22, 12) * 1000;
 export const NOON = '2026-11-22T12:00:00.000000Z';
 
-/** An address that ends in this number. */
 export const addressOf = (number: number): string => `0x${number.toString(16).padStart(40, '0')}`;
 
 const logged = { partition: PARTITION, offset: 0, loggedAtMs: NOON_US / 1000, traceId: 'ab'.repeat(16) };
 const nft = { contract_type: 'ERC721', contract_address: addressOf(1), token_id: '7', amount: '1' };
 
-/** Details of each type, with every member that it has. */
 export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unknown>>>> = {
   mint: { to: addressOf(10), amount: '1', asset: nft },
   burn: { from: addressOf(10), amount: '1', asset: nft },
@@ -34,9 +32,9 @@ export const DETAILS: Readonly<Record<ActivityType, Readonly<Record<string, unkn
   },
 };
 
-/** A version of a new activity, by default `after` microseconds after noon. */
-export function activityRow({ after = 0, ...over }: Partial<ActivityRow> & { after?: number } = {}): ActivityRow {
-  const { type = 'mint' } = over;
+/** A new activity, updated `after` microseconds after noon by default. */
+export function activityRow({ after = 0, ...overrides }: Partial<ActivityRow> & { after?: number } = {}): ActivityRow {
+  const { type = 'mint' } = overrides;
   return {
     ...logged,
     chain: CHAIN.name,
@@ -52,11 +50,11 @@ export function activityRow({ after = 0, ...over }: Partial<ActivityRow> & { aft
       logIndex: '3',
     },
     details: JSON.stringify(DETAILS[type]),
-    ...over,
+    ...overrides,
   };
 }
 
-export function tokenRow(over: Partial<TokenRow> = {}): TokenRow {
+export function tokenRow(overrides: Partial<TokenRow> = {}): TokenRow {
   return {
     ...logged,
     chain: CHAIN.name,
@@ -71,6 +69,6 @@ export function tokenRow(over: Partial<TokenRow> = {}): TokenRow {
     isCanonical: true,
     rootChainId: 'eip155:1',
     bridgeUsed: 'demo-bridge',
-    ...over,
+    ...overrides,
   };
 }

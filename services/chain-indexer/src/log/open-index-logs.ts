@@ -23,10 +23,10 @@ import { FencedFault, type IndexBatch, type IndexLog, type IndexLogs } from '../
 import { type SummaryNotice, toNoticeText } from '../steps/block-summaries.ts';
 
 export interface IndexLogsOptions {
-  /** Also fences earlier publishers with the same id. */
+  /** Opens a publisher and fences earlier publishers with the same id. */
   readonly openPublisher: (name: string) => Promise<AtomicPublisher>;
   readonly log: LogReader;
-  /** @param topic name on the broker */
+  /** @param topic name with its prefix */
   readonly schemaIdOf: (topic: string, schema: string) => Promise<number>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
@@ -34,7 +34,7 @@ export interface IndexLogsOptions {
 
 type SchemaIds = Readonly<Record<'activities' | 'tokens' | 'progress', number>>;
 
-/** Closing closes publisher and reader. */
+/** Opens the logs. `close` also closes the reader. */
 export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close(): Promise<void> } {
   const { openPublisher, log, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
@@ -58,8 +58,8 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
       const ids = await readIds();
       const publisher = await openPublisher(`${topicPrefix}chain-indexer.${chain}`);
       try {
-        // An open transaction of another chain may hide the last progress.
-        await awaitWhole(log, nameOf(TOPICS.indexProgress), Buffer.from(chain));
+        // Another chain's open transaction may hide the last progress.
+        await awaitComplete(log, nameOf(TOPICS.indexProgress), Buffer.from(chain));
         const progress = await readProgress(chain);
         return {
           progress,
@@ -76,11 +76,11 @@ export function openIndexLogs(options: IndexLogsOptions): IndexLogs & { close():
   };
 }
 
-/** Publishing a token again would overwrite an operator's decision. */
+/** Reads published tokens, because publishing a token again would overwrite an operator's changes. */
 function createReadTokens(options: IndexLogsOptions, chain: string): IndexLog['readTokens'] {
   const readTo = new Map<number, number>();
   return async () => {
-    await awaitWhole(options.log, options.topicPrefix + TOPICS.tokens.name);
+    await awaitComplete(options.log, options.topicPrefix + TOPICS.tokens.name);
     const tokens = new Set<string>();
     const requested = { topic: TOPICS.tokens, codec: tokenCodec, chain, readTo };
     for await (const { contractAddress } of readChain(options, requested))
@@ -93,7 +93,7 @@ async function publish(publisher: AtomicPublisher, records: readonly Transaction
   try {
     await publisher.publish(records);
   } catch (cause) {
-    if (isTakenOver(cause)) throw new FencedFault('another indexer has opened the log of this chain', { cause });
+    if (isTakenOver(cause)) throw new FencedFault("another indexer has opened the chain's log", { cause });
     throw cause;
   }
 }
@@ -122,7 +122,7 @@ function toRecords(
   ];
 }
 
-/** A dead letter without an original record. */
+/** Creates a dead letter that has no original record. */
 function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; topic: string }): TransactionRecord {
   const toText = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value);
   const headers = {
@@ -136,8 +136,8 @@ function toDeadLetter(notice: SummaryNotice, { chain, topic }: { chain: string; 
   return { topic: deadLetterTopicOf(topic), key: Buffer.from(chain), value, headers };
 }
 
-/** Waits until no existing record of the topic is in an open transaction. @param key restricts this to its partition */
-async function awaitWhole(log: LogReader, topic: string, key?: Buffer): Promise<void> {
+/** Waits until no existing record is in an open transaction. @param key limits the wait to the key's partition */
+async function awaitComplete(log: LogReader, topic: string, key?: Buffer): Promise<void> {
   if ((await awaitStableBounds(log, topic, key)).length === 0) throw new Error(`there is no topic ${topic}`);
 }
 
@@ -145,11 +145,11 @@ interface ChainTopic<T> {
   readonly topic: Topic;
   readonly codec: RecordCodec<T>;
   readonly chain: string;
-  /** Next offset per partition, updated while reading. */
+  /** The next offset per partition, updated while reading. */
   readonly readTo?: Map<number, number>;
 }
 
-/** Reads the records of a chain from a compacted topic. */
+/** Reads a chain's records from a compacted topic. */
 async function* readChain<T extends { chain: string }>(
   { log, schemaOf, topicPrefix }: IndexLogsOptions,
   { topic, codec, chain, readTo = new Map() }: ChainTopic<T>,

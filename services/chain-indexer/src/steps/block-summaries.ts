@@ -1,9 +1,9 @@
 import type { Summary } from '@playline/chain';
 
-/** Summary of logs over a block's budget. */
+/** Summarises logs that exceed a block's budget. */
 export interface SummaryNotice {
   readonly block: number;
-  /** null: all further contracts. */
+  /** null for a summary of several contracts. */
   readonly contract: string | null;
   readonly contracts: number;
   readonly logs: number;
@@ -12,9 +12,9 @@ export interface SummaryNotice {
   readonly lastId: bigint;
 }
 
-/** `npm run chain -- verify` names each log. */
+/** Maximum contracts with their own notice. `npm run chain -- verify` lists every log. */
 const NAMED_MAX = 10;
-/** Summaries in every block must not hide other dead letters. */
+/** Limits dead letters, so that summaries in every block do not hide other dead letters. */
 const DEAD_LETTERS_PER_HOUR = 100;
 const HOUR_MS = 3_600_000;
 
@@ -36,17 +36,17 @@ export class BlockSummaries {
 
   note(block: number, { contract, ...summary }: Summary): void {
     const notice = { block, contract, contracts: 1, logs: 1, ...summary };
-    const known = this.byContract.get(contract);
-    this.byContract.set(contract, known === undefined ? notice : merge(known, notice));
+    const previous = this.byContract.get(contract);
+    this.byContract.set(contract, previous === undefined ? notice : merge(previous, notice));
   }
 
-  /** @returns summaries of the completed block, most tokens first */
+  /** @returns the completed block's summaries, most tokens first */
   drain(): readonly SummaryNotice[] {
     if (this.byContract.size === 0) return [];
     const all = [...this.byContract.values()].sort((one, other) => (one.tokens > other.tokens ? -1 : 1));
     this.byContract.clear();
-    const rest = all.slice(NAMED_MAX);
-    return [...all.slice(0, NAMED_MAX), ...(rest.length === 0 ? [] : [rest.reduce(merge)])];
+    const remaining = all.slice(NAMED_MAX);
+    return [...all.slice(0, NAMED_MAX), ...(remaining.length === 0 ? [] : [remaining.reduce(merge)])];
   }
 }
 
@@ -54,10 +54,10 @@ export function toNoticeText(
   chain: string,
   { block, contract, contracts, logs, tokens, ...ids }: SummaryNotice,
 ): string {
-  const subject = contract ?? `${contracts} further contracts`;
+  const subject = contract ?? `${contracts} other contracts`;
   return (
-    `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) of ${logs} logs in block ${block} ` +
-    'are not in the history as single activities: over the budget of the block'
+    `${chain} ${subject}: ${tokens} tokens (ids ${ids.firstId} to ${ids.lastId}) from ${logs} logs in block ${block} ` +
+    "are not in the history as individual activities: the block's budget was exceeded"
   );
 }
 
@@ -66,8 +66,8 @@ export class DeadLetterLimit {
   private atMs = 0;
 
   take(notices: readonly SummaryNotice[], nowMs: number): readonly SummaryNotice[] {
-    const regained = ((nowMs - this.atMs) * DEAD_LETTERS_PER_HOUR) / HOUR_MS;
-    [this.remaining, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.remaining + regained), nowMs];
+    const refilled = ((nowMs - this.atMs) * DEAD_LETTERS_PER_HOUR) / HOUR_MS;
+    [this.remaining, this.atMs] = [Math.min(DEAD_LETTERS_PER_HOUR, this.remaining + refilled), nowMs];
     const allowed = notices.slice(0, Math.floor(this.remaining));
     this.remaining -= allowed.length;
     return allowed;

@@ -1,32 +1,32 @@
 import { type ChainNode, NodeFault } from '@playline/chain';
 
-/** The chain id, and the hash of the first block. */
+/** A chain's id and genesis hash. */
 export class ChainIdentity {
   private readonly number: number;
   private first: string | null = null;
 
-  /** @param number after `eip155:` */
+  /** @param number the part of the id after `eip155:` */
   constructor(number: number) {
     this.number = number;
   }
 
-  /** null until known, from the log or the first checked node. */
+  /** The genesis hash, or null until the log or the first checked node provides it. */
   get genesis(): string | null {
     return this.first;
   }
 
-  /** Sets the genesis hash from the log. */
+  /** Sets the genesis hash that was read from the log. */
   restore(genesis: string): void {
     this.first = genesis;
   }
 
-  /** Also detects a chain that was recreated with the same id. @throws NodeFault `other-chain` */
+  /** Checks a node's chain id and genesis hash. @throws NodeFault `other-chain` */
   async check(node: ChainNode): Promise<void> {
-    const given = await node.chainId();
-    if (given !== this.number)
-      throw new NodeFault('other-chain', `it is a node of chain ${given}, not of ${this.number}`);
+    const reported = await node.chainId();
+    if (reported !== this.number)
+      throw new NodeFault('other-chain', `it is a node on chain ${reported}, not on chain ${this.number}`);
     const first = await node.block(0);
-    if (first === null) throw new NodeFault('behind', 'it does not know the first block');
+    if (first === null) throw new NodeFault('behind', 'it does not return the first block');
     this.first ??= first.hash;
     if (first.hash !== this.first)
       throw new NodeFault('other-chain', 'its genesis block differs from the indexed chain');

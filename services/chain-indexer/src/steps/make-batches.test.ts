@@ -24,18 +24,17 @@ const logOf = (logIndex: number): ChainLog => ({
   data: '0x',
 });
 
-/** Lengths of activity details, per log. */
 const lengths = fc.array(fc.array(fc.nat(3_000), { maxLength: 4 }), { maxLength: 60 });
 
-it('blocks are split between logs into batches of bounded records and bytes, in order', () => {
-  const property = fc.property(lengths, fc.nat(60), (given, firstLog) => {
+it('blocks are split between logs into ordered batches with limited records and bytes', () => {
+  const property = fc.property(lengths, fc.nat(60), (lengthsByLog, firstLog) => {
     const readOne = ({ logIndex }: ChainLog): LogRecords => {
-      const records = given[logIndex]!.map((length, item) => {
+      const records = lengthsByLog[logIndex]!.map((length, item) => {
         return { id: Buffer.from([logIndex, item]), details: 'x'.repeat(length) } as ActivityRecord;
       });
       return { records, tokens: [], summary: null, unread: null };
     };
-    const read = { blocks: [BLOCK], logs: given.map((_, logIndex) => logOf(logIndex)), parentTimestampS: null };
+    const read = { blocks: [BLOCK], logs: lengthsByLog.map((_, logIndex) => logOf(logIndex)), parentTimestampS: null };
     const readActivities = ({ logs }: ReadBlocks) => logs.map((log) => ({ block: BLOCK, log, reading: readOne(log) }));
     const rules = { readActivities, onRead: () => {}, recordsMax: 10, bytesMax: 8_000 };
     const batches = [...makeBatches(read, { from: 7, firstLog }, rules)];
@@ -54,9 +53,8 @@ it('blocks are split between logs into batches of bounded records and bytes, in 
   fc.assert(property);
 });
 
-it('a block over its budget yields the same records and one summary, wherever publishing resumes', () => {
+it('a block over its budget yields the same records and one summary, no matter where publishing resumes', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
-  /** `ConsecutiveTransfer` with ids from 0. */
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
     ...logOf(logIndex),
     address: `0x${'c0'.repeat(20)}`,
@@ -64,8 +62,8 @@ it('a block over its budget yields the same records and one summary, wherever pu
     data: `0x${word(tokens - 1)}`,
   });
   const tokens = fc.integer({ min: 1, max: 30 });
-  const property = fc.property(fc.array(tokens, { minLength: 1, maxLength: 8 }), fc.nat(8), (given, cut) => {
-    const read = { blocks: [BLOCK], logs: given.map(rangeOf), parentTimestampS: null };
+  const property = fc.property(fc.array(tokens, { minLength: 1, maxLength: 8 }), fc.nat(8), (tokensByLog, cut) => {
+    const read = { blocks: [BLOCK], logs: tokensByLog.map(rangeOf), parentTimestampS: null };
     const batchesFrom = (firstLog: number) => {
       const settings = { chain: 'c', nativeSymbol: 'ETH', marketplaces: [], bridges: [] };
       const readActivities = createReadActivities(settings, { itemsPerContract: 20, itemsFromRanges: () => 40 });
@@ -79,7 +77,7 @@ it('a block over its budget yields the same records and one summary, wherever pu
     const rest = batchesFrom(at?.reached.nextLog ?? 0);
     expect([...idsOf(begun), ...idsOf(rest)]).toEqual(idsOf(whole));
     const published = [...begun, ...rest].flatMap(({ notices }) => notices);
-    const reported = given.reduce((sum, count) => sum + count, 0);
+    const reported = tokensByLog.reduce((sum, count) => sum + count, 0);
     const summarised = Number(published[0]?.tokens ?? 0n);
     expect(published).toHaveLength(summarised === 0 ? 0 : 1);
     expect(idsOf(whole).length + summarised).toBe(reported);

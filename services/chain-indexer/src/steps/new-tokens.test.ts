@@ -6,7 +6,6 @@ import { NewTokens } from './new-tokens.ts';
 const tokenAt = (number: number) => `0x${number.toString(16).padStart(40, '0')}`;
 const late = () => Promise.reject(new NodeFault('late', 'it does not respond in time'));
 
-/** Tokens at a node whose requests for some contracts always fail. */
 function createTokens(hostile: readonly number[], { fail = late as () => Promise<never>, waitMs = 1_000 } = {}) {
   const clock = { nowMs: 0 };
   const requests: (readonly string[])[] = [];
@@ -24,7 +23,6 @@ function createTokens(hostile: readonly number[], { fail = late as () => Promise
   const onFault = (_node: ChainNode, fault: Error) =>
     void faults.push(fault instanceof NodeFault ? fault.kind : fault.message);
   const tokens = new NewTokens({ chain: 'demo-chain', onFault, nowMs: () => clock.nowMs, waitMs });
-  /** Describes and publishes tokens. */
   const round = async (seen: readonly number[] = []) => {
     const described = await tokens.describe(node, seen.map(tokenAt), async () => state.known);
     const names = described.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`);
@@ -35,7 +33,7 @@ function createTokens(hostile: readonly number[], { fail = late as () => Promise
 }
 const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
-it('a contract that the node cannot describe does not delay other tokens', async () => {
+it('a contract that cannot be described does not delay other tokens', async () => {
   const { clock, round } = createTokens(range(1_000, 1_100));
   for (let step = 0; step <= 100; step++) {
     const honest = [2 * step, 2 * step + 1].map((number) => number + 1);
@@ -44,7 +42,7 @@ it('a contract that the node cannot describe does not delay other tokens', async
   }
 });
 
-it('a contract that the node cannot describe is requested alone, less and less often, until it is described', async () => {
+it('a contract that cannot be described is requested alone at growing intervals until it is described', async () => {
   const { clock, requests, state, round } = createTokens([1]);
   const atMs: number[] = [];
   for (await round([1, 2]); clock.nowMs < 24 * 3_600_000; clock.nowMs += 5_000) {
@@ -62,7 +60,7 @@ it('a contract that the node cannot describe is requested alone, less and less o
   expect(await round([1])).toEqual([]);
 });
 
-it('activities do not wait for a late description, which is returned later', async () => {
+it('activities do not wait for late descriptions, which are returned later', async () => {
   const response = Promise.withResolvers<never>();
   const { clock, round } = createTokens([1], { fail: () => response.promise, waitMs: 10 });
   expect(await round([1, 2])).toEqual([]);
@@ -75,7 +73,7 @@ it('activities do not wait for a late description, which is returned later', asy
   expect(await round()).toEqual([]);
 });
 
-it('an error in one call delays only the token of its contract', async () => {
+it('a fault in one call delays only the affected token', async () => {
   const chain = new MemoryChain(4);
   const fault = new NodeFault('unreachable', 'an unknown error');
   const node: ChainNode = {
@@ -87,7 +85,7 @@ it('an error in one call delays only the token of its contract', async () => {
   expect(described.map(({ contractAddress }) => contractAddress.at(-1))).toEqual([1, 3]);
 });
 
-it('an internal error is reported, and delays only the affected token', async () => {
+it('an internal error is reported and delays only the affected token', async () => {
   const fail = () => Promise.reject(new RangeError('no such byte'));
   const { clock, faults, state, round } = createTokens([1], { fail });
   const found = new Set(await round([1, 2]));
@@ -99,7 +97,7 @@ it('an internal error is reported, and delays only the affected token', async ()
   expect(await round()).toEqual([tokenAt(1)]);
 });
 
-it('a busy node gets no requests for five seconds, or until its Retry-After', async () => {
+it('a busy node receives no requests until its Retry-After', async () => {
   const busy = () => Promise.reject(new NodeFault('busy', 'rate limited', 20_000));
   const { clock, requests, state, round } = createTokens([1], { fail: busy });
   expect(await round([1, 2])).toEqual([]);
@@ -111,7 +109,7 @@ it('a busy node gets no requests for five seconds, or until its Retry-After', as
   expect(requests).toEqual([[1, 2].map(tokenAt), [1, 2].map(tokenAt)]);
 });
 
-it('a published token is neither requested nor described, even when it was published during the request', async () => {
+it('a published token is neither requested nor returned, even if it was published during the request', async () => {
   const { requests, state, round } = createTokens([]);
   state.known = [tokenAt(1)];
   expect(await round([1, 2])).toEqual([tokenAt(2)]);
@@ -124,7 +122,7 @@ it('a published token is neither requested nor described, even when it was publi
   for (let poll = 0; poll < 5; poll++) expect(await slow.round([4])).toEqual([]);
 });
 
-it('10,000 new tokens of one block are all described', async () => {
+it('all of 10,000 new tokens in one block are described', async () => {
   const { requests, round } = createTokens([]);
   const found = [...(await round(range(1, 10_000)))];
   while (found.length < 10_000) found.push(...(await round()));

@@ -4,15 +4,15 @@ import { pause } from '@playline/stores';
 
 export interface NewTokensOptions {
   readonly chain: string;
-  /** Errors other than a NodeFault are internal errors. */
+  /** Reports a fault. Errors other than NodeFaults are internal errors. */
   readonly onFault: (node: ChainNode, fault: Error) => void;
-  /** Monotonic. */
+  /** Returns monotonic time. */
   readonly nowMs: () => number;
   /** How long activities wait for descriptions. */
   readonly waitMs?: number;
 }
 
-/** A token whose contract has failed alone. */
+/** A token whose contract failed even when it was requested alone. */
 interface FailingToken {
   readonly failures: number;
   readonly dueAtMs: number;
@@ -20,7 +20,7 @@ interface FailingToken {
 
 /** Tokens per request. */
 const BATCH_MAX = 16;
-/** Concurrent requests by preferred kind: contracts that keep a node busy only delay their own kind. */
+/** Preferred kinds by worker, so that contracts that take long only delay tokens of their own kind. */
 const WORKERS = [
   ['fresh', 'alone'],
   ['fresh', 'alone'],
@@ -28,21 +28,21 @@ const WORKERS = [
   ['failing', 'alone', 'fresh'],
 ] as const;
 type Kind = (typeof WORKERS)[number][number];
-/** Mostly enough to publish a description with the first activity. */
+/** Usually enough to publish a description together with the first activity. */
 const WAIT_MS = 1_000;
-/** Further tokens are described when they appear again. */
+/** Maximum tokens in progress. Additional tokens are described when they appear again. */
 const OPEN_MAX = 20_000;
-/** Tokens per transaction. */
+/** Maximum tokens per transaction. */
 const PUBLISHED_MAX = 1_000;
-/** Wait after a failure; two more attempts fit into a minute. */
+/** Delay after a failure, short enough for two more attempts within a minute. */
 const RETRY_MIN_MS = 15_000;
 const RETRY_MAX_MS = 3_600_000;
-/** Wait without `Retry-After`. */
+/** Delay if there is no `Retry-After`. */
 const BUSY_MS = 5_000;
 
 /**
  * Describes new tokens. Activities wait at most a second. If a request for several tokens fails, each is requested
- * alone, and only a contract that fails alone waits.
+ * alone, and only the contracts that fail alone are delayed.
  */
 export class NewTokens {
   private readonly options: NewTokensOptions;
@@ -50,7 +50,7 @@ export class NewTokens {
   private readonly fresh = new Set<string>();
   private readonly alone = new Set<string>();
   private readonly failing = new Map<string, FailingToken>();
-  /** Requested tokens, with the number of earlier failures. */
+  /** Requested tokens, with the number of their earlier failures. */
   private readonly requested = new Map<string, number>();
   /** Described tokens that are not published yet. */
   private readonly described = new Map<string, TokenRecord>();
@@ -62,8 +62,8 @@ export class NewTokens {
   }
 
   /**
-   * @param readKnown reads published tokens, which an operator may have changed @returns tokens to publish, the same
-   * tokens until `forget`
+   * @param readKnown reads published tokens, which an operator may have changed @returns tokens to publish, on each
+   * call until `forget`
    */
   async describe(
     node: ChainNode,
@@ -74,16 +74,16 @@ export class NewTokens {
     if (this.isDue()) {
       for (const token of await readKnown()) this.forget(token);
       const wasIdle = this.workers.every((worker) => worker === null);
-      const begun = this.begin(node);
-      if (wasIdle) await this.waitFor(begun);
+      const started = this.begin(node);
+      if (wasIdle) await this.waitFor(started);
     }
     if (this.described.size === 0) return [];
-    // Other processes may have published tokens since the request.
+    // Other processes may have published tokens in the meantime.
     for (const token of await readKnown()) this.forget(token);
     return [...this.described.values()].slice(0, PUBLISHED_MAX);
   }
 
-  /** Called after a token is published. */
+  /** Must be called after a token is published. */
   forget(token: string): void {
     this.known.add(token);
     for (const tokens of [this.fresh, this.alone, this.failing, this.requested, this.described]) tokens.delete(token);
@@ -110,7 +110,7 @@ export class NewTokens {
     return false;
   }
 
-  /** Resolves when idle workers have nothing left to do. */
+  /** Starts idle workers. Resolves when all workers are idle again. */
   private async begin(node: ChainNode): Promise<void> {
     for (const [index, order] of WORKERS.entries())
       this.workers[index] ??= this.work(node, order).finally(() => {
@@ -126,21 +126,22 @@ export class NewTokens {
   }
 
   private async work(node: ChainNode, order: readonly Kind[]): Promise<void> {
-    for (let next = this.takeNext(order); next.length > 0; next = this.takeNext(order)) await this.request(node, next);
+    for (let next = this.claimNext(order); next.length > 0; next = this.claimNext(order))
+      await this.request(node, next);
   }
 
-  /** @returns tokens for the next request */
-  private takeNext(order: readonly Kind[]): readonly string[] {
+  /** @returns the tokens for the next request */
+  private claimNext(order: readonly Kind[]): readonly string[] {
     const nowMs = this.options.nowMs();
     if (nowMs < this.busyUntilMs) return [];
     for (const kind of order) {
-      const taken = this.takeKind(kind, nowMs);
-      if (taken.length > 0) return taken;
+      const claimed = this.claimKind(kind, nowMs);
+      if (claimed.length > 0) return claimed;
     }
     return [];
   }
 
-  private takeKind(kind: Kind, nowMs: number): readonly string[] {
+  private claimKind(kind: Kind, nowMs: number): readonly string[] {
     if (kind === 'failing') {
       for (const [token, { failures, dueAtMs }] of this.failing) {
         if (dueAtMs > nowMs) continue;
@@ -150,14 +151,14 @@ export class NewTokens {
       }
       return [];
     }
-    const taken: string[] = [];
+    const claimed: string[] = [];
     for (const token of this[kind]) {
-      taken.push(token);
+      claimed.push(token);
       this[kind].delete(token);
       this.requested.set(token, 0);
-      if (taken.length === (kind === 'fresh' ? BATCH_MAX : 1)) break;
+      if (claimed.length === (kind === 'fresh' ? BATCH_MAX : 1)) break;
     }
-    return taken;
+    return claimed;
   }
 
   private async request(node: ChainNode, contracts: readonly string[]): Promise<void> {
@@ -165,11 +166,11 @@ export class NewTokens {
     for (const [index, result] of results.entries()) {
       const token = contracts[index]!;
       const failures = this.requested.get(token);
-      // Another process has published the token.
+      // Another process has already published the token.
       if (failures === undefined) continue;
       this.requested.delete(token);
       if (!(result instanceof Error)) this.described.set(token, result);
-      else if (result instanceof NodeFault && result.kind === 'busy') this.rest(token, result);
+      else if (result instanceof NodeFault && result.kind === 'busy') this.requeue(token, result);
       else if (contracts.length > 1) this.alone.add(token);
       else this.postpone(token, failures);
     }
@@ -186,8 +187,8 @@ export class NewTokens {
     }
   }
 
-  /** The node refuses all requests for now. */
-  private rest(token: string, { retryAfterMs }: NodeFault): void {
+  /** Retries the token later, because the node currently refuses all requests. */
+  private requeue(token: string, { retryAfterMs }: NodeFault): void {
     this.busyUntilMs = this.options.nowMs() + (retryAfterMs ?? BUSY_MS);
     this.fresh.add(token);
   }

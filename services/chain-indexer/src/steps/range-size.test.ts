@@ -2,16 +2,15 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { RangeSize } from './range-size.ts';
 
-/** A node that is late with more blocks than it can read in time. */
-function read(size: RangeSize, able: number): boolean {
+function read(size: RangeSize, blocksMax: number): boolean {
   size.request(size.blocks);
-  if (size.blocks <= able) size.pass(size.blocks);
+  if (size.blocks <= blocksMax) size.pass(size.blocks);
   else if (size.isSmallest || !size.noteLate()) return false;
   else size.halve();
   return true;
 }
 
-it('a range is halved after two late responses, then after each late response, until the node is in time', () => {
+it('the range size is halved after two late responses, and then after each late response', () => {
   const size = new RangeSize(1_000, () => 0);
   expect(read(size, 100)).toBe(false);
   expect(size.blocks).toBe(1_000);
@@ -21,7 +20,7 @@ it('a range is halved after two late responses, then after each late response, u
   }
 });
 
-it('a range size that was late is retried after ten minutes', () => {
+it('a range size that was too large is tried again after ten minutes', () => {
   const clock = { nowMs: 0 };
   const size = new RangeSize(1_000, () => clock.nowMs);
   for (let request = 0; request < 100; request++) read(size, 100);
@@ -31,7 +30,7 @@ it('a range size that was late is retried after ten minutes', () => {
   expect(size.blocks).toBe(78);
 });
 
-it('a single late response does not halve the range', () => {
+it('a single late response does not halve the range size', () => {
   const size = new RangeSize(64, () => 0);
   for (let turn = 0; turn < 20; turn++) {
     expect(size.noteLate()).toBe(false);
@@ -40,22 +39,22 @@ it('a single late response does not halve the range', () => {
   expect(size.blocks).toBe(64);
 });
 
-it('the range size of a node is found in a logarithmic number of requests', () => {
+it("a node's range size is found with a logarithmic number of late responses", () => {
   const property = fc.property(
     fc.integer({ min: 1, max: 100_000 }),
     fc.integer({ min: 1, max: 100_000 }),
-    (most, able) => {
+    (most, blocksMax) => {
       const size = new RangeSize(most, () => 0);
-      let late = 0;
+      let lateCount = 0;
       for (let request = 0; request < 200; request++) {
         const before = size.blocks;
-        read(size, able);
-        if (before > able) late++;
+        read(size, blocksMax);
+        if (before > blocksMax) lateCount++;
         expect(size.blocks).toBeGreaterThanOrEqual(1);
         expect(size.blocks).toBeLessThanOrEqual(most);
       }
-      expect(late).toBeLessThanOrEqual(2 + Math.ceil(Math.log2(most)));
-      expect(size.blocks).toBeLessThanOrEqual(able);
+      expect(lateCount).toBeLessThanOrEqual(2 + Math.ceil(Math.log2(most)));
+      expect(size.blocks).toBeLessThanOrEqual(blocksMax);
     },
   );
   fc.assert(property);

@@ -1,23 +1,23 @@
 import { type BlockRange, type ChainNode, NodeFault, type ReadBlocks, readRange } from '@playline/chain';
 
 const GROWTH = 1.25;
-/** One late response may be a momentary problem. */
+/** Several, because one late response may be a transient problem. */
 const LATES_TO_HALVE = 2;
 const LATE_REMEMBERED_MS = 600_000;
 
-/** Blocks per request: fewer after a refusal, more after successes. */
+/** The number of blocks per request. Smaller after a refusal, larger after successes. */
 export class RangeSize {
   private readonly most: number;
   private readonly nowMs: () => number;
   private size: number;
   private requested = Number.POSITIVE_INFINITY;
-  /** Late responses since a range was last read. */
+  /** Number of late responses since a range was last read. */
   private lates = 0;
   private lateAtMs = Number.NEGATIVE_INFINITY;
-  /** Largest size after a late response. */
+  /** The largest size to use after a late response. */
   private inTime = Number.POSITIVE_INFINITY;
 
-  /** @param nowMs monotonic */
+  /** @param nowMs returns monotonic time */
   constructor(most: number, nowMs: () => number) {
     this.most = most;
     this.nowMs = nowMs;
@@ -32,7 +32,7 @@ export class RangeSize {
     return Math.min(this.size, this.requested) === 1;
   }
 
-  /** May be fewer than the size allows. */
+  /** Sets the number of requested blocks, which may be less than the current size. */
   request(blocks: number): void {
     this.requested = blocks;
   }
@@ -41,7 +41,7 @@ export class RangeSize {
     this.size = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
   }
 
-  /** A late or truncated response does not report the cause. @returns whether to treat it as too much */
+  /** Counts a late or truncated response. @returns whether to treat the range as too large */
   noteLate(): boolean {
     this.lates++;
     if (this.lates < LATES_TO_HALVE) return false;
@@ -59,7 +59,7 @@ export class RangeSize {
   }
 }
 
-/** The next range must be smaller. The node is not at fault. */
+/** The next range must be smaller. Not a fault of the node. */
 export class SmallerRangeFault extends Error {
   override readonly name = 'SmallerRangeFault';
   override readonly cause: NodeFault;
@@ -71,8 +71,8 @@ export class SmallerRangeFault extends Error {
 }
 
 /**
- * A node that is repeatedly late or closes the connection, but serves a small request, gets a smaller range. @throws
- * SmallerRangeFault when less may work; NodeFault as `readRange`
+ * Reads a range. If a node is repeatedly late or drops the connection but responds to a small request, its range is
+ * halved. @throws SmallerRangeFault if a smaller range may succeed; NodeFault like `readRange`
  */
 export async function readInTime(node: ChainNode, range: BlockRange, size: RangeSize): Promise<ReadBlocks> {
   size.request(range.to - range.from + 1);
@@ -87,12 +87,12 @@ export async function readInTime(node: ChainNode, range: BlockRange, size: Range
 
 async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Promise<boolean> {
   if (fault.kind === 'too-much') return true;
-  // An unavailable node fails immediately. A late node has returned the horizon before.
-  const isSimilar = fault.kind === 'late' || (fault.kind === 'unreachable' && (await servesSmall(node)));
+  // A late node has just returned the horizon. A node that drops the connection may be unavailable.
+  const isSimilar = fault.kind === 'late' || (fault.kind === 'unreachable' && (await respondsToSmall(node)));
   return isSimilar && size.noteLate();
 }
 
-const servesSmall = (node: ChainNode): Promise<boolean> =>
+const respondsToSmall = (node: ChainNode): Promise<boolean> =>
   node.chainId().then(
     () => true,
     () => false,

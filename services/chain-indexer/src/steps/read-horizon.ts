@@ -2,53 +2,53 @@ import { type BlockName, type ChainBlock, type ChainNode, checkLinks, ForkFault,
 
 export interface Horizon {
   readonly head: ChainBlock;
-  /** Highest final block so far; null: none. */
+  /** The highest final block so far, or null if there is none. */
   readonly final: BlockName | null;
 }
 
 export interface HorizonOptions {
   readonly finality: 'finalized' | number;
-  /** Called when blocks that were not final were replaced. */
+  /** Called when blocks that were not final have been replaced. */
   readonly onReorg: (depth: number) => void;
 }
 
-/** Blocks above the final block; beyond that, only final blocks are tracked. */
+/** Maximum tracked blocks. If more blocks are not final, only final blocks are tracked. */
 const TRACKED_MAX = 1_024;
 
-/** Follows the end of a chain. The horizon never moves back, and each horizon descends from the previous horizon. */
+/** Tracks the end of a chain. The horizon never moves back, and each horizon descends from the previous one. */
 export class HorizonTracker {
   private readonly options: HorizonOptions;
   private final: BlockName | null = null;
-  /** From `final` to the latest block, linked; empty when not read. */
+  /** The linked blocks from `final` to the latest block, or empty if they were not read. */
   private blocks: readonly ChainBlock[] = [];
-  /** Final blocks, linked. */
+  /** The linked final blocks. */
   private settled: readonly ChainBlock[] = [];
 
   constructor(options: HorizonOptions) {
     this.options = options;
   }
 
-  /** Marks an indexed block as final, whatever nodes report. */
+  /** Marks an indexed block as final, even if nodes report an earlier one. */
   anchor(indexed: BlockName): void {
     if (this.final !== null && this.final.number >= indexed.number) return;
     this.final = indexed;
     this.blocks = [];
   }
 
-  /** Called because another process may have published since. */
+  /** Forgets all blocks, because another process may have published in the meantime. */
   reset(): void {
     this.final = null;
     [this.blocks, this.settled] = [[], []];
   }
 
-  /** @returns linked blocks, or undefined when some are missing */
+  /** @returns the linked blocks, or undefined if some are missing */
   trackedBlocks(from: number, to: number): readonly ChainBlock[] | undefined {
     const first = this.settled.findIndex(({ number }) => number === from);
     const found = first < 0 ? [] : this.settled.slice(first, first + to - from + 1);
     return found.length === to - from + 1 ? found : undefined;
   }
 
-  /** @throws ForkFault when the node lacks the horizon; NodeFault `behind` */
+  /** @throws ForkFault if the node lacks the horizon; NodeFault `behind` */
   async read(node: ChainNode): Promise<Horizon> {
     const { finality } = this.options;
     const finalized = finality === 'finalized' ? await node.block('finalized') : null;
@@ -60,7 +60,7 @@ export class HorizonTracker {
       throw new NodeFault('behind', 'its latest block is below the last final block');
     const target = Math.max(floor, reported ?? -1);
     if (target < 0) return { head, final: null };
-    const blocks = await this.follow(node, { head, target });
+    const blocks = await this.readBlocks(node, { head, target });
     const final = blocks.find(({ number }) => number === target);
     if (final === undefined) throw new NodeFault('behind', 'it does not return the final block');
     if (finalized?.number === target && finalized.hash !== final.hash)
@@ -70,23 +70,23 @@ export class HorizonTracker {
   }
 
   private settle(blocks: readonly ChainBlock[], final: ChainBlock): void {
-    const passed = blocks.filter(({ number }) => number <= final.number);
+    const finalBlocks = blocks.filter(({ number }) => number <= final.number);
     const last = this.settled.at(-1);
-    const isNext = last !== undefined && passed.some(({ parentHash }) => parentHash === last.hash);
-    const added = passed.filter(({ number }) => number > (last?.number ?? -1));
-    const settled = isNext || added.length === 0 ? [...this.settled, ...added] : passed;
+    const isNext = last !== undefined && finalBlocks.some(({ parentHash }) => parentHash === last.hash);
+    const added = finalBlocks.filter(({ number }) => number > (last?.number ?? -1));
+    const settled = isNext || added.length === 0 ? [...this.settled, ...added] : finalBlocks;
     this.settled = settled.slice(-TRACKED_MAX);
     this.blocks = blocks.filter(({ number }) => number >= final.number);
     this.final = { number: final.number, hash: final.hash };
   }
 
-  /** Blocks from the horizon to the latest block; only the final block when too many are new. */
-  private async follow(
+  /** Reads the blocks from the horizon to the latest block, or only the final block if there are too many. */
+  private async readBlocks(
     node: ChainNode,
     { head, target }: { head: ChainBlock; target: number },
   ): Promise<readonly ChainBlock[]> {
     const tip = this.blocks.at(-1);
-    // Compares the number too: a broken node reported two latest blocks with the same hash.
+    // Also compares the number, because a faulty node may report two latest blocks with the same hash.
     if (tip?.hash === head.hash && tip.number === head.number) return this.blocks;
     if (tip !== undefined && head.number > tip.number && head.number - tip.number <= TRACKED_MAX) {
       const added = await this.readTo(node, tip.number + 1, head);
@@ -100,7 +100,7 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** @returns linked blocks up to the head */
+  /** @returns the linked blocks up to the head */
   private async readTo(node: ChainNode, from: number, head: ChainBlock): Promise<readonly ChainBlock[]> {
     if (from === head.number) return [head];
     const blocks = [...(await node.blocks(from, head.number - 1)), head];
@@ -108,11 +108,11 @@ export class HorizonTracker {
     return blocks;
   }
 
-  /** Reads only the final block; blocks in between are linked when indexed. */
+  /** Reads only the final block. The blocks in between are checked when they are indexed. */
   private async skip(node: ChainNode, { head, target }: { head: ChainBlock; target: number }): Promise<ChainBlock[]> {
     if (this.final !== null) {
       const block = await node.block(this.final.number);
-      if (block === null) throw new NodeFault('behind', 'it does not return a block that was final before');
+      if (block === null) throw new NodeFault('behind', 'it does not return a block that was final');
       this.checkHorizon(block);
     }
     const from = head.number - target > TRACKED_MAX ? target : null;
@@ -124,13 +124,13 @@ export class HorizonTracker {
   private checkHorizon({ number, hash }: ChainBlock): void {
     const { final } = this;
     if (final !== null && final.number === number && final.hash !== hash)
-      throw new ForkFault(final, `its block ${number} has another hash than the block that was final`);
+      throw new ForkFault(final, `its block ${number} has a different hash than the one that was final`);
   }
 
   private reportReorg(blocks: readonly ChainBlock[]): void {
     const hashes = new Set(blocks.map(({ hash }) => hash));
     const head = blocks.at(-1)!;
-    // A lagging node has no blocks above its latest block.
+    // Blocks above a lagging node's latest block were not replaced.
     const replaced = this.blocks.filter(({ number, hash }) => number <= head.number && !hashes.has(hash));
     if (replaced.length > 0) this.options.onReorg(replaced.length);
   }

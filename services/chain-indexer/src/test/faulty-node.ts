@@ -2,7 +2,6 @@ import { type ChainBlock, type ChainLog, type ChainNode, NodeFault } from '@play
 import { bloomOf } from './logs.ts';
 import { type ChainState, createStateNode, type MemoryChain } from './memory-chain.ts';
 
-/** What can go wrong with one request. */
 export const NODE_FAULTS = [
   'none',
   'unreachable',
@@ -16,24 +15,23 @@ export const NODE_FAULTS = [
   'omits the last log',
   'omits all logs',
   'returns a log twice',
-  'returns logs of a replaced block',
-  'returns logs in another order',
-  'returns another hash',
+  'returns logs from a replaced block',
+  'returns logs in the wrong order',
+  'returns the wrong hash',
   'truncates the list of blocks',
 ] as const;
 export type NodeFaultName = (typeof NODE_FAULTS)[number];
 
-/** How a node corrupts its responses, drawn for each request. */
 export interface FaultyNodeOptions {
   readonly name: string;
   readonly draw: () => NodeFaultName;
-  /** Chooses within a fault: a number from 0 to below `below`. */
+  /** Draws a fault's details: an integer from 0 to below `below`. */
   readonly pick: (below: number) => number;
 }
 
 /**
- * The logs without one log. The last log is kept if other logs cover all its bloom bits: no reader could detect that it
- * is missing.
+ * Removes a log. The last log is retained if the other logs cover all its bloom bits, because no reader could detect
+ * that it is missing.
  */
 function without(logs: readonly ChainLog[], at: number): readonly ChainLog[] {
   const remaining = logs.toSpliced(at, 1);
@@ -48,11 +46,11 @@ function corrupt(logs: readonly ChainLog[], fault: NodeFaultName, { pick }: Faul
   if (fault === 'omits the last log') return without(logs, logs.length - 1);
   if (fault === 'omits all logs') return [];
   if (fault === 'returns a log twice') return logs.flatMap((log, index) => (index === at ? [log, log] : [log]));
-  if (fault === 'returns logs in another order') return logs.toReversed();
+  if (fault === 'returns logs in the wrong order') return logs.toReversed();
   return logs;
 }
 
-/** @returns the fault, unless it throws */
+/** @returns the fault @throws NodeFault if the fault makes the request fail */
 function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultName {
   if (fault === 'unreachable') throw new NodeFault('unreachable', 'no response');
   if (fault === 'late') throw new NodeFault('late', 'it does not respond in time');
@@ -61,13 +59,13 @@ function fail(fault: NodeFaultName, pick: FaultyNodeOptions['pick']): NodeFaultN
 }
 
 const replaceHash = (block: ChainBlock | null, fault: NodeFaultName) =>
-  fault === 'returns another hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
+  fault === 'returns the wrong hash' && block !== null ? { ...block, hash: `0x${'ab'.repeat(32)}` } : block;
 
 function refuseMany(fault: NodeFaultName, from: number, to: number): void {
   if (fault === 'too-much' && to > from) throw new NodeFault('too-much', 'fewer blocks');
 }
 
-/** A node behind a load balancer, some of whose backends are behind or broken. */
+/** Simulates a node behind a load balancer with backends that lag or are faulty. */
 export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions): ChainNode {
   const { draw, pick, name } = options;
   let state: ChainState = chain.state;
@@ -75,7 +73,7 @@ export function createFaultyNode(chain: MemoryChain, options: FaultyNodeOptions)
   const begin = (): NodeFaultName => {
     const fault = fail(draw(), pick);
     state = chain.state;
-    if (fault.startsWith('lags') || fault === 'returns logs of a replaced block')
+    if (fault.startsWith('lags') || fault === 'returns logs from a replaced block')
       state = chain.states[chain.states.length - 1 - pick(Math.min(chain.states.length, 12))]!;
     return fault;
   };

@@ -1,6 +1,6 @@
 /**
- * Indexes a chain with one block of LOGS logs, in a process whose memory the test limits. The node refuses lists of
- * logs and receipts of the block, as nodes with limited responses do. Prints how much was published.
+ * Indexes a chain that has one block with LOGS logs, in a process whose memory the test limits. The node refuses to
+ * list the block's logs and receipts, like nodes that limit their responses. Prints how much was published.
  */
 import { createHash } from 'node:crypto';
 import { createRpcNode } from '@playline/chain/rpc';
@@ -42,8 +42,13 @@ function toReceipt(transactionHash: string) {
   const at = indexes.get(transactionHash)!;
   const logs = Array.from({ length: LOGS_PER_TRANSACTION }, (_, index) => {
     const log = at * LOGS_PER_TRANSACTION + index;
-    const of = { blockNumber: toHex(LARGE), blockHash: blockHash(LARGE), transactionHash, transactionIndex: toHex(at) };
-    return { ...of, address, topics: topicsOf(log), data: word(log), logIndex: toHex(log), removed: false };
+    const location = {
+      blockNumber: toHex(LARGE),
+      blockHash: blockHash(LARGE),
+      transactionHash,
+      transactionIndex: toHex(at),
+    };
+    return { ...location, address, topics: topicsOf(log), data: word(log), logIndex: toHex(log), removed: false };
   });
   return { blockHash: blockHash(LARGE), transactionHash, logs };
 }

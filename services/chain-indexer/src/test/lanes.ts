@@ -22,7 +22,7 @@ export const CHAIN: IndexedChain = {
   stillAfterS: 120,
 };
 
-/** A lane for tests. Its clock moves each time it is read, so that a node rests only for a few steps. */
+/** Creates a lane. Its clock advances whenever it is read, so that a failed node is skipped for only a few steps. */
 export function createTestLane(
   nodes: readonly ChainNode[],
   logs: IndexLogs,

@@ -1,6 +1,6 @@
 import { keccak } from '@playline/chain';
 
-/** Literal, so that tests do not import them from the code under test. */
+/** Literals, so that tests do not import the topics from the code under test. */
 export const TOPIC = {
   transfer: '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef',
   transferSingle: '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62',
@@ -8,7 +8,7 @@ export const TOPIC = {
   consecutiveTransfer: '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d',
 } as const;
 
-/** The bloom of a block, as the Ethereum yellow paper defines it. */
+/** Computes a block's bloom filter as the Ethereum yellow paper defines it. */
 export function bloomOf(logs: readonly { address: string; topics: readonly string[] }[]): Buffer {
   let bloom = 0n;
   for (const { address, topics } of logs)

@@ -9,19 +9,18 @@ export interface MemoryBlock extends ChainBlock {
   readonly logs: readonly ChainLog[];
 }
 
-/** One state of a chain: the blocks from the first to the latest. */
 export type ChainState = readonly MemoryBlock[];
 
 const hashOf = (text: string) => `0x${createHash('sha256').update(text).digest('hex')}`;
 
-/** A chain in memory that reorganises like a real chain: never below the final block. Every state is kept. */
+/** An in-memory chain. Like a real chain, it is never reorganised below the final block. Retains all states. */
 export class MemoryChain {
   readonly states: ChainState[] = [];
   readonly depth: number;
   private created = 0;
   private readonly salt: string;
 
-  /** @param depth number of latest blocks that may be replaced */
+  /** @param depth the number of latest blocks that can be replaced */
   constructor(depth: number, salt = '') {
     this.depth = depth;
     this.salt = salt;
@@ -44,7 +43,6 @@ export class MemoryChain {
       transactionIndex: logIndex >> 1,
       transactionHash: hashOf(`${name}/${logIndex >> 1}`),
     }));
-    // Four blocks per second.
     const times = { timestampS: 1_700_000_000 + Math.floor(number / 4) };
     return { number, hash, parentHash: parent?.hash ?? hashOf('none'), logsBloom: bloomOf(logs), logs, ...times };
   }
@@ -53,25 +51,23 @@ export class MemoryChain {
     this.states.push([...this.state, this.createBlock(this.state.at(-1)!, drafts)]);
   }
 
-  /** Replaces up to `depth` blocks that are not final by other blocks, and adds a block. */
+  /** Replaces up to `depth` blocks that are not final with other blocks, and adds a block. */
   reorg(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
-    const kept = Math.min(depth, this.depth, this.state.length - 1);
-    this.replace(kept, drafts);
+    const replaced = Math.min(depth, this.depth, this.state.length - 1);
+    this.replace(replaced, drafts);
   }
 
-  /** Replaces as many blocks as requested, final or not. */
+  /** Replaces `depth` blocks, even if they are final, and adds a block. */
   replace(depth: number, drafts: readonly (readonly LogDraft[])[]): void {
     const blocks = this.state.slice(0, this.state.length - depth);
     for (let index = 0; index <= depth; index++) blocks.push(this.createBlock(blocks.at(-1)!, drafts[index] ?? []));
     this.states.push(blocks);
   }
 
-  /** Logs of the blocks that are final now. */
   finalLogs(): ChainLog[] {
     return this.finalBlocks().flatMap(({ logs }) => logs);
   }
 
-  /** All final blocks and logs, read from the first block. */
   readFinal(): ReadBlocks {
     return { blocks: this.finalBlocks(), logs: this.finalLogs(), parentTimestampS: null };
   }
@@ -83,7 +79,6 @@ export class MemoryChain {
 
 export const finalOf = (state: ChainState, depth: number): number => state.length - 1 - depth;
 
-/** A correct node that serves the state from `stateOf` for each request. */
 export function createStateNode(name: string, depth: number, stateOf: () => ChainState): ChainNode {
   const find = (hash: string) => {
     const found = stateOf().find((block) => block.hash === hash);
@@ -116,7 +111,7 @@ export function createStateNode(name: string, depth: number, stateOf: () => Chai
 const word = (value: number | bigint) => value.toString(16).padStart(64, '0');
 const addressWord = (number: number) => `0x${word(number)}`;
 
-/** A transfer log of a token. Numbers are addresses; 0 is the zero address. */
+/** Creates a transfer log. Addresses are given as numbers; 0 is the zero address. */
 export function transferDraft(contract: number, sides: readonly [number, number], value: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const [from, to] = sides;
@@ -125,7 +120,6 @@ export function transferDraft(contract: number, sides: readonly [number, number]
   return { address, topics: [TOPIC.transfer, addressWord(from), addressWord(to), `0x${word(value)}`], data: '0x' };
 }
 
-/** A log that reports a range of ERC-721 tokens from 0. */
 export function rangeDraft(contract: number, tokens: number): LogDraft {
   const address = `0x${contract.toString(16).padStart(40, '0')}`;
   const topics = [TOPIC.consecutiveTransfer, addressWord(0), addressWord(0), addressWord(1)];

@@ -1,15 +1,14 @@
 import type { ActivityRecord, IndexProgressRecord, TokenRecord } from '@playline/contracts';
 import { FencedFault, type IndexBatch, type IndexLogs } from '../index-log.ts';
 
-/** Outcome of a batch whose process is killed, or whose brokers stop, while it is sent. */
+/** What happens to a batch. Other outcomes than `published` simulate a crash of the process or the brokers. */
 export type PublishOutcome = 'published' | 'lost' | 'published without a response';
 
-/** In-memory chain logs with the guarantees of brokers: one writer per chain, and all of a batch or nothing. */
+/** In-memory chain logs with the guarantees of brokers: one writer per chain, and atomic batches. */
 export class MemoryIndexLogs implements IndexLogs {
   readonly activities: ActivityRecord[] = [];
   readonly tokens: TokenRecord[] = [];
   batches = 0;
-  /** Called for each batch. */
   outcome: () => PublishOutcome = () => 'published';
   private readonly owners = new Map<string, number>();
   private readonly progress = new Map<string, IndexProgressRecord>();
@@ -20,8 +19,8 @@ export class MemoryIndexLogs implements IndexLogs {
     return {
       progress: this.progress.get(chain) ?? null,
       readTokens: async () => {
-        const own = this.tokens.filter((token) => token.chain === chain);
-        return new Set(own.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`));
+        const tokensOfChain = this.tokens.filter((token) => token.chain === chain);
+        return new Set(tokensOfChain.map(({ contractAddress }) => `0x${contractAddress.toString('hex')}`));
       },
       publish: async (batch: IndexBatch) => {
         await Promise.resolve();

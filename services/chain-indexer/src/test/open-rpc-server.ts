@@ -8,16 +8,13 @@ export interface RpcRequest {
   readonly params: readonly unknown[];
 }
 
-/** A chain in memory, served as a node over HTTP. */
 export interface RpcServer {
   /** Contains a secret. */
   readonly url: string;
-  /** Number of served requests, by method. */
   readonly requests: Map<string, number>;
-  /** Whether to refuse a request as too much. */
   refuses: (request: RpcRequest) => boolean;
-  /** May corrupt the response to a request; true: the callback has responded. */
-  spoil: (response: ServerResponse) => boolean;
+  /** Can corrupt a response. @returns whether the callback has responded */
+  corrupt: (response: ServerResponse) => boolean;
   close(): Promise<void>;
 }
 
@@ -78,7 +75,7 @@ function respond(state: ChainState, depth: number, { method, params }: RpcReques
     if (blockHash !== undefined) return toLogs(state.filter(({ hash }) => hash === blockHash));
     return toLogs(state.slice(Number(fromBlock), Number(end) + 1));
   }
-  // Every token returns "GLD", in the form of early contracts.
+  // Every token returns "GLD" as a zero-padded word, like early contracts.
   return `0x${Buffer.from('GLD').toString('hex').padEnd(64, '0')}`;
 }
 
@@ -87,7 +84,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
-    if (opened.spoil(response)) return;
+    if (opened.corrupt(response)) return;
     const body = JSON.parse(text) as RpcRequest | RpcRequest[];
     const respondOne = (request: RpcRequest) => {
       requests.set(request.method, (requests.get(request.method) ?? 0) + 1);
@@ -101,7 +98,7 @@ export async function openRpcServer(chain: MemoryChain): Promise<RpcServer> {
   const opened: RpcServer = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v2/${RPC_SECRET}`,
     requests,
-    spoil: () => false,
+    corrupt: () => false,
     refuses: () => false,
     close: () =>
       new Promise((resolve) => {

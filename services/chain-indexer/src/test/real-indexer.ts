@@ -15,13 +15,11 @@ import { openIndexLogs } from '../log/open-index-logs.ts';
 
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 
-/** Partitions per topic. */
 export const PARTITIONS = 2;
 
 export interface OpenLogsOptions {
-  /** Called when all records of a transaction are sent; the transaction stays open until this resolves. */
+  /** Called when a transaction's records are sent. The transaction stays open until the promise resolves. */
   readonly beforeCommit?: () => Promise<void>;
-  /** Called at each read of a topic's bounds. */
   readonly onBounds?: () => void;
 }
 
@@ -37,34 +35,33 @@ function watched(log: LogReader, onBounds: () => void = () => {}): LogReader {
   };
 }
 
-/** Separate topics for a test, and indexers that use them. */
+/** Creates separate topics for a test, and starts indexers that use them. */
 export async function openRealIndexers() {
-  const own = await openOwnStores({ partitions: PARTITIONS });
+  const stores = await openOwnStores({ partitions: PARTITIONS });
   const brokers = testStores().kafka;
-  const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = own.environment;
+  const { KAFKA_BROKERS = '', SCHEMA_REGISTRY_URL = '' } = stores.environment;
   const processes = openServiceProcesses(MAIN, {
     KAFKA_BROKERS,
     SCHEMA_REGISTRY_URL,
-    TOPIC_PREFIX: own.prefix,
+    TOPIC_PREFIX: stores.prefix,
     LOG_LEVEL: 'warn',
   });
   const valuesOf = async (name: string) => {
-    const records = await readTopic({ brokers, topic: own.prefix + name });
+    const records = await readTopic({ brokers, topic: stores.prefix + name });
     return records.map(({ value }) => value!.subarray(FRAME_BYTES));
   };
   const registry = createSchemaRegistry({ url: SCHEMA_REGISTRY_URL });
   return {
-    /** Other settings have test defaults. */
+    /** Starts an indexer. All other settings have test defaults. */
     start: (chain: Partial<IndexedChain>, settings: Readonly<Record<string, string>> = {}) =>
       processes.start({ CHAIN_NODES: JSON.stringify([chain]), ...settings }),
-    /** Chain logs in this process, opened as the service does. */
     openLogs: ({ beforeCommit, onBounds }: OpenLogsOptions = {}) =>
       openIndexLogs({
         openPublisher: (name) => openAtomicPublisher({ brokers, name, ...(beforeCommit && { beforeCommit }) }),
         log: watched(openLogReader({ brokers, clientId: 'test' }), onBounds),
         schemaIdOf: (topic, schema) => registry.idOf(schemaSubjectOf(topic), schema),
         schemaOf: registry.schemaOf,
-        topicPrefix: own.prefix,
+        topicPrefix: stores.prefix,
       }),
     activities: async (): Promise<ActivityRecord[]> =>
       (await valuesOf(TOPICS.activities.name)).map(activityCodec.decode),
@@ -72,7 +69,7 @@ export async function openRealIndexers() {
     progress: async () => (await valuesOf(TOPICS.indexProgress.name)).map(indexProgressCodec.decode),
     close: async () => {
       await processes.close();
-      await own.close();
+      await stores.close();
     },
   };
 }

@@ -20,7 +20,7 @@ interface BlockRows {
   table: EventTable;
   rows: RowBuffer;
   block: BlockName;
-  /** One for each block, kept over all attempts. */
+  /** Notes about the tokens of the block, shared by all attempts. */
   notes: TokenNotes;
   signal: AbortSignal;
 }
@@ -28,9 +28,9 @@ interface BlockRows {
 type WriteRows = (rows: BlockRows) => Promise<void>;
 
 /**
- * Creates the step that stores a block's rows exactly once, under tokens made from its name (`toBlockToken`). A process
- * that writes the block again, this one or the next owner, uses the same tokens in the same order, and reads the stored
- * rows before it trusts an answer (`storeOnce`).
+ * Creates the step that stores a block's rows exactly once, with tokens derived from the block name (`toBlockToken`).
+ * When this process or the next owner writes the block again, it uses the same tokens in the same order, and reads the
+ * stored rows before it relies on an acknowledgement (`storeOnce`).
  */
 export function createWriteRows({ store, calls }: { store: EventStore; calls: StoreCalls }): WriteRows {
   return async ({ table, rows, block, notes, signal }) => {
@@ -39,7 +39,7 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
     const tokenOf = (from: number, to: number) => toBlockToken(block, table, from, to);
     const insert = (selected: readonly number[], token: string) =>
       calls.insert(table, selected.length, () => store.insert({ table, rows: rows.pick(selected), token, signal }));
-    // Such a row includes the offset of its decision, so two copies count as one row.
+    // The key of such a row contains the position of its record, so copies are merged.
     if (isFolding(table))
       return await storeFolding({ count: rows.rows, token: tokenOf(start, end), triedBefore, notes, insert });
     const partOf = createPartReader(table);
@@ -58,7 +58,7 @@ export function createWriteRows({ store, calls }: { store: EventStore; calls: St
 
 export interface BlockStep {
   openBlock(): BlockBuilder;
-  /** Requests this release's schema of the subject in advance, so that first records need not wait. Never throws. */
+  /** Requests this release's schema for the subject in advance, so that the first records do not wait. Never throws. */
   prefetch(subject: string): Promise<void>;
 }
 
@@ -78,9 +78,9 @@ const UNFRAMED: Outcome = { kind: 'deadLetter', reason: 'not in the Confluent wi
 interface TopicRows<R> {
   tables: readonly EventTable[];
   schema: string;
-  /** Creates the reader of records that were written with a schema. */
+  /** Creates a reader for records that were written with the schema. */
   createReader(schema: string): R;
-  /** Adds a record's rows, with one buffer for each table. Rows of a record that is not `OK` are removed again. */
+  /** Adds a record's rows to one buffer per table. If the result is not `OK`, the caller removes the rows. */
   addRows(buffers: readonly RowBuffer[], reader: R, record: FramedRecord): Outcome;
 }
 
@@ -103,7 +103,7 @@ class RowsBlock<R> implements BlockBuilder {
     this.#parts = parts;
     this.#topic = topic;
     this.#readers = readers;
-    this.#buffers = topic.tables.map(() => parts.pool.take());
+    this.#buffers = topic.tables.map(() => parts.pool.acquire());
   }
 
   get rows(): number {
@@ -128,42 +128,42 @@ class RowsBlock<R> implements BlockBuilder {
     }
   }
 
-  /** Writes under one token for each table. The offsets are committed only when all tables have their rows. */
+  /** Writes the rows with one token per table. Offsets are committed only after all tables have been written. */
   async write(block: BlockName, signal: AbortSignal): Promise<void> {
     for (const [index, table] of this.#topic.tables.entries())
       await this.#parts.writeRows({ table, rows: this.#buffers[index]!, block, notes: this.#notes, signal });
   }
 
   release(): void {
-    for (const buffer of this.#buffers) this.#parts.pool.give(buffer);
+    for (const buffer of this.#buffers) this.#parts.pool.release(buffer);
   }
 }
 
 type BlockReaders<R> = ReturnType<typeof createBlockReaders<R>>;
 
-/** No record of this schema can be read, so it becomes a dead letter. */
+/** Records of a schema cannot be read and become dead letters. */
 export class UnreadableSchemaError extends Error {
   override readonly name = 'UnreadableSchemaError';
 }
 
 /**
- * Creates readers from the schemas of a registry. Taking a record is synchronous and the registry is not, so a record
- * with an unknown id causes a RetryableFault until the registry has answered. It is never a dead letter only because
- * the registry is down.
+ * Creates readers from the schemas in a registry. Adding a record is synchronous, but the registry is not, so a record
+ * with an unknown id causes a RetryableFault until the registry has responded. A record never becomes a dead letter
+ * because the registry is down.
  */
 export function createBlockReaders<R>(options: { registry: SchemaRegistry; createReader(schema: string): R }) {
   const { registry, createReader } = options;
   const readers = createSchemaReaders({ createReader, schemaOf: registry.schemaOf });
   return {
     /**
-     * @throws RetryableFault while the schema is being requested, or while the registry is not reachable
-     * @throws UnreadableSchemaError when the registry does not know the id, or no reader can be built from the schema
+     * @throws RetryableFault while the schema is being requested or the registry is unreachable
+     * @throws UnreadableSchemaError if the id is not in the registry, or no reader can be created for the schema
      */
     readerOf(id: number): R {
       const found = readers.known(id);
       if (found?.kind === 'readable') return found.reader;
       if (found?.kind === 'unreadable') throw new UnreadableSchemaError(found.reason);
-      // If the registry is not reachable, the next attempt requests it again.
+      // If the registry is unreachable, the next attempt requests the schema again.
       readers.fetch(id).catch(() => {});
       throw new RetryableFault(`schema ${id} is being requested`);
     },
@@ -172,7 +172,7 @@ export function createBlockReaders<R>(options: { registry: SchemaRegistry; creat
       try {
         await readers.fetch(await registry.idOf(subject, schema));
       } catch {
-        // The registry is down or lacks the schema: records will request it by their id.
+        // If the registry is down or lacks the schema, records request the schema by id.
       }
     },
   };
@@ -180,22 +180,22 @@ export function createBlockReaders<R>(options: { registry: SchemaRegistry; creat
 
 type BufferPool = ReturnType<typeof createBufferPool>;
 
-/** A block ends with the row that exceeds its limit, so there is capacity for twice the largest message. */
+/** A block ends with the row that exceeds its limit, so buffers have capacity for twice the largest message. */
 const LAST_ROW_BYTES = 64 * 1024;
-/** For each of six busy partitions one buffer that is written, two that wait and one that is filled. */
+/** Four buffers (one being written, two waiting, one being filled) for each of six busy partitions. */
 const KEPT_MAX = 24;
-/** A buffer that grew further is not kept, because such records are very rare. */
+/** Larger buffers are not kept, because such large records are very rare. */
 const KEPT_GROWTH_MAX = 4;
 
 /**
- * Output buffers for reuse: new ones of 8 MB every second would keep the garbage collector busy. They have the capacity of
- * a whole block from the start, because growing by doubling would copy their content about once.
+ * Creates a pool of output buffers, because allocating 8 MB every second would keep the garbage collector busy. Buffers
+ * initially have the capacity of a complete block, because growing by doubling would copy the content about once.
  */
 export function createBufferPool(blockBytesMax: number) {
   const free: RowBuffer[] = [];
   return {
-    take: () => free.pop() ?? new RowBuffer(blockBytesMax + LAST_ROW_BYTES),
-    give(buffer: RowBuffer): void {
+    acquire: () => free.pop() ?? new RowBuffer(blockBytesMax + LAST_ROW_BYTES),
+    release(buffer: RowBuffer): void {
       if (free.length >= KEPT_MAX || buffer.bytes.length > KEPT_GROWTH_MAX * blockBytesMax) return;
       buffer.clear();
       free.push(buffer);

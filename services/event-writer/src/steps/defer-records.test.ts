@@ -1,13 +1,13 @@
 import { type BlockBuilder, type Producer, RetryableFault } from '@playline/stream';
 import { expect, it } from 'vitest';
 import { createDeferringBlock } from '../pipeline.ts';
-import { recordOf } from '../test/records.ts';
+import { toRecord } from '../test/records.ts';
 
 const { signal } = new AbortController();
 const NAME = { topic: 't', partition: 0, start: 0, end: 9, transformVersion: 1 };
-const recordAt = (offset: number) => recordOf('t', Buffer.alloc(10), offset);
+const recordAt = (offset: number) => toRecord('t', Buffer.alloc(10), offset);
 
-/** Records at odd offsets cannot be read while `isPending`; the one at offset 3 never can. */
+/** Creates a block that cannot read odd offsets while `isPending`, and never offset 3. */
 function createInner() {
   const state = { isPending: true, added: [] as number[], written: [] as number[][] };
   const inner: BlockBuilder = {
@@ -27,7 +27,7 @@ function createInner() {
   return { state, inner };
 }
 
-/** A producer that adds the offsets of dead letters to `sent`. Its first calls fail with `faults`. */
+/** Creates a producer that adds the offsets of dead letters to `sent`. Its first calls fail with `faults`. */
 function createDeadLetters(sent: number[], faults: Error[] = []): Pick<Producer, 'send'> {
   return {
     send(records, done) {
@@ -38,7 +38,7 @@ function createDeadLetters(sent: number[], faults: Error[] = []): Pick<Producer,
   };
 }
 
-it('records that cannot be read yet are deferred, and nothing is written before all of them are read', async () => {
+it('a deferring block defers unreadable records and writes nothing until all records are read', async () => {
   const { state, inner } = createInner();
   const sent: number[] = [];
   const counted: string[] = [];
@@ -75,7 +75,7 @@ it('a deferring block writes nothing before its dead letters are acknowledged', 
   expect(sent).toEqual([3]);
 });
 
-it('a permanent fault is passed on, so that the record becomes a dead letter immediately', () => {
+it('a deferring block rethrows a permanent fault, so that the record becomes a dead letter immediately', () => {
   const { state, inner } = createInner();
   state.isPending = false;
   const block = createDeferringBlock(inner, { deadLetters: createDeadLetters([]), countDeferred() {} });

@@ -3,7 +3,7 @@ import { createMemoryEventStore } from '@playline/events/memory';
 import { createMetrics } from '@playline/runtime';
 import { createStoreCalls, createTokenNotes, OversizeFault, RetryableFault } from '@playline/stream';
 import { expect, it } from 'vitest';
-import { decisionOf } from '../test/records.ts';
+import { toDecision } from '../test/records.ts';
 import { createWriteRows } from './block-step.ts';
 
 const KEY = Buffer.alloc(16, 1);
@@ -17,46 +17,45 @@ const consent = {
   traceId: '',
 } as const;
 
-/** One row for each consent, at these offsets. */
-function consentsAt(offsets: readonly number[]): RowBuffer {
+function toConsentRows(offsets: readonly number[]): RowBuffer {
   const rows = new RowBuffer(1024);
   for (const offset of offsets) addConsentRow(rows, consent, { partition: 3, offset, timestampMs: 1 });
   return rows;
 }
 
-/** All rows of this consent have the same length, so a block can be split into them. */
-const ROW_BYTES = consentsAt([0]).length;
-const offsetsOf = ({ rows }: { rows: Buffer }) =>
+/** All rows of this consent have the same length, so a block can be split into rows. */
+const ROW_BYTES = toConsentRows([0]).length;
+const readOffsets = ({ rows }: { rows: Buffer }) =>
   Array.from({ length: rows.length / ROW_BYTES }, (_, row) => Number(rows.readBigUInt64LE((row + 1) * ROW_BYTES - 8)));
 
-const faultOf = (kind: StoreFault['kind'], code: string) => new StoreFault(code, { kind, code });
-const killed = faultOf('passing', 'ECONNRESET');
-const tooLarge = faultOf('oversize', 'MEMORY_LIMIT_EXCEEDED');
+const createFault = (kind: StoreFault['kind'], code: string) => new StoreFault(code, { kind, code });
+const killed = createFault('passing', 'ECONNRESET');
+const tooLarge = createFault('oversize', 'MEMORY_LIMIT_EXCEEDED');
 
 function openBlock(offsets: readonly number[] = [10, 11, 12, 13]) {
-  const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? offsetsOf(block) : []));
+  const store = createMemoryEventStore((block) => (block.table === 'consent_log' ? readOffsets(block) : []));
   const metrics = createMetrics('test');
   const writeRows = createWriteRows({ store, calls: createStoreCalls(metrics) });
   const notes = createTokenNotes();
-  const rows = consentsAt(offsets);
+  const rows = toConsentRows(offsets);
   const name = { topic: 'consents', partition: 3, start: 10, end: 14, transformVersion: 1 };
   const write = (triedBefore: boolean) =>
     writeRows({ table: 'consent_log', rows, block: { ...name, triedBefore }, notes, signal });
   const overrides = new RowBuffer(1024);
   const writeOverrides = (triedBefore: boolean) =>
     writeRows({ table: 'identity_overrides', rows: overrides, notes, signal, block: { ...name, triedBefore } });
-  const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(offsetsOf);
+  const stored = () => store.blocks.filter(({ table }) => table === 'consent_log').flatMap(readOffsets);
   return { store, metrics, write, stored, overrides, writeOverrides };
 }
 
-it('a block that was not tried before is one insert without a read', async () => {
+it('a block that was not tried before is written with one insert and no read', async () => {
   const { store, write, stored } = openBlock();
-  store.storedOffsets = () => expect.fail('nothing is to be read');
+  store.storedOffsets = () => expect.fail('unexpected read');
   await write(false);
   expect(stored()).toEqual([10, 11, 12, 13]);
 });
 
-it('rows are stored although the store has their token without them', async () => {
+it('rows are stored even if the store has recorded their token without the rows', async () => {
   const { store, write, stored } = openBlock();
   store.failNext(killed, 'token');
   await expect(write(false)).rejects.toThrow(RetryableFault);
@@ -68,7 +67,7 @@ it('rows are stored although the store has their token without them', async () =
   ]);
 });
 
-it('rows are stored although the store has their token with only some of them', async () => {
+it('missing rows are stored even if the store has recorded their token', async () => {
   const { store, write, stored } = openBlock();
   store.failNext(killed, 'token');
   store.setStoredOffsets([11, 13]);
@@ -77,7 +76,7 @@ it('rows are stored although the store has their token with only some of them', 
   expect(stored()).toEqual([10, 12]);
 });
 
-it('rows are stored although the store has all of their tokens without them', async () => {
+it('rows are stored even if the store has recorded all of their tokens without the rows', async () => {
   const { store, write, stored } = openBlock([12]);
   for (let attempt = 0; attempt < 3; attempt++) {
     store.failNext(killed, 'token');
@@ -87,7 +86,7 @@ it('rows are stored although the store has all of their tokens without them', as
   expect(stored()).toEqual([12]);
 });
 
-it('rows are not sent again when they are stored and only the response was lost', async () => {
+it('stored rows are not sent again if only the response was lost', async () => {
   const { store, write, stored } = openBlock();
   store.failNext(killed, 'rows');
   await expect(write(false)).rejects.toThrow(RetryableFault);
@@ -96,7 +95,7 @@ it('rows are not sent again when they are stored and only the response was lost'
   expect(store.blocks).toHaveLength(1);
 });
 
-it('rows are sent in halves when the store refuses them for their size, and are stored once', async () => {
+it('rows that are too large for one insert are sent in halves and stored once', async () => {
   const { store, write, stored } = openBlock();
   const insert = store.insert;
   store.insert = async (block) => {
@@ -104,8 +103,8 @@ it('rows are sent in halves when the store refuses them for their size, and are 
     await insert(block);
   };
   let refusals = 0;
-  for (let done = false; !done; ) {
-    done = await write(refusals > 0).then(
+  for (let isDone = false; !isDone; ) {
+    isDone = await write(refusals > 0).then(
       () => true,
       (fault) => {
         expect(fault).toBeInstanceOf(OversizeFault);
@@ -117,9 +116,9 @@ it('rows are sent in halves when the store refuses them for their size, and are 
   expect(stored().sort()).toEqual([10, 11, 12, 13]);
 });
 
-it('a permanent fault is passed on, and each fault is counted under its name', async () => {
+it('a permanent fault is rethrown, and each fault is counted by code', async () => {
   const { store, metrics, write } = openBlock();
-  store.failNext(faultOf('final', 'UNKNOWN_TABLE'));
+  store.failNext(createFault('final', 'UNKNOWN_TABLE'));
   await expect(write(false)).rejects.not.toThrow(RetryableFault);
   store.failNext(killed);
   await expect(write(true)).rejects.toThrow(RetryableFault);
@@ -128,10 +127,10 @@ it('a permanent fault is passed on, and each fault is counted under its name', a
     expect(text).toContain(`playline_store_faults_total{table="consent_log",code="${code}",service="test"} 1`);
 });
 
-it('rows without offsets are stored too, in pieces when they are too many', async () => {
+it('rows without offsets are stored, in halves if they are too large for one insert', async () => {
   const { store, overrides, writeOverrides } = openBlock();
   const moved = [0, 1, 2, 3].map((index) => ({ key: Buffer.alloc(16, index), kind: 'epic' as const, linkedAt: 1 }));
-  addOverrideRows(overrides, decisionOf({ moved }));
+  addOverrideRows(overrides, toDecision({ moved }));
   const rowBytes = overrides.length / 4;
   store.failNext(killed, 'token');
   for (let refusal = 0; refusal < 5; refusal++) store.failNext(tooLarge);

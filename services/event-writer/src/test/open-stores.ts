@@ -7,58 +7,52 @@ import { openOwnStores, openServiceProcesses, type ServiceProcess, testStores, u
 const MAIN = new URL('../main.ts', import.meta.url).pathname;
 const SMALL_BLOCKS = new URL('./small-blocks.ts', import.meta.url).href;
 
-interface Killing {
+interface KillOptions {
   readonly group: string;
   readonly kills: number;
   readonly settings: Record<string, string>;
-  /** Published one after the other while writers run. */
+  /** Batches that are published sequentially while writers are running. */
   readonly batches: readonly (readonly OutgoingRecord[])[];
-  /** The number of different records that are stored, and the number that are published. */
   stored(): Promise<number>;
   readonly all: number;
 }
 
-/** Topics and a database of one test in the real stores, and writers that use them. */
+/** Topics and a database in the real stores for one test, with writers that use them. */
 export interface RealStores {
   readonly prefix: string;
-  /** Id of the schema registered for a topic; `topic` with its prefix. */
+  /** Returns the id of the registered schema for a topic, given with its prefix. */
   schemaIdOf(topic: string): number;
-  /** A record as it is published; without a key of its own, its partition is any. */
+  /** Converts a record to its published form. Without a key, the partition is arbitrary. */
   outgoing<T>(topic: Topic, codec: RecordCodec<T>, record: T, key?: Buffer): OutgoingRecord;
-  /** Resolves when every record is acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
   query(text: string): Promise<string>;
-  rowsOf<T>(query: string): Promise<T[]>;
-  /** A writer as its own process, ready. */
+  readRows<T>(query: string): Promise<T[]>;
   startWriter(group: string, settings?: Record<string, string>): Promise<ChildProcess>;
-  /** @returns the exit code */
   stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null>;
-  /** Kills writers one after the other, each once it has stored something. @returns the exit code of the last one */
-  killRepeatedly(killing: Killing): Promise<number | null>;
-  /** Kills every writer that still runs. */
+  /** Kills writers repeatedly, each after it has stored records. @returns the exit code of the last writer */
+  killRepeatedly(options: KillOptions): Promise<number | null>;
   killWriters(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param topics without their prefix, as in the records for `publish` */
 export async function openRealStores(topics: readonly string[]): Promise<RealStores> {
-  const own = await openOwnStores();
-  const { prefix, query, schemaIdOf } = own;
+  const stores = await openOwnStores();
+  const { prefix, query, schemaIdOf } = stores;
   const names = topics.map((topic) => prefix + topic);
   const producer = await openProducer({ brokers: testStores().kafka, clientId: 'test', topics: names });
   await until('the producer is ready', () => producer.ready());
   const environment = {
-    ...own.environment,
+    ...stores.environment,
     LOG_LEVEL: 'warn',
     SESSION_TIMEOUT_MS: '2000',
-    // Blocks smaller than a deployment permits, so that there are many in a short time.
+    // Permits smaller blocks than a deployment, so that tests write many blocks quickly.
     NODE_OPTIONS: `--import=${SMALL_BLOCKS}`,
     BLOCK_AGE_MAX_MS: '50',
   };
   const writers = createWriters(environment, prefix);
   const publish = (records: readonly OutgoingRecord[]) =>
     new Promise<void>((resolve, reject) => {
-      producer.send(records, (fault) => (fault === null ? resolve() : reject(fault)));
+      producer.send(records, (error) => (error === null ? resolve() : reject(error)));
     });
   return {
     prefix,
@@ -70,19 +64,19 @@ export async function openRealStores(topics: readonly string[]): Promise<RealSto
       const name = prefix + topic.name;
       return { topic: name, key: key ?? null, value: frameRecord(schemaIdOf(name), codec.encode(record)) };
     },
-    killRepeatedly: (killing) => killRepeatedly({ ...writers, publish }, killing),
-    rowsOf: async (text) => parseLines(await query(`${text} FORMAT JSONEachRow`)),
+    killRepeatedly: (options) => killRepeatedly({ ...writers, publish }, options),
+    readRows: async (text) => parseLines(await query(`${text} FORMAT JSONEachRow`)),
     close: async () => {
       await producer.close();
-      await own.close();
+      await stores.close();
     },
   };
 }
 
 type Writers = Pick<RealStores, 'startWriter' | 'stop' | 'publish'>;
 
-async function killRepeatedly({ startWriter, stop, publish }: Writers, killing: Killing): Promise<number | null> {
-  const { group, kills, settings, batches, stored, all } = killing;
+async function killRepeatedly({ startWriter, stop, publish }: Writers, options: KillOptions): Promise<number | null> {
+  const { group, kills, settings, batches, stored, all } = options;
   const publishing = (async () => {
     for (const batch of batches) await publish(batch);
   })();
@@ -94,7 +88,7 @@ async function killRepeatedly({ startWriter, stop, publish }: Writers, killing: 
   }
   await publishing;
   const writer = await startWriter(group, settings);
-  await until('everything is stored', async () => (await stored()) === all, 90_000);
+  await until('all records are stored', async () => (await stored()) === all, 90_000);
   return await stop(writer, 'SIGTERM');
 }
 
@@ -102,7 +96,6 @@ function parseLines<T>(text: string): T[] {
   return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
 }
 
-/** Starts and stops writers as processes. */
 function createWriters(environment: Record<string, string>, prefix: string) {
   const processes = openServiceProcesses(MAIN, environment);
   const services = new Map<ChildProcess, ServiceProcess>();

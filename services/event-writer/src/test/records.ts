@@ -3,8 +3,7 @@ import type { StreamRecord } from '@playline/stream';
 
 const KEY = Buffer.alloc(16, 7);
 
-/** A decision that links two identities. */
-export const decisionOf = (over: Partial<IdentityDecisionRecord> = {}): IdentityDecisionRecord => ({
+export const toDecision = (changes: Partial<IdentityDecisionRecord> = {}): IdentityDecisionRecord => ({
   environmentId: 'demo',
   generation: 0,
   partition: 0,
@@ -24,11 +23,10 @@ export const decisionOf = (over: Partial<IdentityDecisionRecord> = {}): Identity
   receivedAt: 2_000,
   traceId: '',
   unlink: null,
-  ...over,
+  ...changes,
 });
 
-/** A record of the log without a key, in partition 0. */
-export const recordOf = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
+export const toRecord = (topic: string, value: Buffer | null, offset = 0): StreamRecord => ({
   topic,
   partition: 0,
   offset,

@@ -1,6 +1,6 @@
 /**
- * Loaded before a writer's main.ts (`NODE_OPTIONS=--import=…`) by tests that need many blocks quickly. It permits
- * settings below their minima, which a deployment cannot have. The rest of the writer is unchanged.
+ * Preloaded before a writer's main.ts (`NODE_OPTIONS=--import=…`) by tests that write many blocks quickly. Permits
+ * block settings below the minima of a deployment.
  */
 import { registerHooks } from 'node:module';
 

@@ -17,13 +17,13 @@ export interface DocsSettings {
 }
 
 export interface ExampleContext extends DocsSettings {
-  /** Epoch milliseconds of the events; a fixed time would soon be rejected. */
+  /** Time of the example events in epoch milliseconds. A fixed time would soon be too old to be accepted. */
   readonly nowMs: number;
 }
 
 export type KeyKind = 'publishable' | 'secret';
 
-/** Full: no memory for another body. Broken: the brokers acknowledge nothing. */
+/** `full`: no memory is left for another request body. `broken`: the brokers acknowledge no records. */
 export type Situation = 'full' | 'broken';
 
 export const KEY_OF: Readonly<Record<KeyKind, string>> = {
@@ -31,41 +31,40 @@ export const KEY_OF: Readonly<Record<KeyKind, string>> = {
   secret: placeholderOf('secret'),
 };
 
-export function keyHeadersOf({ headerPrefix }: DocsSettings): Readonly<Record<KeyKind, string>> {
+export function getKeyHeaderNames({ headerPrefix }: DocsSettings): Readonly<Record<KeyKind, string>> {
   return { publishable: `${headerPrefix}-publishable-key`, secret: `${headerPrefix}-api-key` };
 }
 
-export function headersWith(
+export function createHeaders(
   context: DocsSettings,
   kind: KeyKind,
-  more: Record<string, string> = {},
+  extra: Record<string, string> = {},
 ): Record<string, string> {
-  return { [keyHeadersOf(context)[kind]]: KEY_OF[kind], ...more };
+  return { [getKeyHeaderNames(context)[kind]]: KEY_OF[kind], ...extra };
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
-/** One id for each accepted message. */
-const IDS = {
+const MESSAGE_IDS = {
   track: '6f1c1f0e-8c2a-4e0b-9d5e-0c6a7b1d2e3f',
   identify: '0192f3a4-5b6c-7d8e-9f00-112233445566',
   alias: '0192f3a4-5b6c-7d8e-9f00-112233445577',
-  partly: '9a4f2c1b-7d3e-4a5f-8b6c-1d2e3f4a5b6c',
-  refused: 'c56a4180-65aa-42ec-a945-5fd21dec0538',
+  partial: '9a4f2c1b-7d3e-4a5f-8b6c-1d2e3f4a5b6c',
+  rejected: 'c56a4180-65aa-42ec-a945-5fd21dec0538',
 } as const;
 const ANONYMOUS_ID = 'b2c7e4f0-visitor';
 
-/** A message with one error. */
-interface Refusal {
+/** A change to a valid message that causes exactly one error. */
+interface RejectionExample {
   readonly name: string;
   readonly title: string;
   readonly message: Record<string, unknown>;
   readonly error: { field: string; code: string; message: string };
 }
 
-const REFUSALS: readonly Refusal[] = [
+const REJECTION_EXAMPLES: readonly RejectionExample[] = [
   {
     name: 'missing-required-field',
-    title: 'A track message without a name',
+    title: 'A track message without an event name',
     message: { eventName: undefined },
     error: { field: 'eventName', code: 'MISSING_REQUIRED_FIELD', message: 'eventName is required' },
   },
@@ -83,7 +82,7 @@ const REFUSALS: readonly Refusal[] = [
   },
   {
     name: 'invalid-value',
-    title: 'An event from the year 2001',
+    title: 'An event from 2001',
     message: { eventTimestamp: '2001-01-01T00:00:00Z' },
     error: { field: 'eventTimestamp', code: 'INVALID_VALUE', message: 'eventTimestamp is too old' },
   },
@@ -103,55 +102,55 @@ export function createMessagesExamples(context: ExampleContext): Example[] {
   const eventTimestamp = new Date(context.nowMs).toISOString();
   const track = {
     type: 'track',
-    messageId: IDS.refused as string,
+    messageId: MESSAGE_IDS.rejected as string,
     eventTimestamp,
     anonymousId: ANONYMOUS_ID,
     eventName: 'level_complete',
     surface: 'web',
     properties: { level: 7, seconds: 93.5 },
   };
-  const post = (messages: readonly unknown[], headers = headersWith(context, 'publishable', JSON_TYPE)) =>
+  const post = (messages: readonly unknown[], headers = createHeaders(context, 'publishable', JSON_TYPE)) =>
     ({ method: 'POST', target: MESSAGES_PATH, headers, body: toText({ messages }) }) as const;
-  const refused = REFUSALS.map(
+  const rejected = REJECTION_EXAMPLES.map(
     ({ name, title, message, error }): Example => ({
       name,
       title,
       request: post([{ ...track, ...message }]),
-      answer: validated(0, 1, [{ messageId: message.messageId ?? IDS.refused, errors: [error] }]),
+      answer: batchResponse(0, 1, [{ messageId: message.messageId ?? MESSAGE_IDS.rejected, errors: [error] }]),
     }),
   );
   const duplicate = 'messageId occurs more than once in the batch';
   return [
-    ...createTaken(track, post),
-    ...refused,
+    ...createAcceptedBatches(track, post),
+    ...rejected,
     {
       name: 'duplicate-message-id',
       title: 'Two messages with the same id',
       request: post([track, { ...track, eventName: 'level_start' }]),
-      answer: validated(0, 2, [
+      answer: batchResponse(0, 2, [
         {
-          messageId: IDS.refused,
+          messageId: MESSAGE_IDS.rejected,
           errors: [{ field: 'messageId', code: 'DUPLICATE_MESSAGE_ID', message: duplicate }],
         },
       ]),
     },
-    ...createRefusedBatches(context, (messages) => post(messages)),
-    ...createKeyFaults(context, (headers) => post([track], headers)),
-    ...createFaults(context, post([track])),
+    ...createInvalidBatches(context, (messages) => post(messages)),
+    ...createKeyErrors(context, (headers) => post([track], headers)),
+    ...createServerErrors(context, post([track])),
   ];
 }
 
-function validated(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleAnswer {
+function batchResponse(accepted: number, rejected: number, rejections: readonly unknown[]): ExampleAnswer {
   return success(accepted > 0 ? 200 : 400, { success: accepted > 0, accepted, rejected, rejections });
 }
 
 type Post = (messages: readonly unknown[]) => Example['request'];
 
-function createTaken(track: Record<string, unknown>, post: Post): Example[] {
+function createAcceptedBatches(track: Record<string, unknown>, post: Post): Example[] {
   const { eventTimestamp } = track;
   const identify = {
     type: 'identify',
-    messageId: IDS.identify,
+    messageId: MESSAGE_IDS.identify,
     eventTimestamp,
     anonymousId: ANONYMOUS_ID,
     userId: '76561198000000000',
@@ -160,7 +159,7 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
   };
   const alias = {
     type: 'alias',
-    messageId: IDS.alias,
+    messageId: MESSAGE_IDS.alias,
     eventTimestamp,
     fromId: '76561198000000000',
     fromType: 'steam',
@@ -171,26 +170,26 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
   return [
     {
       name: 'track',
-      title: 'One event of a game',
-      request: post([{ ...track, messageId: IDS.track, context }]),
-      answer: validated(1, 0, []),
+      title: 'A track event',
+      request: post([{ ...track, messageId: MESSAGE_IDS.track, context }]),
+      answer: batchResponse(1, 0, []),
     },
     {
       name: 'identify-and-alias',
-      title: 'A visitor signs in, and a second identity of the same person',
+      title: 'A visitor signs in and links a second identity',
       request: post([identify, alias]),
-      answer: validated(2, 0, []),
+      answer: batchResponse(2, 0, []),
     },
     {
       name: 'partly-rejected',
-      title: 'One valid message, one without a user',
+      title: 'One valid message and one without a user id',
       request: post([
-        { ...track, messageId: IDS.partly },
-        { type: 'identify', messageId: IDS.refused, eventTimestamp, anonymousId: ANONYMOUS_ID },
+        { ...track, messageId: MESSAGE_IDS.partial },
+        { type: 'identify', messageId: MESSAGE_IDS.rejected, eventTimestamp, anonymousId: ANONYMOUS_ID },
       ]),
-      answer: validated(1, 1, [
+      answer: batchResponse(1, 1, [
         {
-          messageId: IDS.refused,
+          messageId: MESSAGE_IDS.rejected,
           errors: [{ field: 'userId', code: 'MISSING_REQUIRED_FIELD', message: 'userId is required' }],
         },
       ]),
@@ -198,11 +197,14 @@ function createTaken(track: Record<string, unknown>, post: Post): Example[] {
   ];
 }
 
-function createFaults(context: ExampleContext, request: Example['request']): (Example & { situation: Situation })[] {
+function createServerErrors(
+  context: ExampleContext,
+  request: Example['request'],
+): (Example & { situation: Situation })[] {
   return [
     {
       name: 'too-many-requests',
-      title: 'The service has no memory for another body',
+      title: 'The service has no memory for another request body',
       situation: 'full',
       request,
       answer: envelope(context, 'TOO_MANY_REQUESTS_ERROR', { message: NO_MEMORY, headers: { 'retry-after': '1' } }),
@@ -217,20 +219,28 @@ function createFaults(context: ExampleContext, request: Example['request']): (Ex
   ];
 }
 
-function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
-  const fault = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({ name, title, ...rest });
-  const answer = (message: string, details: Record<string, unknown> | null = null) =>
+function createInvalidBatches(context: ExampleContext, post: Post): Example[] {
+  const example = (name: string, title: string, rest: Pick<Example, 'request' | 'answer'>) => ({
+    name,
+    title,
+    ...rest,
+  });
+  const validationError = (message: string, details: Record<string, unknown> | null = null) =>
     envelope(context, 'VALIDATION_ERROR', { message, details });
   const batch = post([]);
   const withHeader = (header: Record<string, string>) => ({ ...batch, headers: { ...batch.headers, ...header } });
   return [
-    fault('empty-batch', 'No message at all', {
+    example('empty-batch', 'An empty batch', {
       request: batch,
-      answer: answer('messages is empty', { field: 'messages', messagesMin: 1, messagesMax: BATCH_MESSAGES_MAX }),
+      answer: validationError('messages is empty', {
+        field: 'messages',
+        messagesMin: 1,
+        messagesMax: BATCH_MESSAGES_MAX,
+      }),
     }),
-    fault('unreadable-json', 'Invalid JSON in the second message', {
+    example('unreadable-json', 'Invalid JSON in the second message', {
       request: { ...batch, body: '{"messages": [{},\n  {"properties": {"fps": NaN}}]}' },
-      answer: answer('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
+      answer: validationError('The body is not valid UTF-8 JSON: unexpected NaN in line 2, column 26.', {
         offset: 43,
         line: 2,
         column: 26,
@@ -238,30 +248,30 @@ function createRefusedBatches(context: ExampleContext, post: Post): Example[] {
         found: 'NaN',
       }),
     }),
-    fault('wrong-content-type', 'A body that is not announced as JSON', {
+    example('wrong-content-type', 'A content type other than JSON', {
       request: withHeader({ 'content-type': 'text/plain' }),
-      answer: answer('The body must be application/json.', { header: 'content-type' }),
+      answer: validationError('The body must be application/json.', { header: 'content-type' }),
     }),
-    fault('unknown-encoding', 'An unknown compression', {
+    example('unknown-encoding', 'An unsupported content encoding', {
       request: withHeader({ 'content-encoding': 'compress' }),
-      answer: answer('The content encoding is not gzip, deflate, br or zstd.', { header: 'content-encoding' }),
+      answer: validationError('The content encoding is not gzip, deflate, br or zstd.', { header: 'content-encoding' }),
     }),
-    fault('broken-encoding', 'A body that is not compressed as announced', {
+    example('broken-encoding', 'A body that is not valid gzip', {
       request: withHeader({ 'content-encoding': 'gzip' }),
-      answer: answer('The body is not readable as gzip.', { header: 'content-encoding' }),
+      answer: validationError('The body is not readable as gzip.', { header: 'content-encoding' }),
     }),
   ];
 }
 
-function createKeyFaults(
+function createKeyErrors(
   context: ExampleContext,
   post: (headers: Record<string, string>) => Example['request'],
 ): Example[] {
-  const [header = ''] = Object.keys(headersWith(context, 'publishable'));
+  const [header = ''] = Object.keys(createHeaders(context, 'publishable'));
   return [
     {
       name: 'missing-key',
-      title: 'No key',
+      title: 'A request without a key',
       request: post(JSON_TYPE),
       answer: envelope(context, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
@@ -280,19 +290,19 @@ function createKeyFaults(
 export const CONSENT_PATH = '/v1/audience/tracking-consent';
 
 export function createReadConsentExamples(context: ExampleContext): Example[] {
-  const headers = headersWith(context, 'publishable');
+  const headers = createHeaders(context, 'publishable');
   const [header = ''] = Object.keys(headers);
   const get = (query: string) => ({ method: 'GET', target: CONSENT_PATH + query, headers, body: null }) as const;
   return [
     {
       name: 'consent-not-set',
-      title: 'A visitor without a choice',
+      title: 'A visitor who has not chosen yet',
       request: get('?anonymousId=9d0c-visitor'),
       answer: success(200, { status: 'not_set' }),
     },
     {
       name: 'consent-without-id',
-      title: 'No anonymousId',
+      title: 'A request without anonymousId',
       request: get(''),
       answer: envelope(context, 'VALIDATION_ERROR', {
         message: 'anonymousId is required',
@@ -301,7 +311,7 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'consent-unknown-key',
-      title: 'An unknown key: this operation answers 400',
+      title: 'An unknown key, which returns 400 for this operation',
       request: { ...get(`?anonymousId=${ANONYMOUS_ID}`), headers: { [header]: 'pk_unknown' } },
       answer: envelope(context, 'VALIDATION_ERROR', { details: { header } }),
     },
@@ -309,18 +319,18 @@ export function createReadConsentExamples(context: ExampleContext): Example[] {
 }
 
 export function createWriteConsentExamples(context: ExampleContext): Example[] {
-  const headers = headersWith(context, 'publishable', JSON_TYPE);
+  const headers = createHeaders(context, 'publishable', JSON_TYPE);
   const put = (body: unknown) => ({ method: 'PUT', target: CONSENT_PATH, headers, body: toText(body) }) as const;
   return [
     {
       name: 'consent-given',
-      title: 'A visitor agrees to everything',
+      title: 'A visitor gives full consent',
       request: put({ anonymousId: ANONYMOUS_ID, status: 'full', source: 'cookie-banner' }),
       answer: success(204, null),
     },
     {
       name: 'consent-unset',
-      title: 'not_set cannot be written',
+      title: 'The status not_set, which is read-only',
       request: put({ anonymousId: ANONYMOUS_ID, status: 'not_set', source: 'cookie-banner' }),
       answer: envelope(context, 'VALIDATION_ERROR', {
         message: 'status is not one of none, anonymous, full',
@@ -333,14 +343,14 @@ export function createWriteConsentExamples(context: ExampleContext): Example[] {
 export const DATA_PATH = '/v1/audience/data';
 
 export function createEraseExamples(context: ExampleContext): Example[] {
-  const headers = headersWith(context, 'secret');
+  const headers = createHeaders(context, 'secret');
   const [header = ''] = Object.keys(headers);
-  const erase = (query: string, own = headers) =>
-    ({ method: 'DELETE', target: DATA_PATH + query, headers: own, body: null }) as const;
+  const erase = (query: string, sent = headers) =>
+    ({ method: 'DELETE', target: DATA_PATH + query, headers: sent, body: null }) as const;
   return [
     {
       name: 'erase-visitor',
-      title: 'Everything about a visitor',
+      title: 'Erase a visitor',
       request: erase('?anonymousId=b2c7e4f0-visitor'),
       answer: success(202, null, {
         'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445566',
@@ -349,7 +359,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'erase-user',
-      title: 'Everything about a user, of whichever identity type',
+      title: 'Erase a user in every identity type',
       request: erase('?userId=76561198000000000'),
       answer: success(202, null, {
         'x-erasure-id': '0192f3a4-5b6c-7d8e-9f00-112233445567',
@@ -358,13 +368,13 @@ export function createEraseExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'erase-both',
-      title: 'Both identifiers',
+      title: 'A request with both identifiers',
       request: erase('?anonymousId=b2c7e4f0-visitor&userId=76561198000000000'),
       answer: envelope(context, 'VALIDATION_ERROR', { message: 'anonymousId or userId is required, and not both' }),
     },
     {
       name: 'erase-without-key',
-      title: 'No key',
+      title: 'A request without a key',
       request: erase('?userId=76561198000000000', {}),
       answer: envelope(context, 'VALIDATION_ERROR', {
         message: `The header ${header} is missing.`,
@@ -373,7 +383,7 @@ export function createEraseExamples(context: ExampleContext): Example[] {
     },
     {
       name: 'erase-with-publishable-key',
-      title: 'A publishable key, which cannot erase',
+      title: 'A publishable key instead of a secret key',
       request: erase('?userId=76561198000000000', { [header]: KEY_OF.publishable }),
       answer: envelope(context, 'UNAUTHORISED_REQUEST', { details: { header } }),
     },

@@ -34,7 +34,7 @@ import {
   MESSAGES_PATH,
 } from './examples.ts';
 
-/** White space as `\s` of the pattern language. */
+/** Pattern for a string with at least one character that is not white space. */
 const NOT_BLANK = '\\S';
 
 /** Contract, "Subject". */
@@ -54,40 +54,38 @@ const updateTrackingConsentSchema = z
 
 const ERASURE_ID: HeaderSpec = {
   name: 'x-erasure-id',
-  description: 'Finds the receipt of the erasure.',
+  description: 'Identifies the erasure and its receipt.',
   schema: { type: 'string', pattern: '^[0-9a-f-]{36}$' },
 };
 
 const ERASURE_IDENTITY: HeaderSpec = {
   name: 'x-erasure-identity',
   description:
-    'The identity that the service read, percent-encoded, such as `userId=bob%2Bx%40example.org`. Compare it with the id that you meant: a `+` in a query is a space, so send it as `%2B`.',
+    'The identity as the service parsed it, percent-encoded, such as `userId=bob%2Bx%40example.org`. Check that this is the identity you meant to erase: an unencoded `+` in a query string is read as a space, so send it as `%2B`.',
   schema: { type: 'string', pattern: '^(anonymousId|userId)=.+$' },
 };
 
 const RATE_LIMIT = createRateLimitHeaders(
   'units',
-  'A batch counts as many units as it has messages, or as it has KiB, as sent or after decompression, where those are more.',
+  'A batch costs one unit per message or per KiB (as sent or after decompression), whichever is highest.',
 );
 
 const INVALID = createAnswer(400, 'The request is not valid.', { codes: ['VALIDATION_ERROR'] });
-const INVALID_OR_KEY = createAnswer(400, 'The request is not valid, or its key is not.', {
-  codes: ['VALIDATION_ERROR'],
-});
+const INVALID_OR_KEY = createAnswer(400, 'The request or its key is not valid.', { codes: ['VALIDATION_ERROR'] });
 const UNAUTHORISED = createAnswer(401, 'The key is not valid for this operation.', { codes: ['UNAUTHORISED_REQUEST'] });
-const TOO_MANY = createAnswer(429, 'Too many requests at the moment; send the same request again later.', {
+const TOO_MANY = createAnswer(429, 'Too many requests. Retry the same request later.', {
   codes: ['TOO_MANY_REQUESTS_ERROR'],
   headers: [RETRY_AFTER],
 });
-const FAILED = createAnswer(500, 'The service failed; send the same request again, with the same message ids.', {
+const FAILED = createAnswer(500, 'The service failed. Retry the same request with the same message ids.', {
   codes: ['INTERNAL_SERVER_ERROR'],
 });
 
-const limited = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
+const withRateLimit = (answers: readonly AnswerSpec[]): AnswerSpec[] => withHeaders(answers, RATE_LIMIT);
 
-const withKey = (kind: KeyKind) => [{ kind, required: true }] as const;
+const requireKey = (kind: KeyKind) => [{ kind, required: true }] as const;
 
-const inQuery = (name: string, required: boolean, description: string): Parameter => ({
+const createQueryParameter = (name: string, required: boolean, description: string): Parameter => ({
   name,
   in: 'query',
   required,
@@ -95,7 +93,6 @@ const inQuery = (name: string, required: boolean, description: string): Paramete
   schema: identifierSchema,
 });
 
-/** Every operation of the gateway. */
 export function createOperations(context: ExampleContext): Operation[] {
   return [
     createIngest(context),
@@ -104,14 +101,14 @@ export function createOperations(context: ExampleContext): Operation[] {
       method: 'GET',
       path: CONSENT_PATH,
       summary: 'Get tracking consent',
-      description: ['Returns the consent of an anonymous identity; `not_set` when none was written.'],
-      keys: withKey('publishable'),
+      description: ['Returns the tracking consent of an anonymous identity, or `not_set` if none is stored.'],
+      keys: requireKey('publishable'),
       confirmation: null,
-      parameters: [inQuery('anonymousId', true, 'The anonymous identity.')],
+      parameters: [createQueryParameter('anonymousId', true, 'The anonymous identity.')],
       body: null,
       paging: null,
-      answers: limited([
-        createAnswer(200, 'The consent of this identity.', { schema: trackingConsentSchema }),
+      answers: withRateLimit([
+        createAnswer(200, 'The tracking consent of the identity.', { schema: trackingConsentSchema }),
         INVALID_OR_KEY,
         TOO_MANY,
         FAILED,
@@ -123,24 +120,26 @@ export function createOperations(context: ExampleContext): Operation[] {
       method: 'PUT',
       path: CONSENT_PATH,
       summary: 'Update tracking consent',
-      description: ['Sets the consent of an anonymous identity. A read that begins after the 204 sees it.'],
-      keys: withKey('publishable'),
+      description: [
+        'Sets the tracking consent of an anonymous identity. A GET after the 204 response returns the new status.',
+      ],
+      keys: requireKey('publishable'),
       confirmation: null,
       parameters: [],
       body: {
-        description: 'The anonymous identity, its consent, and where it was given.',
+        description: 'The anonymous identity, its consent status, and where consent was given.',
         schema: updateTrackingConsentSchema,
         fresh: null,
       },
       paging: null,
-      answers: limited([createAnswer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
+      answers: withRateLimit([createAnswer(204, 'The consent is stored.'), INVALID_OR_KEY, TOO_MANY, FAILED]),
       examples: createWriteConsentExamples(context),
     },
     createErase(context),
   ];
 }
 
-/** Of the 400 to a batch whose messages were all rejected. */
+/** Narrows the schema of the 400 response: the service rejected every message. */
 const NOTHING_ACCEPTED = { properties: { success: { const: false }, accepted: { const: 0 } } };
 
 function createIngest(context: ExampleContext): Operation {
@@ -150,37 +149,33 @@ function createIngest(context: ExampleContext): Operation {
     path: MESSAGES_PATH,
     summary: 'Ingest messages',
     description: [
-      `Takes a batch of 1 to ${BATCH_MESSAGES_MAX} messages and validates each separately. The answer is sent after every accepted message is stored in the log.`,
-      'Send a batch again, with the same message ids, only after a 429, a 500 or a connection that broke: nothing is stored twice. Never resend it after another 4xx.',
-      `A batch may have ${toSizeText(BATCH_BYTES_MAX)} after decompression, a message ${toSizeText(MESSAGE_BYTES_MAX)}. The body may be compressed: \`content-encoding\` gzip, deflate, br or zstd, one of them.`,
-      'An id that is a placeholder, such as `null` or `n/a`, is stored and owns nothing: the event belongs to its other id. An `alias` without `fromType` from its own `anonymousId` links that anonymous identity with `toId`.',
+      `Accepts a batch of 1 to ${BATCH_MESSAGES_MAX} messages and validates each message separately. The response is sent once every accepted message is stored in the log.`,
+      'Resend a batch only after a 429, a 500 or a broken connection. Keep its message ids, so that no message is stored twice. Do not resend a batch after any other 4xx.',
+      `A batch can be up to ${toSizeText(BATCH_BYTES_MAX)} after decompression, and a single message up to ${toSizeText(MESSAGE_BYTES_MAX)}. The body can be compressed with gzip, deflate, br or zstd; name the encoding in \`content-encoding\`.`,
+      'A placeholder id, such as `null` or `n/a`, is stored but never identifies a person: the event belongs to the other id in the message. If an `alias` has no `fromType` and its `fromId` equals its `anonymousId`, the anonymous identity is linked to `toId`.',
     ],
-    keys: withKey('publishable'),
+    keys: requireKey('publishable'),
     confirmation: null,
     parameters: [],
     body: {
       description:
-        'Invalid messages are rejected one by one and do not fail the batch. Unknown members are ignored; null in an optional member means absent.',
+        'Invalid messages are rejected individually and do not fail the batch. Unknown fields are ignored. An optional field that is null counts as absent.',
       schema: messagesRequestSchema,
       fresh: {
         ids: ['messageId'],
         times: ['eventTimestamp'],
-        hint: 'Each Send creates a new `messageId` and time. After a 429 or a 500 the same ones are sent again, as every client must do. Those that you type are kept.',
+        hint: 'The Send button creates a new `messageId` and `eventTimestamp` for each request. After a 429 or a 500, it resends the previous values, as every client must. It does not change values that you enter.',
       },
     },
     paging: null,
-    answers: limited([
-      createAnswer(200, 'At least one message was accepted; `rejections` names the others.', {
+    answers: withRateLimit([
+      createAnswer(200, 'At least one message was accepted. `rejections` lists the rejected messages.', {
         schema: messagesResponseSchema,
       }),
       createAnswer(
         400,
-        'The request is not valid (envelope), or every message was rejected (MessagesResponse). If the body is not JSON in UTF-8, `details` has `offset`, `line`, `column`, `found`, and `messageIndex` inside of a message.',
-        {
-          schema: messagesResponseSchema,
-          narrowed: NOTHING_ACCEPTED,
-          codes: ['VALIDATION_ERROR'],
-        },
+        'The request is not valid (error envelope), or every message was rejected (MessagesResponse). If the body is not UTF-8 JSON, `details` contains `offset`, `line`, `column` and `found`, and `messageIndex` if the error is inside a message.',
+        { schema: messagesResponseSchema, narrowed: NOTHING_ACCEPTED, codes: ['VALIDATION_ERROR'] },
       ),
       UNAUTHORISED,
       TOO_MANY,
@@ -197,25 +192,28 @@ function createErase(context: ExampleContext): Operation {
     path: DATA_PATH,
     summary: 'Erase data for an identity',
     description: [
-      'Requests the erasure of one person: the given identity and every identity linked to it. The erasure follows the answer.',
-      'Give exactly one of the two identifiers. The operation needs the secret key, which only servers may have.',
-      'Percent-encode the id: an unencoded `+` means a space, as in forms. An unknown identity is answered with 202 too, so compare `x-erasure-identity` with the id that you meant.',
+      'Requests the erasure of one person: the specified identity and every identity linked to it. The response does not wait for the erasure to complete.',
+      'Specify exactly one of the two identifiers. This operation requires the secret key, which must never leave your servers.',
+      'Percent-encode the id: an unencoded `+` is read as a space. Unknown identities also return 202, so check that `x-erasure-identity` is the identity you meant to erase.',
     ],
-    keys: withKey('secret'),
+    keys: requireKey('secret'),
     confirmation: {
       prompt: 'Erase this person?',
-      consequence:
-        'The request covers everything about this identity and every identity linked to it. It cannot be undone.',
+      consequence: 'This erases all data about this identity and every identity linked to it. It cannot be undone.',
       confirmLabel: 'Erase',
     },
     parameters: [
-      inQuery('anonymousId', false, 'The anonymous identity to erase. Not together with userId.'),
-      inQuery('userId', false, 'The user to erase, in every identity type. Not together with anonymousId.'),
+      createQueryParameter('anonymousId', false, 'The anonymous identity to erase. Cannot be combined with userId.'),
+      createQueryParameter(
+        'userId',
+        false,
+        'The user to erase, in every identity type. Cannot be combined with anonymousId.',
+      ),
     ],
     body: null,
     paging: null,
-    answers: limited([
-      createAnswer(202, 'The request is recorded; erasure follows.', { headers: [ERASURE_ID, ERASURE_IDENTITY] }),
+    answers: withRateLimit([
+      createAnswer(202, 'The erasure request is recorded.', { headers: [ERASURE_ID, ERASURE_IDENTITY] }),
       INVALID,
       UNAUTHORISED,
       TOO_MANY,
@@ -225,24 +223,24 @@ function createErase(context: ExampleContext): Operation {
   };
 }
 
-/** Adds the rules that the contract checks in code: not blank, and required per type. */
+/** Adds the rules that zod checks in code: strings must not be blank, and each message type has required fields. */
 export function refineSchemas(schemas: Readonly<Record<string, JsonSchema>>): Record<string, JsonSchema> {
   const { EventContext, Message } = schemas;
   return {
     ...schemas,
-    EventContext: withNotBlank(EventContext ?? {}, ['library', 'libraryVersion']),
-    Message: { ...Message, allOf: createRulesByType() },
+    EventContext: requireNotBlank(EventContext ?? {}, ['library', 'libraryVersion']),
+    Message: { ...Message, allOf: createTypeRules() },
   };
 }
 
-function withNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema {
+function requireNotBlank(schema: JsonSchema, names: readonly string[]): JsonSchema {
   const properties = { ...(schema.properties as Record<string, JsonSchema>) };
   for (const name of names) properties[name] = { ...properties[name], pattern: NOT_BLANK };
   return { ...schema, properties };
 }
 
 /** Contract, "Required per type". */
-function createRulesByType(): JsonSchema[] {
+function createTypeRules(): JsonSchema[] {
   return REQUIRED_BY_TYPE.map(({ type, field }) => ({
     if: { properties: { type: { const: type } } },
     // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema

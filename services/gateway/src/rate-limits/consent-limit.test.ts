@@ -10,7 +10,7 @@ import { rateLimitSettings } from './settings.ts';
 let server: HttpServer | undefined;
 afterEach(() => server?.close());
 
-/** A server with one limited route, which counts how often it was reached. */
+/** Opens a server with a limited route that counts its calls. */
 async function open() {
   const settings = parseConfig(z.object(rateLimitSettings), {
     RATE_LIMIT_CONSENTS_PER_S: '1',
@@ -24,13 +24,13 @@ async function open() {
     limiter,
     metrics: createMetrics('test'),
   });
-  const reached = { times: 0 };
+  const calls = { count: 0 };
   const route: Route = {
     method: 'GET',
     path: '/consent',
     cors: true,
     handle: (exchange) => {
-      reached.times++;
+      calls.count++;
       exchange.answer(200, '{}');
     },
   };
@@ -38,22 +38,22 @@ async function open() {
   server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${server.port}/consent`;
   const get = (address: string) => fetch(url, { headers: { 'x-forwarded-for': address } });
-  return { get, reached };
+  return { get, calls };
 }
 
-it('the limit of the consent operations answers 429 to an address that calls too often, before the route, and 200 to any other', async () => {
-  const { get, reached } = await open();
+it('the consent limit returns 429 to an address with too many calls, and does not affect other addresses', async () => {
+  const { get, calls } = await open();
   for (const left of [2, 1, 0]) {
-    const answer = await get('192.0.2.1');
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
-    expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
+    const response = await get('192.0.2.1');
+    expect(response.status).toBe(200);
+    expect(response.headers.get('ratelimit-policy')).toBe('"consents";q=3;w=3');
+    expect(response.headers.get('ratelimit')).toMatch(new RegExp(`^"consents";r=${left};t=[123]$`));
   }
   const refused = await get('192.0.2.1');
   expect(refused.status).toBe(429);
   expect(refused.headers.get('retry-after')).toBe('1');
   expect(refused.headers.get('ratelimit')).toBe('"consents";r=0;t=1');
   expect(await refused.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', details: null });
-  expect(reached.times).toBe(3);
+  expect(calls.count).toBe(3);
   expect((await get('192.0.2.2')).status).toBe(200);
 });

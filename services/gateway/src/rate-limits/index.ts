@@ -10,16 +10,16 @@ export type RateLimits = ReturnType<typeof createRateLimits>;
 
 export interface RateLimitParts {
   settings: RateLimitSettings;
-  /** Rates that projects set for their environments. */
+  /** The rates that projects set for their environments. */
   ratesOf: EnvironmentRates;
-  /** Counts messages of all processes. */
+  /** Counts messages across all processes. */
   limiter: Pick<SharedLimiter, 'bucket'>;
   metrics: Metrics;
 }
 
-/** Client addresses are personal data, so their counts stay in this process. */
+/** Limits per client address stay in this process, because client addresses are personal data. */
 export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLimitParts) {
-  const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by the limit', ['limit']);
+  const refused = metrics.counter('playline_gateway_rate_limited_total', 'Requests refused, by limit', ['limit']);
   const onRefused = (limit: string) => refused.inc({ limit });
   const addressOf = createClientAddress(settings.TRUSTED_PROXIES);
   const openLimiter = (name: string, perSecond: number, burst: number) =>
@@ -40,14 +40,14 @@ export function createRateLimits({ settings, ratesOf, limiter, metrics }: RateLi
   };
 }
 
-/** Reports whether the gateways share the limits. */
+/** Logs and counts when the gateways stop or resume sharing the limits. */
 export function createSharedLog(metrics: Metrics, logger: Logger): NonNullable<SharedLimiterOptions['onShared']> {
-  const help = '1 while the limit of a key holds on all processes together';
+  const help = '1 while rate limits apply across all processes';
   const gauge = metrics.gauge('playline_gateway_rate_limit_shared', help);
   gauge.set(1);
   return (shared, fault) => {
     gauge.set(shared ? 1 : 0);
-    if (shared) logger.info('rate limits are shared again');
-    else logger.warn({ error: fault }, 'rate limits are held by this process alone');
+    if (shared) logger.info('rate limits shared again');
+    else logger.warn({ error: fault }, 'rate limits not shared, applied by this process only');
   };
 }

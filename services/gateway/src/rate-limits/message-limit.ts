@@ -11,30 +11,30 @@ import {
 import type { EnvironmentRates } from '../environment-rates.ts';
 import type { RateLimitSettings } from './settings.ts';
 
-/** A usual message has 940 bytes. */
+/** A typical message has 940 bytes. */
 const UNIT_BYTES = 1024;
 
 /**
- * Units that a body costs: its messages or its KiB, whichever is more, at least one.
- * @param messages 0 for a body that is not a batch
- * @param bytes as sent or decompressed, whichever is more
+ * Returns the cost of a body: its messages or its KiB, whichever is greater, and at least one.
+ * @param messages 0 if the body is not a batch
+ * @param bytes size as sent or decompressed, whichever is greater
  */
 export function unitsOf(messages: number, bytes: number): number {
   return Math.max(1, messages, Math.ceil(bytes / UNIT_BYTES));
 }
 
 export interface Allowance {
-  /** Charges units, accepted or not; a negative number returns units. */
+  /** Charges units for a request, whatever its outcome. A negative number refunds units. */
   charge(units: number): void;
 }
 
 /**
- * Admits a request before its body is read. A promise only while this process has too much unsettled.
- * @throws PublicError TOO_MANY_REQUESTS_ERROR while the bucket is empty
+ * Admits a request before its body is read. Returns a promise only while this process has too many unsettled charges.
+ * @throws PublicError TOO_MANY_REQUESTS_ERROR if the bucket is empty
  */
 export type LimitMessages = (exchange: Exchange, key: KeyRecord) => Allowance | Promise<Allowance>;
 
-/** The limit on messages per publishable key over all processes: contract, "Rate limit". */
+/** Limits messages per publishable key across all processes: contract, "Rate limit". */
 export function createMessageLimit(parts: {
   settings: RateLimitSettings;
   ratesOf: EnvironmentRates;
@@ -47,7 +47,9 @@ export function createMessageLimit(parts: {
     const setting = policyOf(environmentId);
     const rate = ratesOf(environmentId, setting);
     const bucket =
-      rate === setting ? limiter.bucket(keyId, setting) : limiter.bucket(idUnder(keyId, rate), { ...rate, name: NAME });
+      rate === setting
+        ? limiter.bucket(keyId, setting)
+        : limiter.bucket(toBucketId(keyId, rate), { ...rate, name: NAME });
     addLimitHeaders(exchange, () => bucket);
     const decide = (status: RateStatus): Allowance => {
       if (status.allowed) return bucket;
@@ -61,15 +63,15 @@ export function createMessageLimit(parts: {
 
 const NAME = 'messages';
 
-/** A bucket stores its debt as a time, which means other units under another rate: a changed rate gets a new bucket. */
-function idUnder(keyId: string, { perSecond, burst }: MessageRate): string {
+/** A changed rate needs a new bucket, because a bucket stores its debt as a time, which depends on the rate. */
+function toBucketId(keyId: string, { perSecond, burst }: MessageRate): string {
   return `${keyId} ${perSecond}/${burst}`;
 }
 
-/** The policy of an environment in the settings. */
+/** Returns the policies from the settings. */
 export function createPolicies(settings: RateLimitSettings): (environmentId: string) => RatePolicy {
   const name = NAME;
-  const usual = { name, perSecond: settings.RATE_LIMIT_MESSAGES_PER_S, burst: settings.RATE_LIMIT_BURST };
-  const own = new Map([...settings.RATE_LIMITS_BY_ENVIRONMENT].map(([id, rate]) => [id, { name, ...rate }]));
-  return (environmentId) => own.get(environmentId) ?? usual;
+  const defaultPolicy = { name, perSecond: settings.RATE_LIMIT_MESSAGES_PER_S, burst: settings.RATE_LIMIT_BURST };
+  const policies = new Map([...settings.RATE_LIMITS_BY_ENVIRONMENT].map(([id, rate]) => [id, { name, ...rate }]));
+  return (environmentId) => policies.get(environmentId) ?? defaultPolicy;
 }

@@ -15,10 +15,10 @@ afterEach(async () => {
   await wire?.close();
 });
 
-/** So slow that the bucket does not refill while a test runs. */
+/** The refill is too slow to matter during a test. */
 const RATE = { RATE_LIMIT_MESSAGES_PER_S: '1', RATE_LIMIT_BURST: '300' };
 const batch = (messages: number) => ({ messages: Array.from({ length: messages }, () => message()) });
-const leftOf = (answer: Response) => Number(/r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+const leftOf = (response: Response) => Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
 async function openReady(environment: Record<string, string> = {}): Promise<GatewayProcess> {
   const gateway = await openProcess(stores.topicPrefix, { ...RATE, ...environment });
@@ -27,35 +27,35 @@ async function openReady(environment: Record<string, string> = {}): Promise<Gate
   return gateway;
 }
 
-async function metricOf({ adminUrl }: GatewayProcess): Promise<string> {
+async function readSharedMetric({ adminUrl }: GatewayProcess): Promise<string> {
   const text = await (await fetch(`${adminUrl}/metrics`)).text();
   return /^playline_gateway_rate_limit_shared\{.*\} (\d)$/m.exec(text)?.[1] ?? '';
 }
 
-it('gateways on one Redis count the messages of a key together, and continue alone while Redis is away', async () => {
+it('gateways share the message count of a key through Redis, and count separately while Redis is unavailable', async () => {
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);
-  const [one, other] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  await until('the other knows the balance', async () => {
-    const answer = await other.post(stores.key, batch(1));
-    return answer.status === 200 && leftOf(answer) < 105;
+  const [first, second] = [await openReady(), await openReady({ REDIS_URL: redis.href })];
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  await until('the second gateway has the balance', async () => {
+    const response = await second.post(stores.key, batch(1));
+    return response.status === 200 && leftOf(response) < 105;
   });
 
   wire.mode = 'cut';
   await until('the limit is local', async () => {
-    await other.post(stores.key, batch(1));
-    return (await metricOf(other)) === '0';
+    await second.post(stores.key, batch(1));
+    return (await readSharedMetric(second)) === '0';
   });
-  const alone = await other.post(stores.key, batch(1));
+  const alone = await second.post(stores.key, batch(1));
   expect(alone.status).toBe(200);
   expect(alone.headers.get('ratelimit-policy')).toBe('"messages";q=300;w=300');
-  expect((await one.post(stores.key, batch(100))).status).toBe(200);
-  expect((await one.post(stores.key, batch(100))).status).toBe(429);
+  expect((await first.post(stores.key, batch(100))).status).toBe(200);
+  expect((await first.post(stores.key, batch(100))).status).toBe(429);
 
   wire.mode = 'open';
-  await until('the limit is shared again', async () => (await other.post(stores.key, batch(1))).status === 429, 1000);
-  expect(await metricOf(other)).toBe('1');
+  await until('the limit is shared again', async () => (await second.post(stores.key, batch(1))).status === 429, 1000);
+  expect(await readSharedMetric(second)).toBe('1');
 });

@@ -7,7 +7,7 @@ import { rateLimitSettings } from './settings.ts';
 const schema = z.object(rateLimitSettings);
 const parse = (environment: Record<string, string>) => parseConfig(schema, environment);
 
-it('the settings of the limits have the documented defaults', () => {
+it('the rate limit settings have the documented defaults', () => {
   expect(parse({})).toEqual({
     RATE_LIMIT_MESSAGES_PER_S: 5000,
     RATE_LIMIT_BURST: 10_000,
@@ -19,7 +19,7 @@ it('the settings of the limits have the documented defaults', () => {
   });
 });
 
-it('the settings of the limits give an environment its own rate, and all others the default', () => {
+it('RATE_LIMITS_BY_ENVIRONMENT overrides the rate of the listed environments only', () => {
   const policyOf = createPolicies(
     parse({ RATE_LIMITS_BY_ENVIRONMENT: 'demo-development=500/1000, demo_2=20000/40000' }),
   );
@@ -30,7 +30,7 @@ it('the settings of the limits give an environment its own rate, and all others 
 });
 
 it.each(['a', 'a=1', 'a=1/', 'a=1/2/3', 'A=1/2', 'a=0/1', 'a=1/0', 'a=1.5/2', 'a=1/2,a=3/4', '=1/2', 'a=1e3/1'])(
-  'the settings of the limits refuse %j by the name of the setting',
+  'RATE_LIMITS_BY_ENVIRONMENT refuses %j with an error that names the setting',
   (text) => {
     expect(() => parse({ RATE_LIMITS_BY_ENVIRONMENT: text })).toThrow(ConfigError);
     expect(() => parse({ RATE_LIMITS_BY_ENVIRONMENT: text })).toThrow('RATE_LIMITS_BY_ENVIRONMENT');

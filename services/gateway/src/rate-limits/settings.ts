@@ -4,11 +4,11 @@ import { z } from 'zod';
 
 /** Contract, "Rate limit". */
 const MESSAGES_PER_S = 5000;
-/** Two seconds' worth, for clients that were offline. */
+/** Two seconds of messages, for clients that were offline. */
 const MESSAGES_BURST = 10_000;
-/** Guessing a key would need 2^178 tries. */
+/** Guessing a key would take 2^178 attempts. */
 const FAILED_KEYS_PER_MINUTE = 60;
-/** Enough for many players behind one address. */
+/** Enough for many players who share an address. */
 const CONSENTS_PER_S = 100;
 const CONSENTS_BURST = 200;
 
@@ -29,25 +29,25 @@ const ratesByEnvironment = () =>
         const [, environmentId = '', perSecond, burst] = ENTRY.exec(entry) ?? [];
         const parsed = rate.safeParse({ perSecond, burst });
         if (parsed.success && !rates.has(environmentId)) rates.set(environmentId, parsed.data);
-        else context.addIssue('expected environment=perSecond/burst, comma-separated, each environment once');
+        else context.addIssue('expected comma-separated environment=perSecond/burst, each environment once');
       }
       return rates;
     });
 
 export const rateLimitSettings = {
-  /** Messages per publishable key, on all gateways together. */
+  /** Messages per publishable key across all gateways. */
   RATE_LIMIT_MESSAGES_PER_S: perSecond().default(MESSAGES_PER_S),
-  /** Messages per publishable key at one moment. */
+  /** Maximum burst of messages per publishable key. */
   RATE_LIMIT_BURST: burst().default(MESSAGES_BURST),
-  /** Environments with their own rate: `demo-development=500/1000,demo-production=20000/40000`. */
+  /** Message rates for individual environments: `demo-development=500/1000,demo-production=20000/40000`. */
   RATE_LIMITS_BY_ENVIRONMENT: ratesByEnvironment(),
   /** Invalid keys per client address. */
   RATE_LIMIT_FAILED_KEYS_PER_MINUTE: settings.integer(1, 1_000_000).default(FAILED_KEYS_PER_MINUTE),
   /** Consent operations per client address. */
   RATE_LIMIT_CONSENTS_PER_S: perSecond().default(CONSENTS_PER_S),
-  /** Consent operations per client address at one moment. */
+  /** Maximum burst of consent operations per client address. */
   RATE_LIMIT_CONSENTS_BURST: burst().default(CONSENTS_BURST),
-  /** Proxies in front whose `X-Forwarded-For` entries are true; 0 uses the address of the connection. */
+  /** Number of trusted proxies that add `X-Forwarded-For` entries; 0 uses the address of the connection. */
   TRUSTED_PROXIES: settings.trustedProxies(),
 };
 

@@ -7,8 +7,8 @@ const MIB = 1024 * 1024;
 const SLAB_BYTES = MIB / 2;
 const ENVELOPE = { schemaId: 7, environmentId: 'demo-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
-/** Pages with a title, at the end of a body of a mebibyte that is otherwise white space. */
-function pagesWith(title: string, count = 1): ScannedBatch {
+/** Creates a scanned batch of page messages with a title in a body of 1 MiB that is otherwise white space. */
+function createPages(title: string, count = 1): ScannedBatch {
   const batch = createScannedBatch();
   const [type, text] = [Buffer.from('page'), Buffer.from(title)];
   const parts = Array.from({ length: count }, () => [type, text]).flat();
@@ -30,19 +30,19 @@ function pagesWith(title: string, count = 1): ScannedBatch {
 }
 
 const bytesOf = (records: readonly EncodedRecord[]) => records.reduce((sum, { value }) => sum + value.length, 0);
-/** Bytes of memory that the records keep from being collected. */
-const pinnedBy = (records: readonly EncodedRecord[]) =>
+/** Returns the size of all buffers that the records reference. */
+const referencedBytes = (records: readonly EncodedRecord[]) =>
   [...new Set(records.map(({ value }) => value.buffer))].reduce((sum, { byteLength }) => sum + byteLength, 0);
 
 it.each([
   ['one small message', 'home', 1],
-  ['messages of escapes, which are a sixth as long when stored', '\\u0041'.repeat(1_000), 100],
-  ['messages that fill them', 'x'.repeat(10_000), 100],
-])('records of large bodies of %s hold little more memory than their own bytes', (_, title, count) => {
+  ['escaped strings, which shrink to a sixth', '\\u0041'.repeat(1_000), 100],
+  ['large messages', 'x'.repeat(10_000), 100],
+])('records from 1 MiB bodies with %s use little more memory than their size', (_, title, count) => {
   const encode = createBatchEncoder();
   const records = Array.from({ length: 20 }, () =>
-    encode(pagesWith(title, count), ENVELOPE, () => Buffer.alloc(16)),
+    encode(createPages(title, count), ENVELOPE, () => Buffer.alloc(16)),
   ).flat();
   expect(records).toHaveLength(20 * count);
-  expect(pinnedBy(records)).toBeLessThan(2 * bytesOf(records) + SLAB_BYTES + 1);
+  expect(referencedBytes(records)).toBeLessThan(2 * bytesOf(records) + SLAB_BYTES + 1);
 });

@@ -13,12 +13,12 @@ import {
   type Field,
   isEscaped,
   ROW_SHIFT,
+  readText,
   type ScannedBatch,
-  textOf,
   UUID_BYTES,
 } from '../scan/ranges.ts';
 
-/** What the gateway adds to every message of a request. */
+/** The data that the gateway adds to every message of a request. */
 export interface RecordEnvelope {
   schemaId: number;
   environmentId: string;
@@ -29,40 +29,40 @@ export interface RecordEnvelope {
 /** Computes the 16-byte key of an identity; `id` is UTF-8, trimmed and not blank. */
 export type KeyOfBytes = (kind: IdentityKind, id: Uint8Array) => Buffer;
 
-/** One record for `audience.messages.v1`. */
+/** A record for `audience.messages.v1`. */
 export interface EncodedRecord {
-  /** Environment id and the owner's key; null without an owner. */
+  /** Environment id and identity key of the owner; null without an owner. */
   key: Buffer | null;
-  /** Confluent frame and Avro body. */
+  /** The Avro body in the Confluent wire format. */
   value: Buffer;
 }
 
 /**
- * Besides strings: frame 5, two longs of 10, six fixed of 16, a boolean, an optional double of 9, and at most 5 bytes
- * of length for each of 30 strings.
+ * Everything except strings: the header, two longs of 10 bytes, six fixed values of 16, a boolean, an optional double
+ * of 9, and a length of at most 5 bytes for each of 30 strings.
  */
 const OVERHEAD_BYTES_MAX = FRAME_BYTES + 2 * 10 + 6 * 16 + 1 + 9 + 30 * 5;
 const LENGTH_BYTES_MAX = 5;
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** The encoded parts that all records of a request share. Usually only time and trace change between requests. */
+/** The encoded data that all records of a request share. Usually only the time and trace change between requests. */
 class EncodedEnvelope {
-  /** Frame and environmentId. */
+  /** The header and the encoded environmentId. */
   head: Buffer = NO_BYTES;
-  /** Raw. */
+  /** The environmentId without its length. */
   environment: Buffer = NO_BYTES;
   receivedAt = 0;
-  /** traceId, encoded. */
+  /** The encoded traceId. */
   tail: Buffer = NO_BYTES;
-  /** Most bytes of a record and its key, besides the strings of its message. */
+  /** Maximum size of a record and its key, without the strings of the message. */
   bytesMax = 0;
   #schemaId = -1;
   #environmentId: string | null = null;
   #traceBytes = -1;
 
-  /** Encodes only what changed. */
-  turnTo({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
+  /** Encodes only the values that changed. */
+  update({ schemaId, environmentId, receivedAt, traceId }: RecordEnvelope): void {
     this.receivedAt = receivedAt;
     const isSame = schemaId === this.#schemaId && environmentId === this.#environmentId;
     if (isSame && this.#rewriteTrace(traceId)) return;
@@ -75,7 +75,7 @@ class EncodedEnvelope {
     this.bytesMax = OVERHEAD_BYTES_MAX + 2 * this.environment.length + this.#traceBytes + IDENTITY_KEY_BYTES;
   }
 
-  /** False when the length differs. */
+  /** Returns false if the length differs. */
   #rewriteTrace(traceId: string): boolean {
     if (Buffer.byteLength(traceId) !== this.#traceBytes) return false;
     this.tail.write(traceId, this.tail.length - this.#traceBytes);
@@ -88,9 +88,9 @@ function toAvro(text: string): Buffer {
   return bytes.subarray(0, putText(bytes, 0, text));
 }
 
-// Avro's binary encoding. Each function returns the offset after what it wrote.
+// Avro's binary encoding. The `put…` functions return the offset after the written bytes.
 
-/** Zigzag, then seven bits a byte, lowest first. */
+/** Zigzag encoding, then seven bits per byte, lowest first. */
 function putLong(target: Buffer, offset: number, value: number): number {
   let at = offset;
   let rest = value >= 0 ? value * 2 : -value * 2 - 1;
@@ -111,28 +111,28 @@ function putText(target: Buffer, offset: number, text: string): number {
   return at + target.write(text, at);
 }
 
-/** For few bytes a loop is faster than Buffer.copy. */
-function putAll(target: Buffer, at: number, source: Buffer): number {
+/** For a few bytes, a loop is faster than Buffer.copy. */
+function putBytes(target: Buffer, at: number, source: Buffer): number {
   const { length } = source;
   for (let i = 0; i < length; i++) target[at + i] = source[i]!;
   return at + length;
 }
 
-/** First byte of `true`. */
+/** The first byte of `true`. */
 const CHAR_T = 0x74;
-/** Up to this size a loop is at least as fast as Buffer.copy (45 ns both). */
+/** Up to this size, a loop is at least as fast as Buffer.copy (both take 45 ns). */
 const LOOP_COPY_BYTES_MAX = 40;
 /**
- * Several batches share one buffer, which is one object for the garbage collector. Smaller than what is in flight on a
- * busy gateway.
+ * Several batches share one buffer, which is a single object for the garbage collector. A slab is smaller than the data
+ * in flight on a busy gateway.
  */
 const SLAB_BYTES = 512 * 1024;
-/** Reserved without counting; wastes at most an eighth of a slab. */
+/** Small bodies are reserved without counting their strings, which wastes at most an eighth of a slab. */
 const SMALL_BODY_BYTES_MAX = SLAB_BYTES / 8;
-/** Below this a length takes one byte. */
+/** Shorter lengths take one byte. */
 const SHORT_TEXT_BYTES = 64;
 
-/** In the order of `audience-message.avsc`, up to `test`. */
+/** In the order of `audience-message.avsc`, before `test`. */
 const ID_FIELDS = Uint8Array.of(
   FIELD.anonymousId,
   FIELD.userId,
@@ -167,12 +167,12 @@ const FIELDS_AFTER_DENSITY = Uint8Array.of(
 const TEXT_FIELDS = Uint8Array.of(...HEAD_FIELDS, ...ID_FIELDS, ...FIELDS_BEFORE_DENSITY, ...FIELDS_AFTER_DENSITY);
 
 /**
- * Encodes the accepted messages of a scanned batch from its bytes; only strings with escapes are decoded. The output
- * equals that of the schema's codec.
+ * Encodes the accepted messages of a scanned batch from its bytes. Decodes only strings with escapes. The output is the
+ * same as from the schema's codec.
  */
 export type EncodeBatch = (batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes) => EncodedRecord[];
 
-/** Synchronous, not reentrant; owns the memory of its records. */
+/** The encoder is synchronous and not reentrant. Records do not share memory with the batch. */
 export function createBatchEncoder(): EncodeBatch {
   const encoder = new BatchEncoder();
   return (batch, envelope, keyOf) => encoder.encode(batch, envelope, keyOf);
@@ -192,9 +192,9 @@ class BatchEncoder {
 
   encode(batch: ScannedBatch, envelope: RecordEnvelope, keyOf: KeyOfBytes): EncodedRecord[] {
     this.#batch = batch;
-    this.#envelope.turnTo(envelope);
+    this.#envelope.update(envelope);
     for (const keys of [this.#anonymous, this.#user, this.#from, this.#to, this.#fromAsAnonymous])
-      keys.turnTo(batch, keyOf);
+      keys.reset(batch, keyOf);
     this.#owner = ZERO_KEY;
     this.#reserve();
     const records: EncodedRecord[] = [];
@@ -204,13 +204,13 @@ class BatchEncoder {
   }
 
   /**
-   * Counts the texts of large bodies, which may be mostly white space, so that records keep little more memory than
-   * their own bytes.
+   * Reserves memory for the records. Counts the strings of large bodies, which may be mostly white space, so that
+   * records use little more memory than their size.
    */
   #reserve(): void {
     const { body, count } = this.#batch;
     const overhead = count * this.#envelope.bytesMax;
-    // A decoded string is never longer than its escaped text.
+    // A decoded string is never longer than its escaped form.
     const bytesMax = body.length + overhead;
     if (this.#memory.hasCapacity(bytesMax)) return;
     this.#memory.reserve(body.length <= SMALL_BODY_BYTES_MAX ? bytesMax : textBytesOf(this.#batch) + overhead);
@@ -220,7 +220,7 @@ class BatchEncoder {
     const batch = this.#batch;
     const { bytes, at: start } = this.#memory;
     const { head, receivedAt, tail } = this.#envelope;
-    let at = putAll(bytes, start, head);
+    let at = putBytes(bytes, start, head);
     at = this.#putTexts(at, message, HEAD_FIELDS);
     at = putLong(bytes, at, batch.eventTimes[message]!);
     at = putLong(bytes, at, receivedAt);
@@ -238,11 +238,11 @@ class BatchEncoder {
     at = this.#putTexts(at, message, FIELDS_BEFORE_DENSITY);
     at = this.#putDensity(at, message);
     at = this.#putTexts(at, message, FIELDS_AFTER_DENSITY);
-    const value = this.#memory.take(putAll(bytes, at, tail));
+    const value = this.#memory.claim(putBytes(bytes, at, tail));
     return { key: this.#keyOf(owner), value };
   }
 
-  /** An untyped id that equals the message's anonymous id is that identity, as in its link fact. */
+  /** An untyped `fromId` that equals the anonymous id is the anonymous identity, as in the link fact. */
   #fromKeyOf(message: number, anonymous: Buffer): Buffer {
     const typeAt = (message << ROW_SHIFT) + FIELD.fromType;
     const { starts, ends } = this.#batch;
@@ -263,7 +263,7 @@ class BatchEncoder {
       const end = ends[row + field]!;
       const length = end - start;
       if ((escaped & (1 << field)) !== 0) {
-        at = putText(target, at, textOf(this.#batch, message, field as Field));
+        at = putText(target, at, readText(this.#batch, message, field as Field));
         continue;
       }
       if (length < SHORT_TEXT_BYTES) target[at++] = length << 1;
@@ -275,7 +275,7 @@ class BatchEncoder {
     return at;
   }
 
-  /** Union of null and double. */
+  /** Writes a union of null and double. */
   #putDensity(at: number, message: number): number {
     const { bytes: target } = this.#memory;
     const slot = (message << ROW_SHIFT) + FIELD.screenDensity;
@@ -292,19 +292,19 @@ class BatchEncoder {
     return start !== this.#batch.ends[slot] && this.#batch.body[start] === CHAR_T;
   }
 
-  /** The same buffer while the owner stays the same. */
+  /** Returns the same buffer while the owner does not change. */
   #keyOf(owner: Buffer): Buffer | null {
     if (owner === ZERO_KEY) return null;
     if (owner !== this.#owner) {
       const { bytes, at } = this.#memory;
       this.#owner = owner;
-      this.#recordKey = this.#memory.take(putKey(bytes, putAll(bytes, at, this.#envelope.environment), owner));
+      this.#recordKey = this.#memory.claim(putKey(bytes, putBytes(bytes, at, this.#envelope.environment), owner));
     }
     return this.#recordKey;
   }
 }
 
-/** The memory of encoded records, collected once nothing refers to any of them. */
+/** Memory for encoded records. A slab is garbage-collected when none of its records is referenced. */
 class RecordMemory {
   bytes = Buffer.alloc(0);
   at = 0;
@@ -313,22 +313,22 @@ class RecordMemory {
     return this.at + bytes <= this.bytes.length;
   }
 
-  /** Earlier records keep their memory. */
+  /** Does not affect earlier records. */
   reserve(bytesMax: number): void {
     if (this.hasCapacity(bytesMax)) return;
     this.bytes = Buffer.allocUnsafeSlow(Math.max(bytesMax, SLAB_BYTES));
     this.at = 0;
   }
 
-  /** Takes the bytes from `at` up to `end`. */
-  take(end: number): Buffer {
-    const taken = this.bytes.subarray(this.at, end);
+  /** Returns the bytes from `at` to `end`, and advances `at`. */
+  claim(end: number): Buffer {
+    const claimed = this.bytes.subarray(this.at, end);
     this.at = end;
-    return taken;
+    return claimed;
   }
 }
 
-/** UTF-8 bytes of all strings of the records. */
+/** Returns the UTF-8 size of all strings in the records. */
 function textBytesOf(batch: ScannedBatch): number {
   const { count, starts, ends } = batch;
   let bytes = 0;
@@ -339,7 +339,7 @@ function textBytesOf(batch: ScannedBatch): number {
       const field = TEXT_FIELDS[i]!;
       const slot = (message << ROW_SHIFT) + field;
       if ((escaped & (1 << field)) === 0) bytes += ends[slot]! - starts[slot]!;
-      else bytes += Buffer.byteLength(textOf(batch, message, field as Field));
+      else bytes += Buffer.byteLength(readText(batch, message, field as Field));
     }
   }
   return bytes;
@@ -355,13 +355,13 @@ interface IdentityFields {
   type: Field | null;
 }
 
-/** The fields in which a message may name an identity. */
+/** The fields that can identify a person. */
 const IDENTITY_FIELDS = {
   anonymous: { id: FIELD.anonymousId, type: null },
   user: { id: FIELD.userId, type: FIELD.identityType },
   from: { id: FIELD.fromId, type: FIELD.fromType },
   to: { id: FIELD.toId, type: FIELD.toType },
-  /** An untyped id that may be the message's own anonymous id. */
+  /** An untyped `fromId` that may be the message's anonymous id. */
   fromAsAnonymous: { id: FIELD.fromId, type: null },
 } as const satisfies Record<string, IdentityFields>;
 
@@ -369,13 +369,13 @@ function isSameText(batch: ScannedBatch, slot: number, otherSlot: number): boole
   const { body, starts, ends } = batch;
   const start = starts[slot]!;
   const length = ends[slot]! - start;
-  const other = starts[otherSlot]!;
-  if (ends[otherSlot]! - other !== length) return false;
-  for (let i = 0; i < length; i++) if (body[start + i] !== body[other + i]) return false;
+  const otherStart = starts[otherSlot]!;
+  if (ends[otherSlot]! - otherStart !== length) return false;
+  for (let i = 0; i < length; i++) if (body[start + i] !== body[otherStart + i]) return false;
   return true;
 }
 
-/** ASCII that trimming does not remove. */
+/** Returns true for ASCII characters that trimming does not remove. */
 function isVisibleAscii(byte: number): boolean {
   return byte > 0x20 && byte < 0x80;
 }
@@ -383,8 +383,8 @@ function isVisibleAscii(byte: number): boolean {
 const NO_BATCH = createScannedBatch();
 
 /**
- * Keys of one identity field of a batch. Batches usually come from one client, so the previous key is reused when the
- * bytes are equal.
+ * Computes the keys of one identity field in a batch. A batch usually comes from one client, so the previous key is
+ * reused if the bytes are equal.
  */
 class IdentityKeys {
   #batch: ScannedBatch = NO_BATCH;
@@ -397,13 +397,13 @@ class IdentityKeys {
     this.#fields = fields;
   }
 
-  turnTo(batch: ScannedBatch, keyOf: KeyOfBytes): void {
+  reset(batch: ScannedBatch, keyOf: KeyOfBytes): void {
     this.#batch = batch;
     this.#keyOf = keyOf;
     this.#last = -1;
   }
 
-  /** 16 bytes; `ZERO_KEY` itself when the field is blank or a placeholder. */
+  /** Returns a key of 16 bytes, or `ZERO_KEY` itself if the field is blank or a placeholder. */
   of(message: number): Buffer {
     const slot = (message << ROW_SHIFT) + this.#fields.id;
     if (this.#batch.starts[slot] === this.#batch.ends[slot]) return ZERO_KEY;
@@ -433,13 +433,13 @@ class IdentityKeys {
       const bytes = body.subarray(start, end);
       return isPlaceholderBytes(bytes) ? ZERO_KEY : this.#keyOf(this.#kindOf(message), bytes);
     }
-    const text = textOf(this.#batch, message, id).trim();
+    const text = readText(this.#batch, message, id).trim();
     return isPlaceholder(text) ? ZERO_KEY : this.#keyOf(this.#kindOf(message), Buffer.from(text));
   }
 
   #kindOf(message: number): IdentityKind {
     if (this.#fields.type === null) return 'anonymous';
-    const text = textOf(this.#batch, message, this.#fields.type);
+    const text = readText(this.#batch, message, this.#fields.type);
     return IDENTITY_TYPES.find((type) => type === text) ?? 'untyped';
   }
 }

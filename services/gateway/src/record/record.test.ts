@@ -9,7 +9,7 @@ import type { EncodedRecord, RecordEnvelope } from './encode-batch.ts';
 import { createBatchEncoder } from './encode-batch.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 21, 12);
-/** Includes every time that the grammar of timestamps can express. */
+/** Includes every valid timestamp. */
 const WINDOW = { fromMs: -1e15, toMs: 1e15 };
 const ENVELOPE: RecordEnvelope = {
   schemaId: 300,
@@ -24,13 +24,13 @@ const PAGE = {
 };
 const ZERO = Buffer.alloc(16);
 
-/** A readable key: kind and id as bytes, cut to 16. */
+/** Returns a legible key: kind and id, truncated to 16 bytes. */
 const keyOf = (kind: IdentityKind, id: string) => Buffer.alloc(16).fill(Buffer.from(`${kind}:${id};`));
 
 const scanner = createScanner();
 const encodeBatch = createBatchEncoder();
 
-/** @param messages values, or JSON texts to put into the body unchanged */
+/** @param messages values, or JSON strings that are written into the body unchanged */
 function encodeAll(messages: readonly unknown[]): EncodedRecord[] {
   const texts = messages.map((message) => (typeof message === 'string' ? message : JSON.stringify(message)));
   const count = scanner.scan(Buffer.from(`{"messages":[${texts.join()}]}`), WINDOW);
@@ -52,7 +52,7 @@ const keyFor = (id: unknown, kind: unknown): Buffer =>
 const isOwnAnonymousId = ({ fromType, fromId, anonymousId }: Record<string, unknown>) =>
   fromType == null && isNamed(fromId) && isNamed(anonymousId) && fromId.trim() === anonymousId.trim();
 
-/** The expected record, computed from the JSON of the message alone. */
+/** Computes the expected record from the JSON of the message. */
 function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   const sent = JSON.parse(JSON.stringify(message));
   const context = (sent.context ?? {}) as Record<string, unknown>;
@@ -83,7 +83,7 @@ function expectedOf(message: Record<string, unknown>): Record<string, unknown> {
   };
 }
 
-it('an encoded message has exactly the bytes that the codec of its schema writes for what was sent, and the key of its owner', () => {
+it('an encoded message has exactly the bytes that the schema’s codec writes, and the record key of its owner', () => {
   fc.assert(
     fc.property(validMessages(NOW_MS), (sent) => {
       const { key, value } = encodeAll([sent])[0]!;
@@ -98,7 +98,7 @@ it('an encoded message has exactly the bytes that the codec of its schema writes
   );
 });
 
-it('an encoded message keeps its bytes when others are encoded after it in one call', () => {
+it('an encoded message does not depend on the other messages of its batch', () => {
   const batches = fc.uniqueArray(validMessages(NOW_MS), {
     minLength: 1,
     maxLength: 20,
@@ -113,20 +113,20 @@ it('an encoded message keeps its bytes when others are encoded after it in one c
   );
 });
 
-it('an encoded message contains properties and traits exactly as in the body', () => {
+it('an encoded message contains properties and traits exactly as sent', () => {
   const texts = '"properties":{ "a" : 1.0 },"traits":{\n}}';
   const { decoded } = encode(JSON.stringify({ ...PAGE }).replace(/\}$/, `,${texts}`));
   expect(decoded).toMatchObject({ properties: '{ "a" : 1.0 }', traits: '{\n}' });
 });
 
-it('an encoded message can have times before 1970 and far in the future', () => {
+it('an encoded message can have an event time before 1970 or far in the future', () => {
   for (const eventTime of [-1, -62_135_596_800_000, 0, 2 ** 31, 2 ** 32, 253_402_300_799_999]) {
     const eventTimestamp = new Date(eventTime).toISOString();
     expect(encode({ ...PAGE, eventTimestamp }).decoded.eventTime).toBe(eventTime);
   }
 });
 
-it('an alias from the own anonymous id without a type has the key of the anonymous identity, and any other an untyped one', () => {
+it('in an alias without fromType, fromId is anonymous if it equals the message’s anonymousId, and otherwise untyped', () => {
   const alias = { ...PAGE, type: 'alias', anonymousId: 'v', fromId: ' v', toId: 'u' };
   expect(encode(alias).decoded).toMatchObject({ fromKey: keyOf('anonymous', 'v') });
   expect(encode({ ...alias, anonymousId: 'w' }).decoded).toMatchObject({ fromKey: keyOf('untyped', 'v') });

@@ -10,7 +10,7 @@ const ENVIRONMENT = 'demo-test';
 const hex = (keys: readonly Buffer[]) => keys.map((key) => key.toString('hex')).sort();
 const keyOf = ({ keyer }: TestGateway, kind: IdentityKind, id: string) => keyer(ENVIRONMENT, kind, id);
 
-/** Links two identities as the linker does. */
+/** Links two identities like the linker. */
 async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [IdentityKind, string]]): Promise<void> {
   const { graph } = gateway.audience.people;
   const source = { generation: 0, partition: 0 };
@@ -28,15 +28,15 @@ async function link(gateway: TestGateway, [a, b]: [[IdentityKind, string], [Iden
   await graph.apply({ ...source, after, through: after + 1, facts: [fact] });
 }
 
-it('a 202 to an erasure request has no body and the id of the erasure, and puts the request on the log, keyed by the environment', async () => {
+it('an erasure returns 202 with the erasure id and no body, and logs the request with the environment as the key', async () => {
   const gateway = await openGateway();
   const startedAt = Date.now();
-  const answer = await erase(gateway);
-  expect(answer.status).toBe(202);
-  expect(await answer.text()).toBe('');
+  const response = await erase(gateway);
+  expect(response.status).toBe(202);
+  expect(await response.text()).toBe('');
   const [request] = sentErasures(gateway.producer);
-  expect(answer.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
-  expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: answer.headers.get('x-trace-id') });
+  expect(response.headers.get('x-erasure-id')?.replaceAll('-', '')).toBe(request!.erasureId.toString('hex'));
+  expect(request).toMatchObject({ environmentId: ENVIRONMENT, traceId: response.headers.get('x-trace-id') });
   expect(request!.requestedAt).toBeGreaterThanOrEqual(startedAt);
   expect(request!.cutoffAt).toBe(request!.requestedAt + 2000);
   expect(gateway.producer.sent[0]!.records[0]!.key).toEqual(Buffer.from(ENVIRONMENT));
@@ -47,18 +47,18 @@ it.each([
   ['?userId=bob%2Bx%40example.org', 'userId=bob%2Bx%40example.org', 'bob+x@example.org'],
   ['?anonymousId=Zo%C3%AB%0D%0A%22', 'anonymousId=Zo%C3%AB%0D%0A%22', 'Zo\u00eb\r\n"'],
   [`?anonymousId=${'%F0%9F%98%80'.repeat(256)}`, `anonymousId=${'%F0%9F%98%80'.repeat(256)}`, '😀'.repeat(256)],
-])('a 202 to an erasure request repeats the identity of %s as read, in a header', async (query, header, id) => {
+])('an erasure with %s returns the parsed identity in a header', async (query, header, id) => {
   const gateway = await openGateway();
-  const answer = await erase(gateway, query);
-  expect(answer.status).toBe(202);
-  expect(answer.headers.get('x-erasure-identity')).toBe(header);
+  const response = await erase(gateway, query);
+  expect(response.status).toBe(202);
+  expect(response.headers.get('x-erasure-identity')).toBe(header);
   const kind = query.startsWith('?userId') ? 'untyped' : 'anonymous';
   expect(hex(sentErasures(gateway.producer)[0]!.subjectKeys as Buffer[])).toContain(
     keyOf(gateway, kind, id).toString('hex'),
   );
 });
 
-it('a 202 to an erasure request takes an anonymous id as anonymous, and a user id in every type and untyped', async () => {
+it('an erasure covers an anonymousId as anonymous, and a userId with every identity type and without a type', async () => {
   const gateway = await openGateway();
   await erase(gateway, '?anonymousId=someone');
   await erase(gateway, '?userId=some%20one');
@@ -68,7 +68,7 @@ it('a 202 to an erasure request takes an anonymous id as anonymous, and a user i
   expect(hex(user!.subjectKeys)).toEqual(hex(kinds.map((kind) => keyOf(gateway, kind, 'some one'))));
 });
 
-it('a 202 to an erasure request records no linked identity after a look-up later than the cut-off, because a newer link may have added them', async () => {
+it('an erasure request does not contain linked identities that were read after the cut-off', async () => {
   const gateway = await openGateway({ ERASURE_CLOCK_SKEW_MS: 0 });
   await link(gateway, [
     ['anonymous', 'a'],
@@ -78,7 +78,7 @@ it('a 202 to an erasure request records no linked identity after a look-up later
   expect(sentErasures(gateway.producer)[0]!.memberKeys).toEqual([]);
 });
 
-it('a 202 to an erasure request records every identity that is known to be linked, once, and no other', async () => {
+it('an erasure request contains each linked identity once', async () => {
   const gateway = await openGateway();
   await link(gateway, [
     ['anonymous', 'a'],
@@ -101,10 +101,10 @@ it('a 202 to an erasure request records every identity that is known to be linke
   expect(hex(request!.memberKeys)).toEqual(hex([keyOf(gateway, 'anonymous', 'a'), keyOf(gateway, 'anonymous', 'b')]));
 });
 
-it('a 202 to an erasure request puts the hold before it reads the linked identities, and reads them before it publishes', async () => {
+it('an erasure sets the hold before it reads the linked identities, and reads them before it publishes the request', async () => {
   const steps: string[] = [];
-  const inner = await openGateway();
-  const { people } = inner.audience;
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
   const gateway = await openGateway({
     audience: {
       people: {
@@ -131,26 +131,26 @@ it('a 202 to an erasure request puts the hold before it reads the linked identit
   expect(gateway.producer.sent).toHaveLength(1);
 });
 
-it('a 202 to an erasure request comes only after the brokers have acknowledged, and the hold does not lapse from then on', async () => {
+it('an erasure returns 202 only after the brokers have acknowledged the request, and its hold no longer lapses', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'hold';
-  let answered = false;
-  const answer = erase(gateway).finally(() => {
-    answered = true;
+  let isSettled = false;
+  const response = erase(gateway).finally(() => {
+    isSettled = true;
   });
   await until('the request is sent', () => gateway.producer.sent.length === 1);
-  expect(answered).toBe(false);
+  expect(isSettled).toBe(false);
   gateway.producer.sent[0]!.done(null);
-  expect((await answer).status).toBe(202);
+  expect((await response).status).toBe(202);
   const [request] = sentErasures(gateway.producer);
   expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
-  const held = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
-  expect(held).toBe(request!.cutoffAt);
+  const hold = gateway.audience.people.holdOf(ENVIRONMENT, keyOf(gateway, 'anonymous', 'visitor-1'));
+  expect(hold).toBe(request!.cutoffAt);
 });
 
-it('a 202 to an erasure request is the answer also when the hold cannot be confirmed, because the request is on the log', async () => {
-  const inner = await openGateway();
-  const { people } = inner.audience;
+it('an erasure returns 202 even if the hold cannot be confirmed, because the request is on the log', async () => {
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
   const confirmHold = () => Promise.reject(new Error('ECONNRESET'));
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ audience: { people: { ...people, guards } } });
@@ -162,8 +162,8 @@ const LONG_ID = '%F0%9F%8E%AE'.repeat(257);
 
 it.each([
   ['neither identifier', '', null],
-  ['both', '?anonymousId=a&userId=b', null],
-  ['both, one of them blank', '?anonymousId=a&userId=', null],
+  ['both identifiers', '?anonymousId=a&userId=b', null],
+  ['both identifiers, one of them blank', '?anonymousId=a&userId=', null],
   ['a blank anonymousId', '?anonymousId=%20', { field: 'anonymousId' }],
   ['a blank userId', '?userId', { field: 'userId' }],
   ['an anonymousId that is too long', `?anonymousId=${LONG_ID}`, { field: 'anonymousId' }],
@@ -171,69 +171,69 @@ it.each([
   ['a placeholder as userId', '?userId=N/A', { field: 'userId' }],
   ['a placeholder as anonymousId', '?anonymousId=%20null', { field: 'anonymousId' }],
   ['one identifier twice', '?userId=a&userId=a', { field: 'userId' }],
-  ['broken percent-encoding', '?userId=%c3', null],
-])('a 400 to an erasure request answers %s, and holds and records nothing', async (_name, query, details) => {
+  ['invalid percent-encoding', '?userId=%c3', null],
+])('an erasure with %s returns 400, sets no hold and logs nothing', async (_name, query, details) => {
   const gateway = await openGateway();
-  const answer = await erase(gateway, query);
-  expect(answer.status).toBe(400);
-  await expectEnvelope(answer, 'VALIDATION_ERROR', details);
+  const response = await erase(gateway, query);
+  expect(response.status).toBe(400);
+  await expectEnvelope(response, 'VALIDATION_ERROR', details);
   expect(gateway.producer.sent).toEqual([]);
   expect(await gateway.audience.people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
 });
 
 const owner = { projectId: 'p', environmentId: 'demo-test', environment: 'production', kind: 'secret' } as const;
 
-it('a 401 to an erasure request answers a malformed key, an unknown one and a publishable one', async () => {
+it('an erasure with a malformed, unknown or publishable key returns 401', async () => {
   const gateway = await openGateway();
   const unknown = createKeyText('svcapik', owner);
   for (const secretKey of ['nonsense', unknown, gateway.key, `${gateway.secretKey}, ${gateway.secretKey}`]) {
-    const answer = await erase({ ...gateway, secretKey });
-    expect(answer.status).toBe(401);
-    await expectEnvelope(answer, 'UNAUTHORISED_REQUEST', { header: SECRET_HEADER });
+    const response = await erase({ ...gateway, secretKey });
+    expect(response.status).toBe(401);
+    await expectEnvelope(response, 'UNAUTHORISED_REQUEST', { header: SECRET_HEADER });
   }
   expect(gateway.producer.sent).toEqual([]);
 });
 
-it('a 401 to an erasure request comes before any check of the identifiers', async () => {
+it('an erasure checks the key before the identifiers', async () => {
   const gateway = await openGateway();
   expect((await erase({ ...gateway, secretKey: 'nonsense' }, '')).status).toBe(401);
 });
 
 it.each(['GET', 'POST', 'PUT', 'PATCH', 'OPTIONS'])(
-  'a 404 at the erasure path answers %s, without CORS headers',
+  '%s at the erasure path returns 404 without CORS headers',
   async (method) => {
     const { url } = await openGateway();
-    const answer = await fetch(url + DATA, { method, headers: { origin: 'https://game.test' } });
-    expect(answer.status).toBe(404);
-    expect([...answer.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
-    await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+    const response = await fetch(url + DATA, { method, headers: { origin: 'https://game.test' } });
+    expect(response.status).toBe(404);
+    expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+    await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
   },
 );
 
 const cutoffOf = ({ audience, keyer }: TestGateway) =>
   audience.people.holdOf('demo-test', keyer('demo-test', 'anonymous', 'visitor-1'));
 
-it('a 500 to an erasure request answers a request that the brokers refuse without leaking the reason, and leaves its hold to lapse', async () => {
+it('an erasure that the brokers refuse returns 500 without internal details, and its hold lapses', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'fail';
-  const answer = await erase(gateway);
-  expect(answer.status).toBe(500);
-  expect(await answer.clone().text()).not.toContain('broker-7');
-  await expectEnvelope(answer, 'INTERNAL_SERVER_ERROR');
-  // The hold stays, because the request may be on the log all the same.
+  const response = await erase(gateway);
+  expect(response.status).toBe(500);
+  expect(await response.clone().text()).not.toContain('broker-7');
+  await expectEnvelope(response, 'INTERNAL_SERVER_ERROR');
+  // The hold remains for a minute, because the request may be on the log anyway.
   expect(cutoffOf(gateway)).not.toBeNull();
   expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 59_000)).toBe(0);
   expect(await gateway.audience.people.guards.dropLapsedHolds(Date.now() + 60_000)).toBe(1);
   expect(cutoffOf(gateway)).toBeNull();
 });
 
-it('a 500 to an erasure request answers at the deadline; a request that reaches the log later keeps its hold', async () => {
-  const inner = await openGateway();
-  const { people } = inner.audience;
-  let confirmed = false;
+it('an erasure returns 500 at the deadline, but a request that is logged later confirms its hold', async () => {
+  const defaults = await openGateway();
+  const { people } = defaults.audience;
+  let isConfirmed = false;
   const confirmHold: typeof people.guards.confirmHold = async (name) => {
-    confirmed = await people.guards.confirmHold(name);
-    return confirmed;
+    isConfirmed = await people.guards.confirmHold(name);
+    return isConfirmed;
   };
   const guards = { ...people.guards, confirmHold };
   const gateway = await openGateway({ PUBLISH_DEADLINE_MS: 100, audience: { people: { ...people, guards } } });
@@ -241,52 +241,52 @@ it('a 500 to an erasure request answers at the deadline; a request that reaches 
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.deliveries).toEqual([{ attemptsMaxMs: 100 }]);
   gateway.producer.sent[0]!.done(null);
-  await until('the hold is confirmed', () => confirmed);
+  await until('the hold is confirmed', () => isConfirmed);
   expect(await people.guards.dropLapsedHolds(Number.MAX_SAFE_INTEGER)).toBe(0);
 });
 
-it('a 500 to an erasure request answers when the hold cannot be put, and publishes nothing', async () => {
-  const inner = await openGateway();
+it('an erasure returns 500 and publishes nothing if the hold cannot be set', async () => {
+  const defaults = await openGateway();
   const putHold = () => Promise.reject(new Error('ECONNREFUSED'));
-  const { people } = inner.audience;
+  const { people } = defaults.audience;
   const gateway = await openGateway({ audience: { people: { ...people, guards: { ...people.guards, putHold } } } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
 });
 
-it('a 500 to an erasure request answers when the linked identities cannot be read, publishes nothing and releases its hold', async () => {
-  const inner = await openGateway();
+it('an erasure returns 500, publishes nothing and releases its hold if the linked identities cannot be read', async () => {
+  const defaults = await openGateway();
   const membersOf = () => Promise.reject(new Error('ECONNREFUSED'));
-  const gateway = await openGateway({ audience: { people: { ...inner.audience.people, graph: { membersOf } } } });
+  const gateway = await openGateway({ audience: { people: { ...defaults.audience.people, graph: { membersOf } } } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
   expect(cutoffOf(gateway)).toBeNull();
 });
 
-it('a 500 to an erasure request answers while the identity graph is lost or rebuilt, puts no hold and publishes nothing', async () => {
-  const inner = await openGateway();
-  const people = { ...inner.audience.people, readEpoch: async () => null };
+it('an erasure returns 500, sets no hold and publishes nothing while the identity graph is missing', async () => {
+  const defaults = await openGateway();
+  const people = { ...defaults.audience.people, readEpoch: async () => null };
   const gateway = await openGateway({ audience: { people } });
   expect((await erase(gateway)).status).toBe(500);
   expect(gateway.producer.sent).toEqual([]);
   expect(cutoffOf(gateway)).toBeNull();
 });
 
-it('a 500 to an erasure request answers while the id of the schema is not known', async () => {
+it('an erasure returns 500 until the schema id is known', async () => {
   const gateway = await openGateway({ audience: { schemaIds: () => null } });
   expect((await erase(gateway)).status).toBe(500);
   expect(cutoffOf(gateway)).toBeNull();
 });
 
-it('a 500 to an erasure request answers, and never 401, when the key store cannot answer', async () => {
+it('an erasure returns 500 instead of 401 if the key store is unavailable', async () => {
   const gateway = await openGateway({ readSince: () => Promise.reject(new Error('connect ECONNREFUSED')) });
   expect((await erase(gateway)).status).toBe(500);
 });
 
-it('a 500 to an erasure request writes nothing about the subject to the log', async () => {
+it('the log lines of a failed erasure do not contain the subject', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'fail';
   await erase(gateway, '?userId=someone-private');
-  await until('the fault is logged', () => gateway.logLines.length > 0);
+  await until('the error is logged', () => gateway.logLines.length > 0);
   expect(gateway.logLines.join()).not.toContain('someone-private');
 });

@@ -6,7 +6,7 @@ import {
   type TimeWindow,
   withoutByteOrderMark,
 } from '@playline/contracts';
-import { explain, FAULT, type Fault } from './explain.ts';
+import { explain, MESSAGE_ERRORS, type MessageError } from './explain.ts';
 import {
   beginKeys,
   CLOSE_BRACE,
@@ -27,17 +27,17 @@ import { clearRow, scanMessage } from './message.ts';
 import {
   createScannedBatch,
   FIELD,
-  NO_OBJECT,
+  NOT_AN_OBJECT,
   ROW_SHIFT,
+  readText,
   type ScanState,
-  textOf,
   UNCERTAIN,
   UUID_BYTES,
   VALID,
 } from './ranges.ts';
 import { NameTable, UNKNOWN } from './text.ts';
 
-export const BODY_FAULT = {
+export const BODY_ERROR = {
   /** Not UTF-8, or not JSON. */
   notJson: -1,
   notAnObject: -2,
@@ -47,13 +47,12 @@ export const BODY_FAULT = {
 } as const;
 
 /**
- * Scans a body in one pass, which checks its grammar and finds the fields of every message as JSON.parse would. A
- * message is `VALID` only if the contract accepts it. Synchronous and not reentrant: the state is valid until the next
- * scan.
+ * Scans a body in one pass, which checks the JSON grammar and finds the fields of every message as JSON.parse would. A
+ * message is `VALID` only if the contract accepts it. Synchronous and not reentrant; each scan overwrites the state.
  */
 export interface Scanner {
   readonly state: ScanState;
-  /** @returns the number of messages, each with its verdict; or one of `BODY_FAULT` */
+  /** @returns the number of messages, or one of `BODY_ERROR`; `state.verdicts` has the verdict on each message */
   scan(body: Buffer, window: TimeWindow): number;
 }
 
@@ -71,41 +70,41 @@ export function createScanner(): Scanner {
     ends: new Int32Array(BATCH_MESSAGES_MAX),
     hasUuid: new Uint8Array(BATCH_MESSAGES_MAX),
     tooDeep: new Int32Array(BATCH_MESSAGES_MAX),
-    odd: new Int32Array(BATCH_MESSAGES_MAX),
-    repeated: new Int32Array(BATCH_MESSAGES_MAX),
+    unsafe: new Int32Array(BATCH_MESSAGES_MAX),
+    duplicateKeys: new Int32Array(BATCH_MESSAGES_MAX),
   };
   return {
     state,
-    scan: (sent, window) => {
-      const body = withoutByteOrderMark(sent);
-      state.bytes = withEnd(state.bytes, body);
+    scan: (received, window) => {
+      const body = withoutByteOrderMark(received);
+      state.bytes = copyWithPadding(state.bytes, body);
       beginKeys(body.length);
       state.fromMs = window.fromMs;
       state.toMs = window.toMs;
       batch.body = state.bytes.subarray(0, body.length);
       batch.count = 0;
-      // Decoding would replace invalid bytes by U+FFFD.
-      return isUtf8(body) ? scanBody(state, body.length) : BODY_FAULT.notJson;
+      // Decoding without a check would replace invalid bytes with U+FFFD.
+      return isUtf8(body) ? scanBody(state, body.length) : BODY_ERROR.notJson;
     },
   };
 }
 
-/** Zeros end every loop; none reads further ahead. */
-const END_BYTES = 8;
+/** The trailing zeros terminate every loop. No read goes further past the end. */
+const PADDING_BYTES = 8;
 
 /**
- * Copies a body in front of zeros, so that no read is out of bounds: handling those made some bodies four times as
- * slow.
+ * Copies a body and appends zeros, so that no read is out of bounds. Out-of-bounds reads made some bodies four times
+ * slower.
  */
-function withEnd(previous: Buffer, body: Buffer): Buffer {
-  const length = body.length + END_BYTES;
+function copyWithPadding(previous: Buffer, body: Buffer): Buffer {
+  const length = body.length + PADDING_BYTES;
   const bytes = previous.length < length ? Buffer.allocUnsafeSlow(length) : previous;
   body.copy(bytes);
   bytes.fill(0, body.length, length);
   return bytes;
 }
 
-const ENVELOPE_TABLE = new NameTable(['messages']);
+const BODY_TABLE = new NameTable(['messages']);
 /** Nesting depth of a field of the body. */
 const VALUE_DEPTH = 1;
 const ELEMENT_DEPTH = 2;
@@ -116,59 +115,57 @@ function endOfBody(bytes: Uint8Array, length: number): number {
   return end;
 }
 
-/** An object with an array `messages`. The last of equal keys wins. */
+/** Scans an object with a `messages` array. If a key occurs more than once, the last value counts. */
 function scanBody(state: ScanState, bodyLength: number): number {
   const { bytes } = state;
   const length = endOfBody(bytes, bodyLength);
   let i = skipSpace(bytes, 0);
   if (bytes[i] !== OPEN_BRACE)
-    return endOfValue(bytes, i, 0) === length && length > 0 ? BODY_FAULT.notAnObject : BODY_FAULT.notJson;
+    return endOfValue(bytes, i, 0) === length && length > 0 ? BODY_ERROR.notAnObject : BODY_ERROR.notJson;
   i = skipSpace(bytes, i + 1);
-  let found: number = BODY_FAULT.noMessages;
+  let found: number = BODY_ERROR.noMessages;
   let isSeen = false;
-  // Start of the last repeated `messages`.
-  let again = 0;
-  if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_FAULT.notJson;
+  // Offset of the last value if `messages` occurs more than once.
+  let lastStart = 0;
+  if (bytes[i] === CLOSE_BRACE) return i === length - 1 ? found : BODY_ERROR.notJson;
   for (;;) {
-    if (bytes[i] !== QUOTE) return BODY_FAULT.notJson;
+    if (bytes[i] !== QUOTE) return BODY_ERROR.notJson;
     const keyEnd = endOfString(bytes, i);
-    if (keyEnd === FAIL) return BODY_FAULT.notJson;
+    if (keyEnd === FAIL) return BODY_ERROR.notJson;
     const name =
-      keyEnd > FAIL
-        ? ENVELOPE_TABLE.find(bytes, i + 1, keyEnd - 1)
-        : ENVELOPE_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
+      keyEnd > FAIL ? BODY_TABLE.find(bytes, i + 1, keyEnd - 1) : BODY_TABLE.findEscaped(bytes, i + 1, -keyEnd - 1);
     i = skipColon(bytes, Math.abs(keyEnd));
-    if (i === FAIL) return BODY_FAULT.notJson;
-    if (name !== UNKNOWN && isSeen) again = i;
+    if (i === FAIL) return BODY_ERROR.notJson;
+    if (name !== UNKNOWN && isSeen) lastStart = i;
     if (name !== UNKNOWN && !isSeen && bytes[i] === OPEN_BRACKET) {
       i = scanMessages(state, i);
       found = countOf(state);
     } else i = endOfValue(bytes, i, VALUE_DEPTH);
     isSeen ||= name !== UNKNOWN;
-    if (i === FAIL) return BODY_FAULT.notJson;
+    if (i === FAIL) return BODY_ERROR.notJson;
     i = skipSpace(bytes, i);
     if (bytes[i] === CLOSE_BRACE) {
-      if (i !== length - 1) return BODY_FAULT.notJson;
-      return again === 0 ? found : scanRepeatedMessages(state, again);
+      if (i !== length - 1) return BODY_ERROR.notJson;
+      return lastStart === 0 ? found : scanLastMessages(state, lastStart);
     }
-    if (bytes[i] !== COMMA) return BODY_FAULT.notJson;
+    if (bytes[i] !== COMMA) return BODY_ERROR.notJson;
     i = skipSpace(bytes, i + 1);
   }
 }
 
-/** Its grammar has been checked. */
-function scanRepeatedMessages(state: ScanState, at: number): number {
-  if (state.bytes[at] !== OPEN_BRACKET) return BODY_FAULT.noMessages;
+/** Scans the last `messages` value, of which the grammar has already been checked. */
+function scanLastMessages(state: ScanState, at: number): number {
+  if (state.bytes[at] !== OPEN_BRACKET) return BODY_ERROR.noMessages;
   scanMessages(state, at);
   return countOf(state);
 }
 
 function countOf({ batch: { count } }: ScanState): number {
-  if (count === 0) return BODY_FAULT.tooFew;
-  return count > BATCH_MESSAGES_MAX ? BODY_FAULT.tooMany : count;
+  if (count === 0) return BODY_ERROR.tooFew;
+  return count > BATCH_MESSAGES_MAX ? BODY_ERROR.tooMany : count;
 }
 
-/** Beyond the maximum of messages only the grammar is checked. */
+/** Beyond the maximum number of messages, only the grammar is checked. */
 function scanMessages(state: ScanState, at: number): number {
   const { bytes, batch } = state;
   batch.count = 0;
@@ -192,7 +189,7 @@ function scanElement(state: ScanState, at: number): number {
   state.starts[message] = at;
   if (state.bytes[at] !== OPEN_BRACE) {
     clearRow(state);
-    state.verdicts[message] = NO_OBJECT;
+    state.verdicts[message] = NOT_AN_OBJECT;
     state.ends[message] = endOfValue(state.bytes, at, ELEMENT_DEPTH);
     return state.ends[message]!;
   }
@@ -203,24 +200,24 @@ function scanElement(state: ScanState, at: number): number {
   return end;
 }
 
-/** By index. */
 export interface Rejected {
+  /** Index of the message in the batch. */
   readonly message: number;
-  readonly faults: readonly Fault[];
+  readonly errors: readonly MessageError[];
 }
 
-/** One entry of the answer: all messages of one id. */
+/** An entry of the response, for all messages with the same id. */
 export interface RejectionEntry {
-  /** In its first spelling. */
+  /** The id as written in the first of these messages. */
   readonly messageId: string;
-  readonly faults: readonly Fault[];
+  readonly errors: readonly MessageError[];
 }
 
 const NO_REJECTIONS: readonly [] = [];
 
 /**
- * Validates a scanned batch: each message, then duplicate ids. Only uncertain messages are examined again (`explain`).
- * Sets `batch.accepted`. The result equals that of `validateBatch`.
+ * Validates the messages of a scanned batch and detects duplicate ids. Only uncertain messages are examined again
+ * (`explain`). Sets `batch.accepted`. The result is the same as from `validateBatch`.
  */
 export function validateScanned(state: ScanState): {
   readonly rejected: readonly Rejected[];
@@ -228,29 +225,29 @@ export function validateScanned(state: ScanState): {
 } {
   const { batch, verdicts } = state;
   batch.accepted.fill(1, 0, batch.count);
-  const faults: (readonly Fault[] | undefined)[] = [];
+  const errors: (readonly MessageError[] | undefined)[] = [];
   for (let message = 0; message < batch.count; message++) {
     if (verdicts[message] === VALID) continue;
     const found = explain(state, message);
-    if (found.length > 0) faults[message] = found;
+    if (found.length > 0) errors[message] = found;
   }
   const onDuplicates = (...messages: readonly number[]) => {
     for (const message of messages) {
-      const others = faults[message] ?? [];
-      if (others[0] !== FAULT.duplicateId) faults[message] = [FAULT.duplicateId, ...others];
+      const previous = errors[message] ?? [];
+      if (previous[0] !== MESSAGE_ERRORS.duplicateId) errors[message] = [MESSAGE_ERRORS.duplicateId, ...previous];
     }
   };
   findDuplicateUuids(state, onDuplicates);
-  if (faults.length === 0) return { rejected: NO_REJECTIONS, entries: NO_REJECTIONS };
-  const spellings = new IdSpellings(state);
-  spellings.findDuplicates(onDuplicates);
+  if (errors.length === 0) return { rejected: NO_REJECTIONS, entries: NO_REJECTIONS };
+  const messageIds = new MessageIds(state);
+  messageIds.findDuplicates(onDuplicates);
   const rejected: Rejected[] = [];
   const entries = new Map<string, Entry>();
-  for (const [message, found] of faults.entries()) {
+  for (const [message, found] of errors.entries()) {
     if (found === undefined) continue;
     batch.accepted[message] = 0;
-    rejected.push({ message, faults: found });
-    const { echo, name } = spellings.of(message);
+    rejected.push({ message, errors: found });
+    const { echo, name } = messageIds.read(message);
     const entry = entries.get(name);
     if (entry === undefined) entries.set(name, new Entry(echo, found));
     else entry.add(found);
@@ -260,57 +257,57 @@ export function validateScanned(state: ScanState): {
 
 class Entry implements RejectionEntry {
   readonly messageId: string;
-  faults: readonly Fault[];
+  errors: readonly MessageError[];
   #ordinals: Set<number> | null = null;
 
-  constructor(messageId: string, faults: readonly Fault[]) {
+  constructor(messageId: string, errors: readonly MessageError[]) {
     this.messageId = messageId;
-    this.faults = faults;
+    this.errors = errors;
   }
 
-  /** Adds faults of another message of the id, each field and code once. */
-  add(faults: readonly Fault[]): void {
-    const ordinals = this.#ordinals ?? new Set(this.faults.map(({ ordinal }) => ordinal));
+  /** Adds the errors of another message with the same id, without duplicates. */
+  add(errors: readonly MessageError[]): void {
+    const ordinals = this.#ordinals ?? new Set(this.errors.map(({ ordinal }) => ordinal));
     this.#ordinals = ordinals;
-    const more = faults.filter(({ ordinal }) => !ordinals.has(ordinal));
-    if (more.length === 0) return;
-    for (const { ordinal } of more) ordinals.add(ordinal);
-    this.faults = [...this.faults, ...more];
+    const additional = errors.filter(({ ordinal }) => !ordinals.has(ordinal));
+    if (additional.length === 0) return;
+    for (const { ordinal } of additional) ordinals.add(ordinal);
+    this.errors = [...this.errors, ...additional];
   }
 }
 
-interface IdSpelling {
-  /** Echoed to the client. */
+interface MessageId {
+  /** The id as returned to the client. */
   readonly echo: string;
-  /** Messages of the same name share one entry. */
+  /** Messages with the same name share one entry. */
   readonly name: string;
   readonly isComparable: boolean;
 }
 
-const NO_ID: IdSpelling = { echo: '', name: '', isComparable: false };
+const NO_ID: MessageId = { echo: '', name: '', isComparable: false };
 
-/** Contract, "messageId", "No object", "Several without an id" and "Twins". */
-class IdSpellings {
+/** Contract, "messageId", "Not an object", "Several messages without an id" and "Duplicate ids". */
+class MessageIds {
   readonly #state: ScanState;
-  readonly #known: (IdSpelling | undefined)[] = [];
+  readonly #cache: (MessageId | undefined)[] = [];
 
   constructor(state: ScanState) {
     this.#state = state;
   }
 
-  of(message: number): IdSpelling {
-    this.#known[message] ??= this.#read(message);
-    return this.#known[message];
+  read(message: number): MessageId {
+    this.#cache[message] ??= this.#decode(message);
+    return this.#cache[message];
   }
 
-  #read(message: number): IdSpelling {
+  #decode(message: number): MessageId {
     const { bytes, batch, verdicts } = this.#state;
     const slot = (message << ROW_SHIFT) + FIELD.messageId;
     const start = batch.starts[slot]!;
-    if (verdicts[message] === NO_OBJECT || start === 0) return NO_ID;
+    if (verdicts[message] === NOT_AN_OBJECT || start === 0) return NO_ID;
     const isText = bytes[start - 1] === QUOTE;
     if (!isText && batch.ends[slot] === start) return NO_ID;
-    const echo = textOf(batch, message, FIELD.messageId);
+    const echo = readText(batch, message, FIELD.messageId);
     return { echo, name: echo.toLowerCase(), isComparable: isText && !isBlank(echo) };
   }
 
@@ -320,7 +317,7 @@ class IdSpellings {
     const firsts = new Map<string, number>();
     for (let message = 0; message < batch.count; message++) {
       if (verdicts[message] === VALID || hasUuid[message] === 1) continue;
-      const { name, isComparable } = this.of(message);
+      const { name, isComparable } = this.read(message);
       if (!isComparable) continue;
       const first = firsts.get(name);
       if (first === undefined) firsts.set(name, message);
@@ -329,7 +326,7 @@ class IdSpellings {
   }
 }
 
-/** A power of two, more than twice the messages of a batch. */
+/** A power of two that is more than twice the maximum number of messages. */
 const ID_SLOTS = 256;
 const idSlots = new Int16Array(ID_SLOTS);
 
@@ -341,7 +338,7 @@ function isSameId(ids: Uint8Array, message: number, other: number): boolean {
 }
 
 /**
- * Finds duplicate UUIDs by their bytes, so case does not matter.
+ * Finds duplicate UUIDs by comparing their bytes, so case does not matter.
  * @param onDuplicates called once for each message after the first
  */
 function findDuplicateUuids(
@@ -354,7 +351,7 @@ function findDuplicateUuids(
   for (let message = 0; message < batch.count; message++) {
     if (hasUuid[message] === 0) continue;
     const id = message * UUID_BYTES;
-    // Ids made from a counter differ at one of the ends.
+    // Ids generated from a counter differ in their first or last bytes.
     let slot = (ids[id]! ^ (ids[id + 7]! * 5) ^ (ids[id + 15]! * 3)) & (ID_SLOTS - 1);
     let other = idSlots[slot]!;
     while (other >= 0 && !isSameId(ids, message, other)) {

@@ -27,24 +27,24 @@ import {
   type Field,
   type FieldName,
   isEscaped,
-  NO_OBJECT,
+  NOT_AN_OBJECT,
   ROW_SHIFT,
+  readText,
   type ScanState,
-  textOf,
 } from './ranges.ts';
 import { makeReadable } from './readable.ts';
-import { isVisibleAt, readMessageId, timestampOf } from './text.ts';
+import { isVisibleAt, parseTimestampBytes, readMessageId } from './text.ts';
 
-/** An error of the contract, shared by all messages that have it. */
-export interface Fault {
+/** A validation error, shared by all messages that have it. */
+export interface MessageError {
   readonly error: RejectionError;
-  /** One number for each field and code. */
+  /** Identifies the combination of field and code. */
   readonly ordinal: number;
-  /** Its JSON text. */
+  /** The error as JSON. */
   readonly text: string;
 }
 
-/** How a value breaks the rules of its field. */
+/** The ways in which a value can violate the rules of its field. */
 const KIND = {
   absent: 0,
   boolean: 1,
@@ -65,7 +65,7 @@ const KINDS = Object.keys(KIND).length;
 
 const ordinals = new Map<string, number>();
 
-function toFault(error: RejectionError): Fault {
+function toMessageError(error: RejectionError): MessageError {
   const name = `${error.field} ${error.code}`;
   const ordinal = ordinals.get(name) ?? ordinals.size;
   ordinals.set(name, ordinal);
@@ -81,10 +81,10 @@ const VALID_CONTEXT = { library: 'l', libraryVersion: '1' };
 const EVENT_TIME = Date.parse(VALID_MESSAGE.eventTimestamp);
 const ANY_TIME: TimeWindow = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
 
-/** The contract's errors of one field. */
-function validateByContract(message: unknown, field: string, window = ANY_TIME): readonly Fault[] {
+/** Returns the errors that the contract finds in one field. */
+function validateByContract(message: unknown, field: string, window = ANY_TIME): readonly MessageError[] {
   const parsed = parseMessage(message, window);
-  return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toFault);
+  return parsed.ok ? [] : parsed.errors.filter((error) => error.field === field).map(toMessageError);
 }
 
 const FIELD_NAMES = Object.keys(FIELD) as FieldName[];
@@ -98,7 +98,7 @@ function sampleOf(kind: number, name: FieldName): unknown {
     [KIND.blankAndLong]: ' '.repeat(max + 1),
     [KIND.string]: 'x',
   };
-  const others: Record<number, unknown> = {
+  const otherValues: Record<number, unknown> = {
     [KIND.boolean]: true,
     [KIND.number]: 1,
     [KIND.infinite]: Number.POSITIVE_INFINITY,
@@ -106,19 +106,19 @@ function sampleOf(kind: number, name: FieldName): unknown {
     [KIND.array]: [],
     [KIND.object]: {},
   };
-  return strings[kind] ?? others[kind];
+  return strings[kind] ?? otherValues[kind];
 }
 
-const known: (readonly Fault[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);
+const cache: (readonly MessageError[] | undefined)[] = new Array(FIELD_NAMES.length * KINDS);
 
-/** The faults of a field whose value is of a kind, from the contract's check of a sample. */
-function faultsOf(field: Field, kind: Kind): readonly Fault[] {
+/** Returns the errors for a field and a kind of value, by validating a sample with the contract. */
+function getErrors(field: Field, kind: Kind): readonly MessageError[] {
   const slot = field * KINDS + kind;
-  known[slot] ??= faultsOfSample(FIELD_NAMES[field]!, kind);
-  return known[slot];
+  cache[slot] ??= validateSample(FIELD_NAMES[field]!, kind);
+  return cache[slot];
 }
 
-function faultsOfSample(name: FieldName, kind: Kind): readonly Fault[] {
+function validateSample(name: FieldName, kind: Kind): readonly MessageError[] {
   const sample = sampleOf(kind, name);
   if (FIELD[name] < FIELD.library) return validateByContract({ ...VALID_MESSAGE, [name]: sample }, name);
   return validateByContract({ ...VALID_MESSAGE, context: { ...VALID_CONTEXT, [name]: sample } }, `context.${name}`);
@@ -126,8 +126,8 @@ function faultsOfSample(name: FieldName, kind: Kind): readonly Fault[] {
 
 const requiredBy = (type: string, field: string) => validateByContract({ ...VALID_MESSAGE, type }, field)[0]!;
 
-/** Faults between fields, and of a whole message. */
-export const FAULT = {
+/** Errors from rules that compare fields or apply to the whole message. */
+export const MESSAGE_ERRORS = {
   trackNeedsEventName: requiredBy('track', 'eventName'),
   identifyNeedsUserId: requiredBy('identify', 'userId'),
   aliasNeedsFromId: requiredBy('alias', 'fromId'),
@@ -141,14 +141,14 @@ export const FAULT = {
     ...ANY_TIME,
     toMs: EVENT_TIME - EVENT_AGE_MAX_MS,
   })[0]!,
-  propertiesTooDeep: toFault(tooDeepError('properties')),
-  traitsTooDeep: toFault(tooDeepError('traits')),
-  tooLarge: toFault(TOO_LARGE),
-  duplicateId: toFault(DUPLICATE_ID),
+  propertiesTooDeep: toMessageError(tooDeepError('properties')),
+  traitsTooDeep: toMessageError(tooDeepError('traits')),
+  tooLarge: toMessageError(TOO_LARGE),
+  duplicateId: toMessageError(DUPLICATE_ID),
 } as const;
 
 const ofElement = (value: unknown) => validateByContract(value, 'message');
-const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
+const ELEMENTS: Readonly<Record<string, readonly MessageError[]>> = {
   '"': ofElement('x'),
   '[': ofElement([]),
   n: ofElement(null),
@@ -156,24 +156,24 @@ const ELEMENTS: Readonly<Record<string, readonly Fault[]>> = {
   f: ofElement(true),
 };
 const NUMBER = ofElement(1);
-/** Numbers that no double holds, such as 1e999. */
+/** Numbers too large for a double, such as 1e999. */
 const INFINITE = ofElement(Number.POSITIVE_INFINITY);
 const MINUS_INFINITE = ofElement(Number.NEGATIVE_INFINITY);
 
 /**
- * The faults of an element that is not an object.
- * @param first character of its JSON text
- * @param toNumber called for numbers only
+ * Returns the errors of an element that is not an object.
+ * @param first the first character of the element
+ * @param toNumber parses the element; called only for numbers
  */
-function faultsOfElement(first: string, toNumber: () => number): readonly Fault[] {
-  const known = ELEMENTS[first];
-  if (known !== undefined) return known;
+function getElementErrors(first: string, toNumber: () => number): readonly MessageError[] {
+  const errors = ELEMENTS[first];
+  if (errors !== undefined) return errors;
   const value = toNumber();
   if (Number.isFinite(value)) return NUMBER;
   return value > 0 ? INFINITE : MINUS_INFINITE;
 }
 
-/** In the order of the contract's errors. */
+/** Fields in the order in which the contract lists errors. */
 const ORDER: readonly Field[] = (Object.keys(messageSchema.shape) as FieldName[]).flatMap((name) => [
   FIELD[name],
   ...(name === 'context' ? (Object.keys(eventContextSchema.shape) as FieldName[]).map((inner) => FIELD[inner]) : []),
@@ -209,30 +209,30 @@ const TEXT_MAX = new Map<number, number>(
 
 /** The value is valid. */
 const OK = -1;
-/** A string, whose text decides. */
+/** A string, which must be examined further. */
 const STRING = -2;
 type Form = Kind | typeof STRING;
 
-/** Without an exponent such a number is finite. */
+/** A number of at most this length without an exponent is finite. */
 const FINITE_BYTES_MAX = 300;
 
 /**
- * Finds the faults of an uncertain message from the ranges of the scan; only single strings are decoded. A message
- * without faults is prepared for encoding. The result equals that of `validateBatch`.
+ * Finds the errors of an uncertain message from the ranges of the scan. Decodes only individual strings. A message
+ * without errors is prepared for encoding. The result is the same as from `validateBatch`.
  */
-export function explain(state: ScanState, message: number): readonly Fault[] {
-  if (state.verdicts[message] === NO_OBJECT) {
+export function explain(state: ScanState, message: number): readonly MessageError[] {
+  if (state.verdicts[message] === NOT_AN_OBJECT) {
     const { bytes, starts, ends } = state;
-    const textTo = (end: number) => bytes.toString('latin1', starts[message]!, end);
-    const faults = faultsOfElement(textTo(starts[message]! + 1), () => Number(textTo(ends[message]!)));
-    return isTooLarge(state, message) ? [...faults, FAULT.tooLarge] : faults;
+    const read = (end: number) => bytes.toString('latin1', starts[message]!, end);
+    const errors = getElementErrors(read(starts[message]! + 1), () => Number(read(ends[message]!)));
+    return isTooLarge(state, message) ? [...errors, MESSAGE_ERRORS.tooLarge] : errors;
   }
-  const faults = new Explanation(state, message).faults();
-  if (faults.length === 0) {
+  const errors = new MessageValidator(state, message).validate();
+  if (errors.length === 0) {
     dropBlankIds(state, message);
     makeReadable(state, message);
   }
-  return faults;
+  return errors;
 }
 
 function isTooLarge({ starts, ends }: ScanState, message: number): boolean {
@@ -245,15 +245,15 @@ function dropBlankIds({ batch }: ScanState, message: number): void {
     const slot = (message << ROW_SHIFT) + field;
     const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
     if (start === end || (isVisibleAt(batch.body, start) && !isEscaped(batch, message, field))) continue;
-    if (isBlank(textOf(batch, message, field))) batch.ends[slot] = start;
+    if (isBlank(readText(batch, message, field))) batch.ends[slot] = start;
   }
 }
 
-class Explanation {
+class MessageValidator {
   readonly #state: ScanState;
   readonly #message: number;
-  readonly #faults: Fault[] = [];
-  /** By field. */
+  readonly #errors: MessageError[] = [];
+  /** Decoded strings by field. */
   readonly #texts: string[] = [];
 
   constructor(state: ScanState, message: number) {
@@ -261,17 +261,17 @@ class Explanation {
     this.#message = message;
   }
 
-  faults(): readonly Fault[] {
+  validate(): readonly MessageError[] {
     const hasContext = this.#formOf(FIELD.context) === KIND.object;
     for (const field of ORDER) {
       if (field >= FIELD.library && !hasContext) continue;
       const kind = this.#kindOf(field);
-      if (kind !== OK) for (const each of faultsOf(field, kind)) this.#faults.push(each);
+      if (kind !== OK) for (const each of getErrors(field, kind)) this.#errors.push(each);
     }
-    this.#checkBetween();
+    this.#checkFieldRelations();
     this.#checkTime();
     this.#checkSizes();
-    return this.#faults;
+    return this.#errors;
   }
 
   #formOf(field: Field): Form {
@@ -304,8 +304,8 @@ class Explanation {
     return value > 0 ? KIND.infinite : KIND.minusInfinite;
   }
 
-  #textOf(field: Field): string {
-    this.#texts[field] ??= textOf(this.#state.batch, this.#message, field);
+  #readText(field: Field): string {
+    this.#texts[field] ??= readText(this.#state.batch, this.#message, field);
     return this.#texts[field];
   }
 
@@ -335,11 +335,11 @@ class Explanation {
     const start = batch.starts[slot]!;
     const max = TEXT_MAX.get(field) ?? ID_CODE_POINTS_MAX;
     const isRequired = REQUIRED.has(field);
-    // Usually nothing is decoded.
+    // Most strings do not need to be decoded.
     if (batch.ends[slot]! - start <= max && !isEscaped(batch, this.#message, field)) {
       if (!isRequired || (batch.ends[slot] !== start && isVisibleAt(batch.body, start))) return OK;
     }
-    const text = this.#textOf(field);
+    const text = this.#readText(field);
     if (IDS_OF_PERSONS.has(field) && !text.isWellFormed()) return KIND.surrogate;
     const isMissing = isRequired && isBlank(text);
     if (hasCodePointsAtMost(text, max)) return isMissing ? KIND.blank : OK;
@@ -347,7 +347,7 @@ class Explanation {
   }
 
   #kindOfOption(field: Field, options: readonly string[]): Kind | typeof OK {
-    const text = this.#textOf(field);
+    const text = this.#readText(field);
     if (options.includes(text)) return OK;
     if (!text.isWellFormed()) return KIND.surrogate;
     return isBlank(text) ? KIND.blank : KIND.string;
@@ -356,7 +356,7 @@ class Explanation {
   #kindOfId(): Kind | typeof OK {
     const state = this.#state;
     if (state.hasUuid[this.#message] === 1) return OK;
-    const text = this.#textOf(FIELD.messageId);
+    const text = this.#readText(FIELD.messageId);
     if (isBlank(text)) return KIND.blank;
     const bytes = Buffer.from(text);
     const isUuid = readMessageId({ bytes, batch: state.batch, message: this.#message }, 0, bytes.length);
@@ -369,59 +369,59 @@ class Explanation {
     const { bytes, batch } = this.#state;
     const slot = (this.#message << ROW_SHIFT) + FIELD.eventTimestamp;
     const time = isEscaped(batch, this.#message, FIELD.eventTimestamp)
-      ? parseTimestamp(this.#textOf(FIELD.eventTimestamp))
-      : timestampOf(bytes, batch.starts[slot]!, batch.ends[slot]!);
+      ? parseTimestamp(this.#readText(FIELD.eventTimestamp))
+      : parseTimestampBytes(bytes, batch.starts[slot]!, batch.ends[slot]!);
     batch.eventTimes[this.#message] = time;
     if (!Number.isNaN(time)) return OK;
-    return isBlank(this.#textOf(FIELD.eventTimestamp)) ? KIND.blank : KIND.string;
+    return isBlank(this.#readText(FIELD.eventTimestamp)) ? KIND.blank : KIND.string;
   }
 
-  /** Checked even when a field failed. */
-  #checkBetween(): void {
+  /** Checks rules that compare fields, even if one of the fields is invalid. */
+  #checkFieldRelations(): void {
     if (this.#formOf(FIELD.type) !== STRING) return;
-    const type = this.#textOf(FIELD.type);
-    if (type === 'track') this.#require(FIELD.eventName, FAULT.trackNeedsEventName);
-    if (type === 'identify') this.#require(FIELD.userId, FAULT.identifyNeedsUserId);
+    const type = this.#readText(FIELD.type);
+    if (type === 'track') this.#require(FIELD.eventName, MESSAGE_ERRORS.trackNeedsEventName);
+    if (type === 'identify') this.#require(FIELD.userId, MESSAGE_ERRORS.identifyNeedsUserId);
     if (type !== 'alias') return;
-    this.#require(FIELD.fromId, FAULT.aliasNeedsFromId);
-    this.#require(FIELD.toId, FAULT.aliasNeedsToId);
-    if (this.#aliasesItself()) this.#add(FAULT.aliasesItself);
+    this.#require(FIELD.fromId, MESSAGE_ERRORS.aliasNeedsFromId);
+    this.#require(FIELD.toId, MESSAGE_ERRORS.aliasNeedsToId);
+    if (this.#aliasesItself()) this.#add(MESSAGE_ERRORS.aliasesItself);
   }
 
-  #require(field: Field, fault: Fault): void {
+  #require(field: Field, error: MessageError): void {
     const form = this.#formOf(field);
-    if (form === KIND.absent || (form === STRING && isBlank(this.#textOf(field)))) this.#add(fault);
+    if (form === KIND.absent || (form === STRING && isBlank(this.#readText(field)))) this.#add(error);
   }
 
   #aliasesItself(): boolean {
     if (this.#formOf(FIELD.fromId) !== STRING || this.#formOf(FIELD.toId) !== STRING) return false;
-    const from = this.#textOf(FIELD.fromId).trim();
-    return from !== '' && from === this.#textOf(FIELD.toId).trim();
+    const from = this.#readText(FIELD.fromId).trim();
+    return from !== '' && from === this.#readText(FIELD.toId).trim();
   }
 
-  /** Each field and code once. */
-  #add(fault: Fault): void {
-    if (!this.#faults.some(({ ordinal }) => ordinal === fault.ordinal)) this.#faults.push(fault);
+  /** Adds an error unless the message already has an error with this field and code. */
+  #add(error: MessageError): void {
+    if (!this.#errors.some(({ ordinal }) => ordinal === error.ordinal)) this.#errors.push(error);
   }
 
   #checkTime(): void {
     const { batch, fromMs, toMs } = this.#state;
     if (this.#formOf(FIELD.eventTimestamp) !== STRING) return;
     const time = batch.eventTimes[this.#message]!;
-    if (time < fromMs) this.#faults.push(FAULT.tooOld);
-    else if (time > toMs) this.#faults.push(FAULT.tooFarAhead);
+    if (time < fromMs) this.#errors.push(MESSAGE_ERRORS.tooOld);
+    else if (time > toMs) this.#errors.push(MESSAGE_ERRORS.tooFarAhead);
   }
 
   #checkSizes(): void {
     const isTooDeep = (field: Field) =>
       (this.#state.tooDeep[this.#message]! & (1 << field)) !== 0 && this.#formOf(field) === KIND.object;
-    if (isTooDeep(FIELD.properties)) this.#faults.push(FAULT.propertiesTooDeep);
-    if (isTooDeep(FIELD.traits)) this.#faults.push(FAULT.traitsTooDeep);
-    if (isTooLarge(this.#state, this.#message)) this.#faults.push(FAULT.tooLarge);
+    if (isTooDeep(FIELD.properties)) this.#errors.push(MESSAGE_ERRORS.propertiesTooDeep);
+    if (isTooDeep(FIELD.traits)) this.#errors.push(MESSAGE_ERRORS.traitsTooDeep);
+    if (isTooLarge(this.#state, this.#message)) this.#errors.push(MESSAGE_ERRORS.tooLarge);
   }
 }
 
-/** `OK` for the required kind. */
+/** Returns `OK` if the value has the required kind. */
 function kindUnless(form: Form, kind: Kind): Kind | typeof OK {
   if (form === kind) return OK;
   return form === STRING ? KIND.string : form;

@@ -1,11 +1,11 @@
 /**
- * The grammar of JSON (RFC 8259) over bytes, without objects. Functions take a start offset and return the offset after
- * what they read, or `FAIL`. Zeros must follow the bytes.
+ * Checks the JSON grammar (RFC 8259) of bytes without creating objects. The functions take a start offset and return
+ * the offset after the value, or `FAIL`. Zeros must follow the bytes.
  */
 
 import { FREE_FORM_DEPTH_MAX } from '@playline/contracts';
 
-/** No value ends at offset 0. */
+/** Cannot be confused with an offset, because no value ends at 0. */
 export const FAIL = 0;
 
 export const QUOTE = 0x22;
@@ -29,46 +29,46 @@ const CHAR_L = 0x6c;
 export const CHAR_N = 0x6e;
 export const CHAR_T = 0x74;
 export const CHAR_U = 0x75;
-/** The bit of lower case in ASCII. */
+/** The bit that distinguishes lower case from upper case in ASCII. */
 export const LOWER_CASE = 0x20;
 
 /**
- * Deeper nesting is read by a loop, so that it cannot exhaust the stack. The deepest valid free-form nesting ends here.
+ * Deeper nesting is read by a loop, so that it cannot overflow the stack. The limit allows the deepest valid free-form
+ * object.
  */
 const DEPTH_MAX = FREE_FORM_DEPTH_MAX + 2;
 
-/** Such an integer may exceed 64 bits. */
+/** An integer of this length may exceed 64 bits. */
 const LONG_NUMBER_BYTES = 19;
 
-/** Surrogate escapes, long integers and exponents so far, which ClickHouse may misread. */
-export const oddReads = { count: 0 };
+/** Number of surrogate escapes, long integers and exponents read so far, which ClickHouse may misread. */
+export const unsafeReads = { count: 0 };
 
-/** Objects so far that may have equal keys. */
-export const repeatReads = { count: 0 };
+/** Number of objects read so far that may have duplicate keys. */
+export const duplicateKeyReads = { count: 0 };
 
 /** A hash table of keys for each nesting depth. */
 const KEY_SLOTS = 512;
-/** Most probes for a key. */
+/** Maximum probes per key. */
 const KEY_PROBES = 8;
-/** `keyBase` plus the offset of a key. Entries up to the brace of the object are of earlier objects. */
+/** `keyBase` plus the offset of a key. Entries up to the brace of the current object belong to earlier objects. */
 const keys = new Int32Array((DEPTH_MAX + 1) * KEY_SLOTS);
 /** Offset of the current object's brace at each depth. */
 const braces = new Int32Array(DEPTH_MAX + 1);
 const KEY_BASE_MAX = 2 ** 30;
 let keyBase = 0;
-/** Length of the current body. */
-let keyedBytes = 0;
+let bodyLength = 0;
 
-/** Forgets the keys of the previous body. Call it before each body, with an upper bound of its length. */
+/** Discards the keys of the previous body. Must be called before each body with its length. */
 export function beginKeys(length: number): void {
-  keyBase += keyedBytes;
-  keyedBytes = length;
+  keyBase += bodyLength;
+  bodyLength = length;
   if (keyBase < KEY_BASE_MAX) return;
   keys.fill(0);
   keyBase = 0;
 }
 
-/** Records a key without escapes. False when it may be a repetition. */
+/** Records a key without escapes. Returns false if the key may be a duplicate. */
 function isNewKey(bytes: Uint8Array, start: number, end: number, depth: number): boolean {
   const length = end - start;
   const hash = length + bytes[start]! * 31 + bytes[start + (length >> 1)]! * 131 + bytes[end - 1]! * 7;
@@ -79,19 +79,19 @@ function isNewKey(bytes: Uint8Array, start: number, end: number, depth: number):
       keys[slot] = keyBase + start;
       return true;
     }
-    let same = 0;
-    while (same <= length && bytes[other + same] === bytes[start + same]) same++;
-    if (same > length) return false;
+    let matching = 0;
+    while (matching <= length && bytes[other + matching] === bytes[start + matching]) matching++;
+    if (matching > length) return false;
   }
   return false;
 }
 
-/** 1 for bytes that end a run in a string: control characters, quote, backslash. */
+/** 1 for bytes in a string that need a check: control characters, quotes, backslashes. */
 const STOPS = new Uint8Array(256).fill(1, 0, SPACE);
 STOPS[QUOTE] = 1;
 STOPS[BACKSLASH] = 1;
 
-/** Value of a hexadecimal digit, or `NOT_HEX`. */
+/** The value of each hexadecimal digit; `NOT_HEX` for other bytes. */
 export const HEX_VALUES = new Uint8Array(256).fill(0x80);
 export const NOT_HEX = 0x80;
 for (const [value, digit] of [...'0123456789abcdef'].entries()) {
@@ -115,7 +115,7 @@ export function skipSpace(bytes: Uint8Array, at: number): number {
 
 /**
  * Reads a string from its opening quote.
- * @returns the offset after the closing quote; negated when it has escapes
+ * @returns the offset after the closing quote, negated if the string has escapes
  */
 export function endOfString(bytes: Uint8Array, at: number): number {
   let i = at + 1;
@@ -132,7 +132,7 @@ function endOfEscapedString(bytes: Uint8Array, at: number): number {
     if (bytes[i] !== BACKSLASH) return FAIL;
     if (SIMPLE_ESCAPES[bytes[i + 1]!] === 1) i += 2;
     else if (bytes[i + 1] === CHAR_U && isHex4(bytes, i + 2)) {
-      if (HEX_VALUES[bytes[i + 2]!] === 0xd && HEX_VALUES[bytes[i + 3]!]! >= 8) oddReads.count++;
+      if (HEX_VALUES[bytes[i + 2]!] === 0xd && HEX_VALUES[bytes[i + 3]!]! >= 8) unsafeReads.count++;
       i += 6;
     } else return FAIL;
   }
@@ -144,7 +144,7 @@ function isHex4(bytes: Uint8Array, at: number): boolean {
   return (all & NOT_HEX) === 0;
 }
 
-/** True for an escape of `\uD8xx` to `\uDFxx`, alone or in a pair. */
+/** Returns true if there is an escape from `\uD8xx` to `\uDFxx`, alone or in a pair. */
 export function hasSurrogateEscape(bytes: Uint8Array, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
     if (bytes[i] !== BACKSLASH) continue;
@@ -170,13 +170,13 @@ function endOfNumber(bytes: Uint8Array, at: number): number {
   if (!isDigit(first)) return FAIL;
   i++;
   if (first !== DIGIT_0) while (isDigit(bytes[i]!)) i++;
-  if (i - at >= LONG_NUMBER_BYTES) oddReads.count++;
+  if (i - at >= LONG_NUMBER_BYTES) unsafeReads.count++;
   const next = bytes[i]!;
-  // Usually the number ends here: bytes that may follow are below `E`, and not a point.
+  // Most numbers end here: bytes that may follow are below `E` and are not a decimal point.
   return next < CHAR_UPPER_E && next !== POINT ? i : endOfFraction(bytes, i);
 }
 
-/** An optional fraction and exponent. */
+/** Reads an optional fraction and exponent. */
 function endOfFraction(bytes: Uint8Array, at: number): number {
   let i = at;
   if (bytes[i] === POINT) {
@@ -184,7 +184,7 @@ function endOfFraction(bytes: Uint8Array, at: number): number {
     i = skipDigits(bytes, i + 1);
   }
   if ((bytes[i]! | LOWER_CASE) !== CHAR_E) return i;
-  oddReads.count++;
+  unsafeReads.count++;
   i++;
   if (bytes[i] === PLUS || bytes[i] === MINUS) i++;
   return isDigit(bytes[i]!) ? skipDigits(bytes, i) : FAIL;
@@ -209,14 +209,14 @@ function endOfBoolean(bytes: Uint8Array, at: number): number {
   return isFalse ? at + 5 : FAIL;
 }
 
-/** With white space around it. */
+/** Skips a colon and the white space around it. */
 export function skipColon(bytes: Uint8Array, at: number): number {
   const colon = bytes[at] === COLON ? at : skipSpace(bytes, at);
   if (bytes[colon] !== COLON) return FAIL;
   return bytes[colon + 1]! > SPACE ? colon + 1 : skipSpace(bytes, colon + 1);
 }
 
-/** @param depth nesting of the value */
+/** @param depth nesting depth of the value */
 export function endOfValue(bytes: Uint8Array, at: number, depth: number): number {
   switch (bytes[at]) {
     case QUOTE:
@@ -247,7 +247,7 @@ function endOfObject(bytes: Uint8Array, at: number, depth: number): number {
     if (keyEnd === FAIL) return FAIL;
     if (!mayRepeat && (keyEnd < FAIL || !isNewKey(bytes, i + 1, keyEnd - 1, depth))) {
       mayRepeat = true;
-      repeatReads.count++;
+      duplicateKeyReads.count++;
     }
     i = skipColon(bytes, Math.abs(keyEnd));
     if (i === FAIL) return FAIL;
@@ -280,27 +280,27 @@ function endOfArray(bytes: Uint8Array, at: number, depth: number): number {
   }
 }
 
-/** Values nested beyond `DEPTH_MAX` so far; compare before and after a value. */
+/** Number of values read so far that are nested deeper than `DEPTH_MAX`. Compare it before and after a value. */
 export const deepReads = { count: 0 };
 
 /** The closing bracket of each open level. */
 let closers = new Uint8Array(256);
 
 function growClosers(): Uint8Array<ArrayBuffer> {
-  const longer = new Uint8Array(closers.length * 2);
-  longer.set(closers);
-  closers = longer;
-  return longer;
+  const larger = new Uint8Array(closers.length * 2);
+  larger.set(closers);
+  closers = larger;
+  return larger;
 }
 
-/** Reads any depth without recursion. */
+/** Reads a value of any depth without recursion. */
 function endOfDeep(bytes: Uint8Array, at: number): number {
   deepReads.count++;
   let levels = closers;
   let open = 0;
   let i = at;
   for (;;) {
-    // At the start of a value.
+    // `i` is at the start of a value here.
     const first = bytes[i];
     if (first === OPEN_BRACE || first === OPEN_BRACKET) {
       const closer = first === OPEN_BRACE ? CLOSE_BRACE : CLOSE_BRACKET;

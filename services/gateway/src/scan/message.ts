@@ -17,6 +17,7 @@ import {
   DIGIT_0,
   DIGIT_9,
   deepReads,
+  duplicateKeyReads,
   endOfString,
   endOfValue,
   FAIL,
@@ -24,15 +25,14 @@ import {
   LOWER_CASE,
   MINUS,
   OPEN_BRACE,
-  oddReads,
   QUOTE,
-  repeatReads,
   SPACE,
   skipColon,
   skipSpace,
+  unsafeReads,
 } from './json.ts';
 import { FIELD, type Field, type FieldName, ROW_SHIFT, ROW_WIDTH, type ScanState } from './ranges.ts';
-import { endsVisible, isVisibleAt, NameTable, readMessageId, timestampOf, UNKNOWN } from './text.ts';
+import { endsVisible, isVisibleAt, NameTable, parseTimestampBytes, readMessageId, UNKNOWN } from './text.ts';
 
 /** In the order of `FIELD`. */
 const MESSAGE_NAMES = Object.keys(FIELD).slice(0, FIELD.context + 1) as FieldName[];
@@ -53,9 +53,9 @@ const REQUIRED_BITS = (1 << FIELD.type) | (1 << FIELD.messageId) | (1 << FIELD.e
 const VALUE_DEPTH = 3;
 
 /**
- * Reads one message from its brace into its row. A broken rule makes the message uncertain and does not end reading.
- * The last of equal keys wins.
- * @returns the offset after it; `FAIL` when it is not JSON
+ * Reads a message from its opening brace into its row. A violated rule makes the message uncertain but does not stop
+ * the scan. If a key occurs more than once, the last value counts.
+ * @returns the offset after the message, or `FAIL` if it is not JSON
  */
 export function scanMessage(state: ScanState, at: number): number {
   const { bytes } = state;
@@ -75,7 +75,7 @@ export function scanMessage(state: ScanState, at: number): number {
       if (i === FAIL) return FAIL;
       if (field === UNKNOWN) i = endOfValue(bytes, i, VALUE_DEPTH);
       else {
-        // Values of the first key are checked again.
+        // A field that occurs more than once makes the message uncertain.
         if ((seen & (1 << field)) !== 0) state.isUncertain = true;
         seen |= 1 << field;
         i = scanField(state, field as Field, i);
@@ -92,7 +92,7 @@ export function scanMessage(state: ScanState, at: number): number {
   return i + 1;
 }
 
-/** Clears values of an earlier batch. */
+/** Clears values from an earlier batch. */
 export function clearRow(state: ScanState): void {
   const { batch, message } = state;
   const row = message << ROW_SHIFT;
@@ -102,8 +102,8 @@ export function clearRow(state: ScanState): void {
   }
   batch.escaped[message] = 0;
   state.tooDeep[message] = 0;
-  state.odd[message] = 0;
-  state.repeated[message] = 0;
+  state.unsafe[message] = 0;
+  state.duplicateKeys[message] = 0;
   state.hasUuid[message] = 0;
   state.isUncertain = false;
 }
@@ -115,12 +115,12 @@ function scanField(state: ScanState, field: Field, at: number): number {
   return scanOther(state, field, at);
 }
 
-/** A value that is neither a string nor a context. */
+/** Reads a value that is neither a string nor a context. */
 function scanOther(state: ScanState, field: Field, at: number): number {
   const { bytes, batch, message } = state;
   const deepReadsBefore = deepReads.count;
-  const oddReadsBefore = oddReads.count;
-  const repeatReadsBefore = repeatReads.count;
+  const unsafeReadsBefore = unsafeReads.count;
+  const duplicateKeyReadsBefore = duplicateKeyReads.count;
   const end = endOfValue(bytes, at, VALUE_DEPTH);
   if (end === FAIL) return FAIL;
   const slot = (message << ROW_SHIFT) + field;
@@ -130,16 +130,16 @@ function scanOther(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = isNull ? at : end;
   batch.escaped[message]! &= ~(1 << field);
   state.tooDeep[message]! &= ~(1 << field);
-  state.odd[message]! &= ~(1 << field);
-  state.repeated[message]! &= ~(1 << field);
+  state.unsafe[message]! &= ~(1 << field);
+  state.duplicateKeys[message]! &= ~(1 << field);
   if (field === FIELD.properties || field === FIELD.traits) {
     if (deepReads.count !== deepReadsBefore) state.tooDeep[message]! |= 1 << field;
-    if (oddReads.count !== oddReadsBefore) {
-      state.odd[message]! |= 1 << field;
+    if (unsafeReads.count !== unsafeReadsBefore) {
+      state.unsafe[message]! |= 1 << field;
       state.isUncertain = true;
     }
-    if (repeatReads.count !== repeatReadsBefore) {
-      state.repeated[message]! |= 1 << field;
+    if (duplicateKeyReads.count !== duplicateKeyReadsBefore) {
+      state.duplicateKeys[message]! |= 1 << field;
       state.isUncertain = true;
     }
     if (deepReads.count !== deepReadsBefore || (!isNull && bytes[at] !== OPEN_BRACE)) state.isUncertain = true;
@@ -163,7 +163,7 @@ function scanText(state: ScanState, field: Field, at: number): number {
   batch.ends[slot] = next - 1;
   if (read < 0) {
     batch.escaped[message]! |= 1 << field;
-    // Client libraries do not write escapes there.
+    // Client libraries write escapes only in event names.
     if (field !== FIELD.eventName || hasSurrogateEscape(bytes, at + 1, next - 1)) state.isUncertain = true;
     if (field === FIELD.messageId) state.hasUuid[message] = 0;
   } else if (state.isUncertain) batch.escaped[message]! &= ~(1 << field);
@@ -187,7 +187,7 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
       return isUuid;
     }
     case FIELD.eventTimestamp: {
-      const time = timestampOf(bytes, start, end);
+      const time = parseTimestampBytes(bytes, start, end);
       batch.eventTimes[state.message] = time;
       return time >= state.fromMs && time <= state.toMs;
     }
@@ -213,7 +213,7 @@ function isAcceptable(state: ScanState, field: Field, slot: number): boolean {
   }
 }
 
-/** False for an id that trimming would change or that may be blank. An empty id is absent. */
+/** Returns false for an id that may be blank or may need trimming. An empty id counts as absent. */
 function isAcceptableId(bytes: Uint8Array, start: number, end: number): boolean {
   if (start === end) return true;
   return end - start <= ID_CODE_POINTS_MAX && isVisibleAt(bytes, start) && endsVisible(bytes, end);
@@ -239,7 +239,7 @@ function isPresent({ batch, message }: ScanState, field: Field): boolean {
   return batch.ends[slot]! > batch.starts[slot]!;
 }
 
-/** Compares bytes: valid ids have no escapes and no outer white space. */
+/** Compares bytes, because acceptable ids have no escapes and no white space around them. */
 function aliasesItself({ bytes, batch, message }: ScanState): boolean {
   const row = message << ROW_SHIFT;
   const from = batch.starts[row + FIELD.fromId]!;
@@ -250,7 +250,7 @@ function aliasesItself({ bytes, batch, message }: ScanState): boolean {
   return true;
 }
 
-/** In the order of `FIELD`, from `FIELD.library` on. */
+/** In the order of `FIELD`, starting at `FIELD.library`. */
 const CONTEXT_NAMES = [
   'library',
   'libraryVersion',
@@ -270,25 +270,25 @@ const SCREEN_DENSITY = CONTEXT_NAMES.indexOf('screenDensity');
 /** library and libraryVersion. */
 const CONTEXT_REQUIRED_BITS = 0b11;
 
-/** Every string is too long for it. */
+/** A limit that every string exceeds. */
 const NOT_TEXT = -1;
-/** In bytes with escapes; a string has at most as many code points. */
+/** Maximum bytes including escapes. A string never has more code points than bytes. */
 const BYTES_MAX = Int32Array.from(CONTEXT_NAMES, (name) =>
   name === 'screenDensity' ? NOT_TEXT : CONTEXT_CODE_POINTS_MAX[name],
 );
 
-/** Without an exponent such a number is finite. */
+/** A number of at most this length without an exponent is finite. */
 const NUMBER_BYTES_MAX = 32;
 /** Nesting depth of a field of the context. */
 const CONTEXT_VALUE_DEPTH = 4;
 
 /**
- * Reads the context from its brace. A broken rule makes the message uncertain.
- * @returns the offset after it, or `FAIL`
+ * Reads the context from its opening brace. A violated rule makes the message uncertain.
+ * @returns the offset after the context, or `FAIL`
  */
 function scanContext(state: ScanState, at: number): number {
   const { bytes, batch, message } = state;
-  // Clears a first context of the message.
+  // Clears an earlier context of the same message.
   if (state.isUncertain) clearContext(state);
   let i = skipSpace(bytes, at + 1);
   let seen = 0;
@@ -354,7 +354,7 @@ function scanContextText(state: ScanState, name: number, at: number): number {
   return next;
 }
 
-/** Null, the density, or a value of the wrong type. */
+/** Reads null, the screen density, or a value of the wrong type. */
 function scanContextOther(state: ScanState, name: number, at: number): number {
   const { bytes, batch, message } = state;
   const end = endOfValue(bytes, at, CONTEXT_VALUE_DEPTH);
@@ -373,7 +373,7 @@ function scanContextOther(state: ScanState, name: number, at: number): number {
   return end;
 }
 
-/** With an exponent it may not be finite. */
+/** Returns true for a short number without an exponent, which is always finite. */
 function isPlainNumber(bytes: Uint8Array, start: number, end: number): boolean {
   const first = bytes[start]!;
   if ((first < DIGIT_0 || first > DIGIT_9) && first !== MINUS) return false;

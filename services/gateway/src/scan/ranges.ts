@@ -44,21 +44,21 @@ export const ROW_SHIFT = 5;
 export const UUID_BYTES = 16;
 
 /**
- * The ranges of the fields in the body. An empty range is an absent field, null or ''. The range of a string is between
- * its quotes.
+ * The ranges of all fields in the body. An empty range means that the field is absent, null or ''. The range of a string
+ * excludes its quotes.
  */
 export interface ScannedBatch {
   body: Buffer;
   count: number;
-  /** Per message: 1 when a record is written. */
+  /** Per message: 1 if the message is accepted. */
   readonly accepted: Uint8Array;
-  /** First byte of field f of message m at `(m << ROW_SHIFT) + f`. */
+  /** The start offset of field f in message m is at `(m << ROW_SHIFT) + f`. */
   readonly starts: Int32Array;
-  /** The byte after the last. */
+  /** End offsets, exclusive. */
   readonly ends: Int32Array;
-  /** Per message: bit f is set when field f has escapes. */
+  /** Per message: bit f is set if field f has escapes. */
   readonly escaped: Int32Array;
-  /** Sixteen bytes per message. */
+  /** 16 bytes per message. */
   readonly messageIds: Buffer;
   /** Epoch milliseconds, per message. */
   readonly eventTimes: Float64Array;
@@ -77,8 +77,8 @@ export function createScannedBatch(): ScannedBatch {
   };
 }
 
-/** '' when absent. */
-export function textOf(batch: ScannedBatch, message: number, field: Field): string {
+/** Returns '' if the field is absent. */
+export function readText(batch: ScannedBatch, message: number, field: Field): string {
   const slot = (message << ROW_SHIFT) + field;
   const raw = batch.body.toString('utf8', batch.starts[slot], batch.ends[slot]);
   return isEscaped(batch, message, field) ? JSON.parse(`"${raw}"`) : raw;
@@ -88,33 +88,33 @@ export function isEscaped(batch: ScannedBatch, message: number, field: Field): b
   return (batch.escaped[message]! & (1 << field)) !== 0;
 }
 
-/** Verdicts on a message: valid; may be invalid; not an object. */
+/** Verdicts on a message. `UNCERTAIN` means that the message may be invalid. */
 export const VALID = 0;
 export const UNCERTAIN = 1;
-export const NO_OBJECT = 2;
+export const NOT_AN_OBJECT = 2;
 
-/** State of one scan. */
+/** The state of a scan. */
 export interface ScanState {
   bytes: Buffer;
   readonly batch: ScannedBatch;
   /** Index of the current message. */
   message: number;
-  /** Epoch milliseconds, both inclusive. */
+  /** The time window in epoch milliseconds, both bounds inclusive. */
   fromMs: number;
   toMs: number;
-  /** The current message may be invalid. */
+  /** True if the current message may be invalid. */
   isUncertain: boolean;
-  /** Per message: `VALID`, `UNCERTAIN` or `NO_OBJECT`. */
+  /** Per message: `VALID`, `UNCERTAIN` or `NOT_AN_OBJECT`. */
   readonly verdicts: Uint8Array;
-  /** Per message: first byte, and the byte after the last. */
+  /** Per message: start offset, and end offset (exclusive). */
   readonly starts: Int32Array;
   readonly ends: Int32Array;
-  /** Per message: 1 when `batch.messageIds` has its UUID. */
+  /** Per message: 1 if `batch.messageIds` contains the UUID of the message. */
   readonly hasUuid: Uint8Array;
-  /** Per message: bit f is set when field f is nested too deep. */
+  /** Per message: bit f is set if field f is nested too deeply. */
   readonly tooDeep: Int32Array;
-  /** Per message: bit f is set when ClickHouse may misread values of field f. */
-  readonly odd: Int32Array;
-  /** Per message: bit f is set when an object of field f may have equal keys. */
-  readonly repeated: Int32Array;
+  /** Per message: bit f is set if ClickHouse may misread values in field f. */
+  readonly unsafe: Int32Array;
+  /** Per message: bit f is set if an object in field f may have duplicate keys. */
+  readonly duplicateKeys: Int32Array;
 }

@@ -1,21 +1,21 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createScanner, validateScanned } from './batch.ts';
-import { repeatReads } from './json.ts';
-import { FIELD, textOf } from './ranges.ts';
-import { Repeats } from './readable.ts';
+import { duplicateKeyReads } from './json.ts';
+import { FIELD, readText } from './ranges.ts';
+import { DuplicateKeys } from './readable.ts';
 import { toReadableJson } from './test/document.ts';
 
 const NOW = Date.parse('2026-11-22T05:00:00Z');
 const scanner = createScanner();
 
-/** Properties of a message as they are stored. */
-function storedOf(properties: string): string {
+/** Returns the properties of a message as stored. */
+function storeProperties(properties: string): string {
   const head = '"type":"page","messageId":"0192f1c0-7b3a-7c4d-8e5f-000000000001"';
   const body = `{"messages":[{${head},"eventTimestamp":"2026-11-22T05:00:00Z","properties":${properties}}]}`;
   expect(scanner.scan(Buffer.from(body), { fromMs: NOW, toMs: NOW })).toBe(1);
   expect(validateScanned(scanner.state).rejected).toEqual([]);
-  return textOf(scanner.state.batch, 0, FIELD.properties);
+  return readText(scanner.state.batch, 0, FIELD.properties);
 }
 
 const digits = (maxLength: number) => fc.stringMatching(/^\d*$/, { maxLength });
@@ -84,7 +84,7 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
     fc.oneof(number, escapes, fc.constantFrom('true', 'null', '{}', '[ ]')),
     fc
       .array(fc.tuple(space, tie('value'), space), { maxLength: 3 })
-      .map((each) => `[${each.map((parts) => parts.join('')).join()}]`),
+      .map((elements) => `[${elements.map((parts) => parts.join('')).join()}]`),
     fc.array(fc.tuple(space, name, space, tie('value'), space), { maxLength: 6 }).map(toObject),
   ),
 }));
@@ -92,84 +92,84 @@ function toObject(members: [string, string, string, string, string][]): string {
   return `{${members.map(([a, key, b, of, c]) => `${a}"${key}"${b}:${of}${c}`).join()}}`;
 }
 
-it('stores of equal keys only the last, whatever else is in the object', () => {
+it('of duplicate keys, only the last is stored', () => {
   const members = fc.array(fc.tuple(space, name, space, value, space), { maxLength: 8 }).map(toObject);
   fc.assert(
     fc.property(members, (text) => {
-      const stored = storedOf(text);
+      const stored = storeProperties(text);
       expect(stored).toBe(toReadableJson(text));
-      const twice = storedOf(stored);
-      expect(twice).toBe(stored);
+      const storedAgain = storeProperties(stored);
+      expect(storedAgain).toBe(stored);
     }),
     { numRuns: 1_000 },
   );
 });
 
-it.each([1, 9, 300, 1_000])('finds the second of two equal keys behind %i other keys', (count) => {
-  const others = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
-  expect(storedOf(`{"key 0":"first",${others}}`)).toBe(`{${others}}`);
-  expect(storedOf(`{"a":{"x":1,${others},"x":2}}`)).toBe(`{"a":{${others},"x":2}}`);
+it.each([1, 9, 300, 1_000])('a duplicate key is found after %i other keys', (count) => {
+  const otherMembers = Array.from({ length: count }, (_, index) => `"key ${index}":${index}`).join();
+  expect(storeProperties(`{"key 0":"first",${otherMembers}}`)).toBe(`{${otherMembers}}`);
+  expect(storeProperties(`{"a":{"x":1,${otherMembers},"x":2}}`)).toBe(`{"a":{${otherMembers},"x":2}}`);
 });
 
-it('takes no keys of an earlier, longer body for keys of the present one', () => {
-  // Keys that all have one slot of the table.
+it('keys of an earlier, longer body are not mistaken for keys of the current body', () => {
+  // Keys that share a slot of the hash table.
   const keys = Array.from({ length: 10 }, (_, index) => `"k0${index}m00e":${index}`);
-  storedOf(`{"padding":"${'x'.repeat(5_000)}",${keys.join()}}`);
-  const before = repeatReads.count;
-  storedOf('{"k11m00e":1}');
-  expect(repeatReads.count).toBe(before);
+  storeProperties(`{"padding":"${'x'.repeat(5_000)}",${keys.join()}}`);
+  const before = duplicateKeyReads.count;
+  storeProperties('{"k11m00e":1}');
+  expect(duplicateKeyReads.count).toBe(before);
 });
 
 const [FNV_PRIME, FNV_BASIS] = [0x01000193, 0x811c9dc5];
 
-// Keys that all have one value of FNV-1a: halves that meet in the middle lead back to the value before the first byte,
-// so what they make can be put together in any order.
+// Returns keys with the same FNV-1a hash. A meet-in-the-middle search finds strings that do not change the hash, so any
+// combination of these strings has the same hash.
 function collidingKeys(): string[] {
   let inverse = 1;
-  for (let time = 0; time < 5; time++) inverse = Math.imul(inverse, 2 - Math.imul(FNV_PRIME, inverse));
-  const halfOf = (word: number) => [0, 4, 8, 12, 16].map((shift) => 97 + ((word >> shift) & 15));
+  for (let step = 0; step < 5; step++) inverse = Math.imul(inverse, 2 - Math.imul(FNV_PRIME, inverse));
+  const toHalf = (word: number) => [0, 4, 8, 12, 16].map((shift) => 97 + ((word >> shift) & 15));
   const firsts = new Map<number, number>();
   for (let word = 0; word < 2 ** 19; word++)
     firsts.set(
-      halfOf(word).reduce((hash, byte) => Math.imul(hash ^ byte, FNV_PRIME), FNV_BASIS),
+      toHalf(word).reduce((hash, byte) => Math.imul(hash ^ byte, FNV_PRIME), FNV_BASIS),
       word,
     );
   const parts: string[] = [];
   for (let word = 0; word < 2 ** 19; word++) {
-    const first = firsts.get(halfOf(word).reduceRight((hash, byte) => Math.imul(hash, inverse) ^ byte, FNV_BASIS | 0));
-    if (first !== undefined) parts.push(String.fromCharCode(...halfOf(first), ...halfOf(word)));
+    const first = firsts.get(toHalf(word).reduceRight((hash, byte) => Math.imul(hash, inverse) ^ byte, FNV_BASIS | 0));
+    if (first !== undefined) parts.push(String.fromCharCode(...toHalf(first), ...toHalf(word)));
   }
-  return parts.flatMap((one) => parts.map((other) => one + other)).slice(0, 1_000);
+  return parts.flatMap((first) => parts.map((second) => first + second)).slice(0, 1_000);
 }
 
-it('finds equal keys as fast when a client has chosen keys whose FNV hashes collide', () => {
+it('keys with colliding FNV hashes do not slow down the search for duplicate keys', () => {
   const keys = collidingKeys();
   expect(keys.length).toBe(1_000);
-  const repeats = new Repeats();
-  const timeOf = (each: readonly string[]) => {
-    const object = Buffer.from(`{${each.map((key) => `"${key}":1`).join()}}`);
+  const duplicateKeys = new DuplicateKeys();
+  const measure = (names: readonly string[]) => {
+    const object = Buffer.from(`{${names.map((key) => `"${key}":1`).join()}}`);
     const times = Array.from({ length: 50 }, () => {
       const start = performance.now();
-      repeats.find(object, 0, object.length);
+      duplicateKeys.find(object, 0, object.length);
       return performance.now() - start;
     });
-    return times.reduce((least, each) => Math.min(least, each));
+    return Math.min(...times);
   };
-  const usual = timeOf(keys.map((_, index) => `k${String(index).padStart(19, '0')}`));
-  expect(timeOf(keys) / usual).toBeLessThan(10);
+  const baseline = measure(keys.map((_, index) => `k${String(index).padStart(19, '0')}`));
+  expect(measure(keys) / baseline).toBeLessThan(10);
 });
 
-it('finds equal keys of one object only', () => {
+it('equal keys in different objects are not duplicates', () => {
   const text = '{"a":{"a":{"a":1},"b":1},"b":[{"a":1},{"a":2}]}';
-  expect(storedOf(text)).toBe(text);
-  expect(scanner.state.repeated[0]).toBe(0);
+  expect(storeProperties(text)).toBe(text);
+  expect(scanner.state.duplicateKeys[0]).toBe(0);
 });
 
-it('stores every number and every escape as a rewriting by regular expressions would', () => {
+it('numbers and escapes are stored as in the reference implementation', () => {
   fc.assert(
     fc.property(fc.array(fc.oneof(number, escapes), { maxLength: 20 }), (values) => {
       const text = `{"a" : [${values.join(' , ')}]}`;
-      expect(storedOf(text)).toBe(toReadableJson(text));
+      expect(storeProperties(text)).toBe(toReadableJson(text));
     }),
     { numRuns: 700 },
   );

@@ -24,21 +24,22 @@ import {
 } from './json.ts';
 import { FIELD, type Field, ROW_SHIFT, type ScanState } from './ranges.ts';
 
-/** Bytes of `\uXXXX`. */
+/** Length of `\uXXXX`. */
 const ESCAPE_BYTES = 6;
 /** An empty key, a digit and a comma. */
 const MEMBER_BYTES_MIN = 5;
 const MEMBERS_MAX = Math.ceil(MESSAGE_BYTES_MAX / MEMBER_BYTES_MIN);
-/** A power of two, more than twice the members. */
+/** A power of two that is more than twice the maximum number of members. */
 const SLOTS = 16_384;
-/** Compared without the table. */
+/** Smaller objects are compared without the hash table. */
 const FEW_MEMBERS = 16;
 /**
- * Secret start and factor of the hash, so that clients cannot send colliding keys, which take a thousand times as long.
+ * The hash is seeded with random numbers, so that clients cannot send colliding keys, which would take a thousand times
+ * as long.
  */
 const HASH_START = randomInt(2 ** 32);
 const HASH_FACTOR = randomInt(2 ** 31) * 2 + 1;
-/** Meaning of the character after a backslash. */
+/** The decoded byte for each character after a backslash. */
 const SIMPLE = new Uint8Array(256);
 for (const [character, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'].map((pair) => [
   ...Buffer.from(pair),
@@ -46,27 +47,27 @@ for (const [character, meaning] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\
   SIMPLE[character!] = meaning!;
 
 /**
- * Finds the members of a free-form object whose key comes again, at any depth. Memory is allocated once, and keys are
- * compared as bytes: thousands of short keys must not cost many times their scan.
+ * Finds members of a free-form object that a later duplicate key replaces, at any depth. Memory is allocated once and
+ * keys are compared as bytes, so that thousands of short keys do not cost much more than the scan.
  */
-export class Repeats {
+export class DuplicateKeys {
   #bytes: Buffer = Buffer.alloc(0);
   #base = 0;
-  /** By offset of a key: the end of its member if it is omitted, otherwise 0. */
+  /** By key offset: the end of the member if it is omitted, otherwise 0. */
   readonly #ends = new Int32Array(MESSAGE_BYTES_MAX);
-  /** A stack of the members of open objects. */
+  /** Size of the stack of members of open objects. */
   #members = 0;
   readonly #starts = new Int32Array(MEMBERS_MAX + 1);
   readonly #hashes = new Int32Array(MEMBERS_MAX + 1);
-  /** Offset of the key: in the body, or complemented in `#decoded`. */
+  /** Offset of the key in the body, or the complement of its offset in `#decoded`. */
   readonly #keys = new Int32Array(MEMBERS_MAX + 1);
   readonly #lengths = new Int32Array(MEMBERS_MAX + 1);
-  /** Keys that had escapes. */
+  /** Decoded keys. */
   readonly #decoded = Buffer.alloc(MESSAGE_BYTES_MAX);
   #decodedEnd = 0;
   readonly #slots = new Int32Array(SLOTS);
 
-  /** @param start of a valid JSON object within the limits of size and depth */
+  /** @param start offset of a valid JSON object within the size and depth limits */
   find(bytes: Buffer, start: number, end: number): void {
     this.#bytes = bytes;
     this.#base = start;
@@ -77,14 +78,14 @@ export class Repeats {
   }
 
   /**
-   * @param key offset of a string.
-   * @returns the offset after its member and comma, or 0 when it is kept
+   * @param key offset of a string
+   * @returns the offset after the omitted member and its comma, or 0 if the member is kept
    */
   endOf(key: number): number {
     return this.#ends[key - this.#base]!;
   }
 
-  /** Recursion is bounded by the limit of depth. */
+  /** The depth limit bounds the recursion. */
   #readValue(at: number): number {
     const bytes = this.#bytes;
     if (bytes[at] === OPEN_BRACE) return this.#readObject(at);
@@ -114,7 +115,7 @@ export class Repeats {
     return i + 1;
   }
 
-  /** @param keyEnd as `endOfString` returns it */
+  /** @param keyEnd the result of `endOfString` */
   #push(start: number, keyEnd: number): void {
     const member = this.#members++;
     this.#starts[member] = start;
@@ -131,21 +132,20 @@ export class Repeats {
     let hash = HASH_START;
     for (let i = key; i < key + length; i++) {
       hash = Math.imul(hash ^ source[i]!, HASH_FACTOR);
-      // Otherwise the low bits would depend on those of start and factor only.
+      // Without this step, the low bits of the hash would depend only on the low bits of the seed.
       hash ^= hash >>> 15;
     }
     this.#hashes[member] = hash;
-    // Complemented for a decoded key.
     this.#keys[member] = keyEnd < 0 ? ~key : key;
     this.#lengths[member] = length;
   }
 
-  /** Marks members from `first` on whose key comes again. */
+  /** Omits the members from `first` that have a later duplicate. */
   #compare(first: number): void {
     const last = this.#members - 1;
     if (last - first < FEW_MEMBERS) {
       for (let member = first; member < last; member++)
-        for (let later = member + 1; later <= last; later++) if (this.#isSame(member, later)) this.#leaveOut(member);
+        for (let later = member + 1; later <= last; later++) if (this.#isSame(member, later)) this.#omit(member);
       return;
     }
     let mask = 1;
@@ -157,13 +157,13 @@ export class Repeats {
       const hash = this.#hashes[member]!;
       let slot = (hash ^ (hash >>> 15)) & mask;
       while (slots[slot]! >= 0 && !this.#isSame(member, slots[slot]!)) slot = (slot + 1) & mask;
-      if (slots[slot]! >= 0) this.#leaveOut(member);
+      if (slots[slot]! >= 0) this.#omit(member);
       else slots[slot] = member;
     }
   }
 
-  /** A later member exists, so the next one starts where this one and its comma end. */
-  #leaveOut(member: number): void {
+  /** Omits a member up to the start of the next member, which always exists. */
+  #omit(member: number): void {
     this.#ends[this.#starts[member]! - this.#base] = this.#starts[member + 1]!;
   }
 
@@ -180,8 +180,8 @@ export class Repeats {
 }
 
 /**
- * Writes an escaped string as UTF-8, half a surrogate pair as U+FFFD.
- * @returns the offset after it
+ * Decodes an escaped string to UTF-8. Half a surrogate pair becomes U+FFFD.
+ * @returns the offset after the decoded string
  */
 function decode(
   bytes: Uint8Array,
@@ -198,9 +198,9 @@ function decode(
     } else {
       let code = unitOf(bytes, i);
       if (isSurrogate(bytes, i)) {
-        const isWhole = isPair(bytes, i);
-        code = isWhole ? 0x10000 + ((code & 0x3ff) << 10) + (unitOf(bytes, i + ESCAPE_BYTES) & 0x3ff) : 0xfffd;
-        if (isWhole) i += ESCAPE_BYTES;
+        const isComplete = isPair(bytes, i);
+        code = isComplete ? 0x10000 + ((code & 0x3ff) << 10) + (unitOf(bytes, i + ESCAPE_BYTES) & 0x3ff) : 0xfffd;
+        if (isComplete) i += ESCAPE_BYTES;
       }
       i += ESCAPE_BYTES;
       end = putCodePoint(target, end, code);
@@ -233,12 +233,12 @@ function putCodePoint(target: Uint8Array, at: number, code: number): number {
   return end;
 }
 
-/** `\uD8xx` to `\uDFxx`. */
+/** Returns true for an escape from `\uD8xx` to `\uDFxx`. */
 function isSurrogate(bytes: Uint8Array, at: number): boolean {
   return HEX_VALUES[bytes[at + 2]!] === 0xd && HEX_VALUES[bytes[at + 3]!]! >= 8;
 }
 
-/** The first surrogate of a pair. */
+/** Returns true for the first escape of a surrogate pair. */
 function isPair(bytes: Uint8Array, at: number): boolean {
   const next = at + ESCAPE_BYTES;
   if (HEX_VALUES[bytes[at + 3]!]! >= 0xc || bytes[next] !== BACKSLASH || bytes[next + 1] !== CHAR_U) return false;
@@ -248,25 +248,25 @@ function isPair(bytes: Uint8Array, at: number): boolean {
 /** ClickHouse stores integers in signed or unsigned 64 bits. */
 const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
-/** Every number below ten to this power fits a double; from ten times that on none does. */
+/** Numbers below 10^308 fit in a double, and numbers from 10^309 do not. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double decide for numbers of the same power. */
+/** The first digits of the largest double, to compare numbers in between. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
-/** Beyond the digits of any message. */
+/** More than the digits of any message. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
-const repeats = new Repeats();
-/** Up to this size a loop copies faster. */
+const duplicateKeys = new DuplicateKeys();
+/** Up to this size, a loop copies faster. */
 const LOOP_BYTES_MAX = 64;
 
 /**
- * Rewrites free-form objects that ClickHouse would misread or refuse: half a surrogate pair becomes U+FFFD, an integer
- * beyond 64 bits or a number beyond a double becomes a string, and of equal keys the last is kept. The new text follows
- * the body.
+ * Rewrites free-form objects that ClickHouse would misread or refuse. Half a surrogate pair becomes U+FFFD, integers
+ * beyond 64 bits and numbers too large for a double become strings, and only the last of duplicate keys is kept. The
+ * rewritten JSON is appended to the body.
  */
 export function makeReadable(state: ScanState, message: number): void {
   for (const field of [FIELD.properties, FIELD.traits])
-    if (((state.odd[message]! | state.repeated[message]!) & (1 << field)) !== 0) rewrite(state, message, field);
+    if (((state.unsafe[message]! | state.duplicateKeys[message]!) & (1 << field)) !== 0) rewrite(state, message, field);
 }
 
 function rewrite(state: ScanState, message: number, field: Field): void {
@@ -274,11 +274,11 @@ function rewrite(state: ScanState, message: number, field: Field): void {
   const slot = (message << ROW_SHIFT) + field;
   const [start, end] = [batch.starts[slot]!, batch.ends[slot]!];
   const at = batch.body.length;
-  // Worst case: each number has five bytes and a comma, and gains two quotes.
+  // In the worst case, each number of five bytes and a comma gains two quotes.
   ensureCapacity(state, at + end - start + ((end - start) >> 1) + 2);
-  const isRepeated = (state.repeated[message]! & (1 << field)) !== 0;
-  if (isRepeated) repeats.find(state.bytes, start, end);
-  const writer = new Rewriter(state.bytes, start, { at, repeats: isRepeated ? repeats : null });
+  const hasDuplicateKeys = (state.duplicateKeys[message]! & (1 << field)) !== 0;
+  if (hasDuplicateKeys) duplicateKeys.find(state.bytes, start, end);
+  const writer = new Rewriter(state.bytes, start, { at, duplicateKeys: hasDuplicateKeys ? duplicateKeys : null });
   const to = writer.run(end);
   if (to === at) return;
   batch.body = state.bytes.subarray(0, to);
@@ -289,7 +289,7 @@ function rewrite(state: ScanState, message: number, field: Field): void {
 function ensureCapacity(state: ScanState, bytes: number): void {
   const { batch } = state;
   if (state.bytes.length >= bytes) return;
-  // Doubled, so that a batch of many such messages is not copied for each.
+  // Doubled, so that a batch with many such messages is not copied for each message.
   const larger = Buffer.allocUnsafeSlow(Math.max(bytes, state.bytes.length * 2));
   batch.body.copy(larger);
   state.bytes = larger;
@@ -298,38 +298,38 @@ function ensureCapacity(state: ScanState, bytes: number): void {
 
 const isDigit = (byte: number): boolean => byte >= DIGIT_0 && byte <= DIGIT_9;
 
-/** Copies JSON text to the end of its buffer with changes; copies nothing without any. */
+/** Copies JSON with changes to the end of its buffer. Copies nothing if nothing changes. */
 class Rewriter {
   readonly #bytes: Buffer;
-  /** The first byte that is not copied yet. */
+  /** Offset of the first byte that has not been copied yet. */
   #from: number;
   #to: number;
-  readonly #repeats: Repeats | null;
+  readonly #duplicateKeys: DuplicateKeys | null;
 
-  constructor(bytes: Buffer, from: number, { at, repeats }: { at: number; repeats: Repeats | null }) {
+  constructor(bytes: Buffer, from: number, { at, duplicateKeys }: { at: number; duplicateKeys: DuplicateKeys | null }) {
     this.#bytes = bytes;
     this.#from = from;
     this.#to = at;
-    this.#repeats = repeats;
+    this.#duplicateKeys = duplicateKeys;
   }
 
-  /** @returns the offset after the copy; its start when nothing changed */
+  /** @returns the offset after the copy, which equals its start if nothing changed */
   run(end: number): number {
     const bytes = this.#bytes;
-    const began = this.#to;
+    const start = this.#to;
     for (let i = this.#from; i < end; ) {
       const byte = bytes[i]!;
-      if (byte === QUOTE) i = this.#leaveOut(i) ?? this.#string(i);
+      if (byte === QUOTE) i = this.#omit(i) ?? this.#string(i);
       else if (isDigit(byte) || byte === MINUS) i = this.#number(i);
       else i++;
     }
-    if (this.#to !== began) this.#copy(end);
+    if (this.#to !== start) this.#copy(end);
     return this.#to;
   }
 
-  /** @returns the offset after an omitted member; null for any other string */
-  #leaveOut(at: number): number | null {
-    const end = this.#repeats === null ? 0 : this.#repeats.endOf(at);
+  /** @returns the offset after the member if it is omitted, otherwise null */
+  #omit(at: number): number | null {
+    const end = this.#duplicateKeys === null ? 0 : this.#duplicateKeys.endOf(at);
     if (end === 0) return null;
     this.#copy(at);
     this.#from = end;
@@ -379,7 +379,7 @@ class Rewriter {
 const isOfNumber = (byte: number): boolean =>
   isDigit(byte) || byte === POINT || byte === MINUS || byte === PLUS || (byte | LOWER_CASE) === CHAR_E;
 
-/** True for a JSON number that ClickHouse can store. Compares bytes: decoding would cost ten scans. */
+/** Returns true if ClickHouse can store the number. Compares bytes, because decoding would cost ten times the scan. */
 function isReadable(bytes: Buffer, start: number, end: number): boolean {
   const isNegative = bytes[start] === MINUS;
   let first = isNegative ? start + 1 : start;
@@ -404,8 +404,8 @@ function isReadable(bytes: Buffer, start: number, end: number): boolean {
   if (!isDigit(bytes[first]!)) return true;
   if (i < end) power += exponentOf(bytes, i + 1, end);
   if (power !== DOUBLE_POWER_MAX + 1) return power <= DOUBLE_POWER_MAX;
-  const side = compareDigits(bytes, first, DOUBLE_MAX);
-  return side === 0 ? Number.isFinite(Number(bytes.toString('latin1', start, end))) : side < 0;
+  const order = compareDigits(bytes, first, DOUBLE_MAX);
+  return order === 0 ? Number.isFinite(Number(bytes.toString('latin1', start, end))) : order < 0;
 }
 
 function exponentOf(bytes: Uint8Array, start: number, end: number): number {
@@ -415,13 +415,13 @@ function exponentOf(bytes: Uint8Array, start: number, end: number): number {
   return bytes[start] === MINUS ? -exponent : exponent;
 }
 
-/** Ignores a decimal point. */
+/** Compares digits, ignoring a decimal point. */
 function compareDigits(bytes: Uint8Array, start: number, limit: Uint8Array): number {
   let i = start;
   for (const digit of limit) {
     if (bytes[i] === POINT) i++;
-    const own = isDigit(bytes[i]!) ? bytes[i++]! : DIGIT_0;
-    if (own !== digit) return own - digit;
+    const actual = isDigit(bytes[i]!) ? bytes[i++]! : DIGIT_0;
+    if (actual !== digit) return actual - digit;
   }
   return 0;
 }

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { endsVisible, isVisibleAt } from './text.ts';
 
-/** Every character but surrogates, which no UTF-8 text holds. */
+/** Yields every character except surrogates, which are not valid in UTF-8. */
 function* characters(): Generator<string> {
   for (let point = 0; point <= 0x10ffff; point++) {
     if (point < 0xd800 || point > 0xdfff) yield String.fromCodePoint(point);
   }
 }
 
-it('isVisibleAt and endsVisible treat no character as visible that trimming removes', () => {
+it('isVisibleAt and endsVisible return false for every character that trimming removes', () => {
   for (const character of characters()) {
     if (character.trim() !== '') continue;
     const bytes = Buffer.from(`x${character}`);
@@ -17,7 +17,7 @@ it('isVisibleAt and endsVisible treat no character as visible that trimming remo
 });
 
 it.each(['a', '0', '-', 'é', 'Ж', 'か', '漢', '가', '😀'])(
-  'isVisibleAt and endsVisible take %s for visible',
+  'isVisibleAt and endsVisible return true for %s',
   (character) => {
     const bytes = Buffer.from(`x${character}`);
     expect(isVisibleAt(bytes, 1)).toBe(true);
@@ -25,6 +25,6 @@ it.each(['a', '0', '-', 'é', 'Ж', 'か', '漢', '가', '😀'])(
   },
 );
 
-it('isVisibleAt and endsVisible treat a backslash as uncertain, because an escape may be a space', () => {
+it('isVisibleAt returns false for a backslash, because the escape may be a space', () => {
   expect(isVisibleAt(Buffer.from('\\u0020'), 0)).toBe(false);
 });

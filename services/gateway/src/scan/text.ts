@@ -14,9 +14,9 @@ import {
 } from './json.ts';
 import { type ScanState, UUID_BYTES } from './ranges.ts';
 
-/** Reads strings of a message from their bytes. */
+/** Functions that read strings of a message from bytes. */
 
-/** Lead bytes of white space beyond ASCII: U+00A0, U+1680, U+2000 to U+3000, U+FEFF. */
+/** Lead bytes of non-ASCII white space: U+00A0, U+1680, U+2000 to U+3000, U+FEFF. */
 const SPACE_LEADS = new Uint8Array(256);
 for (const lead of [0xc2, 0xe1, 0xe2, 0xe3, 0xef]) SPACE_LEADS[lead] = 1;
 
@@ -24,14 +24,14 @@ for (const lead of [0xc2, 0xe1, 0xe2, 0xe3, 0xef]) SPACE_LEADS[lead] = 1;
 const KANA_LEAD = 0xe3;
 const IDEOGRAPHIC_SPACE_SECOND = 0x80;
 
-/** The character is certainly neither white space nor an escape. */
+/** Returns true only if the character is neither white space nor an escape. */
 export function isVisibleAt(bytes: Uint8Array, at: number): boolean {
   const byte = bytes[at]!;
   if (byte < 0x80) return byte > SPACE && byte !== BACKSLASH;
   return SPACE_LEADS[byte] === 0 || (byte === KANA_LEAD && bytes[at + 1] !== IDEOGRAPHIC_SPACE_SECOND);
 }
 
-/** The last character before `end` is certainly not white space. */
+/** Returns true only if the last character before `end` is not white space. */
 export function endsVisible(bytes: Uint8Array, end: number): boolean {
   let at = end - 1;
   // Skips continuation bytes.
@@ -40,10 +40,10 @@ export function endsVisible(bytes: Uint8Array, end: number): boolean {
 }
 
 const UUID_TEXT_BYTES = 36;
-/** Offsets of the pairs of digits in a UUID. */
+/** Offsets of the digit pairs in a UUID. */
 const UUID_PAIRS = Uint8Array.of(0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34);
 
-/** Stores a UUID as the id of the current message; false when it is none. */
+/** Stores a UUID as the id of the current message. Returns false if the string is not a UUID. */
 export function readMessageId(
   { bytes, batch, message }: Pick<ScanState, 'bytes' | 'batch' | 'message'>,
   start: number,
@@ -69,23 +69,23 @@ const CHAR_Z = 0x7a;
 
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 const DAYS_BEFORE_MONTH = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
-/** From 1 January of the year 1. */
+/** Days from 1 January of year 1 to the epoch. */
 const DAYS_TO_EPOCH = 719_162;
 
-/** `2026-01-31T12:00:00Z`, and nine fractional digits with an offset. */
+/** From `2026-01-31T12:00:00Z` to a timestamp with nine fractional digits and an offset. */
 const LENGTH_MIN = 20;
 const LENGTH_MAX = 35;
 const FRACTION_DIGITS_MAX = 9;
 const SECONDS_END = 19;
 
-/** -1 when they are not digits. */
+/** Returns -1 if the bytes are not digits. */
 function twoDigits(bytes: Uint8Array, at: number): number {
   const tens = bytes[at]! - 0x30;
   const ones = bytes[at + 1]! - 0x30;
   return tens >>> 0 > 9 || ones >>> 0 > 9 ? -1 : tens * 10 + ones;
 }
 
-/** NaN when the date does not exist. */
+/** Returns NaN if the date does not exist. */
 function epochDay(bytes: Uint8Array, at: number): number {
   const century = twoDigits(bytes, at);
   const yearOfCentury = twoDigits(bytes, at + 2);
@@ -102,7 +102,7 @@ function epochDay(bytes: Uint8Array, at: number): number {
   return before * 365 + leapDays + DAYS_BEFORE_MONTH[month - 1]! + leapDay + day - 1 - DAYS_TO_EPOCH;
 }
 
-/** Minutes of `Z` or `+hh:mm` that ends at `end`; else NaN. */
+/** Returns the minutes of an offset such as `Z` or `+hh:mm` that ends at `end`, or NaN. */
 function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   const sign = bytes[at]!;
   if ((sign | LOWER_CASE) === CHAR_Z) return at + 1 === end ? 0 : Number.NaN;
@@ -113,8 +113,8 @@ function offsetMinutes(bytes: Uint8Array, at: number, end: number): number {
   return sign === PLUS ? hours * 60 + minutes : -(hours * 60 + minutes);
 }
 
-/** `parseTimestamp` of the contract over bytes: epoch milliseconds (floor), or NaN. */
-export function timestampOf(bytes: Uint8Array, start: number, end: number): number {
+/** Implements `parseTimestamp` on bytes: returns epoch milliseconds, rounded down, or NaN. */
+export function parseTimestampBytes(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start;
   if (length < LENGTH_MIN || length > LENGTH_MAX) return Number.NaN;
   const hour = twoDigits(bytes, start + 11);
@@ -140,13 +140,13 @@ export function timestampOf(bytes: Uint8Array, start: number, end: number): numb
 
 export const UNKNOWN = -1;
 
-/** No name of the contract is longer. */
+/** No field name in the contract is longer. */
 const UNESCAPED_MAX = 32;
 const unescaped = new Uint8Array(UNESCAPED_MAX);
 
 /**
- * Writes a key with escapes to `unescaped`.
- * @returns the number of characters; `UNKNOWN` when it cannot be a name
+ * Decodes a key with escapes into `unescaped`.
+ * @returns the number of characters, or `UNKNOWN` if the key cannot be a field name
  */
 function unescapeName(bytes: Uint8Array, start: number, end: number): number {
   let length = 0;
@@ -158,31 +158,31 @@ function unescapeName(bytes: Uint8Array, start: number, end: number): number {
     }
     if (bytes[i + 1] !== CHAR_U || bytes[i + 2] !== DIGIT_0 || bytes[i + 3] !== DIGIT_0) return UNKNOWN;
     unescaped[length] = (HEX_VALUES[bytes[i + 4]!]! << 4) | HEX_VALUES[bytes[i + 5]!]!;
-    // A character beyond ASCII takes more than one byte.
+    // A non-ASCII character needs more than one byte.
     if (unescaped[length]! > 0x7f) return UNKNOWN;
     i += 6;
   }
   return length;
 }
 
-/** Enough to find a perfect hash quickly. */
+/** Enough slots to find a perfect hash quickly. */
 const SLOTS = 64;
 
-/** Names looked up by their bytes: a perfect hash of the length and three bytes, then an exact comparison. */
+/** Looks up names by their bytes: a perfect hash of the length and three bytes, then an exact comparison. */
 export class NameTable {
   readonly #names: readonly Uint8Array[];
-  /** Index of the name plus one; 0 when empty. */
+  /** Index of the name plus one; 0 if empty. */
   readonly #slots = new Uint8Array(SLOTS);
   #first = 0;
   #middle = 0;
 
-  /** @throws Error when no perfect hash exists, at the start of the process */
+  /** @throws Error if no perfect hash exists; tables are created at startup */
   constructor(names: readonly string[]) {
     this.#names = names.map((name) => Uint8Array.from(Buffer.from(name)));
     for (this.#first = 1; this.#first < SLOTS; this.#first++) {
       for (this.#middle = 1; this.#middle < SLOTS; this.#middle++) if (this.#fillSlots()) return;
     }
-    throw new Error(`no hash without collisions for ${names.join(', ')}`);
+    throw new Error(`no collision-free hash for ${names.join(', ')}`);
   }
 
   #fillSlots(): boolean {
@@ -204,7 +204,7 @@ export class NameTable {
     return hash & (SLOTS - 1);
   }
 
-  /** For a key with escapes. */
+  /** Finds a key with escapes. */
   findEscaped(bytes: Uint8Array, start: number, end: number): number {
     const length = unescapeName(bytes, start, end);
     return length === UNKNOWN ? UNKNOWN : this.find(unescaped, 0, length);

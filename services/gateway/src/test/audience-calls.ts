@@ -11,15 +11,15 @@ export const CONSENT = '/v1/audience/tracking-consent';
 export const DATA = '/v1/audience/data';
 export const SECRET_HEADER = 'x-service-api-key';
 
-type Called = Pick<TestGateway, 'url' | 'key'>;
+type Target = Pick<TestGateway, 'url' | 'key'>;
 
-/** A change as a client sends it; `fields` override its fields. */
-export function wanted(fields: Record<string, unknown> = {}): Record<string, unknown> {
+/** Creates a consent change as a client sends it. `fields` override the defaults. */
+export function consentChange(fields: Record<string, unknown> = {}): Record<string, unknown> {
   return { anonymousId: 'visitor-1', status: 'full', source: 'cookie-banner', ...fields };
 }
 
 export function putConsent(
-  { url, key }: Called,
+  { url, key }: Target,
   body: unknown,
   headers: Record<string, string> = {},
 ): Promise<Response> {
@@ -30,16 +30,16 @@ export function putConsent(
   });
 }
 
-/** @param query with its leading `?` */
+/** @param query including the leading `?` */
 export function getConsent(
-  { url, key }: Called,
+  { url, key }: Target,
   query = '?anonymousId=visitor-1',
   headers: Record<string, string> = {},
 ): Promise<Response> {
   return fetch(url + CONSENT + query, { headers: { [KEY_HEADER]: key, ...headers } });
 }
 
-/** @param query with its leading `?` */
+/** @param query including the leading `?` */
 export function erase(
   { url, secretKey }: Pick<TestGateway, 'url' | 'secretKey'>,
   query = '?anonymousId=visitor-1',
@@ -48,7 +48,7 @@ export function erase(
   return fetch(url + DATA + query, { method: 'DELETE', headers: { [SECRET_HEADER]: secretKey, ...headers } });
 }
 
-/** The consent records that were sent, decoded. */
+/** Decodes the consent records that were sent. */
 export function sentConsents({ sent }: TestProducer): ConsentRecord[] {
   return sent
     .flatMap(({ records }) => records)
@@ -56,7 +56,7 @@ export function sentConsents({ sent }: TestProducer): ConsentRecord[] {
     .map(({ value }) => consentCodec.decode(value.subarray(FRAME_BYTES)));
 }
 
-/** The erasure requests that were sent, decoded. */
+/** Decodes the erasure requests that were sent. */
 export function sentErasures({ sent }: TestProducer): ErasureRequestRecord[] {
   return sent
     .flatMap(({ records }) => records)

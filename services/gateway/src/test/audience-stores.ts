@@ -2,9 +2,9 @@ import { createKeyVerifier, type KeyLookup, type KeyRecord } from '@playline/acc
 import { type MemoryPeople, openMemoryPeople } from '@playline/people/memory';
 import type { AudiencePorts } from '../audience-routes.ts';
 
-/** In-memory ports of consent and erasure for one test gateway. */
+/** In-memory stores for consent and erasure in a test gateway. */
 export interface AudienceStores {
-  /** Has an epoch, so that it can decide. */
+  /** Has an epoch, which consents and erasures require. */
   readonly people: MemoryPeople;
 }
 
@@ -14,17 +14,17 @@ export async function openAudienceStores(): Promise<AudienceStores & { close(): 
   return { people, close: people.close };
 }
 
-/** @param own ports of a test that replace the world's */
+/** @param overrides ports that replace the in-memory ports */
 export function toPorts(
   { people }: AudienceStores,
   { keys, prefix }: { keys: Pick<KeyLookup<KeyRecord>, 'find' | 'isEmpty'>; prefix: string },
-  own: Partial<AudiencePorts> = {},
+  overrides: Partial<AudiencePorts> = {},
 ): AudiencePorts {
   return {
     people,
     consents: people.consents,
     verifySecret: createKeyVerifier({ keys, prefix, kind: 'secret' }),
     schemaIds: () => ({ consents: 3, erasures: 4 }),
-    ...own,
+    ...overrides,
   };
 }

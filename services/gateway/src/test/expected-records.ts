@@ -10,20 +10,20 @@ import {
 import { isPlaceholder } from '@playline/people';
 import type { EncodedRecord, RecordEnvelope } from '../record/encode-batch.ts';
 
-/** Computes the 16-byte key of an identity; `id` is trimmed and not blank. The key is not modified later. */
+/** Computes the 16-byte key of an identity. `id` is trimmed and not blank. */
 export type KeyOf = (kind: IdentityKind, id: string) => Buffer;
 
-/** An accepted message, with the source text of its free-form objects if the caller has it. */
+/** An accepted message, optionally with its free-form objects as written in the body. */
 export interface SourcedMessage {
   message: Message;
-  /** JSON text; without it the object is written by JSON.stringify. */
+  /** By default, the object is formatted with JSON.stringify. */
   propertiesText?: string;
-  /** JSON text; without it the object is written by JSON.stringify. */
+  /** By default, the object is formatted with JSON.stringify. */
   traitsText?: string;
 }
 
 const NO_CONTEXT: Partial<EventContext> = {};
-/** Values stored for absent texts. */
+/** Values stored for absent strings. */
 const TEXTS = {
   eventName: '',
   anonymousId: '',
@@ -52,7 +52,7 @@ const CONTEXT_TEXTS = {
   browserLanguage: '',
 };
 
-/** An identity as a message names it; the id trimmed. */
+/** An identity in a message. The id is trimmed. */
 export interface IdentityReference {
   kind: IdentityKind;
   id: string;
@@ -66,21 +66,21 @@ function referenceOf(kind: IdentityKind, id: string | undefined): IdentityRefere
 }
 
 /**
- * The identities of a message. An id without a type is `untyped`, except the own anonymous id as `fromId`. The owner is
- * the user, else the anonymous id.
+ * Returns the identities of a message. An id without a type is `untyped`, except a `fromId` that equals the anonymous
+ * id. The owner is the user or, without a user, the anonymous id.
  */
 export function identitiesOf(message: Pick<Message, IdFields>) {
   const anonymous = referenceOf('anonymous', message.anonymousId);
   const user = referenceOf(message.identityType ?? 'untyped', message.userId);
-  const isOwn = message.fromType === undefined && message.fromId?.trim() === anonymous?.id;
-  const from = referenceOf(isOwn ? 'anonymous' : (message.fromType ?? 'untyped'), message.fromId);
+  const isAnonymous = message.fromType === undefined && message.fromId?.trim() === anonymous?.id;
+  const from = referenceOf(isAnonymous ? 'anonymous' : (message.fromType ?? 'untyped'), message.fromId);
   const to = referenceOf(message.toType ?? 'untyped', message.toId);
   return { owner: user ?? anonymous, anonymous, user, from, to };
 }
 
 /**
- * The records that the schema's own codec writes for parsed messages. The encoder of scanned bodies is compared with
- * them byte by byte.
+ * Encodes parsed messages with the schema's codec. Tests compare the output with the encoder for scanned bodies, byte by
+ * byte.
  */
 export function encodeByCodec(
   messages: readonly SourcedMessage[],
@@ -122,12 +122,12 @@ function toMessageRecord(
     toKey: key(to),
     test: message.test ?? false,
     screenDensity: context.screenDensity ?? null,
-    properties: jsonText(properties, propertiesText),
-    traits: jsonText(traits, traitsText),
+    properties: toJson(properties, propertiesText),
+    traits: toJson(traits, traitsText),
   };
 }
 
-/** Replaces half a surrogate pair by U+FFFD: contract, "Half a surrogate pair". */
+/** Replaces half a surrogate pair with U+FFFD: contract, "Half a surrogate pair". */
 function toStored(record: MessageRecord): MessageRecord {
   const fields = Object.entries(record).map(([name, value]) => [
     name,
@@ -136,6 +136,6 @@ function toStored(record: MessageRecord): MessageRecord {
   return Object.fromEntries(fields) as MessageRecord;
 }
 
-function jsonText(value: object | undefined, asSent: string | undefined): string {
+function toJson(value: object | undefined, asSent: string | undefined): string {
   return value === undefined ? '' : (asSent ?? JSON.stringify(value));
 }

@@ -7,13 +7,13 @@ import { freePorts } from '@playline/infra/ports';
 import { until } from '@playline/testkit';
 import { Redis } from 'ioredis';
 
-/** A Redis of one test, whose append-only file can lose its end in a crash. */
+/** A Redis for one test that can lose the end of its append-only file in a crash. */
 export interface ForgetfulRedis {
   readonly url: string;
   readonly client: Redis;
-  /** Marks that everything written so far survives the next crash. */
+  /** Makes all writes so far survive the next crash. */
   remember(): void;
-  /** Kills Redis, drops everything written since `remember`, and starts it again. */
+  /** Kills Redis, discards all writes since `remember`, and restarts Redis. */
   crash(): Promise<void>;
   close(): Promise<void>;
 }
@@ -23,19 +23,19 @@ export async function openForgetfulRedis(): Promise<ForgetfulRedis> {
   const folder = mkdtempSync(join(tmpdir(), 'test-redis-'));
   const [data, copy] = [join(folder, 'appendonlydir'), join(folder, 'remembered')];
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
-  // `always`: every acknowledged command is in the file when the file is copied.
+  // With `always`, the file contains every acknowledged command when it is copied.
   const durable = ['--appendonly', 'yes', '--appendfsync', 'always', '--aof-load-truncated', 'yes'];
   const client = new Redis(`redis://127.0.0.1:${port}`, { retryStrategy: () => 25 });
   client.on('error', () => {});
   let child: ChildProcess;
   const start = async () => {
     child = spawn('redis-server', [...options, ...durable], { stdio: 'ignore' });
-    await until('Redis answers', async () => client.status === 'ready' && (await client.ping()) === 'PONG');
+    await until('Redis responds', async () => client.status === 'ready' && (await client.ping()) === 'PONG');
   };
   const kill = async () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
-    await until('the connection is gone', () => client.status !== 'ready');
+    await until('the connection is closed', () => client.status !== 'ready');
   };
   await start();
   return {

@@ -10,23 +10,23 @@ import { bareEnvironment, openRedisDatabase, TEST_PARTITIONS, testStores } from 
 
 const OPERATOR = fileURLToPath(new URL('../../../operator/src/main.ts', import.meta.url));
 
-/** Topics, a Redis database of its own or the one of the test, and the operator's key commands as processes. */
+/** Topics, a Redis database (new or provided by the test), and the operator's key commands as processes. */
 export interface KeyStores {
   readonly topicPrefix: string;
-  /** Address with the login of a user who may do everything except publish and subscribe. */
+  /** URL of Redis with a login that may do everything except publish and subscribe. */
   readonly mutedRedisUrl: string;
   readonly redisUrl: string;
   /**
-   * Runs `operator keys …` for the demo project. Resolves with its first line as soon as it is printed.
-   * @throws Error with its exit code when it prints none
+   * Runs `operator keys …` for the demo project. Resolves with the first line of output as soon as it is printed.
+   * @throws Error with the exit code if the command prints nothing
    */
-  keys(...texts: string[]): Promise<string>;
-  /** Runs `operator projects …`, likewise. */
-  projects(...texts: string[]): Promise<string>;
+  keys(...args: string[]): Promise<string>;
+  /** Runs `operator projects …` like `keys`. */
+  projects(...args: string[]): Promise<string>;
   close(): Promise<void>;
 }
 
-export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<KeyStores> {
+export async function openKeyStores(options: { redisUrl?: string } = {}): Promise<KeyStores> {
   const { kafka, registry } = testStores();
   const tag = `test-${randomBytes(4).toString('hex')}`;
   const target = { brokers: kafka, registry, prefix: `${tag}.`, partitions: TEST_PARTITIONS };
@@ -42,11 +42,11 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
     ...bareEnvironment(),
     KAFKA_BROKERS: kafka.join(),
     SCHEMA_REGISTRY_URL: registry,
-    REDIS_URL: own.redisUrl ?? redis.url,
+    REDIS_URL: options.redisUrl ?? redis.url,
     TOPIC_PREFIX: target.prefix,
   };
-  const operate = (command: string, texts: readonly string[]) => {
-    const child = execFile(process.execPath, [OPERATOR, command, ...texts], { cwd: folder, env });
+  const runOperator = (command: string, args: readonly string[]) => {
+    const child = execFile(process.execPath, [OPERATOR, command, ...args], { cwd: folder, env });
     running.push(child);
     return run(child);
   };
@@ -54,8 +54,8 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
     topicPrefix: target.prefix,
     redisUrl: env.REDIS_URL,
     mutedRedisUrl: muted.href,
-    keys: (...texts) => operate('keys', texts),
-    projects: (...texts) => operate('projects', texts),
+    keys: (...args) => runOperator('keys', args),
+    projects: (...args) => runOperator('projects', args),
     close: async () => {
       for (const child of running) if (child.exitCode === null) await once(child, 'close');
       rmSync(folder, { recursive: true });
@@ -68,13 +68,13 @@ export async function openKeyStores(own: { redisUrl?: string } = {}): Promise<Ke
 
 function run(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
-    let printed = '';
-    let complaints = '';
-    child.stderr?.on('data', (text) => (complaints += text));
+    let output = '';
+    let errors = '';
+    child.stderr?.on('data', (text) => (errors += text));
     child.stdout?.on('data', (text) => {
-      printed += text;
-      if (printed.includes('\n')) resolve(printed.trim());
+      output += text;
+      if (output.includes('\n')) resolve(output.trim());
     });
-    child.once('close', (code) => reject(new Error(`operator ended with ${code}: ${complaints}`)));
+    child.once('close', (code) => reject(new Error(`operator exited with ${code}: ${errors}`)));
   });
 }

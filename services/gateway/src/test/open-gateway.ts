@@ -37,12 +37,12 @@ const PREFIX = 'svcapik';
 /** A producer whose acknowledgements the test controls. */
 export interface TestProducer {
   readonly sent: { records: readonly OutgoingRecord[]; done: (fault: Error | null) => void }[];
-  /** Outcome of the next sends: acknowledged, failed, or left for the test to settle. */
+  /** Outcome of the next sends: acknowledged, failed, or held until the test settles them. */
   mode: 'acknowledge' | 'fail' | 'hold';
   send(records: readonly OutgoingRecord[], done: (fault: Error | null) => void): void;
-  /** One partition, offsets counted from 0. */
+  /** There is one partition, and offsets start at 0. */
   sendForOffset(record: OutgoingRecord, options?: SendForOffsetOptions): Promise<RecordMetadata>;
-  /** Options of each record sent. */
+  /** The options of each `sendForOffset`. */
   readonly deliveries: SendForOffsetOptions[];
 }
 
@@ -55,34 +55,34 @@ export interface TestGateway {
   readonly producer: TestProducer;
   readonly audience: AudienceStores;
   readonly keyer: Utf8IdentityKeyer;
-  /** Where rejections go. */
+  /** Receives the rejections. */
   readonly rejectionProducer: TestProducer;
   readonly server: HttpServer;
   /** Method and path of every route. */
   readonly routes: HttpApp['routes'];
   readonly logLines: string[];
-  /** Counts the use of keys; only the test collects the counts. */
+  /** Counts key usage. Only the test reads the counts. */
   readonly usage: UsageCounter;
-  /** Prometheus text. */
+  /** Returns the metrics in the Prometheus text format. */
   metrics(): Promise<string>;
   post(body: unknown, headers?: Record<string, string>): Promise<Response>;
-  /** Called after each test. */
+  /** Called automatically after each test. */
   close(): Promise<void>;
 }
 
 export interface TestGatewayOptions extends Partial<GatewaySettings> {
   schemaIds?: () => SchemaIds | null;
-  /** Replaces the read of keys. */
+  /** Replaces the function that reads the keys. */
   readSince?: RecordView<AccessKeyRecord>['readSince'];
   ratesOf?: EnvironmentRates;
   clock?: ClockWatch;
-  /** Of both keys. */
+  /** Environment of both keys. */
   environmentId?: string;
-  /** Ports that replace those in memory. */
+  /** Ports that replace the in-memory ports. */
   audience?: Partial<AudiencePorts>;
 }
 
-/** Opens the whole gateway on a free port, with keys and a log in memory. It is closed after the test. */
+/** Opens a complete gateway on a free port, with keys and log in memory. The gateway is closed after the test. */
 export async function openGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { view, store } = createMemoryStore(ACCESS_KEYS);
   const { environmentId = 'demo-test' } = options;
@@ -98,7 +98,7 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
   const config = { ...settings, ...options };
   const app = createGatewayApp({
     config,
-    docs: docsOf(config),
+    docs: getDocs(config),
     producer,
     publishRejections: createPublishRejections({
       producer: rejectionProducer,
@@ -148,11 +148,11 @@ export async function openGateway(options: TestGatewayOptions = {}): Promise<Tes
 
 const docs = new Map<string, Route[]>();
 
-/** Made once: it takes longer than most tests. */
-function docsOf({ PUBLIC_URL: publicUrl, HTTP_HEADER_PREFIX: headerPrefix }: GatewaySettings): Route[] {
-  const known = docs.get(publicUrl + headerPrefix) ?? createDocsRoutes({ publicUrl, headerPrefix });
-  docs.set(publicUrl + headerPrefix, known);
-  return known;
+/** Caches the documentation, because creating it takes longer than most tests. */
+function getDocs({ PUBLIC_URL: publicUrl, HTTP_HEADER_PREFIX: headerPrefix }: GatewaySettings): Route[] {
+  const routes = docs.get(publicUrl + headerPrefix) ?? createDocsRoutes({ publicUrl, headerPrefix });
+  docs.set(publicUrl + headerPrefix, routes);
+  return routes;
 }
 
 const REJECTIONS = 'test.audience.rejections.v1';
@@ -191,11 +191,11 @@ export function createTestProducer(): TestProducer {
   return producer;
 }
 
-/** A valid track message; `fields` override its fields. */
+/** Creates a valid track message. `fields` override the defaults. */
 export const message = (fields: Record<string, unknown> = {}): Record<string, unknown> =>
   smallMessage('track', { anonymousId: 'visitor-1', eventName: 'level_complete', ...fields });
 
-/** The message records that were sent, decoded. */
+/** Decodes the message records that were sent. */
 export function sentMessages({ sent }: TestProducer): MessageRecord[] {
   return sent
     .flatMap(({ records }) => records)
@@ -203,12 +203,12 @@ export function sentMessages({ sent }: TestProducer): MessageRecord[] {
     .map(({ value }) => messageRecordCodec.decode(value.subarray(FRAME_BYTES)));
 }
 
-/** Expects the envelope of a code with these details. */
-export async function expectEnvelope(answer: Response, code: string, details: unknown = null): Promise<void> {
-  expect(await answer.json()).toEqual({
+/** Expects an error envelope with the given code and details. */
+export async function expectEnvelope(response: Response, code: string, details: unknown = null): Promise<void> {
+  expect(await response.json()).toEqual({
     message: expect.any(String),
     link: `https://docs.test/docs/errors/${code}`,
-    trace_id: answer.headers.get('x-trace-id'),
+    trace_id: response.headers.get('x-trace-id'),
     code,
     details,
   });

@@ -12,13 +12,13 @@ import { KEY_HEADER, MESSAGES } from './open-gateway.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
-/** Topics, schemas and an environment with its key in the real stores. */
+/** Topics, schemas, and an environment with a key in the real stores. */
 export interface RealStores {
   readonly topicPrefix: string;
   readonly store: RecordStore<AccessKeyRecord>;
   readonly owner: NewKey;
   readonly key: string;
-  /** Reads the values of all message records in the log so far. */
+  /** Reads the values of all message records on the log. */
   readLog(): Promise<Buffer[]>;
   close(): Promise<void>;
 }
@@ -43,17 +43,17 @@ export async function openRealStores(): Promise<RealStores> {
       return records.map(({ value }) => value!);
     },
     close: async () => {
-      const own = (await store.readAll()).filter(({ projectId }) => projectId === tag);
+      const records = (await store.readAll()).filter(({ projectId }) => projectId === tag);
       await view.close();
       const redis = new Redis(stores.redis);
-      await redis.hdel('access:keys', ...own.map(({ id }) => id));
+      await redis.hdel('access:keys', ...records.map(({ id }) => id));
       redis.disconnect();
       await dropTopics(topics);
     },
   };
 }
 
-/** A gateway as its own process. */
+/** A gateway that runs as a separate process. */
 export interface GatewayProcess extends HttpProcess {
   post(key: string, body: unknown): Promise<Response>;
 }

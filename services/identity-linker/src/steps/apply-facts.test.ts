@@ -5,20 +5,20 @@ import { createParts, toFact } from '../test/linking.ts';
 import { createApplyFacts } from './apply-facts.ts';
 
 const SOURCE = { generation: 0, partition: 0 };
-/** More facts than fit into one chunk for the graph. */
+/** More facts than one chunk contains. */
 const FACTS = 600;
 
-it('no graph call is running after a fault while preparing facts', async () => {
+it('no graph call is still running when apply fails to prepare facts', async () => {
   const { graph, rebuild } = openMemoryPeople();
   await rebuild.mintEpoch();
   let running = 0;
   const slow: typeof graph = {
     ...graph,
-    async apply(block, onPart) {
+    async apply(block, onResults) {
       running++;
       await new Promise((resolve) => setImmediate(resolve));
       running--;
-      return graph.apply(block, onPart);
+      return graph.apply(block, onResults);
     },
   };
   const noDecisions = { ends: async () => ({}), open: async () => null };
@@ -29,6 +29,6 @@ it('no graph call is running after a fault while preparing facts', async () => {
   });
   await resume(SOURCE, { committed: 0, isOperatorDecision: false, signal: new AbortController().signal });
   const facts = Array.from({ length: FACTS }, (_, offset) => ({ offset, fact: toFact({}) }));
-  await expect(apply(SOURCE, facts, { through: FACTS - 1, mark: null, onPart: () => {} })).rejects.toThrow('no key');
+  await expect(apply(SOURCE, facts, { through: FACTS - 1, mark: null, onResults: () => {} })).rejects.toThrow('no key');
   expect(running).toBe(0);
 });

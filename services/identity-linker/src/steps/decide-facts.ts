@@ -42,14 +42,14 @@ export interface LinkerParts {
   logger: Logger;
 }
 
-/** While the graph decides facts, the decisions about earlier facts are published. */
+/** Creates the step that decides facts and, in parallel, publishes the decisions about earlier facts. */
 export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
   const { generation, decisionTopic } = parts;
   const publish = createPublish(parts.producer);
   const outbox = createTrimOutbox(parts.people.graph);
   /**
-   * Resolves with the result of each fact when all decisions and dead letters are acknowledged.
-   * @throws RetryableFault, GraphBehindFault, when no call of the batch is running any more
+   * Resolves with one result per fact after all decisions and dead letters are acknowledged.
+   * @throws RetryableFault, GraphBehindFault; no call for this batch is then still running
    */
   return async ({ found, deadLetters }: DecodedBatch, position: BatchPosition): Promise<readonly Applied[]> => {
     const { partition, start, end, committed, mark } = position;
@@ -57,23 +57,23 @@ export function createDecideFacts(parts: LinkerParts, facts: ApplyFacts) {
     const target = { topic: decisionTopic, schemaId: await fetchSchemaId(parts), source };
     const publication = createPublication(publish);
     const applied: Applied[] = [];
-    const onPart = (part: readonly Applied[]) => {
+    const onResults = (part: readonly Applied[]) => {
       publication.add(part.flatMap((result, at) => encodeDecisions(result, found[applied.length + at]!, target)));
       for (const result of part) applied.push(result);
     };
-    // Committed facts have acknowledged decisions. After a rewind, facts before the committed offset are recorded
+    // Decisions about committed facts are acknowledged. After a rewind, facts before the committed offset are recorded
     // again.
     const trimming = outbox.trim(source, Math.min(start, committed) - 1);
-    const applying = facts.apply(source, found, { through: end - 1, mark, onPart });
+    const applying = facts.apply(source, found, { through: end - 1, mark, onResults });
     const decided = settleAll([applying, trimming]).then(() => publication.add(deadLetters));
-    // A failed batch is retried from its beginning, so its records follow those already published.
+    // A failed batch is retried from its start, so its records follow those it already published.
     await settleAll([decided, decided.catch(() => {}).then(() => publication.done())]);
-    outbox.note(source, found);
+    outbox.markPublished(source, found);
     return applied;
   };
 }
 
-/** Waits for all promises. @throws the fault of the first failed promise in the list */
+/** Waits for all promises. @throws the fault of the first one in the list that failed */
 async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const outcome of await Promise.allSettled(work)) if (outcome.status === 'rejected') throw outcome.reason;
 }
@@ -82,7 +82,7 @@ async function fetchSchemaId({ decisionSchemaId }: LinkerParts): Promise<number>
   try {
     return await decisionSchemaId();
   } catch (cause) {
-    throw new RetryableFault('the schema of decisions could not be fetched', { cause });
+    throw new RetryableFault('the schema ID for decisions could not be fetched', { cause });
   }
 }
 
@@ -92,7 +92,7 @@ interface Target {
   readonly source: LinkSourcePartition;
 }
 
-/** One record per step, keyed by environment to keep the order. */
+/** Encodes one record per step. The environment is the key, so Kafka keeps an environment's decisions in order. */
 function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, target: Target): OutgoingRecord[] {
   if (applied.kind !== 'decided') return [];
   const { topic, schemaId, source } = target;
@@ -104,19 +104,19 @@ function encodeDecisions(applied: Applied, { fact, offset }: PositionedFact, tar
   }));
 }
 
-/** Deletes published and committed decisions from the outbox. */
+/** Removes published and committed decisions from the outbox. */
 function createTrimOutbox(graph: IdentityGraph) {
-  /** Offsets of facts that may be in the outbox, by partition and environment. */
-  const noted = new Map<string, Map<string, { first: number; last: number }>>();
+  /** Offsets of facts that may be in the outbox, per partition and environment. */
+  const publishedFacts = new Map<string, Map<string, { first: number; last: number }>>();
   const environmentsOf = ({ generation, partition }: LinkSourcePartition) => {
     const name = `${generation}/${partition}`;
-    const environments = noted.get(name) ?? new Map<string, { first: number; last: number }>();
-    noted.set(name, environments);
+    const environments = publishedFacts.get(name) ?? new Map<string, { first: number; last: number }>();
+    publishedFacts.set(name, environments);
     return environments;
   };
   return {
-    /** Notes facts whose decisions are published. */
-    note(source: LinkSourcePartition, facts: readonly PositionedFact[]): void {
+    /** Records facts whose decisions are published. */
+    markPublished(source: LinkSourcePartition, facts: readonly PositionedFact[]): void {
       const environments = environmentsOf(source);
       for (const { fact, offset } of facts) {
         const offsets = environments.get(fact.environmentId);
@@ -124,21 +124,21 @@ function createTrimOutbox(graph: IdentityGraph) {
         else offsets.last = Math.max(offsets.last, offset);
       }
     },
-    /** Trims the noted facts up to `through`, which must be committed. @throws RetryableFault */
+    /** Trims the recorded facts up to `through`, which must be committed. @throws RetryableFault */
     async trim(source: LinkSourcePartition, through: number): Promise<void> {
       const environments = environmentsOf(source);
-      const wanted = [...environments].filter(([, { first }]) => first <= through);
-      if (wanted.length === 0) return;
+      const trimmable = [...environments].filter(([, { first }]) => first <= through);
+      if (trimmable.length === 0) return;
       try {
         await graph.trim(
           source,
           through,
-          wanted.map(([environmentId]) => environmentId),
+          trimmable.map(([environmentId]) => environmentId),
         );
       } catch (cause) {
         throw new RetryableFault('the outbox could not be trimmed', { cause });
       }
-      for (const [environmentId, offsets] of wanted) {
+      for (const [environmentId, offsets] of trimmable) {
         if (offsets.last <= through) environments.delete(environmentId);
         else offsets.first = through + 1;
       }

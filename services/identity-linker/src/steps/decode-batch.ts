@@ -30,7 +30,7 @@ export interface DecodedBatch {
   readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
 
-/** @param step name of the step in the dead letters */
+/** @param step the step name that dead letters contain */
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
@@ -57,21 +57,21 @@ export function reportDeadLetters(logger: Logger, { topic, partition }: BatchPos
 }
 
 type Decoded = { kind: 'fact'; fact: IdentityLinkRecord } | { kind: 'deadLetter'; reason: string };
-/** Returns a promise only if a schema must be fetched, because this is the hot path. */
+/** Synchronous unless a schema must be fetched, because this is the hot path. */
 type DecodeFact = (record: StreamRecord) => Decoded | Promise<Decoded>;
 
 const KINDS: ReadonlySet<string> = new Set(IDENTITY_KINDS);
-/** More identities than any person has. The graph stores the number in two bytes. */
+/** Far more identities than a person has. The graph stores the count in two bytes. */
 const UNLINK_MAX = 10_000;
 
-/** Reads a record written by any release. @throws RetryableFault while the registry is unavailable */
+/** Decodes a record written by any release. @throws RetryableFault while the schema registry is unavailable */
 function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   const read = createRecordReader({ schemaOf, createReader: identityLinkCodec.decoderOf });
   return ({ value }) => {
     const decoded = read(value);
     if (!(decoded instanceof Promise)) return toDecoded(decoded);
     return decoded.then(toDecoded, (cause: unknown) => {
-      throw new RetryableFault('the schema of a link fact could not be fetched', { cause });
+      throw new RetryableFault('the schema for link facts could not be fetched', { cause });
     });
   };
 }
@@ -80,14 +80,14 @@ function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
-/** Checks environments, kinds, ids and times, which Avro does not check. */
+/** Checks what Avro does not check: environments, identity kinds, ids and times. */
 function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
-  const isFromMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
-  if (fact.toId.trim() === '' || isFromMissing) return { kind: 'deadLetter', reason: 'blank id' };
+  const isFromIdMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
+  if (fact.toId.trim() === '' || isFromIdMissing) return { kind: 'deadLetter', reason: 'blank id' };
   if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };
   return { kind: 'fact', fact };
 }

@@ -13,7 +13,7 @@ import {
 } from '@playline/people';
 import { type LogBounds, type LogReader, RetryableFault, toPartition } from '@playline/stream';
 
-/** Offsets of the decision topic, by partition. */
+/** Offsets in the decision topic, by partition. */
 export type DecisionOffsets = Readonly<Record<string, number>>;
 
 export interface LoggedDecisionsOptions {
@@ -26,33 +26,33 @@ export interface LoggedDecisionsOptions {
 export type LoggedDecisions = ReturnType<typeof createLoggedDecisions>;
 export type UnappliedFacts = ReturnType<typeof createUnappliedFacts>;
 
-/** How long end offsets are cached. With older ends, a few more decisions are read after a loss. */
+/** How long end offsets are cached. Older end offsets cost only a few extra reads after a loss. */
 const ENDS_KEPT_MS = 10_000;
 
 async function retryable<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (cause) {
-    throw new RetryableFault('decisions cannot be read from the log', { cause });
+    throw new RetryableFault('decisions could not be read from the log', { cause });
   }
 }
 
-/** Logged decisions about facts that the graph has not applied. */
+/** Reads the logged decisions about facts that the graph has not applied. */
 export function createLoggedDecisions(options: LoggedDecisionsOptions) {
   const { log, linkTopic, decisionTopic } = options;
-  let known: { atMs: number; ends: DecisionOffsets } | null = null;
+  let cached: { atMs: number; ends: DecisionOffsets } | null = null;
   return {
-    /** End offsets of the decision topic, at most 10 s old. Later decisions follow them. @throws RetryableFault */
+    /** Returns the decision topic's end offsets, at most 10 s old. @throws RetryableFault */
     async ends(): Promise<DecisionOffsets> {
       const nowMs = performance.now();
-      if (known !== null && nowMs - known.atMs < ENDS_KEPT_MS) return known.ends;
+      if (cached !== null && nowMs - cached.atMs < ENDS_KEPT_MS) return cached.ends;
       const bounds = await retryable(log.bounds(decisionTopic));
-      known = { atMs: nowMs, ends: Object.fromEntries(bounds.map(({ partition, end }) => [partition, end])) };
-      return known.ends;
+      cached = { atMs: nowMs, ends: Object.fromEntries(bounds.map(({ partition, end }) => [partition, end])) };
+      return cached.ends;
     },
     /**
-     * The facts of a partition that may have logged decisions, or null.
-     * @param after offsets of the decision topic that precede the facts' decisions; null when unknown
+     * Returns a partition's facts that may have logged decisions, or null.
+     * @param after decision offsets before the decisions about these facts; null if unknown
      * @throws RetryableFault
      */
     async open(
@@ -71,7 +71,7 @@ export function createLoggedDecisions(options: LoggedDecisionsOptions) {
 interface Unapplied {
   readonly source: LinkSourcePartition;
   readonly after: DecisionOffsets | null;
-  /** Facts from this offset on are new. */
+  /** Facts at this offset or later are new. */
   readonly end: number;
 }
 
@@ -80,13 +80,13 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
   let bounds: readonly LogBounds[] | null = null;
   const readerOf = (environmentId: string, partitions: readonly LogBounds[], applied: number) => {
     const partition = toPartition(Buffer.from(environmentId), partitions.length);
-    const known =
+    const reader =
       readers.get(partition) ?? DecisionReader.open(options, unapplied, { bounds: partitions[partition]!, applied });
-    readers.set(partition, known);
-    return known;
+    readers.set(partition, reader);
+    return reader;
   };
   const complete = async (facts: readonly GraphFact[], applied: number) => {
-    // Bounds are read once, after the consumer that decided the facts has closed.
+    // Read once, because the consumer that decided these facts is closed and adds no decisions.
     bounds ??= await options.log.bounds(options.decisionTopic);
     const completed: LoggedFact[] = [];
     for (const fact of facts) {
@@ -105,7 +105,7 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
     complete: (facts: readonly GraphFact[], applied: number): Promise<LoggedFact[]> =>
       retryable(
         complete(facts, applied).catch((fault) => {
-          // A failed reader cannot continue.
+          // A reader cannot continue after a fault.
           readers.clear();
           throw fault;
         }),
@@ -114,14 +114,15 @@ function createUnappliedFacts(options: LoggedDecisionsOptions, unapplied: Unappl
 }
 
 /**
- * Reads a partition of the decision topic twice: first to count the decided steps of each fact, then with the facts, so
- * that only the decisions of one batch are in memory. Copies of unacknowledged records may follow later decisions.
+ * Reads one partition of the decision topic twice. The first pass counts the decided steps per fact. The second pass
+ * returns decisions as facts are completed, so memory contains only one batch of decisions. Duplicates of
+ * unacknowledged records may follow later decisions.
  */
 class DecisionReader {
   readonly #decisions: AsyncGenerator<IdentityDecisionRecord>;
   readonly #decided: DecidedSteps;
   /** Decisions by fact offset, then by step. */
-  readonly #found = new Map<number, StepDecision[]>();
+  readonly #steps = new Map<number, StepDecision[]>();
 
   private constructor(decisions: AsyncGenerator<IdentityDecisionRecord>, decided: DecidedSteps) {
     this.#decisions = decisions;
@@ -142,32 +143,32 @@ class DecisionReader {
   async of({ environmentId, offset }: GraphFact, applied: number): Promise<LoggedFact['logged'] | null> {
     const steps = this.#decided.stepsOf(offset);
     if (steps === 0) return offset < (this.#decided.lastOf.get(environmentId) ?? -1) ? 'parked' : null;
-    for (const known of this.#found.keys()) if (known <= applied) this.#found.delete(known);
+    for (const key of this.#steps.keys()) if (key <= applied) this.#steps.delete(key);
     for (;;) {
-      const decisions = this.#found.get(offset);
+      const decisions = this.#steps.get(offset);
       if (decisions?.length === steps) return decisions;
       const { done, value } = await this.#decisions.next();
-      if (done) throw new Error(`decisions about the fact at offset ${offset} are no longer in the log`);
-      if (value.offset > applied) this.#note(value);
+      if (done) throw new Error(`decision topic no longer contains the decisions about offset ${offset}`);
+      if (value.offset > applied) this.#addDecision(value);
     }
   }
 
-  /** Notes a decision. Ignores copies of steps. */
-  #note(record: IdentityDecisionRecord): void {
-    const steps = this.#found.get(record.offset) ?? [];
+  /** Stores a decision. Ignores duplicates of a step. */
+  #addDecision(record: IdentityDecisionRecord): void {
+    const steps = this.#steps.get(record.offset) ?? [];
     if (record.step !== steps.length) return;
     steps.push(fromDecisionRecord(record));
-    this.#found.set(record.offset, steps);
+    this.#steps.set(record.offset, steps);
   }
 }
 
 interface DecidedSteps {
-  /** Number of decided steps of the fact at an offset. */
+  /** Returns how many steps of the fact at this offset are decided. */
   stepsOf(offset: number): number;
   readonly lastOf: ReadonlyMap<string, number>;
 }
 
-/** Counts the decided steps of each fact from `first` on, one byte per fact. */
+/** Counts the decided steps of each fact at or after `first`, in one byte per fact. */
 async function countSteps(
   decisions: AsyncGenerator<IdentityDecisionRecord>,
   { first, end }: { first: number; end: number },
@@ -184,7 +185,7 @@ async function countSteps(
 type LoggedRecord = { readonly at: number; readonly record: IdentityDecisionRecord };
 type Read = (start: number, end?: number) => AsyncGenerator<LoggedRecord>;
 
-/** Reads decisions of one partition up to its current end. */
+/** Reads the decisions in one partition up to its current end. */
 function createRead(
   { log, decisionTopic, schemaOf }: LoggedDecisionsOptions,
   { partition, end: last }: LogBounds,
@@ -204,10 +205,7 @@ async function* readUnapplied(decisions: AsyncGenerator<LoggedRecord>, source: L
       yield record;
 }
 
-/**
- * Finds the first decision of a generation by bisection, which is possible because linkers are stopped between
- * generations.
- */
+/** Finds a generation's first decision by binary search. Generations never overlap: all linkers stop in between. */
 async function findGeneration(
   read: Read,
   { generation }: LinkSourcePartition,

@@ -19,7 +19,6 @@ function toFact(person: string, offset: number, bytes = 10): ParkedFact {
   return { person, record, keys: [Buffer.from(`key of ${person}`.padEnd(16))] };
 }
 
-/** Parked facts, and a log whose acknowledgements of rounds the test controls. */
 function createBench(pace = PARKED_PACE) {
   const rounds: { names: string; records: readonly OutgoingRecord[] }[] = [];
   const acknowledgements: PromiseWithResolvers<void>[] = [];
@@ -32,32 +31,32 @@ function createBench(pace = PARKED_PACE) {
     return acknowledgement.promise;
   };
   const controller = new AbortController();
-  const left: (number | null)[] = [];
+  const commits: (number | null)[] = [];
   const parked = new ParkedFacts({
     publish,
     signal: controller.signal,
     pace,
     parkedTopic: 'parked',
-    onLeft: () => left.push(parked.firstWaiting()),
+    onMoved: () => commits.push(parked.firstWaiting()),
   });
   const names = () => rounds.map((round) => round.names);
   const slow = () => {
     isSlow = true;
   };
-  return { parked, rounds, names, acknowledgements, left, slow, end: () => controller.abort() };
+  return { parked, rounds, names, acknowledgements, commits, slow, end: () => controller.abort() };
 }
 
-it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 seconds', async () => {
+it("a person's facts return together and in order after 0.5, 1, 2, 4 and 4 seconds", async () => {
   const { parked, names } = createBench();
   const times: number[] = [];
-  let known = 0;
+  let roundsSeen = 0;
   parked.add([toFact('a', 1), toFact('a', 2)]);
   for (let ms = 0; ms <= 11_500; ms += 100) {
-    if (names().length > known) {
-      known = names().length;
+    if (names().length > roundsSeen) {
+      roundsSeen = names().length;
       times.push(ms);
-      // The facts return immediately, because the hold remains.
-      parked.add([toFact('a', 10 * known), toFact('a', 10 * known + 1)]);
+      // Because of the hold, the graph parks the facts again immediately.
+      parked.add([toFact('a', 10 * roundsSeen), toFact('a', 10 * roundsSeen + 1)]);
     }
     await vi.advanceTimersByTimeAsync(100);
   }
@@ -65,7 +64,7 @@ it('the facts of a person return together and in order after 0.5, 1, 2, 4 and 4 
   expect(new Set(names())).toEqual(new Set(['aa']));
 });
 
-it('persons have separate rounds, which new facts join', async () => {
+it("each person's facts have their own rounds, and new facts join the next round", async () => {
   const { parked, names } = createBench();
   parked.add([toFact('a', 1)]);
   await vi.advanceTimersByTimeAsync(500);
@@ -77,7 +76,7 @@ it('persons have separate rounds, which new facts join', async () => {
   expect(names()).toEqual(['a', 'b', 'aa']);
 });
 
-it('facts return in the order of their first offsets', async () => {
+it('facts return in order of their first offsets', async () => {
   const { parked, rounds, names } = createBench();
   const first = toFact('a', 1);
   parked.add([first, toFact('a', 2)]);
@@ -93,7 +92,7 @@ it('facts return in the order of their first offsets', async () => {
   expect(rounds[1]!.records.map(({ headers }) => headers!['first-offset'])).toEqual(['1', '2', '3']);
 });
 
-it('rounds restart at half a second after a person had no waiting facts', async () => {
+it('rounds restart at half a second for a person who had no waiting facts', async () => {
   const { parked, names } = createBench();
   parked.add([toFact('a', 1)]);
   await vi.advanceTimersByTimeAsync(1_500);
@@ -103,9 +102,9 @@ it('rounds restart at half a second after a person had no waiting facts', async 
   expect(names()).toEqual(['a', 'a']);
 });
 
-it('after a minute of rounds all facts of a person move to the parked topic', async () => {
-  const { parked, rounds, names, left } = createBench();
-  const back = (offset: number) => {
+it("after a minute of rounds, all of a person's facts move to the parked topic", async () => {
+  const { parked, rounds, names, commits } = createBench();
+  const toReturned = (offset: number) => {
     const [{ headers = {} }] = rounds.at(-1)!.records as [OutgoingRecord];
     const { record, ...fact } = toFact('a', offset);
     return { ...fact, record: { ...record, headers } };
@@ -114,11 +113,11 @@ it('after a minute of rounds all facts of a person move to the parked topic', as
   const parkedAtMs = Date.now();
   await vi.advanceTimersByTimeAsync(500);
   while (rounds.at(-1)!.records[0]!.topic === 'links') {
-    const known = rounds.length;
-    // The fact returns immediately, and a new owner of the partition continues the count.
-    if (parked.firstWaiting() === null) parked.add([back(known + 1)]);
-    if (known === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
-    while (rounds.length === known) await vi.advanceTimersByTimeAsync(100);
+    const roundsSeen = rounds.length;
+    // The fact returns immediately, and a new partition owner continues its count of rounds.
+    if (parked.firstWaiting() === null) parked.add([toReturned(roundsSeen + 1)]);
+    if (roundsSeen === 17) parked.add([toFact('a', 100), toFact('b', 101)]);
+    while (rounds.length === roundsSeen) await vi.advanceTimersByTimeAsync(100);
   }
   expect(Date.now() - parkedAtMs).toBe(63_500);
   const moved = rounds.findIndex(({ records }) => records[0]!.topic === 'parked');
@@ -128,13 +127,13 @@ it('after a minute of rounds all facts of a person move to the parked topic', as
     ['1', 'undefined'],
     ['100', 'undefined'],
   ]);
-  expect(left).toEqual([null]);
-  parked.add([back(200)]);
+  expect(commits).toEqual([null]);
+  parked.add([toReturned(200)]);
   await vi.advanceTimersByTimeAsync(4_000);
   expect(rounds.at(-1)!.records[0]).toMatchObject({ topic: 'links', headers: { rounds: '1', 'first-offset': '1' } });
 });
 
-it('the commit stays before the first unacknowledged fact', async () => {
+it('the commit stops before the first unacknowledged fact', async () => {
   const { parked, acknowledgements, slow } = createBench();
   slow();
   expect(parked.firstWaiting()).toBeNull();
@@ -164,7 +163,7 @@ it('unacknowledged facts are republished before later facts', async () => {
   expect(names()).toEqual(['a', 'aa']);
 });
 
-it('the oldest facts return early when memory is low', async () => {
+it('the oldest facts return early when waiting facts exceed the memory limit', async () => {
   const { parked, names } = createBench({ ...PARKED_PACE, waitingBytesMax: 4_000 });
   parked.add([toFact('a', 1, 1_000), toFact('b', 2, 1_000)]);
   expect(names()).toEqual([]);
@@ -174,7 +173,7 @@ it('the oldest facts return early when memory is low', async () => {
   expect(parked.firstWaiting()).toBe(2);
 });
 
-it('facts keep only their own bytes in memory', async () => {
+it('a waiting fact does not retain the fetched response in memory', async () => {
   const { parked, rounds } = createBench();
   const fetched = Buffer.alloc(1_000_000, 'x');
   const fact = toFact('a', 1);
@@ -193,7 +192,7 @@ it('facts keep only their own bytes in memory', async () => {
   });
 });
 
-it('facts of a revoked partition are not published', async () => {
+it('facts from a revoked partition are not published', async () => {
   const { parked, names, end } = createBench();
   parked.add([toFact('a', 1)]);
   end();

@@ -9,18 +9,16 @@ export interface ParkedFact {
 }
 
 export interface ParkedPace {
-  /** Pause before a person's first round. The pause doubles each time, up to the maximum. */
+  /** Pause before a person's first round. The pause doubles after every round, up to the maximum. */
   readonly roundAfterMinMs: number;
   readonly roundAfterMaxMs: number;
-  /** Rounds of a fact after which its person's facts move to the parked topic. */
+  /** Number of rounds after which a fact's person is moved to the parked topic. */
   readonly roundsMax: number;
-  /** Memory per partition above which the first persons start their rounds early. */
+  /** Memory limit per partition. Above the limit, the oldest persons start their rounds early. */
   readonly waitingBytesMax: number;
 }
 
-/**
- * 17 rounds take a minute, like a typical erasure. Commits lag by the longest pause. The bytes hold about 15,000 facts.
- */
+/** 17 rounds take about as long as an erasure: one minute. The memory is enough for about 15,000 facts. */
 export const PARKED_PACE: ParkedPace = {
   roundAfterMinMs: 500,
   roundAfterMaxMs: 4_000,
@@ -30,8 +28,8 @@ export const PARKED_PACE: ParkedPace = {
 
 interface Person {
   waiting: WaitingFact[];
-  /** Facts published but not acknowledged. */
-  leaving: WaitingFact[];
+  /** Facts that are published but not yet acknowledged. */
+  unacknowledged: WaitingFact[];
   roundAfterMs: number;
   timer: NodeJS.Timeout | null;
 }
@@ -41,12 +39,12 @@ export interface ParkedFactsOptions {
   readonly parkedTopic: string;
   /** Aborted when this process no longer owns the partition. */
   readonly signal: AbortSignal;
-  /** Called when facts have moved to the parked topic, so that the commit can advance. */
-  onLeft(): void;
+  /** Called after facts have moved to the parked topic, so that the commit can advance. */
+  onMoved(): void;
   readonly pace?: ParkedPace;
 }
 
-/** Parked facts of an assigned partition. They stay uncommitted, so that waiting writes nothing. */
+/** The parked facts of one assigned partition. They stay uncommitted, so waiting requires no writes. */
 export class ParkedFacts {
   readonly #options: ParkedFactsOptions;
   readonly #signal: AbortSignal;
@@ -63,7 +61,7 @@ export class ParkedFacts {
   }
 
   /**
-   * Adds facts in order. The person's next round republishes each fact to the end of its topic, or to the parked topic.
+   * Adds facts in order. A person's next round republishes the facts to the end of their topic or to the parked topic.
    */
   add(facts: readonly ParkedFact[]): void {
     if (this.#signal.aborted) return;
@@ -75,26 +73,26 @@ export class ParkedFacts {
     }
     for (const [name, person] of this.#persons) {
       if (this.#waitingBytes <= this.#pace.waitingBytesMax) return;
-      if (person.leaving.length === 0) this.#startRound(name, person);
+      if (person.unacknowledged.length === 0) this.#startRound(name, person);
     }
   }
 
-  /** Resolves when every running round is acknowledged or has failed; never rejects. */
+  /** Resolves when every running round is acknowledged or has failed. Never rejects. */
   async settled(): Promise<void> {
     await Promise.all(this.#running);
   }
 
-  /** Lowest offset of a waiting fact, which must not be committed. */
+  /** Returns the lowest offset of a waiting fact. The commit must not pass this offset. */
   firstWaiting(): number | null {
     let first = Number.POSITIVE_INFINITY;
-    for (const { waiting, leaving } of this.#persons.values())
-      for (const { offset } of [...waiting, ...leaving]) first = Math.min(first, offset);
+    for (const { waiting, unacknowledged } of this.#persons.values())
+      for (const { offset } of [...waiting, ...unacknowledged]) first = Math.min(first, offset);
     return first === Number.POSITIVE_INFINITY ? null : first;
   }
 
   #open(name: string): Person {
     const { roundAfterMinMs: roundAfterMs } = this.#pace;
-    const person: Person = { waiting: [], leaving: [], roundAfterMs, timer: null };
+    const person: Person = { waiting: [], unacknowledged: [], roundAfterMs, timer: null };
     this.#persons.set(name, person);
     this.#schedule(name, person);
     return person;
@@ -108,30 +106,32 @@ export class ParkedFacts {
   #startRound(name: string, person: Person): void {
     if (person.timer !== null) clearTimeout(person.timer);
     person.timer = null;
-    // All facts of this person are decided, or have not been redelivered yet.
+    // All facts of this person are decided, or not redelivered yet.
     if (person.waiting.length === 0) return void this.#persons.delete(name);
     const round = this.#runRound(name, person).finally(() => this.#running.delete(round));
     this.#running.add(round);
   }
 
   async #runRound(name: string, person: Person): Promise<void> {
-    const { publish, parkedTopic, onLeft } = this.#options;
-    person.leaving = person.waiting;
+    const { publish, parkedTopic, onMoved } = this.#options;
+    person.unacknowledged = person.waiting;
     person.waiting = [];
-    this.#waitingBytes -= sumBytes(person.leaving);
+    this.#waitingBytes -= sumBytes(person.unacknowledged);
     person.roundAfterMs = Math.min(2 * person.roundAfterMs, this.#pace.roundAfterMaxMs);
-    const rounds = person.leaving.reduce((most, fact) => Math.max(most, fact.rounds), 0);
+    const rounds = person.unacknowledged.reduce((most, fact) => Math.max(most, fact.rounds), 0);
     const isLong = rounds >= this.#pace.roundsMax;
-    const { topic } = person.leaving[0]!.outgoing;
+    const { topic } = person.unacknowledged[0]!.outgoing;
     try {
-      await publish(isLong ? toRecords(person.leaving, parkedTopic) : toRecords(person.leaving, topic, rounds + 1));
+      await publish(
+        isLong ? toRecords(person.unacknowledged, parkedTopic) : toRecords(person.unacknowledged, topic, rounds + 1),
+      );
     } catch {
       // The facts may be in the log. The decision about a second copy is `unchanged`.
-      this.#waitingBytes += sumBytes(person.leaving);
-      person.waiting = [...person.leaving, ...person.waiting];
+      this.#waitingBytes += sumBytes(person.unacknowledged);
+      person.waiting = [...person.unacknowledged, ...person.waiting];
     }
-    person.leaving = [];
-    if (isLong && !this.#signal.aborted) onLeft();
+    person.unacknowledged = [];
+    if (isLong && !this.#signal.aborted) onMoved();
     this.#schedule(name, person);
   }
 

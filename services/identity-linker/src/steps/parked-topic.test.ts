@@ -8,8 +8,8 @@ afterEach(() => void vi.useRealTimers());
 const HOUR_MS = 3_600_000;
 const KB = 'x'.repeat(1_000);
 
-interface Sketch {
-  /** The fact's person, and the beginning of its value. */
+interface FactFields {
+  /** The fact's person, which is also the start of the record's value. */
   person: string;
   offset: number;
   first?: number;
@@ -18,8 +18,7 @@ interface Sketch {
   keys?: string[];
 }
 
-/** A fact whose keys are a unique device and its person. */
-function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ...rest }: Sketch): ParkedTopicFact {
+function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ...rest }: FactFields): ParkedTopicFact {
   const hex = (name: string) => Buffer.from(name).toString('hex');
   const { keys = [`device ${first}`, person] } = rest;
   const headers = { 'first-offset': String(first), other: 'header' };
@@ -39,7 +38,6 @@ function toFact({ person, offset, first = offset, text = '', receivedAt = 10, ..
 const offsetsOf = (mark: Buffer) =>
   Array.from({ length: mark.length / 8 }, (_, at) => Number(mark.readBigUInt64BE(at * 8)));
 
-/** A parked topic whose guards and log the test controls. */
 function createBench(pace = PARKED_TOPIC_PACE) {
   const held = new Map<string, number>();
   const checked: string[][] = [];
@@ -47,8 +45,8 @@ function createBench(pace = PARKED_TOPIC_PACE) {
   const faults: unknown[] = [];
   const broken = { guards: false, log: false };
   const onPublish = { run: () => {} };
-  const left: (number | null)[] = [];
-  const marks: { offsets: number[]; behind: number }[] = [];
+  const commits: (number | null)[] = [];
+  const marks: { offsets: number[]; publishedBefore: number }[] = [];
   const controller = new AbortController();
   const topic = new ParkedTopic({
     linkTopic: 'links',
@@ -64,17 +62,17 @@ function createBench(pace = PARKED_TOPIC_PACE) {
     },
     async publish(records) {
       const mark = records[0]!.headers!.left as Buffer | undefined;
-      if (mark !== undefined) return void marks.push({ offsets: offsetsOf(mark), behind: sent.length });
+      if (mark !== undefined) return void marks.push({ offsets: offsetsOf(mark), publishedBefore: sent.length });
       const names = records.map(({ value }) => value.toString('latin1', 0, 2));
       sent.push({ topic: records[0]!.topic, names, records });
       onPublish.run();
       if (broken.log) throw new Error('no broker');
     },
-    onLeft: () => left.push(topic.firstWaiting()),
+    onMoved: () => commits.push(topic.firstWaiting()),
     onFault: (fault) => faults.push(fault),
   });
   const written = () => sent.map(({ topic, names }) => [topic, ...names].join(' '));
-  const add = (...facts: Sketch[]) => topic.add(facts.map(toFact));
+  const add = (...facts: FactFields[]) => topic.add(facts.map(toFact));
   return {
     topic,
     add,
@@ -85,13 +83,13 @@ function createBench(pace = PARKED_TOPIC_PACE) {
     faults,
     broken,
     onPublish,
-    left,
+    commits,
     marks,
     end: () => controller.abort(),
   };
 }
 
-it('one identity of each person is checked every second, and nothing is written while all are held', async () => {
+it('one identity per person is checked every second, and nothing is written while all persons are held', async () => {
   const { add, held, checked, written } = createBench();
   held.set('a', 5).set('b', 5);
   await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'b', offset: 3 });
@@ -103,8 +101,8 @@ it('one identity of each person is checked every second, and nothing is written 
   expect(written()).toEqual([]);
 });
 
-it('only the facts of a released person are published, in order', async () => {
-  const { topic, add, held, sent, written, left } = createBench();
+it("a released person's facts are published in order, and held facts stay", async () => {
+  const { topic, add, held, sent, written, commits } = createBench();
   held.set('a', 5).set('b', 5);
   await add({ person: 'a', offset: 1, first: 8 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3, first: 4 });
   await vi.advanceTimersByTimeAsync(5_000);
@@ -114,28 +112,27 @@ it('only the facts of a released person are published, in order', async () => {
   expect(written()).toEqual(['links a4 a8']);
   expect(sent[0]!.records[0]).toMatchObject({ key: Buffer.from('env') });
   expect(String(sent[0]!.records[0]!.headers!['first-offset'])).toBe('4');
-  expect([left, topic.firstWaiting(), topic.count()]).toEqual([[2], 2, 1]);
+  expect([commits, topic.firstWaiting(), topic.count()]).toEqual([[2], 2, 1]);
   held.delete('b');
   await vi.advanceTimersByTimeAsync(1_000);
   expect([written().at(-1), topic.firstWaiting(), vi.getTimerCount()]).toEqual(['links b2', null, 0]);
 });
 
-it('facts that leave before an earlier fact are marked', async () => {
+it('facts that leave the parked topic before an earlier fact are recorded in the topic', async () => {
   const { add, held, marks } = createBench();
   held.set('a', 5).set('b', 5).set('c', 5);
   await add({ person: 'a', offset: 1 }, { person: 'b', offset: 2 }, { person: 'a', offset: 3 });
   await add({ person: 'c', offset: 4 }, { person: 'a', offset: 5 });
   held.delete('a');
   await vi.advanceTimersByTimeAsync(1_000);
-  // The commit itself shows that the first fact has left.
-  expect(marks).toEqual([{ offsets: [3, 5], behind: 1 }]);
+  expect(marks).toEqual([{ offsets: [3, 5], publishedBefore: 1 }]);
   held.delete('b');
   held.delete('c');
   await vi.advanceTimersByTimeAsync(1_000);
   expect(marks).toHaveLength(1);
 });
 
-it('a fact waits for all its persons with an earlier cut-off', async () => {
+it('a fact waits for every person in it that is held with a cut-off before the fact', async () => {
   const { add, held, written } = createBench();
   held.set('a', 5).set('b', 15);
   await add(
@@ -153,20 +150,20 @@ it('a fact waits for all its persons with an earlier cut-off', async () => {
   expect(written().slice(2)).toEqual(['links a2']);
 });
 
-it('facts and the commit wait for the acknowledgement', async () => {
-  const { topic, add, written, broken, faults, left } = createBench();
+it('facts stay and the commit does not advance until the copies are acknowledged', async () => {
+  const { topic, add, written, broken, faults, commits } = createBench();
   broken.log = true;
   await add({ person: 'a', offset: 7 }, { person: 'a', offset: 9 });
   await vi.advanceTimersByTimeAsync(2_000);
   expect(written()).toEqual(['links a7 a9', 'links a7 a9']);
-  expect([topic.firstWaiting(), left, faults.length]).toEqual([7, [], 2]);
+  expect([topic.firstWaiting(), commits, faults.length]).toEqual([7, [], 2]);
   broken.log = false;
   await vi.advanceTimersByTimeAsync(1_000);
-  expect([topic.firstWaiting(), left]).toEqual([null, [null]]);
+  expect([topic.firstWaiting(), commits]).toEqual([null, [null]]);
 });
 
 it('all facts are rewritten once a day, even while Redis is unavailable', async () => {
-  // A check per second would be about 180,000 checks in two days.
+  // One check per second would be about 180,000 checks in two days.
   const { topic, add, held, sent, written, broken } = createBench({ ...PARKED_TOPIC_PACE, checkEveryMs: 10_000 });
   held.set('a', 5);
   await add({ person: 'a', offset: 1, first: 6 });
@@ -177,7 +174,6 @@ it('all facts are rewritten once a day, even while Redis is unavailable', async 
   expect(written()).toEqual([]);
   await vi.advanceTimersByTimeAsync(120_000);
   expect(written()).toEqual(['parked a3 a6']);
-  // The facts stay in memory until their copies arrive.
   expect(topic.count()).toBe(2);
   expect(String(sent[0]!.records[1]!.headers!['first-offset'])).toBe('6');
   await add({ person: 'a', offset: 3, first: 3 }, { person: 'a', offset: 4, first: 6 });
@@ -188,7 +184,7 @@ it('all facts are rewritten once a day, even while Redis is unavailable', async 
   expect(written().slice(1)).toEqual(['parked a3 a6']);
 });
 
-it('the later of two copies is kept, even if it arrives before its acknowledgement', async () => {
+it('only the latest copy of a fact is retained, even if the copy is read before its acknowledgement', async () => {
   const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, renewAfterMs: 5_000 });
   held.set('a', 5);
   await add({ person: 'a', offset: 1 }, { person: 'a', offset: 2 }, { person: 'a', offset: 3, first: 1 });
@@ -202,28 +198,28 @@ it('the later of two copies is kept, even if it arrives before its acknowledgeme
   expect(written().slice(1)).toEqual(['links a1 a2']);
 });
 
-it('memory is bounded, and the oldest facts move to the end of the log every half minute', async () => {
+it('above the memory limit, the oldest facts move to the end of the log every half minute', async () => {
   const { topic, add, held, written } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 8_000 });
   held.set('a', 5);
   let added = 0;
-  const feed = async () => {
+  const addFacts = async () => {
     for (let offset = 1; offset <= 8; offset++) {
       await add({ person: offset === 8 ? 'b' : 'a', offset, text: KB });
       added = offset;
     }
   };
-  void feed();
+  void addFacts();
   await vi.advanceTimersByTimeAsync(29_500);
   expect([added, topic.count(), written()]).toEqual([5, 6, []]);
   await vi.advanceTimersByTimeAsync(1_000);
-  // Half of the memory is free again, and the waiting facts were checked.
+  // Half of the memory is available again, and the remaining facts were checked.
   expect(written()).toEqual(['parked a1 a2 a3 a4']);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(written().slice(1)).toEqual(['links b8']);
   expect([added, topic.firstWaiting()]).toEqual([8, 5]);
 });
 
-it('moved facts that arrive before their acknowledgement are kept', async () => {
+it('a moved fact that is read before its acknowledgement is retained', async () => {
   const { topic, add, held, written, onPublish } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 2_000 });
   held.set('a', 5);
   void add({ person: 'a', offset: 1, text: KB }, { person: 'a', offset: 2, text: KB });
@@ -233,7 +229,7 @@ it('moved facts that arrive before their acknowledgement are kept', async () => 
   expect([topic.count(), topic.firstWaiting()]).toEqual([1, 3]);
 });
 
-it('facts of a revoked partition are not published', async () => {
+it('facts from a revoked partition are not published', async () => {
   const { add, topic, held, written, end } = createBench({ ...PARKED_TOPIC_PACE, waitingBytesMax: 1_000 });
   held.set('a', 5);
   let isAdded = false;

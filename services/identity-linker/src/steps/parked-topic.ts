@@ -2,7 +2,7 @@ import { TOPICS } from '@playline/contracts';
 import type { ErasureGuards } from '@playline/people';
 import type { StreamRecord } from '@playline/stream';
 import type { Publish } from './publish.ts';
-import { toLeftMark, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
+import { toDepartureRecord, toRecords, toWaiting, type WaitingFact } from './waiting-fact.ts';
 
 export interface ParkedTopicFact {
   readonly record: StreamRecord;
@@ -17,19 +17,19 @@ export interface ParkedTopicFact {
 
 export interface ParkedTopicPace {
   readonly checkEveryMs: number;
-  /** Age from which facts are rewritten, before retention may delete them. */
+  /** Age at which facts are rewritten, so that retention does not delete them. */
   readonly renewAfterMs: number;
-  /** Memory per partition above which the oldest facts move to the end of the log. */
+  /** Memory limit per partition. Above the limit, the oldest facts move to the end of the log. */
   readonly waitingBytesMax: number;
-  readonly turnEveryMs: number;
+  readonly rotateEveryMs: number;
 }
 
-/** A check costs Redis 35 µs per held person. Checking a hundred thousand facts takes less than ten minutes. */
+/** A check costs Redis 35 µs per held person. A hundred thousand facts are checked in less than ten minutes. */
 export const PARKED_TOPIC_PACE: ParkedTopicPace = {
   checkEveryMs: 1_000,
   renewAfterMs: TOPICS.parkedLinks.retentionMs / 3,
   waitingBytesMax: 8 * 1024 * 1024,
-  turnEveryMs: 30_000,
+  rotateEveryMs: 30_000,
 };
 
 export interface ParkedTopicOptions {
@@ -38,28 +38,28 @@ export interface ParkedTopicOptions {
   readonly linkTopic: string;
   /** Aborted when this process no longer owns the partition. */
   readonly signal: AbortSignal;
-  /** Called when facts have left, so that the commit can advance. */
-  onLeft(): void;
-  /** Called for every failed check; checks continue. */
+  /** Called after facts have left the parked topic, so that the commit can advance. */
+  onMoved(): void;
+  /** Called after every failed check. Checks continue. */
   onFault(fault: unknown): void;
   readonly pace?: ParkedTopicPace;
 }
 
 interface WaitingParkedFact extends WaitingFact, HeldFact {
-  /** Epoch milliseconds of the fact's last copy in the log. */
+  /** When the fact's latest copy was logged, in epoch milliseconds. */
   writtenAtMs: number;
 }
 
 const KEY_BYTES = 48;
 
-/** Facts of an assigned partition. An offset is committed only when a copy of its fact is acknowledged elsewhere. */
+/** The parked facts of one assigned partition. An offset is committed after a copy of its fact is acknowledged. */
 export class ParkedTopic {
   readonly #options: ParkedTopicOptions;
   readonly #pace: ParkedTopicPace;
-  /** Facts by name, in the order of the log. */
+  /** Facts by name, in log order. */
   readonly #waiting = new Map<string, WaitingParkedFact>();
   #waitingBytes = 0;
-  #turnedAtMs = performance.now();
+  #rotatedAtMs = performance.now();
   #timer: NodeJS.Timeout | null = null;
   #isChecking = false;
   #checked = Promise.withResolvers<void>();
@@ -70,7 +70,7 @@ export class ParkedTopic {
     options.signal.addEventListener('abort', () => this.#end(), { once: true });
   }
 
-  /** Adds facts in order; resolves when memory permits more. */
+  /** Adds facts in order. Resolves when there is memory for more facts. */
   async add(facts: readonly ParkedTopicFact[]): Promise<void> {
     const { signal } = this.#options;
     if (signal.aborted) return;
@@ -79,7 +79,7 @@ export class ParkedTopic {
     while (this.#waitingBytes > this.#pace.waitingBytesMax && !signal.aborted) await this.#checked.promise;
   }
 
-  /** Lowest offset of a fact without a copy elsewhere, which must not be committed. */
+  /** Returns the lowest offset of a fact without an acknowledged copy. The commit must not pass this offset. */
   firstWaiting(): number | null {
     const [first] = this.#waiting.values();
     return first?.offset ?? null;
@@ -89,15 +89,15 @@ export class ParkedTopic {
     return this.#waiting.size;
   }
 
-  /** Stores a fact. Of two copies, the later copy is kept. */
+  /** Stores a fact. A later copy replaces an earlier copy. */
   #put({ record, environmentId, messageId, receivedAt, keys }: ParkedTopicFact): void {
     const fact = toWaiting(
       record,
       keys.map((key) => Buffer.from(key, 'hex')),
     );
     const name = `${environmentId}/${messageId}/${fact.firstOffset}`;
-    const known = this.#waiting.get(name);
-    if (known !== undefined) this.#remove([[name, known]]);
+    const previous = this.#waiting.get(name);
+    if (previous !== undefined) this.#remove([[name, previous]]);
     const bytes = fact.bytes + keys.length * KEY_BYTES;
     const waiting = { ...fact, bytes, environmentId, receivedAt, keys, heldBy: null, writtenAtMs: record.timestampMs };
     this.#waiting.set(name, waiting);
@@ -106,7 +106,7 @@ export class ParkedTopic {
 
   #remove(facts: readonly [name: string, fact: WaitingParkedFact][]): void {
     for (const [name, fact] of facts) {
-      // A new copy may have replaced the fact.
+      // A newer copy may have replaced this fact.
       if (this.#waiting.get(name) !== fact) continue;
       this.#waiting.delete(name);
       this.#waitingBytes -= fact.bytes;
@@ -123,14 +123,14 @@ export class ParkedTopic {
     this.#timer = null;
     this.#isChecking = true;
     try {
-      const free = await findFree([...this.#waiting.values()], guards);
-      const freed = new Set(free);
-      await this.#move((fact) => freed.has(fact), linkTopic);
-      await this.#markLeft(free);
+      const released = await findReleased([...this.#waiting.values()], guards);
+      const releasedFacts = new Set(released);
+      await this.#move((fact) => releasedFacts.has(fact), linkTopic);
+      await this.#recordDepartures(released);
     } catch (fault) {
       onFault(fault);
     }
-    // Runs even while Redis is unavailable, because of retention.
+    // Rewrites even while Redis is unavailable, because retention continues.
     await this.#rewrite().catch(onFault);
     this.#isChecking = false;
     this.#checked.resolve();
@@ -139,11 +139,11 @@ export class ParkedTopic {
   }
 
   /**
-   * Rewrites facts at the end of the log: all facts before retention deletes any, so that a person's facts stay
-   * together, or the oldest facts, which leave this process, when too many wait.
+   * Rewrites facts to the end of the log. Before retention deletes a fact, all facts are rewritten, so that a person's
+   * facts stay together. Above the memory limit, the oldest facts are rewritten and removed from memory.
    */
   async #rewrite(): Promise<void> {
-    const { renewAfterMs, waitingBytesMax, turnEveryMs } = this.#pace;
+    const { renewAfterMs, waitingBytesMax, rotateEveryMs } = this.#pace;
     const facts = [...this.#waiting.values()];
     const [first] = facts;
     if (first === undefined || this.#options.signal.aborted) return;
@@ -153,8 +153,8 @@ export class ParkedTopic {
       await this.#options.publish(toRecords(facts, topic));
       for (const fact of facts) fact.writtenAtMs = checkedAtMs;
     }
-    if (this.#waitingBytes <= waitingBytesMax || performance.now() - this.#turnedAtMs < turnEveryMs) return;
-    this.#turnedAtMs = performance.now();
+    if (this.#waitingBytes <= waitingBytesMax || performance.now() - this.#rotatedAtMs < rotateEveryMs) return;
+    this.#rotatedAtMs = performance.now();
     let surplus = this.#waitingBytes - waitingBytesMax / 2;
     const isSurplus = (fact: WaitingParkedFact) => {
       surplus -= fact.bytes;
@@ -164,22 +164,22 @@ export class ParkedTopic {
   }
 
   async #move(isDue: (fact: WaitingParkedFact) => boolean, topic: string): Promise<void> {
-    const { publish, signal, onLeft } = this.#options;
+    const { publish, signal, onMoved } = this.#options;
     const due = [...this.#waiting].filter(([, fact]) => isDue(fact));
     if (due.length === 0 || signal.aborted) return;
     const facts = due.map(([, fact]) => fact);
     // After a fault the facts may be in the log. The decision about a second copy is `unchanged`.
     await publish(toRecords(facts, topic));
     this.#remove(due);
-    if (!signal.aborted) onLeft();
+    if (!signal.aborted) onMoved();
   }
 
-  /** Marks facts that left before an older fact, which the committed offset does not show. Written after the facts. */
-  async #markLeft(facts: readonly WaitingParkedFact[]): Promise<void> {
+  /** Records the facts that were moved out before an older fact, because the committed offset does not cover them. */
+  async #recordDepartures(facts: readonly WaitingParkedFact[]): Promise<void> {
     const first = this.firstWaiting();
-    const unseen = facts.filter(({ offset }) => first !== null && offset > first);
-    if (unseen.length === 0 || this.#options.signal.aborted) return;
-    await this.#options.publish([toLeftMark(unseen, unseen[0]!.outgoing.topic)]);
+    const uncovered = facts.filter(({ offset }) => first !== null && offset > first);
+    if (uncovered.length === 0 || this.#options.signal.aborted) return;
+    await this.#options.publish([toDepartureRecord(uncovered, uncovered[0]!.outgoing.topic)]);
   }
 
   #end(): void {
@@ -200,41 +200,41 @@ interface HeldFact {
   heldBy: string | null;
 }
 
-/** Per checked key, the time after which its links wait; null without a hold. */
+/** For each checked key, the time after which its links wait; null if the key is not held. */
 type HeldFrom = Map<string, number | null>;
 
 /**
- * Finds the facts that no hold delays. Of a held fact, only the key whose person was held is checked first.
+ * Finds the facts that no hold delays. For a held fact, the key that was held at the last check is checked first.
  * @throws a fault of the guards
  */
-async function findFree<F extends HeldFact>(
+async function findReleased<F extends HeldFact>(
   facts: readonly F[],
   guards: Pick<ErasureGuards, 'heldFrom'>,
 ): Promise<F[]> {
-  const free: F[] = [];
+  const released: F[] = [];
   for (const [environmentId, group] of Map.groupBy(facts, (fact) => fact.environmentId)) {
-    const known: HeldFrom = new Map();
+    const checkedKeys: HeldFrom = new Map();
     const check = async (keys: Iterable<string>) => {
-      const unknown = [...new Set(keys)].filter((key) => !known.has(key));
-      if (unknown.length === 0) return;
+      const unchecked = [...new Set(keys)].filter((key) => !checkedKeys.has(key));
+      if (unchecked.length === 0) return;
       const times = await guards.heldFrom(
         environmentId,
-        unknown.map((key) => Buffer.from(key, 'hex')),
+        unchecked.map((key) => Buffer.from(key, 'hex')),
       );
-      for (const [at, key] of unknown.entries()) known.set(key, times[at]!);
+      for (const [at, key] of unchecked.entries()) checkedKeys.set(key, times[at]!);
     };
     await check(group.flatMap(({ heldBy, keys }) => heldBy ?? keys));
-    const freed = group.filter((fact) => findHolder(fact, known) === null);
-    await check(freed.flatMap(({ keys }) => keys));
+    const releasable = group.filter((fact) => findHolder(fact, checkedKeys) === null);
+    await check(releasable.flatMap(({ keys }) => keys));
     for (const fact of group) {
-      fact.heldBy = findHolder(fact, known);
-      if (fact.heldBy === null) free.push(fact);
+      fact.heldBy = findHolder(fact, checkedKeys);
+      if (fact.heldBy === null) released.push(fact);
     }
   }
-  return free;
+  return released;
 }
 
-/** The first checked key whose person the fact waits for, or null. */
-function findHolder({ keys, receivedAt }: HeldFact, known: HeldFrom): string | null {
-  return keys.find((key) => receivedAt > (known.get(key) ?? Number.POSITIVE_INFINITY)) ?? null;
+/** Returns the first checked key whose hold delays the fact, or null. */
+function findHolder({ keys, receivedAt }: HeldFact, checkedKeys: HeldFrom): string | null {
+  return keys.find((key) => receivedAt > (checkedKeys.get(key) ?? Number.POSITIVE_INFINITY)) ?? null;
 }

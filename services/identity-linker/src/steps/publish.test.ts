@@ -5,7 +5,6 @@ import { createPublication, type Publish } from './publish.ts';
 
 const record = (name: string): OutgoingRecord => ({ topic: 't', key: null, value: Buffer.from(name) });
 
-/** A log whose acknowledgements the test controls. */
 function createLog() {
   const sends: { names: string; settle: PromiseWithResolvers<void> }[] = [];
   const publish: Publish = (records) => {
@@ -16,7 +15,7 @@ function createLog() {
   return { publish, sends, names: () => sends.map(({ names }) => names) };
 }
 
-it('records are published after all earlier records are acknowledged', async () => {
+it('records are published only after all earlier records are acknowledged', async () => {
   const log = createLog();
   const publication = createPublication(log.publish);
   for (const name of ['a', 'b', 'c']) publication.add([record(name)]);
@@ -33,7 +32,7 @@ it('records are published after all earlier records are acknowledged', async () 
   await publication.done();
 });
 
-it('nothing is published after unacknowledged records, and the fault is reported', async () => {
+it('after a failed publish, nothing more is published and the fault is returned', async () => {
   const log = createLog();
   const publication = createPublication(log.publish);
   publication.add([record('a')]);

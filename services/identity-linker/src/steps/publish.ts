@@ -1,6 +1,6 @@
 import { type OutgoingRecord, type Producer, RetryableFault, sendAll } from '@playline/stream';
 
-/** Resolves when all records are acknowledged. @throws RetryableFault when any record is not acknowledged */
+/** Resolves when all records are acknowledged. @throws RetryableFault if a record is not acknowledged */
 export type Publish = (records: readonly OutgoingRecord[]) => Promise<void>;
 
 export function createPublish(producer: Producer): Publish {
@@ -11,8 +11,8 @@ export function createPublish(producer: Producer): Publish {
 }
 
 /**
- * Publishes records of a batch while the batch is being decided. After a fault nothing more is published, because a log
- * that lacks earlier decisions would seem complete.
+ * Publishes a batch's records while the batch is still being decided. After a fault nothing more is published, because
+ * the log would appear complete although earlier decisions are missing.
  */
 export function createPublication(publish: Publish) {
   let waiting: OutgoingRecord[] = [];
@@ -35,7 +35,7 @@ export function createPublication(publish: Publish) {
       for (const record of records) waiting.push(record);
       if (!isRunning) running = run();
     },
-    /** Resolves when all records are acknowledged. @throws RetryableFault when any record is not acknowledged */
+    /** Resolves when all records are acknowledged. @throws RetryableFault if a record is not acknowledged */
     async done(): Promise<void> {
       await running;
       if (fault !== null) throw fault.cause;

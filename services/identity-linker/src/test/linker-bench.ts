@@ -29,19 +29,18 @@ const readerOf = (log: MemoryLog): LinkerParts['log'] => ({
   },
 });
 
-/** A log to which tests append facts, and linkers that tests can kill. */
+/** Creates a log to which tests append facts, and opens linkers that tests can kill. */
 export async function createBench(people = openMemoryPeople(), epoch = true) {
   if (epoch) await people.rebuild.mintEpoch();
   const log = createMemoryLog({ partitions: 2 });
-  const outside = log.openProducer();
+  const gameProducer = log.openProducer();
   const producer = log.openProducer();
   const put = (records: ReturnType<typeof toOutgoing>[]) =>
-    new Promise<void>((resolve, reject) => outside.send(records, (fault) => (fault ? reject(fault) : resolve())));
+    new Promise<void>((resolve, reject) => gameProducer.send(records, (fault) => (fault ? reject(fault) : resolve())));
   const decisions = () => log.records(DECISIONS).map((record) => fromDecision(record.value));
   const committed = () => [0, 1].reduce((sum, partition) => sum + log.committed(LINKS, partition), 0);
   const parkedCommitted = () => [0, 1].reduce((sum, partition) => sum + log.committed(PARKED, partition, PARKED), 0);
 
-  /** Holds an identity: its links newer than 999 wait. */
   const hold = (key: Buffer) => people.guards.putHold({ ...holdOf(key), keys: [key], cutoffMs: 999, lapsesAtMs: null });
   const release = (key: Buffer) => people.guards.releaseHold(holdOf(key));
 
@@ -67,7 +66,7 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
       for (const consumer of consumers) consumer.kill();
       void linker.close();
     };
-    // An open linker checks for lost links every second, even during later tests that control the time.
+    // An open linker checks for lost links every second, which would disturb later tests that use fake timers.
     onTestFinished(() => linker.close());
     return { linker, kill };
   };
@@ -77,36 +76,33 @@ export async function createBench(people = openMemoryPeople(), epoch = true) {
 
 export type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/**
- * Opens a linker whose calls to people, and optionally to the producer, have the given outcomes. Reopens it when
- * killed.
- */
+/** Opens a linker whose graph calls, and optionally sends, have the given outcomes. Reopens the linker when killed. */
 export async function openFaulty(
   bench: Bench,
   outcomes: CallOutcome[],
   { withProducer = false, ...parts }: Partial<LinkerParts> & { withProducer?: boolean } = {},
 ) {
-  const revivals: Promise<void>[] = [];
+  const restarts: Promise<void>[] = [];
   const open = () => {
-    const people = withOutcomes(bench.people, outcomes, () => revive());
+    const people = withOutcomes(bench.people, outcomes, () => restart());
     const { producer } = bench;
-    const faulty = withProducer ? producerWithOutcomes(producer, outcomes, () => revive()) : producer;
+    const faulty = withProducer ? producerWithOutcomes(producer, outcomes, () => restart()) : producer;
     return bench.open({ people, producer: faulty, ...parts });
   };
   let linker = await open();
-  const revive = () => {
+  const restart = () => {
     linker.kill();
-    revivals.push(
+    restarts.push(
       open().then((next) => {
         linker = next;
       }),
     );
   };
   const close = async () => {
-    await Promise.all(revivals);
+    await Promise.all(restarts);
     await linker.linker.close();
   };
-  return { revive, close };
+  return { restart, close };
 }
 
 const holdOf = (key: Buffer) => ({ environmentId: 'test', erasureId: key });

@@ -15,18 +15,18 @@ import type { LinkerParts } from '../steps/decide-facts.ts';
 export const SCHEMA_ID = 7;
 const DECISION_SCHEMA_ID = 8;
 
-/** Outcome of a call: success, or a fault or the end of the process before or after the call is applied. */
-export type CallOutcome = 'well' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
+/** Outcome of a call: success, or a fault or a killed process before or after the call takes effect. */
+export type CallOutcome = 'success' | 'fault before' | 'fault after' | 'kill before' | 'kill after';
 
 const never = () => new Promise<never>(() => {});
 
-/** People whose calls have the given outcomes in order, and then succeed. */
+/** Wraps `people` so that its calls have the given outcomes in order; later calls succeed. */
 export function withOutcomes<P extends LinkerParts['people']>(people: P, outcomes: CallOutcome[], kill: () => void): P {
   const { graph, guards } = people;
   const faultyGuards: typeof guards = {
     ...guards,
     async heldFrom(...args) {
-      const outcome = outcomes.shift() ?? 'well';
+      const outcome = outcomes.shift() ?? 'success';
       if (outcome.startsWith('kill')) {
         kill();
         return never();
@@ -37,14 +37,14 @@ export function withOutcomes<P extends LinkerParts['people']>(people: P, outcome
   };
   const faultyGraph: typeof graph = {
     ...graph,
-    async apply(block, onPart) {
-      const outcome = outcomes.shift() ?? 'well';
+    async apply(block, onResults) {
+      const outcome = outcomes.shift() ?? 'success';
       if (outcome === 'kill before') {
         kill();
         return never();
       }
       if (outcome === 'fault before') throw new Error('connection lost');
-      const applied = await graph.apply(block, outcome === 'kill after' ? undefined : onPart);
+      const applied = await graph.apply(block, outcome === 'kill after' ? undefined : onResults);
       if (outcome === 'kill after') {
         kill();
         return never();
@@ -56,7 +56,7 @@ export function withOutcomes<P extends LinkerParts['people']>(people: P, outcome
   return { ...people, graph: faultyGraph, guards: faultyGuards };
 }
 
-/** A producer whose sends have the given outcomes in order. A killed producer sends nothing more. */
+/** Wraps a producer so that its sends have the given outcomes in order. A killed producer sends nothing more. */
 export function producerWithOutcomes(producer: Producer, outcomes: CallOutcome[], kill: () => void): Producer {
   let isKilled = false;
   const killProducer = () => {
@@ -67,7 +67,7 @@ export function producerWithOutcomes(producer: Producer, outcomes: CallOutcome[]
     bytesHeld: 0,
     send(records, done) {
       if (isKilled) return;
-      const outcome = outcomes.shift() ?? 'well';
+      const outcome = outcomes.shift() ?? 'success';
       if (outcome === 'kill before') killProducer();
       else if (outcome === 'fault before') setImmediate(() => done(new Error('no broker')));
       else
@@ -99,7 +99,6 @@ export function toFact(parts: Partial<IdentityLinkRecord>): IdentityLinkRecord {
   };
 }
 
-/** A fact as the gateway publishes it. */
 export function toOutgoing(topic: string, fact: IdentityLinkRecord, schemaId = SCHEMA_ID): OutgoingRecord {
   const value = frameRecord(schemaId, identityLinkCodec.encode(fact));
   return { topic, key: Buffer.from(fact.environmentId), value };
@@ -109,14 +108,13 @@ export function fromDecision(value: Buffer | null): IdentityDecisionRecord {
   return identityDecisionCodec.decode(value!.subarray(FRAME_BYTES));
 }
 
-/** A decision as a string; equal strings mean equal decisions. */
+/** Serializes a decision. Equal decisions have equal strings. */
 export function toText(decision: IdentityDecisionRecord): string {
-  return JSON.stringify(decision, (_, part) =>
-    part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part,
+  return JSON.stringify(decision, (_, value) =>
+    value?.type === 'Buffer' ? Buffer.from(value.data).toString('hex') : value,
   );
 }
 
-/** Name of the decided step of a fact. */
 export function stepOf({ partition, offset, step }: IdentityDecisionRecord): string {
   return `${partition}/${offset}/${step}`;
 }
@@ -126,7 +124,7 @@ const SCHEMAS = new Map([
   [DECISION_SCHEMA_ID, identityDecisionCodec.schema],
 ]);
 
-/** The dependencies of a linker other than its graph and log. */
+/** Creates a linker's dependencies, except the graph and the log. */
 export function createParts(): Pick<
   LinkerParts,
   'schemaOf' | 'decisionSchemaId' | 'rules' | 'generation' | 'metrics' | 'logger'
@@ -141,7 +139,6 @@ export function createParts(): Pick<
   };
 }
 
-/** A logger whose lines tests can read. */
 export function openLines(level: 'warn' | 'error') {
   const lines: string[] = [];
   return {

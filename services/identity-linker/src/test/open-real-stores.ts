@@ -9,17 +9,15 @@ import { Redis } from 'ioredis';
 import { Kafka, logLevel } from 'kafkajs';
 import { fromDecision, toOutgoing } from './linking.ts';
 
-/** Topics and schemas for one test in the real stores, and access to their content. */
+/** One test's own topics and schemas in the real stores. */
 export interface RealStores {
   readonly topicPrefix: string;
   readonly group: string;
   readonly redis: Redis;
   readonly people: People;
-  /** A new environment; its keys are removed on close. */
   createEnvironmentId(): string;
   publish(facts: readonly IdentityLinkRecord[], headers?: Record<string, string>): Promise<void>;
   readDecisions(): Promise<ReturnType<typeof fromDecision>[]>;
-  /** Number of facts committed by the linker. */
   countCommitted(): Promise<number>;
   close(): Promise<void>;
 }

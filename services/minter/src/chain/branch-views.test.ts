@@ -14,7 +14,6 @@ interface Block {
   readonly parentHash: string;
 }
 
-/** A node's blocks, and the block that contains the transaction. */
 interface Branch {
   readonly blocks: readonly Block[];
   readonly mintedAt: number;
@@ -25,7 +24,7 @@ const quantity = (number: number) => `0x${number.toString(16)}`;
 const HASH = hashOf('transaction');
 const SIGNER = `0x${'51'.repeat(20)}`;
 
-/** Extends a branch with separate blocks, up to the given number. */
+/** Extends a branch up to the given block number, with blocks that no other branch has. */
 function extend(name: string, stem: readonly Block[], to: number): readonly Block[] {
   const blocks = [...stem];
   for (let number = stem.length; number <= to; number++)
@@ -58,13 +57,12 @@ function responseOf({ blocks, mintedAt }: Branch, { method, params: [at, isFull]
 }
 
 interface NodeOptions {
-  /** The branch for the response to a request. Requests are counted from 0, including those in a batch. */
+  /** Selects the branch for a response. Requests are counted from 0, including each request in a batch. */
   readonly branchOf: (request: number) => Branch;
   readonly finality?: Finality;
   readonly batchFault?: NodeFault | null;
 }
 
-/** A node, or several nodes behind one URL. */
 function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeOptions) {
   const requested: string[] = [];
   const respond = (request: RpcCall) => responseOf(branchOf(requested.push(request.method) - 1), request);
@@ -82,8 +80,8 @@ function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeO
 const NO_BATCHES = new NodeFault('unreachable', 'it does not support batches');
 const STEM = extend('stem', [], 80);
 const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
-/** Diverged before the block with the transaction, and abandoned since. */
-const ABANDONED: Branch = { blocks: extend('left', STEM, 104), mintedAt: 90 };
+/** Diverged before the block that contains the transaction, and was abandoned later. */
+const ABANDONED: Branch = { blocks: extend('abandoned', STEM, 104), mintedAt: 90 };
 const HEAD: ChainHead = {
   number: 110,
   finalized: 102,
@@ -94,20 +92,20 @@ const HEAD: ChainHead = {
 const VARIANTS = [{ hash: Buffer.from(HASH.slice(2), 'hex') } as MintTransactionRecord];
 const outcomeOf = (parts: NodeOptions) => findOutcome(openNode(parts).node, VARIANTS, HEAD);
 
-it('the final block is counted back from the latest block in the same response, not from another node', async () => {
+it('the node counts the final block back from the latest block in the same response', async () => {
   const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ABANDONED), finality: 12 });
   expect(await node.head()).toMatchObject({ number: 104, finalized: 92, finalizedHash: ABANDONED.blocks[92]!.hash });
 });
 
-it('the head is not reported while it keeps moving back', async () => {
+it('reading the head fails while the latest block keeps moving back', async () => {
   const falling = (request: number) => ({ ...FINAL, blocks: FINAL.blocks.slice(0, 100 - request) });
-  await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('moves back');
+  await expect(openNode({ branchOf: falling, finality: 12 }).node.head()).rejects.toThrow('keeps moving back');
 });
 
-it('the head is never below its final block', async () => {
+it('reading the head fails if the latest block is below the final block', async () => {
   const ahead = { ...FINAL, blocks: FINAL.blocks.slice(0, 60) };
   const { node } = openNode({ branchOf: (request) => (request === 0 ? FINAL : ahead) });
-  await expect(node.head()).rejects.toThrow('ends before block 102, which it calls final');
+  await expect(node.head()).rejects.toThrow('reports block 102 as final');
 });
 
 it.each(['finalized', 12] as const)(
@@ -119,7 +117,7 @@ it.each(['finalized', 12] as const)(
   },
 );
 
-it('the final block is on the branch of the head without batches, whichever node responds', async () => {
+it("without batches, the final block is always on the head's branch, even if two nodes alternate", async () => {
   const random = createRandom(1);
   const { node } = openNode({
     branchOf: () => (random.chance(0.5) ? FINAL : ABANDONED),
@@ -137,22 +135,22 @@ it('the final block is on the branch of the head without batches, whichever node
   expect(seen).toEqual(new Set([110, 104]));
 });
 
-it('a receipt is not final when the node switches to the final branch within a response', async () => {
-  // The first request finds the receipt. The last request in the batch is served from the final branch.
+it('a receipt is not final if the node switches to the final branch within a batch', async () => {
+  // The first request finds the receipt. The last request in the batch is answered from the final branch.
   const switchAt = (last: number) => ({ branchOf: (request: number) => (request < last ? ABANDONED : FINAL) });
-  for (const last of [2, 3]) await expect(outcomeOf(switchAt(last))).rejects.toThrow('another block 102');
+  for (const last of [2, 3]) await expect(outcomeOf(switchAt(last))).rejects.toThrow('a different block 102');
   expect(await outcomeOf(switchAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-it.each([NO_BATCHES, new NodeFault('too-much', 'it refused the request as too large')])(
-  'a receipt becomes final on a node without batches (%s)',
+it.each([NO_BATCHES, new NodeFault('too-much', 'it rejected the request as too large')])(
+  'a receipt becomes final on a node that does not support batches (%s)',
   async (batchFault) => {
     const outcome = await outcomeOf({ branchOf: () => FINAL, batchFault });
     expect(outcome).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockHash: FINAL.blocks[95]!.hash } });
   },
 );
 
-it('a receipt of an abandoned branch is never final when two nodes alternate without batches', async () => {
+it('a receipt on an abandoned branch never becomes final, even if two nodes without batches alternate', async () => {
   const random = createRandom(2);
   let finals = 0;
   for (let at = 0; at < 2_000; at++) {
@@ -165,7 +163,7 @@ it('a receipt of an abandoned branch is never final when two nodes alternate wit
   expect(finals).toBeGreaterThan(50);
 });
 
-it('without batches, a receipt costs one request per later block, once', async () => {
+it('without batches, proving a receipt takes one request per later block, and each block is read once', async () => {
   const { node, requested } = openNode({ branchOf: () => FINAL, batchFault: NO_BATCHES });
   const byHash = () => requested.filter((method) => method === 'eth_getBlockByHash').length;
   await node.viewOf(HASH, [95, 102]);
@@ -174,31 +172,30 @@ it('without batches, a receipt costs one request per later block, once', async (
   expect(byHash()).toBe(10);
 });
 
-it('an old receipt is proved over several rounds, up to a limit', async () => {
+it('an old receipt is proved over several rounds, up to a maximum distance', async () => {
   const long = { blocks: extend('long', [], 21_000), mintedAt: 5 };
   const { node } = openNode({ branchOf: () => long, batchFault: NO_BATCHES });
-  await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks must be read one by one: not yet complete');
+  await expect(node.viewOf(HASH, [5, 900])).rejects.toThrow('895 blocks must be read one by one; reading continues');
   expect((await node.viewOf(HASH, [5, 901])).blockHashes[0]).toBe(long.blocks[5]!.hash);
-  await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('too many');
+  await expect(node.viewOf(HASH, [5, 20_006])).rejects.toThrow('which is too many');
 });
 
 const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
 const spent = { address: SIGNER, nonce: 0, horizon };
 
-it.each([null, NO_BATCHES])('the spender of a nonce is found on the final branch (batches: %s)', async (batchFault) => {
+it.each([null, NO_BATCHES])("a nonce's spender is found on the final branch (batch fault: %s)", async (batchFault) => {
   expect(await openNode({ branchOf: () => FINAL, batchFault }).node.spenderOf(spent)).toBe(HASH);
   await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.spenderOf(spent)).rejects.toThrow(
-    'another block',
+    'a different block',
   );
 });
 
 it.each([null, NO_BATCHES])(
-  'the spender of a nonce in a block of another branch does not count (batches: %s)',
+  "a nonce's spender in a block on another branch is ignored (batch fault: %s)",
   async (batchFault) => {
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });
     await whole.node.spenderOf(spent);
-    // The last request is for the transactions of the block.
     const last = whole.requested.length - 1;
     const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), batchFault });
     expect(await mixed.node.spenderOf(spent)).toBeNull();
@@ -207,7 +204,7 @@ it.each([null, NO_BATCHES])(
 );
 
 it.each([null, NO_BATCHES])(
-  'spent nonces are counted in the given order, at the final block first (batches: %s)',
+  'spent nonces are read in the given order, at the final block first (batch fault: %s)',
   async (batchFault) => {
     const { node } = openNode({
       branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),

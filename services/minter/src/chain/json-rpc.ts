@@ -1,22 +1,22 @@
 import { isContractFault, NodeFault, type RpcCall, type RpcError, type RpcResponse } from '@playline/chain';
 
-/** Errors from the node are part of the response. @throws NodeFault */
+/** Calls a method. Errors from the node are part of the response. @throws NodeFault */
 export type CallRpc = (call: RpcCall) => Promise<RpcResponse>;
 
 /** Sends one batch. @throws NodeFault */
 export type CallRpcBatch = (calls: readonly RpcCall[]) => Promise<readonly RpcResponse[]>;
 
-/** An error from a node. The message may contain the node's URL: match it, but never show it. */
+/** An error from a node. Its message may contain the node's URL, so it is matched but never shown. */
 export class NodeRefusal extends Error {
   override readonly name = 'NodeRefusal';
   readonly code: number;
-  /** Revert data. */
+  /** The revert data. */
   readonly data: string | null;
   readonly isFromContract: boolean;
   readonly #message: string;
 
   constructor({ code, message, data }: RpcError) {
-    super(`the node refused the request${Number.isFinite(code) ? ` (code ${code})` : ''}`);
+    super(`the node rejected the request${Number.isFinite(code) ? ` (code ${code})` : ''}`);
     this.code = code;
     this.data = toRevertData(data);
     this.#message = message.slice(0, MESSAGE_CHARACTERS_MAX);
@@ -31,14 +31,14 @@ export class NodeRefusal extends Error {
 /** @throws NodeRefusal, NodeFault */
 export type CallMethod = (method: string, params: readonly unknown[]) => Promise<unknown>;
 
-/** Rate limited, or not synchronised. */
+/** The node is rate limited, or is still syncing. */
 const BUSY_CODES = new Set([429, -32_005, -32_097]);
 
 export function createJsonRpc(call: CallRpc): CallMethod {
   return async (method, params) => toResult(await call({ method, params }));
 }
 
-/** One batch, processed by one node. @throws NodeRefusal, NodeFault */
+/** Sends one batch, which one node processes. @throws NodeRefusal, NodeFault */
 export type CallMethods = (calls: readonly RpcCall[]) => Promise<readonly unknown[]>;
 
 export function createJsonRpcBatches(call: CallRpcBatch): CallMethods {
@@ -51,15 +51,15 @@ function toResult(response: RpcResponse): unknown {
   throw new NodeRefusal(response.error);
 }
 
-/** A message may contain megabytes of revert data. */
+/** Limits messages, which may contain megabytes of revert data. */
 const MESSAGE_CHARACTERS_MAX = 2_000;
 
 const REVERT_PREFIX = 'Reverted ';
 const [SELECTOR_DIGITS, WORD_DIGITS] = [8, 64];
-/** 500 characters are shown. */
+/** More than enough for the 500 characters that are shown. */
 const REVERT_SLOTS_MAX = 100;
 
-/** A selector and slots of 32 bytes. Only the beginning is matched: matching megabytes would exhaust the stack. */
+/** Reads a selector and 32-byte slots. Matches only the beginning, because matching megabytes exhausts the stack. */
 function readRevertData(text: string): string | null {
   const hasPrefix = text.slice(0, REVERT_PREFIX.length).toLowerCase() === REVERT_PREFIX.toLowerCase();
   const start = hasPrefix ? REVERT_PREFIX.length : 0;

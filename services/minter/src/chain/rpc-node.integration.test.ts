@@ -34,8 +34,11 @@ const mintOf = (tokenId: bigint, owner = ownerOf(1)) =>
     args: [[{ to: owner as `0x${string}`, tokenIds: [tokenId] }]],
   });
 
-async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {}): Promise<Buffer> {
-  const { data = mintOf(BigInt(nonce) + 100n), gas = 300_000n, fee = 10n ** 10n } = given;
+async function sign(
+  nonce: number,
+  overrides: { data?: `0x${string}`; gas?: bigint; fee?: bigint } = {},
+): Promise<Buffer> {
+  const { data = mintOf(BigInt(nonce) + 100n), gas = 300_000n, fee = 10n ** 10n } = overrides;
   const signed = await account.signTransaction({
     type: 'eip1559',
     chainId: chain.id,
@@ -49,10 +52,10 @@ async function sign(nonce: number, given: { data?: `0x${string}`; gas?: bigint; 
   return Buffer.from(signed.slice(2), 'hex');
 }
 
-it('a node reports whether signed bytes are accepted, known, spent, underpriced, refused or unfunded', async () => {
+it('the node classifies signed bytes as accepted, known, spent, underpriced, refused or unfunded', async () => {
   const node = nodeOf();
   const first = await sign(0);
-  expect(await node.send(first)).toEqual({ kind: 'taken' });
+  expect(await node.send(first)).toEqual({ kind: 'accepted' });
   expect(await node.send(first)).toEqual({ kind: 'known' });
   expect(await node.send(await sign(0, { fee: 10n ** 10n - 1n }))).toMatchObject({ kind: 'underpriced' });
   expect(await node.spentNonces(from, ['pending'])).toEqual([1]);
@@ -61,10 +64,10 @@ it('a node reports whether signed bytes are accepted, known, spent, underpriced,
   expect(await node.send(await sign(0, { fee: 10n ** 11n }))).toEqual({ kind: 'spent' });
   expect(await node.send(await sign(1, { gas: 1_000n }))).toMatchObject({ kind: 'refused' });
   expect(await node.send(await sign(1, { gas: 10n ** 12n }))).toMatchObject({ kind: 'refused' });
-  expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'funds' });
+  expect(await node.send(await sign(1, { fee: 10n ** 17n }))).toMatchObject({ kind: 'unfunded' });
 });
 
-it('a node returns the events of a transaction, and finality as it reports it or by a number of blocks', async () => {
+it("the node returns a transaction's events, and the final block as reported or by depth", async () => {
   const node = nodeOf();
   const bytes = await sign(1, { data: mintOf(1n, ownerOf(5)) });
   await node.send(bytes);
@@ -86,7 +89,7 @@ it('a node returns the events of a transaction, and finality as it reports it or
   expect(await node.spentNonces(from, [before, receipt.blockNumber, 'latest', 'pending'])).toEqual([1, 2, 2, 2]);
 });
 
-it('a node returns a receipt and blocks in one response, and the transaction that spent a nonce', async () => {
+it('the node returns a receipt and blocks from one response, and the transaction that spent a nonce', async () => {
   const node = nodeOf();
   const head = await node.head();
   const { transactions, number, hash: blockHash } = await chain.client.getBlock({ blockTag: 'latest' });
@@ -103,7 +106,7 @@ it('a node returns a receipt and blocks in one response, and the transaction tha
   await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
 });
 
-it("a node returns the contract's own message for a refused call", async () => {
+it("the node returns the contract's own message for a rejected call", async () => {
   const node = nodeOf();
   const call = { from, to: contracts.erc721, data: mintOf(1n) };
   expect(await node.call(call)).toEqual({ kind: 'reverted', message: 'TokenAlreadyMinted(1)' });

@@ -15,7 +15,6 @@ afterEach(() => {
 
 type Responder = (requested: { id: number; url: string; login: string }) => object;
 
-/** A node with the given responder. */
 async function openNode(respond: Responder, login = '') {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -32,7 +31,6 @@ async function openNode(respond: Responder, login = '') {
   return createRpcNode({ call: createJsonRpc(createRpcClient({ url })), callBatch, finality: 'finalized' });
 }
 
-/** @returns the URL of a node that accepts batches */
 async function openBatchNode(
   respond: (body: readonly { readonly id: number; readonly method: string }[]) => object,
 ): Promise<string> {
@@ -47,10 +45,10 @@ async function openBatchNode(
 }
 
 const refuses =
-  (message: string, given: { code?: number; data?: unknown } = {}): Responder =>
-  () => ({ error: { code: -32_000, message, ...given } });
+  (message: string, error: { code?: number; data?: unknown } = {}): Responder =>
+  () => ({ error: { code: -32_000, message, ...error } });
 
-it('messages of a node, which may contain its URL, are never shown', async () => {
+it("node error messages are never shown, because they may contain the node's URL", async () => {
   const node = await openNode(({ url }) => ({
     error: { code: -32_600, message: `${url} has exceeded its plan: request reverted to https://node.example${url}` },
   }));
@@ -59,18 +57,17 @@ it('messages of a node, which may contain its URL, are never shown', async () =>
     const reported = each.status === 'rejected' ? String((each.reason as Error).stack) : JSON.stringify(each.value);
     expect(reported).not.toContain(SECRET);
   }
-  expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'later' });
-  // This error is not from a contract.
+  expect(await node.send(Buffer.alloc(1))).toEqual({ kind: 'deferred' });
   await expect(node.call(CALL)).rejects.toThrow(/code -32600/);
 });
 
-it('a node without batches gets single requests', async () => {
+it('a node that does not support batches receives single requests', async () => {
   // The response to a batch is a single object.
   const node = await openNode(({ id }) => ({ id, result: null }));
   expect(await node.viewOf('0x01', [1, 2])).toEqual({ receipt: null, blockHashes: [null, null] });
 });
 
-it('a receipt and blocks are requested in one batch, the highest block first', async () => {
+it('the node requests a receipt and blocks in one batch, highest block first', async () => {
   const bodies: { method: string; params?: readonly unknown[] }[][] = [];
   const url = await openBatchNode((body) => {
     bodies.push([...body]);
@@ -95,7 +92,7 @@ const outside = `${data.slice(0, 10)}${'ff'.repeat(32)}${data.slice(74)}`;
 it.each([
   ['execution reverted: sold out', { code: 3, data }, { kind: 'reverted', message: 'sold out' }],
   ['VM Exception', { data: { message: 'x', data } }, { kind: 'reverted', message: 'sold out' }],
-  ['execution reverted', {}, { kind: 'reverted', message: 'The contract refused the call without a message.' }],
+  ['execution reverted', {}, { kind: 'reverted', message: 'The contract rejected the call without a message.' }],
   ['a string that is longer than its data', { data: cut }, { kind: 'reverted', message: 'sold out' }],
   [
     'a string outside of its data',
@@ -109,17 +106,20 @@ it.each([
   ['BadInstruction', {}, { kind: 'unrunnable', isSure: true }],
   ['StaticCallViolation', {}, { kind: 'unrunnable', isSure: true }],
   ['execution aborted (timeout = 5s)', {}, { kind: 'unrunnable', isSure: false }],
-])('the error "%s" of a call shows whether the contract is the cause', async (message, given, expected) => {
-  const node = await openNode(refuses(message, given));
-  expect(await node.call(CALL)).toMatchObject(expected);
-});
+])(
+  'the outcome of a call that fails with "%s" shows whether the contract is the cause',
+  async (message, error, expected) => {
+    const node = await openNode(refuses(message, error));
+    expect(await node.call(CALL)).toMatchObject(expected);
+  },
+);
 
 it.each([
   ['a string', encodeErrorResult({ abi: parseAbi(['error Error(string)']), args: ['sold out '.repeat(430_000)] })],
   ['an unknown error', `0xdeadbeef${'ab'.repeat(32).repeat(122_000)}`],
-])('a revert of 3.9 MB with %s is truncated to 500 characters', async (_what, long) => {
-  for (const given of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
-    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, given));
+])('the message of a 3.9 MB revert with %s is truncated to 500 characters', async (_what, long) => {
+  for (const error of [{ code: 3, data: long }, { data: { message: 'x', data: `Reverted ${long}` } }]) {
+    const node = await openNode(refuses(`execution reverted: ${'priority fee '.repeat(300_000)}`, error));
     const outcome = await node.call(CALL);
     expect(outcome).toMatchObject({ kind: 'reverted', message: expect.stringMatching(/^(sold out|.*0xdeadbeef)/) });
     expect((outcome as { message: string }).message.length).toBeLessThanOrEqual(500);
@@ -135,11 +135,11 @@ it.each([
   ['ReplacementNotAllowed', 'underpriced'],
   ['FeeTooLow, MaxFeePerGas too low. MaxFeePerGas: 1, BaseFee: 7', 'underpriced'],
   ['FeeTooLowToCompete', 'underpriced'],
-  ['insufficient funds for gas * price + value', 'funds'],
-  ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'funds'],
+  ['insufficient funds for gas * price + value', 'unfunded'],
+  ['InsufficientFunds, Account balance: 0, cumulative cost: 7', 'unfunded'],
   ['GasLimitExceeded, Gas limit: 7, gas limit of rejected tx: 8', 'refused'],
-  ['NonceGap, Future nonce. Expected nonce: 4', 'later'],
-])('the response "%s" to signed bytes means %s', async (message, kind) => {
+  ['NonceGap, Future nonce. Expected nonce: 4', 'deferred'],
+])('the response "%s" to signed bytes is classified as %s', async (message, kind) => {
   const node = await openNode(refuses(message));
   expect(await node.send(Buffer.alloc(1))).toEqual({ kind });
 });
@@ -150,7 +150,7 @@ it.each([
   ['Internal error', { code: -32_603 }],
   ['header not found', { data: 'see 0x1234 at https://node.example' }],
   ['project is not allowed', { code: -32_600, data: { see: `0x${'ab'.repeat(32)}` } }],
-])('the error "%s" is not attributed to the contract', async (message, given) => {
-  const node = await openNode(refuses(message, given));
+])('a call that fails with "%s" is a node fault', async (message, error) => {
+  const node = await openNode(refuses(message, error));
   await expect(node.call(CALL)).rejects.toMatchObject({ name: 'NodeFault' });
 });

@@ -22,7 +22,7 @@ const NONCES = 'eth_getTransactionCount';
 
 const toQuantity = (number: number): string => `0x${number.toString(16)}`;
 
-/** @throws NodeFault for another shape */
+/** @throws NodeFault if the response does not match the schema */
 function parseResponse<T>(schema: z.ZodType<T>, method: string, response: unknown): T {
   const parsed = schema.safeParse(response);
   if (parsed.success) return parsed.data;
@@ -36,7 +36,7 @@ const receipt = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex, logIndex: count })),
 });
 
-/** Nodes have no common error codes. The first match counts. Older Nethermind sends names such as `AlreadyKnown`. */
+/** Nodes share no error codes, so the first matching message wins. Older Nethermind sends names like `AlreadyKnown`. */
 const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOutcome['kind'] }[] = [
   { pattern: /already ?(known|imported)|known transaction/i, kind: 'known' },
   { pattern: /nonce (is )?too low|nonce too small|invalid nonce: too low|\bold ?nonce\b/i, kind: 'spent' },
@@ -44,7 +44,7 @@ const SEND_MESSAGES: readonly { readonly pattern: RegExp; readonly kind: SendOut
     pattern: /underpriced|less than block base fee|fee ?too ?low|gas price too low|replacement ?not ?allowed/i,
     kind: 'underpriced',
   },
-  { pattern: /insufficient ?funds|insufficient balance/i, kind: 'funds' },
+  { pattern: /insufficient ?funds|insufficient balance/i, kind: 'unfunded' },
   {
     pattern:
       /intrinsic gas|gas ?limit|oversized|chain ?id|configured cap|not supported|invalid sender|signature|rlp|decode|priority fee.*(higher|greater)|tip.*higher/i,
@@ -104,21 +104,21 @@ function toReceipt(response: unknown): MintReceipt | null {
 async function send(call: CallMethod, bytes: Buffer): Promise<SendOutcome> {
   try {
     await call('eth_sendRawTransaction', [`0x${bytes.toString('hex')}`]);
-    return { kind: 'taken' };
+    return { kind: 'accepted' };
   } catch (fault) {
     if (!(fault instanceof NodeRefusal)) throw fault;
-    const kind = SEND_MESSAGES.find(({ pattern }) => fault.matches(pattern))?.kind ?? 'later';
+    const kind = SEND_MESSAGES.find(({ pattern }) => fault.matches(pattern))?.kind ?? 'deferred';
     return { kind };
   }
 }
 
-/** Errors from nodes without revert data. */
+/** Matches reverts from nodes that send no revert data. */
 const REVERTED = /^(execution reverted|vm exception while processing transaction: revert)/i;
 const REVERTED_CODE = 3;
-/** The call is too expensive, or the node too busy. */
+/** The call is too expensive, or the node is too busy. */
 const OUT_OF_TIME = /time ?out|timed out|aborted/i;
 
-/** A revert is a result; a node's error is a fault, whose message may contain a URL. */
+/** Converts a revert to a result. Any other error is a fault, and its message may contain a URL. */
 async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
   try {
     return { kind: 'done', value: await calls };
@@ -127,21 +127,21 @@ async function toCallOutcome<T>(calls: Promise<T>): Promise<CallOutcome<T>> {
     if (fault.data !== null) return { kind: 'reverted', message: toRefusalMessage(fault.data) };
     if (fault.code === REVERTED_CODE || fault.matches(REVERTED))
       return { kind: 'reverted', message: toRefusalMessage('0x') };
-    const message = 'The contract cannot run the call: it runs out of gas, or into invalid code.';
+    const message = 'The contract cannot execute the call: it runs out of gas or reaches invalid code.';
     if (fault.isFromContract) return { kind: 'unrunnable', message, isSure: true };
-    const late = 'The node timed out while running the call.';
-    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: late, isSure: false };
+    const timeoutMessage = 'The node timed out while executing the call.';
+    if (fault.matches(OUT_OF_TIME)) return { kind: 'unrunnable', message: timeoutMessage, isSure: false };
     throw new NodeFault('unreachable', fault.message);
   }
 }
 
-/** As reported by the node, or a number of blocks behind the latest block. */
+/** The final block that the node reports, or a number of blocks behind the latest block. */
 export type Finality = 'finalized' | number;
 
-/** The latest block may move back between two requests. */
+/** Retries, because the latest block may move back between two requests. */
 const TRIES = 3;
 
-/** Uses one batch: of two nodes behind one URL, one might lag. @param known null: no block was final before */
+/** Uses one batch, because two nodes may share the URL and one may lag. @param known the last final block, or null */
 function readHead(calls: BranchCalls, finality: Finality, known: number | null): Promise<ChainHead> {
   return callOneBranch(
     () => readInBatch(calls, finality, known),
@@ -155,7 +155,7 @@ async function readInBatch(
   known: number | null,
 ): Promise<ChainHead> {
   const view = async (final: number | 'finalized') => {
-    // The latest block is read last, so it can only be further from the final block.
+    // The latest block is read last, so it cannot be closer to the final block.
     const tags = [...(known === null ? [] : [known]), final, 'latest' as const];
     const responses = await callBatch(tags.map(toBlockCall));
     const knownHash = known === null ? null : (parseBlock(responses[0])?.hash ?? null);
@@ -169,10 +169,10 @@ async function readInBatch(
     if (head.number >= number) return head;
     ({ number } = head);
   }
-  throw new NodeFault('behind', 'the latest block of the chain node moves back');
+  throw new NodeFault('behind', 'the latest block on the chain node keeps moving back');
 }
 
-/** Without batches, hashes link the blocks. */
+/** Reads the blocks one by one, and verifies by their hashes that they are linked. */
 async function readOneByOne(
   { call, findAncestor }: BranchCalls,
   finality: Finality,
@@ -196,13 +196,16 @@ function toHead(
   knownHash: string | null,
 ): ChainHead {
   if (finalized > number)
-    throw new NodeFault('behind', `the chain node ends before block ${finalized}, which it calls final`);
+    throw new NodeFault(
+      'behind',
+      `the chain node reports block ${finalized} as final, but its latest block is ${number}`,
+    );
   return { number, baseFee, finalized, finalizedHash, knownHash };
 }
 
 const fullBlock = block.extend({ transactions: z.array(z.object({ hash: hex, from: hex, nonce: count })) });
 
-/** Binary search over transaction counts. Only a transaction on the branch of the final block is proof. */
+/** Finds the transaction that spent a nonce. Only a transaction on the final block's branch is proof. */
 async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<string | null> {
   const number = await findBlock(calls.call, spent).catch((fault: unknown) => {
     if (fault instanceof NodeRefusal) return null;
@@ -214,18 +217,18 @@ async function findSpender(calls: BranchCalls, spent: SpentNonce): Promise<strin
   const { response, hashes } = await viewBranch(calls, [number, horizon.number], full);
   const [blockHash, horizonHash] = hashes;
   if (horizonHash !== horizon.hash)
-    throw new NodeFault('inconsistent', `the node has another block ${horizon.number} than the block that was final`);
+    throw new NodeFault('inconsistent', `the node has a different block ${horizon.number} than the one that was final`);
   const found = parseResponse(fullBlock.nullable(), BLOCK, response);
   if (found === null || found.hash !== blockHash) return null;
   return found.transactions.find((each) => each.from === address && each.nonce === nonce)?.hash ?? null;
 }
 
-/** null: not spent up to the final block. @throws NodeRefusal when the node has no state that old */
+/** Returns null if the nonce is not spent at the final block. @throws NodeRefusal if the node lacks such old state */
 async function findBlock(call: CallMethod, { address, nonce, horizon }: SpentNonce): Promise<number | null> {
   const isSpentAt = async (number: number) =>
     parseResponse(count, NONCES, await call(NONCES, [address, toQuantity(number)])) > nonce;
   if (!(await isSpentAt(horizon.number))) return null;
-  // Probably spent recently, so steps double.
+  // The nonce was probably spent recently, so the search goes back in doubling steps.
   let [before, at] = [Math.max(-1, horizon.number - 1), horizon.number];
   for (let step = 1; before >= 0 && (await isSpentAt(before)); step *= 2)
     [before, at] = [Math.max(-1, before - step), before];
@@ -246,10 +249,10 @@ interface BranchCalls {
 type Block = NonNullable<ReturnType<typeof parseBlock>>;
 type BlockTag = number | 'latest' | 'finalized';
 
-/** Includes faults of an unavailable node. */
+/** Faults that may mean that batches are unsupported. Also includes an unavailable node. */
 const NO_BATCH = new Set(['unreachable', 'too-much']);
 
-/** One node processes a batch. Without batches, the hashes of blocks must prove the branch. */
+/** Uses a batch, which one node processes. Without batch support, block hashes must prove the branch. */
 async function callOneBranch<T>(inBatch: () => Promise<T>, oneByOne: () => Promise<T>): Promise<T> {
   try {
     return await inBatch();
@@ -266,7 +269,7 @@ const toBlockCall = (at: BlockTag): RpcCall => ({
 
 const parseBlock = (response: unknown) => parseResponse(block.nullable(), BLOCK, response);
 
-/** @throws NodeFault for an unknown block */
+/** @throws NodeFault if the block is unknown */
 function parseExisting(response: unknown, at: BlockTag): Block {
   const found = parseBlock(response);
   if (found === null) throw new NodeFault('behind', `the chain node has no block ${at}`);
@@ -278,20 +281,20 @@ async function readBlock(call: CallMethod, at: BlockTag): Promise<Block | null> 
   return parseBlock(await call(method, params));
 }
 
-/** @throws NodeFault for an unknown block */
+/** @throws NodeFault if the block is unknown */
 async function readExisting(call: CallMethod, at: BlockTag): Promise<Block> {
   const { method, params } = toBlockCall(at);
   return parseExisting(await call(method, params), at);
 }
 
-/** Hashes of blocks on one branch, in order, and the response to a call that names its block by hash. null: unknown. */
+/** Returns the hashes (null if unknown) of blocks on one branch, and the response to a call from the same branch. */
 function viewBranch(
   { call, callBatch, findAncestor }: BranchCalls,
   numbers: readonly number[],
   other: RpcCall,
 ): Promise<{ readonly response: unknown; readonly hashes: readonly (string | null)[] }> {
   const inBatch = async () => {
-    // Highest first: a node with the final block is on the final branch for the other blocks too.
+    // Highest first: a node that has the final block is on the final branch for the other blocks as well.
     const descending = numbers.toSorted((one, next) => next - one);
     const responses = await callBatch([...descending.map(toBlockCall), other]);
     const hashOf = (number: number) => parseBlock(responses[descending.indexOf(number)])?.hash ?? null;
@@ -309,25 +312,25 @@ function viewBranch(
   return callOneBranch(inBatch, oneByOne);
 }
 
-/** The block's hash on the branch of `end`. @throws NodeFault */
+/** Returns the block's hash on the branch of `end`. @throws NodeFault */
 type FindAncestor = (end: BlockName, number: number) => Promise<string>;
 
 const BLOCK_BY_HASH = 'eth_getBlockByHash';
 const linked = block.extend({ parentHash: hex });
 
-/** The hashes of these blocks take some megabytes. */
+/** The hashes of this many blocks take several megabytes. */
 const DISTANCE_MAX = 20_000;
-/** Per search; the next search continues. */
+/** Limit per search. The next search continues from there. */
 const BLOCKS_PER_BATCH_MAX = 500;
 
-/** Walks parent hashes, whichever node responds. Links never change, so each link is read once. */
+/** Walks parent hashes, which works even if several nodes respond. Links never change, so each link is read once. */
 function createFindAncestor(call: CallMethod): FindAncestor {
   const parents = new Map<string, string>();
   const readParent = async ({ number, hash }: BlockName): Promise<string> => {
     const found = parseResponse(linked.nullable(), BLOCK_BY_HASH, await call(BLOCK_BY_HASH, [hash, false]));
-    if (found === null) throw new NodeFault('behind', `the chain node does not have the same block ${number}`);
+    if (found === null) throw new NodeFault('behind', `the chain node does not have this block ${number}`);
     if (found.hash !== hash || found.number !== number)
-      throw new NodeFault('inconsistent', `the chain node returned another block than ${number}`);
+      throw new NodeFault('inconsistent', `the chain node returned the wrong block for ${number}`);
     const [oldest] = parents.keys();
     if (parents.size >= 2 * DISTANCE_MAX && oldest !== undefined) parents.delete(oldest);
     parents.set(hash, found.parentHash);
@@ -335,14 +338,14 @@ function createFindAncestor(call: CallMethod): FindAncestor {
   };
   return async (end, wanted) => {
     const message = `the node does not support batches, and ${end.number - wanted} blocks must be read one by one`;
-    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}: too many`);
+    if (end.number - wanted > DISTANCE_MAX) throw new NodeFault('too-much', `${message}, which is too many`);
     let { hash } = end;
     let calls = 0;
     for (let { number } = end; number > wanted; number--) {
-      const known = parents.get(hash);
-      if (known === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
-        throw new NodeFault('behind', `${message}: not yet complete`);
-      hash = known ?? (await readParent({ number, hash }));
+      const cachedParent = parents.get(hash);
+      if (cachedParent === undefined && ++calls > BLOCKS_PER_BATCH_MAX)
+        throw new NodeFault('behind', `${message}; reading continues`);
+      hash = cachedParent ?? (await readParent({ number, hash }));
     }
     return hash;
   };

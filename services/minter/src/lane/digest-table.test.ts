@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { DigestTable } from './digest-table.ts';
 
-it('a digest table returns the last value of each string as it grows, and 0 for any other string', () => {
+it('a growing digest table returns the last value of each string, and 0 for any other string', () => {
   const table = new DigestTable();
   const count = 20_000;
   for (let at = 1; at <= count; at++) table.set(`text ${at}`, at);

@@ -1,18 +1,18 @@
 import { hash, randomUUID } from 'node:crypto';
 
-/** 128 bits of a key, and its value; 0 is a free slot. */
+/** A slot contains 128 bits of a digest and the value, which is 0 if the slot is free. */
 const SLOT_LENGTH = 5;
 const SLOTS_MIN = 64;
 const LOAD_MAX = 0.75;
-/** Prevents chosen collisions. */
+/** Prevents deliberate collisions. */
 const SALT = randomUUID();
 
-/** Maps strings to numbers from 1 to 2^32 - 1, in 27 to 53 bytes per entry: stores only 128 bits of a SHA-256. */
+/** Maps strings to numbers from 1 to 2^32 - 1 in 27 to 53 bytes per entry, using 128 bits of a SHA-256 digest. */
 export class DigestTable {
   #table = new Uint32Array(SLOTS_MIN * SLOT_LENGTH);
   #count = 0;
 
-  /** 0 for an unknown string. */
+  /** Returns 0 for an unknown string. */
   get(text: string): number {
     return this.#table[find(this.#table, digestOf(text)) + SLOT_LENGTH - 1]!;
   }
@@ -40,7 +40,7 @@ function digestOf(text: string): Uint32Array {
   return Uint32Array.from([0, 4, 8, 12], (at) => bytes.readUInt32LE(at));
 }
 
-/** Start of the digest's slot, or of a free slot for the digest. */
+/** Returns the start of the digest's slot, or of a free slot for the digest. */
 function find(table: Uint32Array, digest: Uint32Array): number {
   const slots = table.length / SLOT_LENGTH;
   for (let slot = digest[0]! % slots; ; slot = (slot + 1) % slots) {

@@ -7,7 +7,7 @@ import { toFirstState } from './lane-context.ts';
 const COUNT = 45_000;
 const FIRST = toFirstState({ request: toRequest('a'), partition: 0, offset: 0 }, 1);
 
-/** Attempts failed in the order of their numbers, each requested a millisecond after the previous attempt. */
+/** Each attempt was requested a millisecond after the previous one, and failed in the same order. */
 const stateOf = (at: number): MintStateRecord => {
   const attemptId = Buffer.alloc(16);
   attemptId.writeUInt32BE(at);
@@ -18,7 +18,7 @@ function openFailed() {
   const failed = new FailedAttempts();
   const log = { reads: 0, count: 0 };
   const fail = (count: number) => {
-    for (let left = count; left > 0; left--) failed.add(stateOf(log.count++));
+    for (let added = 0; added < count; added++) failed.add(stateOf(log.count++));
   };
   const readStates = async function* () {
     log.reads++;
@@ -33,7 +33,7 @@ function openFailed() {
   return { failed, log, fail, find, readStates };
 }
 
-it('failed attempts are always recognised, and reading all requests again reads the log a few times', async () => {
+it('failed attempts are always recognised, and rereading all requests reads the log only a few times', async () => {
   const { log, find } = openFailed();
   for (let at = 0; at < COUNT; at += 1_000)
     expect(await find(...Array.from({ length: 1_000 }, (_, each) => at + each))).not.toContain(false);
@@ -41,14 +41,14 @@ it('failed attempts are always recognised, and reading all requests again reads 
   expect(log.reads).toBeLessThanOrEqual(3);
 });
 
-it('failed attempts are recognised in any order, and after further failures', async () => {
+it('failed attempts are recognised in any order and after further failures', async () => {
   const { fail, find } = openFailed();
   expect(await find(COUNT - 1, 3, COUNT / 2, 2, 1)).toEqual([true, true, true, true, true]);
   fail(COUNT);
   expect(await find(3, COUNT - 1, COUNT + 1, 2 * COUNT - 1)).toEqual([true, true, true, true]);
 });
 
-it('another request at the same time is not a failed attempt, and later requests do not read the log', async () => {
+it('a different request with the same time is not a failed attempt, and newer requests do not cause a log read', async () => {
   const { failed, log, readStates } = openFailed();
   const other = { attemptId: Buffer.alloc(16, 0xff), requestedAt: 1_003 };
   expect(await failed.forgottenAmong([{ ...other, requestedAt: 1_000 + COUNT }], readStates)).toEqual(new Set());
@@ -56,7 +56,7 @@ it('another request at the same time is not a failed attempt, and later requests
   expect(await failed.forgottenAmong([other], readStates)).toEqual(new Set());
 });
 
-it('failed attempts are read again after the log could not be read', async () => {
+it('failed attempts are read again after a failed log read', async () => {
   const { failed, find } = openFailed();
   const unreadable = async function* (): AsyncGenerator<MintStateRecord> {
     yield stateOf(1);

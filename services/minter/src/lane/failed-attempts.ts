@@ -2,15 +2,15 @@ import type { MintRequestRecord, MintStateRecord } from '@playline/contracts';
 
 type Attempt = Pick<MintRequestRecord, 'attemptId' | 'requestedAt'>;
 
-/** At least this many are in memory, at most twice as many. More than a signer can have pending. */
+/** Between this many and twice as many are in memory, which is more than a signer can have pending. */
 const ATTEMPTS_MAX = 20_000;
 
 export const toAttemptKey = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): string => attemptId.toString('hex');
 
-/** Failed attempts remain failed when their requests are read again. Earlier attempts are read from the log. */
+/** Recognises failed attempts when their requests are read again. Old attempts are read from the log. */
 export class FailedAttempts {
   readonly #latest = new Map<string, number>();
-  /** Time of the latest forgotten request. */
+  /** The time of the latest forgotten request. */
   #forgottenUntil = Number.NEGATIVE_INFINITY;
   #window = new ForgottenWindow(0, 0);
 
@@ -29,7 +29,7 @@ export class FailedAttempts {
     return this.#latest.has(toAttemptKey(attempt));
   }
 
-  /** @returns keys of failed attempts that are only on the log */
+  /** @returns the keys of failed attempts that are no longer in memory */
   async forgottenAmong(
     attempts: readonly Attempt[],
     readStates: () => AsyncIterable<MintStateRecord>,
@@ -43,10 +43,10 @@ export class FailedAttempts {
     return failed;
   }
 
-  /** Requests read again are roughly in order, so later attempts are read too. */
+  /** Also reads later attempts, because requests that are read again are roughly in order. */
   async #readWindow(from: number, states: AsyncIterable<MintStateRecord>): Promise<void> {
     const window = new ForgottenWindow(from, Number.POSITIVE_INFINITY);
-    // An attempt forgotten during the read must be in the window.
+    // Attempts that are forgotten during the read must be added to the window.
     this.#window = window;
     try {
       for await (const state of states)
@@ -58,7 +58,7 @@ export class FailedAttempts {
   }
 }
 
-/** Forgotten attempts requested from `from` to before `until`. */
+/** Forgotten attempts that were requested at or after `from` and before `until`. */
 class ForgottenWindow {
   readonly attempts = new Map<string, number>();
   readonly #from: number;
@@ -78,7 +78,7 @@ class ForgottenWindow {
     this.attempts.set(attempt, requestedAt);
     if (this.attempts.size <= 2 * ATTEMPTS_MAX || this.#until === this.#from + 1) return;
     const times = [...this.attempts.values()].sort((one, other) => one - other);
-    // The first millisecond is always complete.
+    // The window always contains the complete first millisecond.
     this.#until = Math.max(times[ATTEMPTS_MAX]!, this.#from + 1);
     for (const [key, time] of this.attempts) if (time >= this.#until) this.attempts.delete(key);
   }

@@ -13,16 +13,16 @@ export interface LaneContext {
   readonly clock: LaneClock;
 }
 
-/** A turn uses one node, and the chain's head at its start. */
+/** One turn of a lane. Uses a single node and the chain head at the start of the turn. */
 export interface LaneTurn extends LaneContext {
   readonly node: ChainNode;
   readonly head: ChainHead;
   readonly genesisHash: Buffer;
-  /** Faults of single collections and nonces. */
+  /** Faults that affect only one collection or nonce. */
   readonly faults: unknown[];
 }
 
-/** @returns only the states that change */
+/** @returns only the states that the change affects */
 export function changeAll(
   { clock }: Pick<LaneContext, 'clock'>,
   states: readonly MintStateRecord[],
@@ -38,11 +38,11 @@ export function toFaultMessage(fault: unknown): string {
   return isNodeFault ? fault.message : 'an internal error, see the minter log';
 }
 
-/** Faults of the node, whatever the request. */
+/** Faults that affect all requests to the node. */
 const NODE_WIDE_KINDS = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Runs an action for one collection or nonce. Others continue while the node serves a simple request. @returns null on
+ * Runs an action for one collection or nonce. If it fails but the node still works, others continue. @returns null on
  * failure @throws LaneLost, or NodeFault if the node itself fails
  */
 export async function isolate<T>(
@@ -61,9 +61,9 @@ export async function isolate<T>(
   }
 }
 
-/** The writer was fenced, or does not know what was written. Open a new writer. */
+/** The writer was fenced, or the outcome of a write is unknown. A new writer must be opened. */
 export class LaneLost extends Error {
-  override readonly name = 'LaneOver';
+  override readonly name = 'LaneLost';
 
   get isTakenOver(): boolean {
     return this.cause === undefined || isTakenOver(this.cause);
@@ -95,7 +95,7 @@ export function toFirstState({ request, partition, offset }: ReceivedRequest, ch
   };
 }
 
-/** null when nothing changes. @param changedAt epoch milliseconds */
+/** Returns null if nothing changes. @param changedAt in epoch milliseconds */
 export function toNextState(state: MintStateRecord, change: StateChange, changedAt: number): MintStateRecord | null {
   const next = { ...state, ...change };
   const isSame = Object.entries(change).every(([name, value]) => {

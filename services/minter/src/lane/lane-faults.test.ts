@@ -8,35 +8,34 @@ import { MemoryChain } from '../test/memory-chain.ts';
 import { MemoryNode } from '../test/memory-node.ts';
 import { CONTRACTS, SHIELDS, SWORDS } from '../test/mint-requests.ts';
 
-const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot run the call.', isSure: true } as const;
-/** A node with some of its methods replaced. */
-const withOthers = (node: ChainNode, others: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
+const UNRUNNABLE = { kind: 'unrunnable', message: 'The contract cannot execute the call.', isSure: true } as const;
+const withOverrides = (node: ChainNode, overridesOf: (node: ChainNode) => Partial<ChainNode>): ChainNode => ({
   ...node,
-  ...others(node),
+  ...overridesOf(node),
 });
 const isMintOf = (contract: string, { to, data }: { to: string; data: string }) => to === contract && data.length > 200;
 
 type World = ReturnType<typeof createWorld>;
-async function pass(
+async function runTurns(
   { time, mine }: World,
   lane: Awaited<ReturnType<World['takeOver']>>,
   turns = 30,
 ): Promise<string[]> {
-  const logged: string[] = [];
+  const errors: string[] = [];
   for (let at = 0; at < turns; at++) {
     time.ms += 10_000;
     mine(1);
-    await lane.turn().catch((fault: Error) => logged.push(fault.message));
+    await lane.turn().catch((fault: Error) => errors.push(fault.message));
   }
-  return logged;
+  return errors;
 }
 
-it('nothing becomes final with a node that has another final block', async () => {
+it('no transaction becomes final on a node with a different final block', async () => {
   const other = new MemoryNode(new MemoryChain(CONTRACTS), { depth: DEPTH });
   const fork = { isActive: false };
-  // One URL with two nodes behind it. The client cannot choose between them.
+  // Simulates two nodes behind one URL. The client cannot choose between them.
   const world = createWorld((node) => [
-    withOthers(node, () => ({
+    withOverrides(node, () => ({
       receiptOf: (hash) => (fork.isActive ? other : node).receiptOf(hash),
       blockHashOf: (number) => (fork.isActive ? other : node).blockHashOf(number),
       viewOf: (hash, blocks) => (fork.isActive ? other : node).viewOf(hash, blocks),
@@ -51,14 +50,14 @@ it('nothing becomes final with a node that has another final block', async () =>
   other.mine();
   mine(DEPTH + 2);
   fork.isActive = true;
-  await expect(lane.turn()).rejects.toThrow(/another block/);
+  await expect(lane.turn()).rejects.toThrow(/a different block/);
   expect(last()).toMatchObject({ status: 'pending', nonce: 0 });
   fork.isActive = false;
   await lane.turn();
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('one node serves a whole turn, and the next node repeats the turn when the first node fails', async () => {
+it('a lane uses one node for a whole turn, and repeats the turn with the next node if the first one fails', async () => {
   const requested: string[] = [];
   const watch = (name: string, node: ChainNode): ChainNode =>
     new Proxy(node, {
@@ -79,10 +78,10 @@ it('one node serves a whole turn, and the next node repeats the turn when the fi
   expect(last()).toMatchObject({ status: 'succeeded' });
 });
 
-it('a node that ends before the last final block is reported, and the lane resumes when it has caught up', async () => {
+it('assets wait while the node is behind the last final block, and resume once the node has caught up', async () => {
   const old = { isActive: false };
   const world = createWorld((node) => [
-    withOthers(node, () => ({
+    withOverrides(node, () => ({
       head: async (known) =>
         old.isActive ? { ...(await node.head(known)), number: 1, finalized: 0 } : node.head(known),
     })),
@@ -95,16 +94,16 @@ it('a node that ends before the last final block is reported, and the lane resum
   await lane.turn();
   old.isActive = true;
   await lane.accept([request('b', { tokenId: '2' })]);
-  expect(await pass(world, lane, 3)).toHaveLength(3);
-  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the node ends before block') });
+  expect(await runTurns(world, lane, 3)).toHaveLength(3);
+  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the node is behind block') });
   expect(lane.pendingSinceMs).not.toBeNull();
   old.isActive = false;
   await lane.turn();
   expect(last('b')).toMatchObject({ stage: 'logged', reason: null });
 });
 
-it('a node with another chain id is skipped', async () => {
-  const other = (node: ChainNode) => withOthers(node, () => ({ chainId: async () => 1 }));
+it('a lane skips a node with the wrong chain id', async () => {
+  const other = (node: ChainNode) => withOverrides(node, () => ({ chainId: async () => 1 }));
   const both = createWorld((node) => [other(node), node]);
   const lane = await both.takeOver();
   await lane.accept([both.request('a')]);
@@ -114,15 +113,15 @@ it('a node with another chain id is skipped', async () => {
   const waiting = await none.takeOver();
   await waiting.accept([none.request('a')]);
   await waiting.turn();
-  expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('serves chain 1') });
-  // The worker logs the fault, and the lane is degraded.
-  expect(waiting.faults.map(String)).toEqual([expect.stringContaining('serves chain 1')]);
+  expect(none.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('is on chain 1') });
+  // The worker logs the fault and marks the lane as degraded.
+  expect(waiting.faults.map(String)).toEqual([expect.stringContaining('is on chain 1')]);
 });
 
-it('an asset that cannot be executed alone fails, and all others are minted', async () => {
+it('an asset fails if it cannot be minted even on its own, and all other assets are minted', async () => {
   const world = createWorld((node) => [
-    withOthers(node, () => ({
-      // The contract cannot finish with more than two assets, nor with the owner of this one.
+    withOverrides(node, () => ({
+      // The contract cannot mint more than two assets together, and cannot mint for this owner.
       call: async (call) =>
         isMintOf(SWORDS, call) && (call.data.includes('dead') || call.data.length > 1_200)
           ? UNRUNNABLE
@@ -135,15 +134,15 @@ it('an asset that cannot be executed alone fails, and all others are minted', as
     ...[world.request('bad', { owner }), world.request('other', { contract: SHIELDS })],
     ...Array.from({ length: 6 }, (_, at) => world.request(`a${at}`)),
   ]);
-  expect(await pass(world, lane)).toEqual([]);
+  expect(await runTurns(world, lane)).toEqual([]);
   expect(world.last('bad')).toMatchObject({ status: 'failed', error: UNRUNNABLE.message });
   expect(world.tokens()).toBe(7);
 });
 
-it('no asset fails because a node is too busy, or when a repeated call succeeds', async () => {
+it('an asset does not fail if the node is too busy, or if a repeated call succeeds', async () => {
   let count = 0;
   const world = createWorld((node) => [
-    withOthers(node, () => ({
+    withOverrides(node, () => ({
       call: async (call) => {
         if (isMintOf(SWORDS, call)) return ++count % 2 === 0 ? node.call(call) : UNRUNNABLE;
         return isMintOf(SHIELDS, call) ? { ...UNRUNNABLE, isSure: false } : node.call(call);
@@ -152,36 +151,37 @@ it('no asset fails because a node is too busy, or when a repeated call succeeds'
   ]);
   const lane = await world.takeOver();
   await lane.accept([world.request('a'), world.request('b', { contract: SHIELDS })]);
-  await pass(world, lane, 5);
+  await runTurns(world, lane, 5);
   expect(world.log.states.filter(({ status }) => status === 'failed')).toEqual([]);
   expect(world.last('b')).toMatchObject({ stage: 'waiting', reason: UNRUNNABLE.message });
 });
 
-it('other collections continue when the node fails for one collection, whose states contain the reason', async () => {
+it('other collections continue if the node fails for one collection, whose states contain the reason', async () => {
   const world = createWorld((node) => [
-    withOthers(node, () => ({
+    withOverrides(node, () => ({
       call: async (call) => {
-        if (call.to === SWORDS) throw new NodeFault('unreachable', 'the node refused it');
+        if (call.to === SWORDS) throw new NodeFault('unreachable', 'the node rejected the call');
         return node.call(call);
       },
     })),
   ]);
   const lane = await world.takeOver();
   await lane.accept([world.request('a'), world.request('b', { contract: SHIELDS })]);
-  expect(await pass(world, lane)).toEqual([]);
-  expect(world.last('a')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('refused it') });
+  expect(await runTurns(world, lane)).toEqual([]);
+  expect(world.last('a')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('rejected the call') });
   expect(world.last('b')).toMatchObject({ status: 'succeeded' });
   expect(lane.faults).toHaveLength(1);
 });
 
-it('other collections continue when an event or receipt of one collection cannot be decoded', async () => {
+it("other collections continue if one collection's event or receipt cannot be decoded", async () => {
   const world = createWorld((node) => {
     const { receiptOf } = node;
     return [
       Object.assign(node, {
         receiptOf: async (hash: string) => {
           const receipt = await receiptOf(hash);
-          if (receipt?.logs.some(({ address }) => address === SHIELDS)) throw new Error('no such thing');
+          if (receipt?.logs.some(({ address }) => address === SHIELDS))
+            throw new Error('the receipt cannot be decoded');
           const broken = ({ topics, ...log }: NonNullable<typeof receipt>['logs'][number]) => ({
             ...log,
             topics: [TRANSFER_SINGLE, topics[1]!, topics[1]!, topics[2]!],
@@ -194,68 +194,68 @@ it('other collections continue when an event or receipt of one collection cannot
   });
   const lane = await world.takeOver();
   await lane.accept([world.request('a'), world.request('b', { contract: SHIELDS })]);
-  expect(await pass(world, lane)).toEqual([]);
+  expect(await runTurns(world, lane)).toEqual([]);
   expect(world.last('a')).toMatchObject({ status: 'succeeded', activityId: null });
   expect(world.last('b')).toMatchObject({ status: 'pending', reason: expect.stringContaining('cannot be read') });
 });
 
 it.each([
   ['funds run out', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
-  ['fees may not be raised', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
+  ['fees reach the maximum', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
 ])(
-  'assets wait with the reason and resume without an operator when %s after a transaction was signed',
-  async (_what, take, reason) => {
+  'assets wait with a reason and resume without an operator if %s after a transaction was signed',
+  async (_what, arrange, reason) => {
     const world = createWorld(undefined, { feeMax: 40n, priorityFeeMax: 40n });
     const { node, last } = world;
     const lane = await world.takeOver();
     await lane.accept([world.request('a')]);
     await lane.turn();
     node.losePool();
-    take(node);
-    await pass(world, lane, 25);
+    arrange(node);
+    await runTurns(world, lane, 25);
     expect(last()).toMatchObject({ stage: 'waiting', nonce: 0, reason: expect.stringMatching(reason) });
     Object.assign(node, { balance: 10n ** 21n, baseFee: 10n });
-    await pass(world, lane, DEPTH + 3);
+    await runTurns(world, lane, DEPTH + 3);
     expect(last()).toMatchObject({ status: 'succeeded', reason: null });
   },
 );
 
-it('assets wait with the reason when a node refuses their bytes and the no-op', async () => {
-  const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
+it('assets wait with a reason if the node rejects both their bytes and the no-op', async () => {
+  const world = createWorld((node) => [withOverrides(node, () => ({ send: async () => ({ kind: 'refused' }) }))]);
   const lane = await world.takeOver();
   await lane.accept([world.request('a')]);
-  await pass(world, lane, 3);
+  await runTurns(world, lane, 3);
   expect(world.last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the replacement') });
 });
 
-it.each(['funds', 'refused', 'spent'] as const)(
-  'fees are not raised after the outcome "%s", and the reason is written once',
+it.each(['unfunded', 'refused', 'spent'] as const)(
+  'a lane does not raise fees after the outcome "%s", and writes the reason once',
   async (kind) => {
-    const world = createWorld((node) => [withOthers(node, () => ({ send: async () => ({ kind }) }))]);
+    const world = createWorld((node) => [withOverrides(node, () => ({ send: async () => ({ kind }) }))]);
     const lane = await world.takeOver();
     await lane.accept([world.request('a')]);
-    await pass(world, lane, 5);
+    await runTurns(world, lane, 5);
     expect(world.last()).toMatchObject({ stage: 'waiting', nonce: 0 });
     const { states, transactions } = world.log;
     const before = [states.length, transactions.length];
-    await pass(world, lane, 30);
+    await runTurns(world, lane, 30);
     expect([states.length, transactions.length]).toEqual(before);
   },
 );
 
-it('reasons of failing nodes are written at most once a minute', async () => {
+it('a lane writes changing node faults as reasons at most once a minute', async () => {
   let count = 0;
   const world = createWorld((node) => [
-    withOthers(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
+    withOverrides(node, () => ({ head: () => Promise.reject(new NodeFault('unreachable', `fault ${count++}`)) })),
   ]);
   const lane = await world.takeOver();
   await lane.accept([world.request('a')]);
   const { length } = world.log.states;
-  await pass(world, lane, 18);
+  await runTurns(world, lane, 18);
   expect(world.log.states.length - length).toBe(3);
 });
 
-it('assets wait with the reason when no node responds for some seconds, until a node responds', async () => {
+it('assets wait with a reason if no node responds for several seconds, and resume once a node responds', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const { node, time, last } = world;
   const lane = await world.takeOver();
@@ -276,8 +276,7 @@ it('assets wait with the reason when no node responds for some seconds, until a 
   expect(last('b')).toMatchObject({ stage: 'accepted', reason: null });
 });
 
-/** A node that refuses one kind of request. */
-const refusing = (node: ChainNode): ChainNode => ({
+const withoutReceipts = (node: ChainNode): ChainNode => ({
   ...node,
   receiptOf: () => Promise.reject(new NodeRefusal({ code: -32_000, message: 'indexing at a-secret', data: null })),
 });
@@ -294,16 +293,16 @@ async function mint(nodesOf: (node: ChainNode) => readonly ChainNode[]) {
   return world;
 }
 
-it('a node that refuses one request is skipped, and the next node serves the request', async () => {
-  expect((await mint((node) => [refusing(node), node])).last()).toMatchObject({ status: 'succeeded' });
+it('a lane skips a node that rejects a request, and uses the next node', async () => {
+  expect((await mint((node) => [withoutReceipts(node), node])).last()).toMatchObject({ status: 'succeeded' });
 });
 
-it('the reason of waiting assets does not quote the message of the node', async () => {
-  const { reason } = (await mint((node) => [refusing(node)])).last();
-  expect(reason).toMatch(/cannot be read: the node refused the request \(code -32000\)/);
+it("the reason for waiting assets does not contain the node's message", async () => {
+  const { reason } = (await mint((node) => [withoutReceipts(node)])).last();
+  expect(reason).toMatch(/cannot be read: the node rejected the request \(code -32000\)/);
 });
 
-it('a node with another final block is skipped, even when there is nothing to settle', async () => {
+it('a lane rejects a node with a different final block, even if there is nothing to settle', async () => {
   const other = { isActive: false };
   const hash = `0x${'11'.repeat(32)}`;
   const world = createWorld((node) => [
@@ -316,7 +315,7 @@ it('a node with another final block is skipped, even when there is nothing to se
   await lane.turn();
   other.isActive = true;
   await lane.accept([world.request('b', { tokenId: '2' })]);
-  await expect(lane.turn()).rejects.toThrow('another block 3 than the block that was final');
+  await expect(lane.turn()).rejects.toThrow('a different block 3 than the one that was final');
   expect(world.last('b')).toMatchObject({ stage: 'accepted' });
   other.isActive = false;
   await lane.turn();

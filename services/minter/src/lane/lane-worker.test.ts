@@ -6,13 +6,13 @@ import { LaneLost } from './lane-context.ts';
 import { LaneWorker, LaneWorkers } from './lane-worker.ts';
 import type { MintLane } from './mint-lane.ts';
 
-it('a worker whose lane was taken over does not fence the other writer when requests arrive', async () => {
+it('a worker whose lane was taken over does not fence the new writer when requests arrive', async () => {
   const fenced = Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
   let opened = 0;
   const lane = {
     ledger: { isIdle: true },
     faults: [],
-    endUnlinked: async () => {},
+    failUnlinked: async () => {},
     turn: async () => {},
     accept: () => Promise.reject(new LaneLost('the outcome of a write is unknown', { cause: fenced })),
     close: async () => {},
@@ -28,13 +28,13 @@ it('a worker whose lane was taken over does not fence the other writer when requ
   });
   onTestFinished(() => worker.close());
   await expect(worker.accept([])).rejects.toThrow(LaneLost);
-  for (let at = 0; at < 3; at++) await expect(worker.accept([])).rejects.toThrow('another writer of the signer');
+  for (let at = 0; at < 3; at++) await expect(worker.accept([])).rejects.toThrow('another writer has taken over');
   expect(opened).toBe(1);
 });
 
 const [ONE, OTHER] = SIGNERS.map((signer): SignerLane => ({ chain: CHAIN, signer })) as [SignerLane, SignerLane];
 
-/** Workers that log when they are opened and closed, and the signers with pending assets, by partition. */
+/** Opens workers that log when they are opened and closed. @param pending signers with pending assets by partition */
 function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
   const logged: string[] = [];
   const idle = { isIdle: false };
@@ -63,7 +63,7 @@ function openWorkers(pending: Map<number, SignerLane[]> = new Map()) {
   return { workers, logged, idle, pending };
 }
 
-it('a worker stays open while this process reads a partition with requests of its signer', async () => {
+it("a worker stays open while this process reads a partition with the signer's requests", async () => {
   const { workers, logged } = openWorkers();
   expect(workers.of(ONE, 0)).toBe(workers.of(ONE, 3));
   workers.revoke(0);
@@ -72,7 +72,7 @@ it('a worker stays open while this process reads a partition with requests of it
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it('a worker stays open when an earlier assignment ends after the next assignment has begun', async () => {
+it("a worker stays open if a partition's previous assignment ends after the next one begins", async () => {
   const { workers, logged } = openWorkers(new Map([[0, [ONE]]]));
   await workers.assign({ partition: 0 });
   await workers.assign({ partition: 0 });
@@ -83,7 +83,7 @@ it('a worker stays open when an earlier assignment ends after the next assignmen
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it('a worker is closed with its partition, even after failed assignments', async () => {
+it('a worker is closed when its partition is revoked, even after failed assignments', async () => {
   const pending = new Map([[0, [ONE]]]);
   const { workers, logged } = openWorkers(pending);
   const [first, next] = [{ partition: 0 }, { partition: 0 }];
@@ -101,18 +101,17 @@ it('a worker is closed with its partition, even after failed assignments', async
   expect(logged).toEqual(['one opened', 'one closed']);
 });
 
-it('a worker is opened for pending assets that another process left in this partition', async () => {
+it('a worker is opened for pending assets that another process wrote to an assigned partition', async () => {
   const { workers, logged, pending } = openWorkers();
   await workers.assign({ partition: 3 });
   pending.set(3, [ONE]);
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
-  // The worker is opened only once.
   await workers.reconcile();
   expect(logged).toEqual(['one opened']);
 });
 
-it('a worker is closed when its pending assets have belonged to another process for twelve checks', async () => {
+it('a worker is closed after twelve checks in which its pending assets belong to another process', async () => {
   const { workers, logged, pending, idle } = openWorkers(new Map([[3, [OTHER]]]));
   const reconcile = async (count: number) => {
     for (let at = 0; at < count; at++) await workers.reconcile();
@@ -134,7 +133,7 @@ it('a worker is closed when its pending assets have belonged to another process 
   expect(logged.at(-1)).toBe('other closed');
 });
 
-it('a worker is replaced when two consecutive checks find pending assets that it does not know', async () => {
+it('a worker is replaced after two consecutive checks find pending assets that are missing from its ledger', async () => {
   const { workers, logged, pending, idle } = openWorkers();
   await workers.assign({ partition: 3 });
   workers.of(ONE, 0);
@@ -157,13 +156,13 @@ it('a worker is replaced when two consecutive checks find pending assets that it
   expect(logged.at(-1)).toBe('one closed');
 });
 
-it('a worker is not closed by checks that find nothing pending between requests', async () => {
+it('a worker stays open if checks between requests find no pending assets', async () => {
   const { workers, logged, pending } = openWorkers();
   await workers.assign({ partition: 3 });
   workers.of(ONE, 3);
   for (let round = 0; round < 5; round++) {
     for (let at = 0; at < 11; at++) await workers.reconcile();
-    // Pending assets in between, found by a check or followed by a request.
+    // Every round has pending assets, which either a check or a request finds.
     pending.set(3, [ONE]);
     if (round % 2 === 0) await workers.reconcile();
     pending.clear();

@@ -9,25 +9,25 @@ import type { MintLane } from './mint-lane.ts';
 
 export interface LaneWorkerParts {
   readonly lane: SignerLane;
-  /** null: no node is configured, and all assets wait. */
+  /** null if no node is configured. All assets then wait. */
   readonly pollMs: number | null;
   takeOver(): Promise<MintLane>;
   readonly logger: Logger;
 }
 
-/** Two processes that take a lane from each other back off. */
+/** Backoff for two processes that keep taking over the same lane from each other. */
 const TAKE_OVER_WAIT_MS = 500;
 const TAKE_OVER_WAIT_MAX_MS = 30_000;
-/** An operator's command needs a few seconds to fail thousands of assets. */
+/** Long enough for an operator's command to fail thousands of assets. */
 const TAKEN_OVER_WAIT_MS = 10_000;
 const UNKNOWN_CHAIN = 'The minter has no node for this chain.';
 
-/** Works for a signer while this process reads its requests. Opens a new lane when the writer is lost. */
+/** Runs a signer's lane while this process reads the signer's requests. Opens a new lane when one is lost. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
   readonly #closed = new AbortController();
-  /** The lane is not opened before this time (monotonic). */
+  /** Monotonic time before which the lane must not be opened. */
   #opensAtMs = Number.NEGATIVE_INFINITY;
   #opened: Promise<MintLane> | null = null;
   #current: MintLane | null = null;
@@ -46,7 +46,7 @@ export class LaneWorker {
     return this.#current;
   }
 
-  /** Fault of the last turn. */
+  /** The fault of the last turn. */
   get fault(): string | null {
     return this.#fault;
   }
@@ -55,7 +55,7 @@ export class LaneWorker {
     return this.#takeOvers;
   }
 
-  /** @throws Error: pass the same requests again */
+  /** @throws Error; the caller must then pass the same requests again */
   async accept(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
     const lane = await this.#open();
     try {
@@ -78,7 +78,7 @@ export class LaneWorker {
 
   #open(): Promise<MintLane> {
     if (this.#opened === null && performance.now() < this.#opensAtMs)
-      return Promise.reject(new Error('another writer of the signer has taken over'));
+      return Promise.reject(new Error('another writer has taken over the signer'));
     this.#opened ??= this.#parts.takeOver().then(
       (lane) => {
         this.#takeOvers++;
@@ -115,20 +115,20 @@ export class LaneWorker {
         else this.#report(fault);
       } catch (fault) {
         this.#report(fault);
-        const isOver = lane === null || fault instanceof LaneLost;
-        if (lane !== null && isOver) this.#drop(lane, fault);
-        if (isOver) {
+        const isLaneLost = lane === null || fault instanceof LaneLost;
+        if (lane !== null && isLaneLost) this.#drop(lane, fault);
+        if (isLaneLost) {
           await pause(waitMs * (1 + Math.random()), signal);
           waitMs = Math.min(2 * waitMs, TAKE_OVER_WAIT_MAX_MS);
           continue;
         }
       }
-      await this.#rest(lane);
+      await this.#idle(lane);
     }
   }
 
   async #turn(lane: MintLane): Promise<void> {
-    await lane.endUnlinked();
+    await lane.failUnlinked();
     await (this.#parts.pollMs === null ? lane.wait(UNKNOWN_CHAIN) : lane.turn());
   }
 
@@ -140,8 +140,8 @@ export class LaneWorker {
     this.#fault = message;
   }
 
-  /** Waits until the chain may have changed, or when idle, until requests arrive. */
-  async #rest(lane: MintLane | null): Promise<void> {
+  /** Waits for the poll interval, or if no assets are pending, until requests arrive. */
+  async #idle(lane: MintLane | null): Promise<void> {
     const woken = new AbortController();
     this.#wake = () => woken.abort();
     if (this.#closed.signal.aborted) return;
@@ -156,27 +156,27 @@ type ManagedWorker = Pick<LaneWorker, 'lane' | 'close'> & {
 
 interface LaneWorkersParts<W extends ManagedWorker> {
   open(lane: SignerLane): W;
-  /** Signers with pending assets whose key maps to this partition. */
+  /** Finds signers with pending assets whose key maps to this partition. */
   find(partition: number): Promise<readonly SignerLane[]>;
   onFault(fault: unknown, message: string): void;
 }
 
-/** A single check may miss changes between its reads of worker and log, so several consecutive checks must agree. */
+/** A check may miss changes between reading the worker and the log, so several consecutive checks must agree. */
 const FOREIGN_CHECKS = 12;
 const OUTDATED_CHECKS = 2;
 
 interface Managed<W> {
   readonly worker: W;
   readonly partitions: Set<number>;
-  /** Consecutive checks in which worker and log disagree. */
+  /** The number of consecutive checks in which the worker and the log disagree. */
   mismatches: number;
 }
 
-/** Workers of the signers whose requests this process reads, possibly in several partitions. */
+/** Manages workers for the signers whose requests this process reads, possibly from several partitions. */
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, Managed<W>>();
-  /** Assignments per partition: an earlier assignment may end after the next one began. */
+  /** Assignments per partition. A partition's previous assignment may end after its next one begins. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();
@@ -203,7 +203,7 @@ export class LaneWorkers<W extends ManagedWorker> {
     return managed;
   }
 
-  /** Counts an assignment once, even when it is repeated after a failure. @throws Error when states cannot be read */
+  /** Counts an assignment once, even if the call is repeated after a failure. @throws Error if states cannot be read */
   async assign(assignment: { readonly partition: number }): Promise<void> {
     const { partition } = assignment;
     if (!this.#counted.has(assignment)) this.#assigned.set(partition, (this.#assigned.get(partition) ?? 0) + 1);
@@ -212,9 +212,9 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   revoke(partition: number): void {
-    const left = (this.#assigned.get(partition) ?? 0) - 1;
-    if (left > 0) {
-      this.#assigned.set(partition, left);
+    const remaining = (this.#assigned.get(partition) ?? 0) - 1;
+    if (remaining > 0) {
+      this.#assigned.set(partition, remaining);
       return;
     }
     this.#assigned.delete(partition);
@@ -223,15 +223,15 @@ export class LaneWorkers<W extends ManagedWorker> {
   }
 
   /**
-   * Opens workers for pending assets left by another process, closes workers whose assets belong to another one, and
-   * replaces idle workers that were fenced. @returns whether assets are pending here
+   * Opens workers for pending assets that another process wrote, closes workers whose assets belong to another process,
+   * and replaces idle workers that were fenced. @returns whether assets are pending in this process
    */
   async reconcile(): Promise<boolean> {
     const isIdle = ({ worker }: Managed<W>) => worker.current?.ledger.isIdle ?? null;
     const before = [...this.#workers].map(([key, managed]) => ({ key, managed, wasIdle: isIdle(managed) }));
     const found = await this.#openFound();
     for (const { key, managed, wasIdle } of before) {
-      // The worker's log is not read yet.
+      // Skips workers that have not read the log yet.
       if (this.#workers.get(key) !== managed || wasIdle === null || isIdle(managed) === null) continue;
       const isMismatch = isIdle(managed) === wasIdle && found.has(key) === wasIdle;
       managed.mismatches = isMismatch ? managed.mismatches + 1 : 0;
@@ -241,10 +241,10 @@ export class LaneWorkers<W extends ManagedWorker> {
     return found.size > 0 || [...this.#workers.values()].some((managed) => isIdle(managed) === false);
   }
 
-  /** @returns keys of signers with pending assets in the partitions of this process */
+  /** @returns the keys of signers with pending assets in this process's partitions */
   async #openFound(): Promise<ReadonlySet<string>> {
     const found = new Set<string>();
-    // Concurrently, to share requests to the brokers.
+    // Runs concurrently, so that the calls share requests to the brokers.
     const partitions = [...this.#assigned.keys()];
     const lanes = await Promise.all(partitions.map((partition) => this.#parts.find(partition)));
     for (const [at, partition] of partitions.entries()) {
@@ -271,7 +271,7 @@ export class LaneWorkers<W extends ManagedWorker> {
   #close(key: string): void {
     const { worker } = this.#workers.get(key)!;
     this.#workers.delete(key);
-    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'closing a lane failed'));
+    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'lane close failed'));
     this.#closing.add(closed);
     void closed.finally(() => this.#closing.delete(closed));
   }

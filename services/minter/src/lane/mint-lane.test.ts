@@ -7,7 +7,7 @@ import { LaneLost, toFirstState } from './lane-context.ts';
 import { LaneJournal } from './mint-lane.ts';
 import { MintLedger } from './mint-ledger.ts';
 
-it('a lane accepts, logs and sends an asset, and reports success once its block is final', async () => {
+it('a lane accepts, logs and sends an asset, and reports success once the block is final', async () => {
   const { takeOver, request, mine, last, tokens } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -23,7 +23,7 @@ it('a lane accepts, logs and sends an asset, and reports success once its block 
   expect(tokens()).toBe(1);
 });
 
-it('a lane accepts one of two concurrent requests for a reference id from two partitions', async () => {
+it('a lane accepts only one of two concurrent requests with the same reference id from two partitions', async () => {
   const { takeOver, request, log } = createWorld();
   const lane = await takeOver();
   const accepted = await Promise.all([
@@ -37,7 +37,7 @@ it('a lane accepts one of two concurrent requests for a reference id from two pa
   expect(log.states).toHaveLength(1);
 });
 
-it('a lane does not mint an asset again after a revert that a reorganisation may undo', async () => {
+it('a lane does not mint an asset again after a revert that is not final', async () => {
   const { chain, node, takeOver, request, mine, last, tokens, log } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -49,7 +49,7 @@ it('a lane does not mint an asset again after a revert that a reorganisation may
   chain.setRole(SWORDS, ADDRESS, true);
   mine(1);
   await lane.turn();
-  // No new nonce is used: on the other branch, the same bytes succeed.
+  // No new nonce is used, because the same bytes may succeed on another branch.
   expect(log.transactions.filter(({ kind }) => kind === 'mint')).toHaveLength(1);
   chain.removeBlocks(2);
   await lane.turn();
@@ -60,7 +60,7 @@ it('a lane does not mint an asset again after a revert that a reorganisation may
   expect(tokens()).toBe(1);
 });
 
-it('a lane mints an asset with another nonce once the revert is final', async () => {
+it('a lane mints an asset with a new nonce once the revert is final', async () => {
   const { chain, takeOver, request, mine, last, tokens } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -98,11 +98,11 @@ it.each([
       Object.assign(key, { status: { kind: 'waits', reason: 'The key is disabled.' } }),
     /disabled/,
   ],
-])('a lane that %s writes the reason once, and resumes without an operator', async (_what, take, reason) => {
+])('a lane that %s writes the reason once and resumes without an operator', async (_what, arrange, reason) => {
   const world = createWorld();
   const { chain, node, key, takeOver, request, mine, last, log } = world;
   const lane = await takeOver();
-  take(world);
+  arrange(world);
   mine(1);
   await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
@@ -118,7 +118,7 @@ it.each([
   expect(last()).toMatchObject({ stage: 'logged', reason: null, nonce: 0 });
 });
 
-it('a lane finishes the open nonces of a disabled key, with higher fees when a transaction is stuck', async () => {
+it("a lane settles a disabled key's open nonces, and raises fees if a transaction is stuck", async () => {
   const { node, key, time, takeOver, request, mine, last, log } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -135,7 +135,7 @@ it('a lane finishes the open nonces of a disabled key, with higher fees when a t
   expect(log.transactions.filter(({ kind }) => kind === 'mint').map(({ nonce }) => nonce)).toEqual([0, 0]);
 });
 
-it('a lane reports success without a known token, and never frees the reference id', async () => {
+it('a lane reports success even if the token is unknown, and does not release the reference id', async () => {
   const { node, takeOver, request, mine, last } = createWorld();
   const lane = await takeOver();
   const { receiptOf } = node;
@@ -151,7 +151,7 @@ it('a lane reports success without a known token, and never frees the reference 
   expect(await lane.accept([request('a', { attempt: 1 })])).toMatchObject({ states: [], dropped: 1 });
 });
 
-it('a lane replaces refused bytes with a logged no-op, and mints with the next nonce', async () => {
+it('a lane replaces rejected bytes with a logged no-op, and mints the asset with the next nonce', async () => {
   const { node, takeOver, request, mine, last, log, tokens } = createWorld();
   const lane = await takeOver();
   node.refusesNext = true;
@@ -170,7 +170,7 @@ it('a lane replaces refused bytes with a logged no-op, and mints with the next n
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('a lane signs nothing on another chain than the chain it has signed for', async () => {
+it('a lane signs nothing if the chain differs from the one that earlier transactions were signed for', async () => {
   const { takeOver, request, mine, last, node } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -182,30 +182,30 @@ it('a lane signs nothing on another chain than the chain it has signed for', asy
   expect(last()).toMatchObject({
     referenceId: 'b',
     stage: 'waiting',
-    reason: expect.stringContaining('another chain'),
+    reason: expect.stringContaining('a different chain'),
   });
 });
 
-it('a lane without records signs nothing while the address has transactions that are not final', async () => {
+it('a lane without records signs nothing while its address has transactions that are not final', async () => {
   const { takeOver, request, mine, last, log, node } = createWorld();
   const before = await takeOver();
   await before.accept([request('a', { tokenId: '7' })]);
   await before.turn();
-  // The log is lost, but the sent transactions are not.
+  // The log is lost, but the transactions were sent.
   log.states.splice(0);
   log.transactions.splice(0);
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
   await lane.turn();
-  expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('not final and not known') });
+  expect(last()).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('neither final nor on the log') });
   expect(node.poolSize).toBe(1);
   mine(DEPTH + 1);
   await lane.turn();
-  // Its nonce is spent by now; the token already exists, as the contract reports.
+  // The lost transaction is final, and the contract reports that the token already exists.
   expect(last()).toMatchObject({ status: 'failed', error: expect.stringContaining('ERC721InvalidSender') });
 });
 
-it('a lane deletes settled transactions, but never the highest nonce', async () => {
+it('a lane deletes settled transactions but retains the highest nonce', async () => {
   const { takeOver, request, mine, log } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a', { tokenId: '7' })]);
@@ -220,7 +220,7 @@ it('a lane deletes settled transactions, but never the highest nonce', async () 
   expect(log.states.at(-1)).toMatchObject({ referenceId: 'b', nonce: 1 });
 });
 
-it('a lane is lost when an operator has given up its waiting assets, even if it writes nothing', async () => {
+it('a lane is lost after an operator gave up its waiting assets, even if the lane writes nothing', async () => {
   const { takeOver, request, key, log, last } = createWorld();
   key.status = { kind: 'waits', reason: 'The key is disabled.' };
   const lane = await takeOver();
@@ -233,7 +233,7 @@ it('a lane is lost when an operator has given up its waiting assets, even if it 
   expect((await takeOver()).ledger.pending).toEqual([]);
 });
 
-it('a lane that is lost does not drop requests for reference ids that were freed', async () => {
+it('a lost lane does not drop requests for reference ids that were released', async () => {
   const { takeOver, request, node, time, log, last } = createWorld();
   const lane = await takeOver();
   node.isStopped = true;
@@ -242,14 +242,14 @@ it('a lane that is lost does not drop requests for reference ids that were freed
   const failed = { status: 'failed', stage: 'settled', reason: null, error: 'Given up.', revision: 2 } as const;
   await operator.append({ states: [{ ...last(), ...failed }], transactions: [], forgotten: [] });
   time.ms += 1_000;
-  // No node responds, so the lane writes nothing that would be fenced.
+  // No node responds, so the lane attempts no write that would be fenced.
   await expect(lane.turn()).rejects.toThrow('does not respond');
   const again = request('a', { tokenId: '7', attempt: 2 });
   await expect(lane.accept([again])).rejects.toThrow(LaneLost);
   expect(await (await takeOver()).accept([again])).toMatchObject({ dropped: 0, states: [{ status: 'pending' }] });
 });
 
-it('nothing is signed while a sent transaction that the log has lost is in the pool, and nothing is minted twice', async () => {
+it('a lane signs nothing while the pool contains a transaction that the log has lost, and mints no asset twice', async () => {
   const { takeOver, request, mine, node, log, last, tokens, time } = createWorld();
   const lane = await takeOver();
   await lane.accept([request('a')]);
@@ -260,10 +260,10 @@ it('nothing is signed while a sent transaction that the log has lost is in the p
   const [states, transactions] = [log.states.length, log.transactions.length];
   await lane.turn();
   expect(last('b')).toMatchObject({ stage: 'logged', nonce: 1 });
-  // All brokers lose power, and the log is truncated.
+  // Simulates a log that is truncated after all brokers lost power.
   log.states.splice(states);
   log.transactions.splice(transactions);
-  // With other fees the transaction would have other bytes.
+  // With different fees, a new transaction would have different bytes.
   node.baseFee = 12n;
   const next = await takeOver();
   for (let turns = 0; turns < 4 * DEPTH; turns++) {
@@ -272,11 +272,15 @@ it('nothing is signed while a sent transaction that the log has lost is in the p
     mine(1);
   }
   expect(tokens()).toBe(2);
-  expect(last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason: expect.stringContaining('not known here') });
+  expect(last('b')).toMatchObject({
+    stage: 'waiting',
+    nonce: null,
+    reason: expect.stringContaining('is not on the log'),
+  });
   expect(log.transactions).toHaveLength(transactions);
 });
 
-it('a lane fails the assets of an unlinked collection, except those in a signed transaction', async () => {
+it("a lane fails an unlinked collection's assets, except the ones in a signed transaction", async () => {
   const { takeOver, request, mine, unlinked, last, tokens } = createWorld();
   const lane = await takeOver();
   const linked = request('a', { tokenId: '7' });
@@ -285,7 +289,7 @@ it('a lane fails the assets of an unlinked collection, except those in a signed 
   expect(last('a')).toMatchObject({ stage: 'logged' });
   await lane.accept([request('b', { tokenId: '8' })]);
   unlinked.add(linked.request.projectId);
-  await lane.endUnlinked();
+  await lane.failUnlinked();
   expect(last('b')).toMatchObject({ status: 'failed', error: 'The project has unlinked the collection.' });
   expect(last('a')).toMatchObject({ status: 'pending' });
   mine(DEPTH + 1);
@@ -294,7 +298,7 @@ it('a lane fails the assets of an unlinked collection, except those in a signed 
   expect(tokens()).toBe(1);
 });
 
-it('a lane mints the same reference id for two projects', async () => {
+it('a lane accepts the same reference id from two projects', async () => {
   const { takeOver, request } = createWorld();
   const lane = await takeOver();
   const [linked, moved] = [request('a', { tokenId: '7' }), request('a', { tokenId: '8', attempt: 2 })];
@@ -302,7 +306,7 @@ it('a lane mints the same reference id for two projects', async () => {
   expect(accepted).toMatchObject({ dropped: 0, states: [{ tokenId: '7' }, { tokenId: '8', projectId: 'other' }] });
 });
 
-it('the states of a lane do not contain metadata', async () => {
+it("a lane's states do not contain metadata", async () => {
   const { takeOver, request, log } = createWorld();
   const lane = await takeOver();
   const large = request('a', { tokenId: '7' });
@@ -315,7 +319,6 @@ const statesOf = (count: number): MintStateRecord[] =>
     toFirstState({ request: toRequest(`a${offset}`), partition: 0, offset }, 1),
   );
 
-/** A journal whose log fails at the given write, counted from 0. */
 function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   const written: LaneChange[] = [];
   const ledger = new MintLedger();
@@ -327,7 +330,7 @@ function openJournal({ failsAt = Number.POSITIVE_INFINITY } = {}) {
   return { journal, ledger, written };
 }
 
-it('the journal of a lane writes changes in batches, so that no Kafka transaction lasts too long', async () => {
+it("a lane's journal writes changes in batches, so that no Kafka transaction takes too long", async () => {
   const { journal, ledger, written } = openJournal();
   await journal.append({ states: statesOf(1_201) });
   expect(written.map(({ states }) => states.length)).toEqual([500, 500, 201]);
@@ -343,7 +346,7 @@ it('the journal of a lane writes changes in batches, so that no Kafka transactio
   expect(written.slice(3).map((change) => change.forgotten.length)).toEqual([500, 1]);
 });
 
-it('the journal writes signed bytes and the states of their assets in one transaction', async () => {
+it("a lane's journal writes signed bytes and their assets' states in one transaction", async () => {
   const { journal, written } = openJournal();
   const signed = {
     chain: 'demo-chain',
@@ -365,7 +368,7 @@ it('the journal writes signed bytes and the states of their assets in one transa
   expect(written.map(({ states, transactions }) => [states.length, transactions.length])).toEqual([[501, 1]]);
 });
 
-it('the journal applies the committed batches when a later batch fails, and the lane is lost', async () => {
+it("a lane's journal applies the committed batches if a later batch fails, and the lane is lost", async () => {
   const { journal, ledger } = openJournal({ failsAt: 1 });
   await expect(journal.append({ states: statesOf(600) })).rejects.toThrow(LaneLost);
   expect(ledger.pending).toHaveLength(500);

@@ -18,12 +18,12 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
   ) => boolean;
 }
 
-/** A single fault is not shown. */
+/** Faults are shown only if they last this long. */
 const FAULT_SHOWN_AFTER_MS = 5_000;
-/** Each new reason is a record per waiting asset. */
+/** Every new reason costs one record per waiting asset. */
 const FAULT_SHOWN_EVERY_MS = 60_000;
-const FAULT_REASONS = 'The chain node cannot be used now: ';
-const FULL_REASON = 'Earlier transactions of its signer make no progress: ';
+const FAULT_REASONS = 'The chain node is currently not usable: ';
+const FULL_REASON = 'Earlier transactions from the signer are not progressing: ';
 
 const UNLINKED = 'The project has unlinked the collection.';
 
@@ -31,7 +31,7 @@ class ChainMismatch extends Error {
   override readonly name = 'ChainMismatch';
 }
 
-/** Turns requests into states, states into transactions, and results into states, all through the log. */
+/** Turns requests into states, states into transactions, and results into states. Every step is written to the log. */
 export class MintLane {
   readonly #parts: MintLaneParts;
   readonly #writer: LaneWriter;
@@ -55,7 +55,7 @@ export class MintLane {
     this.#nonces = new NonceTracker({ append, activityIdOf: parts.activityIdOf });
   }
 
-  /** Fences other writers and reads the log. @throws Error */
+  /** Fences other writers and reads the log. */
   static async takeOver(parts: MintLaneParts): Promise<MintLane> {
     const writer = await parts.log.openWriter(parts.lane);
     const ledger = new MintLedger();
@@ -73,29 +73,29 @@ export class MintLane {
     return this.#context.ledger;
   }
 
-  /** Number of the final block; -1: none. */
+  /** The number of the final block, or -1 if unknown. */
   get horizon(): number {
     return this.#horizon?.number ?? -1;
   }
 
-  /** wei; null: unknown. */
+  /** In wei, or null if unknown. */
   get funds(): bigint | null {
     return this.#funds;
   }
 
-  /** Faults that did not end the last turn. */
+  /** Faults in the last turn that did not end the turn. */
   get faults(): readonly unknown[] {
     return this.#faults;
   }
 
-  /** Monotonic; null: nothing is pending. */
+  /** Monotonic time, or null if no assets are pending. */
   get pendingSinceMs(): number | null {
     return this.#pendingSinceMs;
   }
 
-  /** Resolves when the states are on the log: then commit the offset. Needs no nodes. @throws LaneLost */
+  /** Resolves when the states are on the log, so that the offset can be committed. Uses no nodes. @throws LaneLost */
   accept(requests: readonly ReceivedRequest[]): Promise<AcceptedRequests> {
-    // In sequence, so that each call sees earlier requests.
+    // Calls run one after another, so that each call sees the requests before it.
     const accepted = this.#accepting.then(() => this.#accept(requests));
     this.#accepting = accepted.catch(() => {});
     return accepted;
@@ -105,27 +105,27 @@ export class MintLane {
     const { lane, clock, log } = this.#parts;
     await log.others.sync({ isWhole: false });
     await this.#checkHeld(requests);
-    const free = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
+    const newRequests = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
-      forgotten: await this.ledger.failed.forgottenAmong(free, () => this.#writer.readStates()),
+      forgotten: await this.ledger.failed.forgottenAmong(newRequests, () => this.#writer.readStates()),
       isHeldElsewhere: (request) => log.others.isHeldByOther(lane, request),
     });
     await this.#journal.append({ states: accepted.states });
     return accepted;
   }
 
-  /** A dropped request writes nothing, so no fence would stop an outdated writer. @throws LaneLost */
+  /** Checks that the lane was not taken over, because dropping a request writes nothing that would be fenced. */
   async #checkHeld(requests: readonly ReceivedRequest[]): Promise<void> {
     const { lane, log } = this.#parts;
     const isOutdated = () =>
       requests.some(({ request }) => this.ledger.isHeld(request) && !log.others.isHeldByLane(lane, request));
     if (!isOutdated()) return;
     await log.others.sync({ isWhole: true });
-    if (isOutdated()) throw new LaneLost('another writer has written for the signer');
+    if (isOutdated()) throw new LaneLost('another writer has taken over the signer');
   }
 
-  /** Settles, resends and begins nonces with one node. @throws LaneLost; other faults are from the last node */
+  /** Settles, resends and begins nonces with one node. @throws LaneLost, or the fault of the last node */
   async turn(): Promise<void> {
     this.#faults = [];
     await this.#forget();
@@ -133,7 +133,7 @@ export class MintLane {
     this.#pendingSinceMs = this.ledger.isIdle ? null : (this.#pendingSinceMs ?? nowMs);
     if (this.ledger.isIdle) return;
     const { nodes } = this.#parts;
-    for (let left = nodes.count; ; left--) {
+    for (let remaining = nodes.count; ; remaining--) {
       const node = nodes.current;
       try {
         await this.#turnWith(node);
@@ -142,7 +142,7 @@ export class MintLane {
       } catch (fault) {
         if (fault instanceof LaneLost) throw fault;
         nodes.skip(node);
-        if (left > 1) continue;
+        if (remaining > 1) continue;
         return this.#writeFault(fault, nowMs);
       }
     }
@@ -157,26 +157,26 @@ export class MintLane {
     await this.#begin(turn);
     await this.#forget();
     this.#funds = await node.balanceOf(toHexText(turn.lane.signer));
-    // Another node may work; if not, the node was not the cause.
+    // The next node may work. If it fails as well, the node was not the cause.
     if (faults.length > 0) this.#parts.nodes.skip(node);
   }
 
-  /** @throws ChainMismatch; NodeFault for a node that lags or is on another branch */
+  /** @throws ChainMismatch; NodeFault if the node lags or is on another branch */
   async #connect(node: ChainNode): Promise<Omit<LaneTurn, 'faults'>> {
-    const known = this.#horizon;
-    const head = await node.head(known?.number);
+    const previous = this.#horizon;
+    const head = await node.head(previous?.number);
     const chainId = await node.chainId();
     const genesisHash = Buffer.from((await node.genesisHash()).slice(2), 'hex');
     const mismatch = findChainMismatch(this.#context, { chainId, genesisHash });
     if (mismatch !== null) throw new ChainMismatch(mismatch);
-    if (known !== null) checkHorizon(head, known);
-    if (known === null || head.finalized > known.number)
+    if (previous !== null) checkHorizon(head, previous);
+    if (previous === null || head.finalized > previous.number)
       this.#horizon = { number: head.finalized, hash: head.finalizedHash };
     const { number: finalized, hash: finalizedHash } = this.#horizon!;
     return { ...this.#context, node, genesisHash, head: { ...head, finalized, finalizedHash } };
   }
 
-  /** Writes a lasting fault as the reason for waiting assets. @throws the fault, unless the chain is wrong */
+  /** Writes a lasting fault to the waiting assets as their reason. @throws the fault, unless the chain is wrong */
   async #writeFault(fault: unknown, begunAtMs: number): Promise<void> {
     if (fault instanceof ChainMismatch) {
       this.#faults = [fault];
@@ -200,19 +200,22 @@ export class MintLane {
 
   #clearReasons(): Promise<void> {
     const isFull = !this.#canBegin();
-    const isOver = (reason: string) => reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
-    const free = this.ledger.pending.filter(({ nonce, reason }) => nonce === null && reason !== null && isOver(reason));
-    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'accepted', reason: null }) });
+    const isObsolete = (reason: string) =>
+      reason.startsWith(FAULT_REASONS) || (!isFull && reason.startsWith(FULL_REASON));
+    const candidates = this.ledger.pending.filter(
+      ({ nonce, reason }) => nonce === null && reason !== null && isObsolete(reason),
+    );
+    return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'accepted', reason: null }) });
   }
 
-  /** Writes the reason for assets without a nonce. @throws LaneLost */
+  /** Writes the reason to all assets without a nonce. @throws LaneLost */
   wait(reason: string): Promise<void> {
-    const free = this.ledger.pending.filter(({ nonce }) => nonce === null);
-    return this.#journal.append({ states: changeAll(this.#context, free, { stage: 'waiting', reason }) });
+    const candidates = this.ledger.pending.filter(({ nonce }) => nonce === null);
+    return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'waiting', reason }) });
   }
 
-  /** Fails assets of unlinked collections, except those that a signed transaction may mint. */
-  endUnlinked(): Promise<void> {
+  /** Fails the assets of unlinked collections, except the ones that a signed transaction may mint. */
+  failUnlinked(): Promise<void> {
     const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
     const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;
     return this.#journal.append({ states: changeAll(this.#context, ended, failed) });
@@ -222,7 +225,7 @@ export class MintLane {
     return this.#journal.close();
   }
 
-  /** Forgets nonces that are spent by final transactions. */
+  /** Deletes transactions whose assets are all settled. */
   #forget(): Promise<void> {
     const { ledger } = this;
     const forgotten = ledger.forgettable.flatMap((nonce) => ledger.variantsOf(nonce));
@@ -231,19 +234,19 @@ export class MintLane {
 
   async #begin(turn: LaneTurn): Promise<void> {
     const { ledger } = turn;
-    const known = await this.#yieldToOthers(turn);
+    const attemptIds = await this.#yieldToOthers(turn);
     const checked: Buffer[] = [];
     const isFree = ({ nonce, attemptId, contractAddress }: MintStateRecord) =>
-      nonce === null && known.has(attemptId) && !checked.some((contract) => contract.equals(contractAddress));
+      nonce === null && attemptIds.has(attemptId) && !checked.some((contract) => contract.equals(contractAddress));
     while (this.#canBegin()) {
-      const free = ledger.pending.filter(isFree);
-      const [first] = free;
+      const candidates = ledger.pending.filter(isFree);
+      const [first] = candidates;
       if (first === undefined) return;
-      const ofSame = free.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
+      const ofCollection = candidates.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
       const canContinue = await isolate(
         turn,
-        () => this.#beginOne(turn, ofSame),
-        (message) => this.#waitOf(first.contractAddress, `Its collection cannot be minted now: ${message}.`),
+        () => this.#beginOne(turn, ofCollection),
+        (message) => this.#waitOf(first.contractAddress, `The collection cannot be minted at the moment: ${message}.`),
       );
       if (canContinue !== true) checked.push(first.contractAddress);
     }
@@ -251,7 +254,7 @@ export class MintLane {
     if (reason !== undefined) await this.wait(FULL_REASON + reason);
   }
 
-  /** Nodes keep few pending transactions per address; many more may wait for finality. */
+  /** Nodes accept few pending transactions per address. Many more transactions may wait to become final. */
   #canBegin(): boolean {
     const { openNoncesMax, unfinalNoncesMax } = this.#parts.rules;
     const { openNonces, absentNonces } = this.ledger;
@@ -265,25 +268,25 @@ export class MintLane {
   }
 
   /**
-   * Reads the states of all signers after writing its own: if two accept one reference id, at least one of them backs
-   * off. @returns checked attempt ids, as the Buffers that states share
+   * Reads all signers' states after writing its own. If two signers accept the same reference id, at least one of them
+   * backs off. @returns the checked attempt ids, as the Buffers that the states share
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
-    const free = ledger.pending.filter(({ nonce }) => nonce === null);
-    if (free.length === 0) return new Set();
+    const candidates = ledger.pending.filter(({ nonce }) => nonce === null);
+    if (candidates.length === 0) return new Set();
     const { others } = this.#parts.log;
     await others.sync({ isWhole: true });
-    // An operator has given up assets: read the log again.
-    if (free.some((asset) => !others.isPending(lane, asset)))
-      throw new LaneLost('another writer has written for the signer');
-    const held = free.filter((asset) => ledger.triesOf(asset) === 0 && others.isHeldByOther(lane, asset));
-    const error = 'Another signer of the collection has this reference id.';
+    // An operator has given up assets, so the log must be read again.
+    if (candidates.some((asset) => !others.isPending(lane, asset)))
+      throw new LaneLost('another writer has taken over the signer');
+    const held = candidates.filter((asset) => ledger.triesOf(asset) === 0 && others.isHeldByOther(lane, asset));
+    const error = 'Another signer for the collection is minting this reference id.';
     const states = changeAll(this.#context, held, { status: 'failed', stage: 'settled', reason: null, error });
     await this.#journal.append({ states });
-    return new Set(free.map(({ attemptId }) => attemptId));
+    return new Set(candidates.map(({ attemptId }) => attemptId));
   }
 
-  /** @returns whether to plan the collection again */
+  /** @returns whether the collection should be planned again */
   async #beginOne(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
     const next = await findNextNonce(turn);
     if (next.kind === 'refused') {
@@ -299,8 +302,8 @@ export class MintLane {
   }
 }
 
-/** Brokers abort a transaction after ten seconds. */
-const PIECE_SIZE = 500;
+/** Limits transactions, because brokers abort a transaction after ten seconds. */
+const BATCH_SIZE = 500;
 
 /** Writes changes in sequence and applies them to the ledger. */
 export class LaneJournal {
@@ -314,16 +317,16 @@ export class LaneJournal {
   }
 
   /**
-   * Applies a change only once it is committed. Signed bytes and the states of their assets are one transaction.
-   * @throws LaneLost, and for every later change
+   * Applies each change after its commit. Signed bytes and their assets' states are written in one transaction.
+   * @throws LaneLost, also for every later change
    */
   append({ states = [], transactions = [], forgotten = [] }: Partial<LaneChange>): Promise<void> {
     if (states.length + transactions.length + forgotten.length === 0) return Promise.resolve();
     const change = { states, transactions, forgotten };
     const written = this.#writing.then(async () => {
-      for (const piece of transactions.length > 0 ? [change] : toPieces(change)) {
-        await this.#writer.append(piece);
-        this.#ledger.apply(piece);
+      for (const batch of transactions.length > 0 ? [change] : toBatches(change)) {
+        await this.#writer.append(batch);
+        this.#ledger.apply(batch);
       }
     });
     this.#writing = written.catch((cause: unknown) => {
@@ -337,17 +340,17 @@ export class LaneJournal {
   }
 }
 
-function toPieces({ states, forgotten }: LaneChange): readonly LaneChange[] {
+function toBatches({ states, forgotten }: LaneChange): readonly LaneChange[] {
   const nothing: LaneChange = { states: [], transactions: [], forgotten: [] };
   return [
-    ...inPieces(states).map((some) => ({ ...nothing, states: some })),
-    ...inPieces(forgotten).map((some) => ({ ...nothing, forgotten: some })),
+    ...inBatches(states).map((batch) => ({ ...nothing, states: batch })),
+    ...inBatches(forgotten).map((batch) => ({ ...nothing, forgotten: batch })),
   ];
 }
 
-const inPieces = <T>(all: readonly T[]): readonly (readonly T[])[] =>
-  Array.from({ length: Math.ceil(all.length / PIECE_SIZE) }, (_, at) =>
-    all.slice(at * PIECE_SIZE, (at + 1) * PIECE_SIZE),
+const inBatches = <T>(all: readonly T[]): readonly (readonly T[])[] =>
+  Array.from({ length: Math.ceil(all.length / BATCH_SIZE) }, (_, at) =>
+    all.slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE),
   );
 
 type NextNonce =
@@ -360,14 +363,14 @@ function findChainMismatch(
   { ledger, rules }: Pick<LaneContext, 'ledger' | 'rules'>,
   { chainId, genesisHash }: { readonly chainId: number; readonly genesisHash: Buffer },
 ): string | null {
-  if (chainId !== rules.chainId) return `The node serves chain ${chainId}, but chain ${rules.chainId} is configured.`;
+  if (chainId !== rules.chainId) return `The node is on chain ${chainId}, but chain ${rules.chainId} is configured.`;
   if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
-  return 'The node serves another chain than the chain that earlier transactions were signed for.';
+  return 'The node is on a different chain than the one that earlier transactions were signed for.';
 }
 
 /**
- * One more than the highest logged nonce, unless an unknown transaction uses it. A signer without records begins after
- * its final transactions, and only if it has no other transactions.
+ * Returns one more than the highest logged nonce, unless an unknown transaction uses that nonce. A signer without
+ * records begins after its final transactions, and only if it has no other transactions.
  */
 async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<NextNonce> {
   const address = toHexText(lane.signer);
@@ -376,16 +379,16 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
     const [latest = 0, pending = 0] = await node.spentNonces(address, ['latest', 'pending']);
     if (latest > nonce)
       return refused(
-        'The chain has transactions of this address that are not known here: another program has its key.',
+        'The chain contains transactions from this address that are not on the log. Another program uses its key.',
       );
-    // If the record of an earlier transaction was lost, the next transaction would compete with it for the nonce.
+    // If an earlier transaction's record was lost, the next transaction would compete for the same nonce.
     if (pending <= nonce) return { kind: 'nonce', nonce };
     return refused(
-      'The node has a transaction of this address that is in no block and not known here: another program has its key, or the log was truncated.',
+      'The node has a pending transaction from this address that is not on the log. Another program uses its key, or the log was truncated.',
     );
   }
-  // The final count is read first: a transaction sent in between makes the other counts larger.
+  // The final count is read first, so a transaction sent in between can only raise the later counts.
   const [nonce = 0, latest = 0, pending = 0] = await node.spentNonces(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
-  return refused('The address has transactions that are not final and not known here.');
+  return refused('The address has transactions that are neither final nor on the log.');
 }

@@ -6,33 +6,33 @@ import { FailedAttempts, toAttemptKey } from './failed-attempts.ts';
 export const toReferenceKey = ({ contractAddress, projectId, referenceId }: ReferenceName): string =>
   `${contractAddress.toString('hex')}:${projectId}:${referenceId}`;
 
-/** Distinguishes attempts of a reference id; never 0. */
-const toMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
+/** Distinguishes the attempts for a reference id. Never 0. */
+const toAttemptMark = ({ attemptId }: Pick<MintRequestRecord, 'attemptId'>): number => attemptId.readUInt32LE(0) || 1;
 
 const compareOffsets = (one: MintStateRecord, other: MintStateRecord) =>
   one.requestPartition - other.requestPartition || one.requestOffset - other.requestOffset;
 
-/** As of the last check. */
+/** Whether the asset's transaction was in a block at the last check. */
 export const isInBlock = ({ stage }: Pick<MintStateRecord, 'stage'>): boolean =>
   stage === 'mined' || stage === 'reverted';
 
-/** State of a signer, from its records alone: pending assets, digests of minted assets, latest failed attempts. */
+/** A signer's state as derived from its records: pending assets, minted reference ids and failed attempts. */
 export class MintLedger {
   readonly #pending = new Map<string, MintStateRecord>();
-  /** null after a change. */
+  /** null after every change. */
   #ordered: readonly MintStateRecord[] | null = null;
-  /** Whether keys are in the order of requests. */
+  /** Whether the keys are in request order. */
   #isOrdered = true;
   #last: MintStateRecord | null = null;
-  /** By nonce and attempt. */
-  readonly #carried = new Map<number, Map<string, MintStateRecord>>();
-  /** Pending attempt by reference id. */
+  /** Pending assets by nonce and attempt. */
+  readonly #assetsByNonce = new Map<number, Map<string, MintStateRecord>>();
+  /** The pending attempt by reference id. */
   readonly #holders = new Map<string, string>();
-  /** Mark of the attempt by reference id. */
+  /** The mark of the successful attempt by reference id. */
   readonly #minted = new DigestTable();
   readonly #transactions = new Map<number, MintTransactionRecord[]>();
-  /** All nonces per attempt. */
-  readonly #carriers = new Map<string, Set<number>>();
+  /** All nonces used by each attempt. */
+  readonly #noncesByAttempt = new Map<string, Set<number>>();
   readonly failed = new FailedAttempts();
   #highWater: number | null = null;
   #genesisHash: Buffer | null = null;
@@ -49,12 +49,12 @@ export class MintLedger {
     if (state.status === 'pending') this.#holders.set(reference, attempt);
     else if (this.#holders.get(reference) === attempt) this.#holders.delete(reference);
     if (state.status === 'failed') this.failed.add(state);
-    if (state.status === 'succeeded') this.#minted.set(reference, toMark(state));
+    if (state.status === 'succeeded') this.#minted.set(reference, toAttemptMark(state));
   }
 
   #applyPending(attempt: string, state: MintStateRecord): void {
     const before = this.#pending.get(attempt);
-    if (before !== undefined && before.nonce !== null) this.#removeCarried(before.nonce, attempt);
+    if (before !== undefined && before.nonce !== null) this.#removeFromNonce(before.nonce, attempt);
     this.#ordered = null;
     if (state.status !== 'pending') {
       this.#pending.delete(attempt);
@@ -66,14 +66,14 @@ export class MintLedger {
     }
     this.#pending.set(attempt, state);
     if (state.nonce === null) return;
-    const carried = this.#carried.get(state.nonce) ?? new Map<string, MintStateRecord>();
-    this.#carried.set(state.nonce, carried.set(attempt, state));
+    const assets = this.#assetsByNonce.get(state.nonce) ?? new Map<string, MintStateRecord>();
+    this.#assetsByNonce.set(state.nonce, assets.set(attempt, state));
   }
 
-  #removeCarried(nonce: number, attempt: string): void {
-    const carried = this.#carried.get(nonce);
-    carried?.delete(attempt);
-    if (carried?.size === 0) this.#carried.delete(nonce);
+  #removeFromNonce(nonce: number, attempt: string): void {
+    const assets = this.#assetsByNonce.get(nonce);
+    assets?.delete(attempt);
+    if (assets?.size === 0) this.#assetsByNonce.delete(nonce);
   }
 
   #applyTransaction(transaction: MintTransactionRecord): void {
@@ -83,7 +83,7 @@ export class MintLedger {
     if (kind === 'high_water') return;
     for (const asset of transaction.assets) {
       const attempt = toAttemptKey(asset);
-      this.#carriers.set(attempt, (this.#carriers.get(attempt) ?? new Set()).add(nonce));
+      this.#noncesByAttempt.set(attempt, (this.#noncesByAttempt.get(attempt) ?? new Set()).add(nonce));
     }
     const others = (this.#transactions.get(nonce) ?? []).filter((other) => other.variant !== variant);
     this.#transactions.set(
@@ -94,7 +94,7 @@ export class MintLedger {
 
   #forget(nonce: number): void {
     for (const { assets } of this.#transactions.get(nonce) ?? [])
-      for (const asset of assets) this.#carriers.delete(toAttemptKey(asset));
+      for (const asset of assets) this.#noncesByAttempt.delete(toAttemptKey(asset));
     this.#transactions.delete(nonce);
   }
 
@@ -104,7 +104,7 @@ export class MintLedger {
     return this.#ordered;
   }
 
-  /** Requests from several partitions need sorting. */
+  /** Sorts the requests, which may come from several partitions. */
   #order(): void {
     const sorted = [...this.#pending].sort(([, one], [, other]) => compareOffsets(one, other));
     this.#pending.clear();
@@ -113,12 +113,12 @@ export class MintLedger {
     this.#isOrdered = true;
   }
 
-  /** Highest logged nonce. */
+  /** The highest logged nonce. */
   get highWater(): number | null {
     return this.#highWater;
   }
 
-  /** Genesis hash of the chain that all transactions were signed for. */
+  /** The genesis hash of the chain for which all transactions were signed. */
   get genesisHash(): Buffer | null {
     return this.#genesisHash;
   }
@@ -128,36 +128,38 @@ export class MintLedger {
     return this.#holders.has(reference) || this.#minted.get(reference) !== 0;
   }
 
-  /** Whether this request was decided before. Only the latest failed requests are known. */
+  /** Whether the request was already handled. Of failed requests, only the latest are known. */
   isKnown(request: ReferenceName & Pick<MintRequestRecord, 'attemptId'>): boolean {
     if (this.failed.has(request)) return true;
     const reference = toReferenceKey(request);
     const holder = this.#holders.get(reference);
-    return holder === undefined ? this.#minted.get(reference) === toMark(request) : holder === toAttemptKey(request);
+    return holder === undefined
+      ? this.#minted.get(reference) === toAttemptMark(request)
+      : holder === toAttemptKey(request);
   }
 
-  /** Nonces with pending assets, in order. */
+  /** Nonces with pending assets, in ascending order. */
   get openNonces(): readonly number[] {
-    return [...this.#carried.keys()].sort((one, other) => one - other);
+    return [...this.#assetsByNonce.keys()].sort((one, other) => one - other);
   }
 
-  /** As of the last check. */
+  /** Open nonces whose transaction was not in a block at the last check. */
   get absentNonces(): readonly number[] {
     return this.openNonces.filter((nonce) => !this.assetsOf(nonce).some(isInBlock));
   }
 
   assetsOf(nonce: number): readonly MintStateRecord[] {
-    return [...(this.#carried.get(nonce)?.values() ?? [])];
+    return [...(this.#assetsByNonce.get(nonce)?.values() ?? [])];
   }
 
-  /** Oldest first. */
+  /** Returns the variants for a nonce, oldest first. */
   variantsOf(nonce: number): readonly MintTransactionRecord[] {
     return this.#transactions.get(nonce) ?? [];
   }
 
-  /** Number of nonces used by an attempt; all but the last minted nothing. */
+  /** Returns how many nonces an attempt has used. All but the last minted nothing. */
   triesOf(state: Pick<MintStateRecord, 'attemptId'>): number {
-    return this.#carriers.get(toAttemptKey(state))?.size ?? 0;
+    return this.#noncesByAttempt.get(toAttemptKey(state))?.size ?? 0;
   }
 
   /** Nonces whose assets are all settled. */

@@ -8,7 +8,7 @@ import { ownerOf, POTIONS, SHIELDS } from '../test/mint-requests.ts';
 type World = ReturnType<typeof createWorld>;
 type Lane = Awaited<ReturnType<World['takeOver']>>;
 
-/** Another program sends a transaction with a nonce of the lane, whose transaction is lost from the pool. */
+/** Drops the lane's transaction from the pool, and sends another program's transaction with the same nonce. */
 async function sendOther({ node }: World, nonce: number): Promise<void> {
   node.losePool();
   const call = { chainId: 31_337, nonce, to: ADDRESS, data: '0x', gas: 21_000 };
@@ -17,7 +17,7 @@ async function sendOther({ node }: World, nonce: number): Promise<void> {
   await node.send(bytes);
 }
 
-async function pass({ time, mine }: World, lane: Lane, turns: number): Promise<void> {
+async function runTurns({ time, mine }: World, lane: Lane, turns: number): Promise<void> {
   for (let at = 0; at < turns; at++) {
     mine(1);
     time.ms += 10_000;
@@ -25,22 +25,21 @@ async function pass({ time, mine }: World, lane: Lane, turns: number): Promise<v
   }
 }
 
-/** The first variant of each nonce. */
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
-it('a nonce spent by another program keeps its assets until the spender is final; then another nonce mints them once', async () => {
+it('assets whose nonce another program spent wait until the spender is final, and are then minted once with a new nonce', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
   await lane.accept([world.request('b', { contract: SHIELDS })]);
-  await pass(world, lane, DEPTH);
-  const reason = expect.stringMatching(/Nonce 0 .* is spent by a transaction that is not known here/);
+  await runTurns(world, lane, DEPTH);
+  const reason = expect.stringMatching(/Nonce 0 .* was spent by a transaction that is not on the log/);
   expect(world.last('a')).toMatchObject({ stage: 'waiting', nonce: 0, reason });
   expect(world.last('b')).toMatchObject({ stage: 'waiting', nonce: null, reason });
   expect(mintsOf(world)).toHaveLength(1);
-  await pass(world, lane, 3 * DEPTH);
+  await runTurns(world, lane, 3 * DEPTH);
   const nonces = ['a', 'b'].map((name) => [world.last(name).status, world.last(name).nonce]);
   expect(nonces).toEqual([
     ['succeeded', 1],
@@ -49,21 +48,21 @@ it('a nonce spent by another program keeps its assets until the spender is final
   expect(world.tokens()).toBe(2);
 });
 
-it('a nonce spent by another program frees no assets while a reorganisation may undo it', async () => {
+it('assets whose nonce another program spent keep the nonce if a reorganisation removes the spender', async () => {
   const world = createWorld();
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
-  await pass(world, lane, DEPTH);
+  await runTurns(world, lane, DEPTH);
   world.chain.removeBlocks(DEPTH);
   world.node.losePool();
-  await pass(world, lane, DEPTH + 3);
+  await runTurns(world, lane, DEPTH + 3);
   expect(mintsOf(world).map(({ nonce }) => nonce)).toEqual([0]);
   expect([world.last().status, world.last().nonce, world.tokens()]).toEqual(['succeeded', 0, 1]);
 });
 
-it('a nonce spent by another program does not block the next nonce, which gets higher fees when it is stuck', async () => {
+it('a nonce spent by another program does not block the next nonce, whose fees are raised if it is stuck', async () => {
   const world = createWorld();
   const { node, time, log } = world;
   const lane = await world.takeOver();
@@ -81,15 +80,15 @@ it('a nonce spent by another program does not block the next nonce, which gets h
   }
   const raised = log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant > 0);
   expect(new Set(raised.map(({ nonce }) => nonce))).toEqual(new Set([1]));
-  await pass(world, lane, 3 * DEPTH);
+  await runTurns(world, lane, 3 * DEPTH);
   expect(['a', 'b'].map((name) => world.last(name).status)).toEqual(['succeeded', 'succeeded']);
   expect(world.tokens()).toBe(2);
 });
 
 it.each([
-  ['does not know the spender', null],
-  ['reports a transaction of the lane without a receipt', 'own'],
-] as const)('a nonce frees no assets when the node %s', async (_what, reported) => {
+  ['does not find the spender', null],
+  ["reports the lane's own transaction without a receipt", 'own'],
+] as const)('assets keep their nonce if the node %s', async (_what, reported) => {
   const world = createWorld((node) => [
     new Proxy<ChainNode>(node, {
       get: (_node, request: keyof ChainNode) => {
@@ -102,13 +101,12 @@ it.each([
   await lane.accept([world.request('a', { tokenId: '7' })]);
   await lane.turn();
   await sendOther(world, 0);
-  await pass(world, lane, 4 * DEPTH);
+  await runTurns(world, lane, 4 * DEPTH);
   expect(world.last()).toMatchObject({ status: 'pending', nonce: 0, reason: expect.stringContaining('spent by') });
   expect(mintsOf(world)).toHaveLength(1);
 });
 
 const OPEN_MAX = 4;
-/** One asset per owner, each in a separate transaction. */
 async function begin(world: World, owners: number) {
   world.chain.setRole(POTIONS, ADDRESS, true);
   world.mine(1);
@@ -117,7 +115,7 @@ async function begin(world: World, owners: number) {
   await lane.accept(
     Array.from({ length: owners }, (_, at) => world.request(`a${at}`, { ...asset, owner: ownerOf(at) })),
   );
-  const pass = async (blocks: number) => {
+  const runTurns = async (blocks: number) => {
     for (let at = 0; at < blocks; at++) {
       await lane.turn();
       world.mine(1);
@@ -125,10 +123,9 @@ async function begin(world: World, owners: number) {
     }
     await lane.turn();
   };
-  return { lane, pass };
+  return { lane, runTurns };
 }
 
-/** A node that reports each request before serving it. */
 const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): ChainNode =>
   new Proxy(node, {
     get: (_node, request: keyof ChainNode) => {
@@ -137,53 +134,53 @@ const watch = (node: ChainNode, onRequest: (request: keyof ChainNode) => void): 
     },
   });
 
-const begun = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
+const countMints = ({ log }: World) => log.transactions.filter(({ kind }) => kind === 'mint').length;
 
-it('transactions in blocks that are not final do not block transactions of other owners', async () => {
+it('transactions that are not final do not block transactions for other owners', async () => {
   const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
-  const { pass } = await begin(world, 30);
-  await pass(DEPTH - 1);
-  expect(begun(world)).toBe(DEPTH * OPEN_MAX);
-  await pass(DEPTH + 10);
+  const { runTurns } = await begin(world, 30);
+  await runTurns(DEPTH - 1);
+  expect(countMints(world)).toBe(DEPTH * OPEN_MAX);
+  await runTurns(DEPTH + 10);
   expect(world.tokens()).toBe(30);
   expect(world.log.states.filter(({ status }) => status === 'succeeded')).toHaveLength(30);
 });
 
-it('transactions that are not final never exceed the configured number', async () => {
+it('the number of transactions that are not final never exceeds the configured maximum', async () => {
   const world = createWorld(undefined, { openNoncesMax: OPEN_MAX, unfinalNoncesMax: 6 });
-  const { pass } = await begin(world, 30);
-  await pass(DEPTH - 1);
-  expect(begun(world)).toBe(6);
-  await pass(60);
+  const { runTurns } = await begin(world, 30);
+  await runTurns(DEPTH - 1);
+  expect(countMints(world)).toBe(6);
+  await runTurns(60);
   expect(world.tokens()).toBe(30);
 });
 
 it.each([1, DEPTH - 1])(
-  'transactions are sent again when the last %i blocks are replaced, and each reference id is minted once',
+  'transactions are resent if the last %i blocks are replaced, and each reference id is minted once',
   async (count) => {
     const world = createWorld(undefined, { openNoncesMax: OPEN_MAX });
-    const { pass, lane } = await begin(world, 20);
-    await pass(DEPTH - 1);
-    const before = begun(world);
+    const { runTurns, lane } = await begin(world, 20);
+    await runTurns(DEPTH - 1);
+    const before = countMints(world);
     world.chain.removeBlocks(count);
     world.node.losePool();
     world.time.ms += 10_000;
     await lane.turn();
     const absent = lane.ledger.absentNonces.length;
-    // More transactions are in no block than may begin, so none begins until they are in blocks again.
+    // No transaction begins until these ones are in blocks again, because they exceed the maximum.
     expect(absent).toBe((count + 1) * OPEN_MAX);
     expect(world.node.poolSize).toBe(absent);
-    expect(begun(world)).toBe(before);
-    await pass(40);
+    expect(countMints(world)).toBe(before);
+    await runTurns(40);
     expect([world.tokens(), world.log.states.filter(({ status }) => status === 'succeeded').length]).toEqual([20, 20]);
   },
 );
 
-it('transactions in blocks cost one request per turn, however many there are', async () => {
+it('all transactions in blocks together take one request per turn', async () => {
   const requested: string[] = [];
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))], { openNoncesMax: 30 });
-  const { pass, lane } = await begin(world, 30);
-  await pass(2);
+  const { runTurns, lane } = await begin(world, 30);
+  await runTurns(2);
   requested.splice(0);
   await lane.turn();
   expect(lane.ledger.openNonces).toHaveLength(30);
@@ -191,28 +188,28 @@ it('transactions in blocks cost one request per turn, however many there are', a
   expect(requested.length).toBeLessThan(10);
 });
 
-it('only the transactions of replaced blocks are checked again', async () => {
+it('only transactions in replaced blocks are checked again', async () => {
   const requested: string[] = [];
   const world = createWorld((node) => [watch(node, (request) => requested.push(request))]);
-  const { pass, lane } = await begin(world, 3 * OPEN_MAX);
-  await pass(DEPTH - 1);
+  const { runTurns, lane } = await begin(world, 3 * OPEN_MAX);
+  await runTurns(DEPTH - 1);
   world.chain.removeBlocks(1);
   requested.splice(0);
   await lane.turn();
   expect(requested.filter((request) => request === 'receiptOf')).toHaveLength(OPEN_MAX);
 });
 
-it('mined transactions are written to the states, even when the node fails for other transactions', async () => {
-  let left = Number.POSITIVE_INFINITY;
+it('states show mined transactions even if the node fails for other transactions', async () => {
+  let receiptsLeft = Number.POSITIVE_INFINITY;
   const world = createWorld((node) => [
     watch(node, (request) => {
-      if (request === 'receiptOf' && --left === 0) throw new NodeFault('busy', 'rate limited');
+      if (request === 'receiptOf' && --receiptsLeft === 0) throw new NodeFault('busy', 'rate limited');
     }),
   ]);
   const { lane } = await begin(world, 2);
   await lane.turn();
   world.mine(1);
-  left = 2;
+  receiptsLeft = 2;
   await expect(lane.turn()).rejects.toThrow('rate limited');
   expect(world.last('a0')).toMatchObject({ stage: 'mined' });
   await lane.turn();

@@ -17,22 +17,22 @@ export interface NonceTrackerParts {
   readonly activityIdOf: Settling['activityIdOf'];
 }
 
-/** Outcomes that count only when repeated. */
-const MAY_BE_MOMENTARY = new Set<SendOutcome['kind']>(['spent', 'later']);
+/** Outcomes that are reported only when they are repeated. */
+const TRANSIENT = new Set<SendOutcome['kind']>(['spent', 'deferred']);
 
-/** Outcomes that higher fees do not change. */
-const UNCHANGED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'funds', 'refused']);
+/** Outcomes that higher fees cannot change. */
+const UNAFFECTED_BY_FEES = new Set<SendOutcome['kind']>(['spent', 'unfunded', 'refused']);
 
-/** Tracks open nonces: their outcome, whether they are sent, and why they are stuck. */
+/** Tracks the outcome of open nonces, whether their transactions were sent, and why they are stuck. */
 export class NonceTracker {
   readonly #parts: NonceTrackerParts;
-  /** When this process first sent the newest variant. */
+  /** When this process first sent a nonce's newest variant. */
   readonly #sent = new Map<number, { readonly variant: number; readonly atMs: number }>();
-  /** The node's last outcome. */
+  /** The outcome of the last send. */
   readonly #refusals = new Map<number, SendOutcome['kind']>();
   readonly #reasons = new Map<number, string>();
   readonly #capped = new Set<number>();
-  /** Blocks of nonces that are not final. */
+  /** The blocks of transactions that are not final. */
   readonly #blocks = new Map<number, BlockName>();
   #resentAt = Number.NEGATIVE_INFINITY;
 
@@ -41,15 +41,15 @@ export class NonceTracker {
   }
 
   reasonOf(nonce: number): string | null {
-    const cap = 'Its transaction is in no block, and it may not offer higher fees.';
+    const cap = 'The transaction is not in a block, and its fees are at the maximum.';
     return this.#reasons.get(nonce) ?? (this.#capped.has(nonce) ? cap : null);
   }
 
-  /** @returns open nonces that are in no block */
+  /** @returns the open nonces whose transaction is not in a block */
   async settle(turn: LaneTurn): Promise<readonly number[]> {
     const { head, ledger, clock, lane } = turn;
     const { activityIdOf } = this.#parts;
-    this.#keepOnly(ledger.openNonces);
+    this.#retain(ledger.openNonces);
     await this.#checkBlocks(turn);
     const absent: number[] = [];
     const states: MintStateRecord[] = [];
@@ -65,28 +65,28 @@ export class NonceTracker {
         return;
       }
       absent.push(nonce);
-      // A reorganisation replaced its block, and pools have dropped it.
+      // A reorganisation replaced the block, and pools have dropped the transaction.
       if (ledger.assetsOf(nonce).some(isInBlock)) this.#sent.delete(nonce);
       for (const each of settleNonce({ ...settling, reason: this.reasonOf(nonce) }, nonce, outcome)) states.push(each);
     };
     const onFault = (nonce: number) => (messages: string) =>
-      void this.#reasons.set(nonce, `The outcome of its transaction cannot be read: ${messages}.`);
+      void this.#reasons.set(nonce, `The transaction's outcome cannot be read: ${messages}.`);
     try {
       for (const nonce of ledger.openNonces) await isolate(turn, () => settleOne(nonce), onFault(nonce));
     } finally {
-      // Includes outcomes found before the node failed. A block is remembered only once the state is written.
+      // Writes the outcomes found before the node failed. Blocks are remembered only once the states are written.
       await this.#parts.append({ states });
       for (const [nonce, block] of found) this.#blocks.set(nonce, block);
     }
     return absent;
   }
 
-  /** A receipt is read when its block is found, and when that block is final. */
+  /** Receipts are read only when the block is found, and again when it is final. */
   #hasUnfinalBlock(nonce: number, { finalized }: LaneTurn['head']): boolean {
     return (this.#blocks.get(nonce)?.number ?? -1) > finalized;
   }
 
-  /** Checks the highest block first: if it is unchanged, so are the earlier blocks. */
+  /** Checks the highest block first. If it is unchanged, the earlier blocks are unchanged as well. */
   async #checkBlocks({ node }: LaneTurn): Promise<void> {
     const numbers = new Set([...this.#blocks.values()].map(({ number }) => number));
     for (const number of [...numbers].sort((one, other) => other - one)) {
@@ -108,11 +108,11 @@ export class NonceTracker {
     return clock.monotonicMs() - this.#resentAt >= rules.resendEveryMs;
   }
 
-  /** Resends, because pools drop transactions, and nodes and blocks are replaced. */
+  /** Resends transactions, because pools drop them, and because nodes and blocks are replaced. */
   async resend(turn: LaneTurn, absent: readonly number[]): Promise<void> {
     const isDue = this.#isDue(turn);
     if (isDue) this.#resentAt = turn.clock.monotonicMs();
-    // A spent nonce blocks no other nonce.
+    // A spent nonce does not block the following nonces.
     const first = absent.find((nonce) => this.#refusals.get(nonce) !== 'spent');
     const resendOne = async (nonce: number) => {
       if (nonce === first && this.#isStuck(turn, nonce)) await this.#raise(turn, nonce);
@@ -122,12 +122,12 @@ export class NonceTracker {
       await isolate(
         turn,
         () => resendOne(nonce),
-        (messages) => void this.#reasons.set(nonce, `Its transaction cannot be sent: ${messages}.`),
+        (messages) => void this.#reasons.set(nonce, `The transaction cannot be sent: ${messages}.`),
       );
     await this.#writeReasons(turn);
   }
 
-  /** Guarantee: only logged bytes are sent. */
+  /** Sends the newest variant. Guarantee: only logged bytes are sent. */
   async send(turn: LaneTurn, nonce: number): Promise<void> {
     const newest = turn.ledger.variantsOf(nonce).at(-1)!;
     const { kind } = await turn.node.send(newest.signedBytes);
@@ -144,14 +144,14 @@ export class NonceTracker {
     const address = toHexText(lane.signer);
     this.#refusals.set(nonce, kind);
     const messages: Partial<Record<SendOutcome['kind'], string>> = {
-      funds: `${address} has not enough funds to pay for its transaction.`,
-      spent: `Nonce ${nonce} of ${address} is spent by a transaction that is not known here, or that the node keeps no receipt of.`,
-      later: 'The node does not accept its transaction at the moment.',
-      refused: 'The node refuses its transaction and the replacement.',
+      unfunded: `${address} does not have enough funds to pay for the transaction.`,
+      spent: `Nonce ${nonce} of ${address} was spent by a transaction that is not on the log, or for which the node has no receipt.`,
+      deferred: 'The node does not accept the transaction at the moment.',
+      refused: 'The node rejects the transaction and the replacement.',
     };
     const reason = messages[kind];
     if (reason === undefined) this.#reasons.delete(nonce);
-    else if (!MAY_BE_MOMENTARY.has(kind) || before === kind) this.#reasons.set(nonce, reason);
+    else if (!TRANSIENT.has(kind) || before === kind) this.#reasons.set(nonce, reason);
   }
 
   async #raise(turn: LaneTurn, nonce: number): Promise<void> {
@@ -180,7 +180,7 @@ export class NonceTracker {
   }
 
   #isStuck(turn: LaneTurn, nonce: number): boolean {
-    if (!this.#isSent(turn, nonce) || UNCHANGED_BY_FEES.has(this.#refusals.get(nonce) ?? 'taken')) return false;
+    if (!this.#isSent(turn, nonce) || UNAFFECTED_BY_FEES.has(this.#refusals.get(nonce) ?? 'accepted')) return false;
     return turn.clock.monotonicMs() - this.#sent.get(nonce)!.atMs >= turn.rules.stuckAfterMs;
   }
 
@@ -190,10 +190,10 @@ export class NonceTracker {
     this.#capped.delete(nonce);
   }
 
-  #keepOnly(open: readonly number[]): void {
+  #retain(open: readonly number[]): void {
     const isOpen = new Set(open);
-    const known = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
-    for (const nonce of known) {
+    const trackedNonces = [this.#sent, this.#reasons, this.#refusals, this.#blocks].flatMap((each) => [...each.keys()]);
+    for (const nonce of trackedNonces) {
       if (isOpen.has(nonce)) continue;
       this.#clear(nonce);
       this.#sent.delete(nonce);

@@ -25,12 +25,11 @@ const NOTHING = { states: [], transactions: [], forgotten: [] };
 
 let stores: OwnStores;
 let reader: LogReader;
-/** How often log ends were read. */
 let requested = 0;
 const opened: (AtomicPublisher | LaneWriter)[] = [];
 
 beforeAll(async () => {
-  // One partition, so that an open transaction of one signer precedes the records of the other signer.
+  // One partition, so that one signer's open transaction can precede the other signer's records.
   stores = await openOwnStores({ partitions: 1 });
   const real = openLogReader({ brokers: testStores().kafka, clientId: 'test' });
   const bounds: LogReader['bounds'] = (...request) => {
@@ -78,12 +77,11 @@ async function statesOf(writer: LaneWriter): Promise<MintStateRecord[]> {
   return states;
 }
 
-/** The reference ids of a writer's signer, each once. */
 const namesOf = async (writer: LaneWriter) => [
   ...new Set((await statesOf(writer)).map(({ referenceId }) => referenceId)),
 ];
 
-it('the log of a lane fences other writers of the signer, and the next writer reads only the records of that signer', async () => {
+it("opening a lane's log fences the signer's other writers, and the new writer reads only the signer's records", async () => {
   const log = createLog();
   const before = await log.openWriter(ONE);
   await before.append({ ...NOTHING, states: [stateOf(ONE, 'a'), stateOf(ONE, 'b')] });
@@ -99,7 +97,7 @@ it('the log of a lane fences other writers of the signer, and the next writer re
   expect(log.others.isHeldByOther(ONE, stateOf(ONE, 'a'))).toBe(false);
 });
 
-it('the log of a lane is read past an open transaction of another signer', async () => {
+it("opening a lane's log waits for another signer's open transaction, and reads the records after it", async () => {
   const [sent, decided] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const log = createLog();
   const before = await log.openWriter(ONE);
@@ -109,22 +107,22 @@ it('the log of a lane is read past an open transaction of another signer', async
   }).openWriter(OTHER);
   const appending = hanging.append({ ...NOTHING, states: [stateOf(OTHER, 'open')] });
   await sent.promise;
-  // Committed, but behind the open transaction, so a reader of committed records does not see it yet.
-  await before.append({ ...NOTHING, states: [stateOf(ONE, 'behind')] });
+  // The record is committed but follows the open transaction, so consumers cannot read it yet.
+  await before.append({ ...NOTHING, states: [stateOf(ONE, 'after open')] });
   requested = 0;
   const next = log.openWriter(ONE);
-  await until('it waits for the open transaction', () => requested > 4);
+  await until('the new writer waits for the open transaction', () => requested > 4);
   decided.resolve();
   await appending;
-  expect(await namesOf(await next)).toContain('behind');
+  expect(await namesOf(await next)).toContain('after open');
 });
 
-it('the log of a lane keeps its partition when partitions are added', async () => {
+it("a lane's log stays in its partition when partitions are added", async () => {
   const [before, grown] = [createLog(), toGrownCount(ONE)];
   const early = await before.openWriter(ONE);
   await early.append({ ...NOTHING, states: [stateOf(ONE, 'early')], transactions: [highWaterOf(ONE, 7)] });
   await stores.addPartitions(grown);
-  // A running writer keeps its partition, although another caller reads the new count.
+  // A running writer stays in its partition even after another caller reads the new count.
   await before.openWriter(OTHER);
   await early.append({ ...NOTHING, states: [stateOf(ONE, 'running')] });
   const next = await createLog().openWriter(ONE);
@@ -136,7 +134,7 @@ it('the log of a lane keeps its partition when partitions are added', async () =
   expect(await createLog().lanesOf({ partition: partitionOf(ONE, grown), partitions: grown })).toContainEqual(ONE);
 });
 
-it('the log of a lane refuses a signer with records in several partitions, with the reason', async () => {
+it("opening a lane's log fails with a reason if the signer's records are in several partitions", async () => {
   const topic = stores.prefix + TOPICS.mintStates.name;
   const state = stateOf(ONE, 'astray');
   const publisher = await openAtomicPublisher({ brokers: testStores().kafka, name: `${stores.prefix}astray` });
@@ -144,7 +142,7 @@ it('the log of a lane refuses a signer with records in several partitions, with 
   const value = frameRecord(stores.schemaIdOf(topic), mintStateCodec.encode(state));
   const partition = partitionOf(ONE, toGrownCount(ONE));
   await publisher.publish([{ topic, partition, key: Buffer.from(toMintStateKey(state)), value, headers: {} }]);
-  const refusal = async () => {
+  const openError = async () => {
     try {
       await (await createLog().openWriter(ONE)).close();
       return '';
@@ -152,13 +150,12 @@ it('the log of a lane refuses a signer with records in several partitions, with 
       return String(fault);
     }
   };
-  // A broker reports added partitions with a delay.
-  const isRefused = async () => /are in several partitions of .*\(0, \d+\)/.test(await refusal());
-  await until('the signer is refused', isRefused);
+  // Brokers report added partitions with a delay.
+  const isRejected = async () => /are in several partitions of .*\(0, \d+\)/.test(await openError());
+  await until('opening the log fails', isRejected);
   await expect(createLog().openWriter(OTHER)).resolves.toBeDefined();
 });
 
-/** Bytes in use after garbage collection. */
 function usedBytes(): number {
   setFlagsFromString('--expose-gc');
   (runInNewContext('gc') as () => void)();
@@ -166,12 +163,12 @@ function usedBytes(): number {
   return heapUsed + external;
 }
 
-it('a lane keeps less than 400 bytes per settled asset in memory', { timeout: 60_000 }, async () => {
+it('a lane takes less than 400 bytes of memory per settled asset', { timeout: 60_000 }, async () => {
   const lane = { chain: CHAIN, signer: Buffer.alloc(20, 0x77) };
-  const [count, piece] = [20_000, 2_000];
+  const [count, batchSize] = [20_000, 2_000];
   const writer = await createLog().openWriter(lane);
-  for (let from = 0; from < count; from += piece) {
-    const states = Array.from({ length: piece }, (_, at) => {
+  for (let from = 0; from < count; from += batchSize) {
+    const states = Array.from({ length: batchSize }, (_, at) => {
       const status = at % 2 === 0 ? 'succeeded' : 'failed';
       const settled = { status, stage: 'settled', revision: 2 } as const;
       return { ...stateOf(lane, `${'long '.repeat(20)}${from + at}`), ...settled };
@@ -190,7 +187,7 @@ it('a lane keeps less than 400 bytes per settled asset in memory', { timeout: 60
     isUnlinked: () => false,
     clock: { wallClockMs: () => 0, monotonicMs: () => 0 },
   });
-  // Buffers of the last read are released a little later.
+  // The last read's buffers are released with a delay.
   await until('less than 400 bytes per asset remain', () => (usedBytes() - before) / count < 400);
   expect(opened.ledger.isHeld(stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
   expect(log.others.isHeldByOther(ONE, stateOf(lane, `${'long '.repeat(20)}0`))).toBe(true);
@@ -199,7 +196,7 @@ it('a lane keeps less than 400 bytes per settled asset in memory', { timeout: 60
 
 const partitionOf = (lane: SignerLane, count: number) => toPartition(Buffer.from(toSignerKey(lane)), count);
 
-/** A partition count for which the signer's key no longer maps to the first partition. */
+/** Finds a partition count for which the signer's key no longer maps to the first partition. */
 function toGrownCount(lane: SignerLane): number {
   let count = 2;
   while (partitionOf(lane, count) === 0) count++;

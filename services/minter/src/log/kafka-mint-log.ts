@@ -26,7 +26,7 @@ import type { LaneChange, LaneWriter, MintLog, OtherSigners, ReferenceName, Sign
 
 export interface MintLogParts {
   readonly reader: LogReader;
-  /** Also fences earlier publishers with this transactional id. */
+  /** Opens a publisher and fences earlier publishers with the same transactional id. */
   openPublisher(name: string): Promise<AtomicPublisher>;
   readonly states: MintTopic;
   readonly transactions: MintTopic;
@@ -38,7 +38,7 @@ interface TopicLogs {
   readonly transactions: TopicLog<MintTransactionRecord>;
 }
 
-/** The partitions of a writer. */
+/** The partitions to which a writer writes. */
 type Homes = Readonly<Record<keyof TopicLogs, number>>;
 
 export function createMintLog(parts: MintLogParts): MintLog {
@@ -55,7 +55,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
   const transactions = createTopicLog({ ...parts, topic: parts.transactions, codec: mintTransactionCodec });
   return {
     openWriter: async (lane) => {
-      // Guarantee: an earlier publisher can write nothing after the ends read from here on.
+      // Guarantee: earlier publishers are fenced before the log ends are read.
       const publisher = await parts.openPublisher(`minter.${lane.chain}.0x${lane.signer.toString('hex')}`);
       try {
         return await toWriter(publisher, { states, transactions }, lane);
@@ -79,7 +79,7 @@ export function createMintLog(parts: MintLogParts): MintLog {
   };
 }
 
-/** New records go to the partition of earlier records. */
+/** Creates a writer that writes to the partitions with the signer's earlier records. */
 async function toWriter(
   publisher: AtomicPublisher,
   { states, transactions }: TopicLogs,
@@ -100,7 +100,7 @@ async function toWriter(
   };
 }
 
-/** The last record per key, without tombstones: compaction may be late. */
+/** Reads the last record per key, because compaction may not have run yet. Omits tombstones. */
 async function readLast<R>(records: AsyncIterable<KeyedRecord<R>>): Promise<R[]> {
   const last = new Map<string, R>();
   for await (const { key, record } of records) {
@@ -125,7 +125,7 @@ async function toRecords(
   return published;
 }
 
-/** Signers with pending assets, from states as they are read. Stores only keys. */
+/** Tracks the signers with pending assets while states are read. Stores only keys. */
 class PendingSigners {
   readonly #pending = new Map<string, { readonly lane: SignerLane; readonly states: Set<string> }>();
 
@@ -133,10 +133,10 @@ class PendingSigners {
     const key = toSignerKey(state);
     if (state.status === 'pending') {
       const found = this.#pending.get(key);
-      // A copy: the Buffer may be a slice of a larger one.
-      const own = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
-      own.states.add(toMintStateKey(state));
-      this.#pending.set(key, own);
+      // Copies the signer, because the Buffer may be a slice of a larger one.
+      const entry = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
+      entry.states.add(toMintStateKey(state));
+      this.#pending.set(key, entry);
       return;
     }
     const found = this.#pending.get(key);
@@ -144,17 +144,17 @@ class PendingSigners {
     if (found?.states.size === 0) this.#pending.delete(key);
   }
 
-  /** In the order of first appearance. */
+  /** In the order in which the signers first appeared. */
   get lanes(): readonly SignerLane[] {
     return [...this.#pending.values()].map(({ lane }) => lane);
   }
 }
 
-/** Reference ids by signer, from states as they are read. */
+/** Tracks which signers have used which reference ids while states are read. */
 export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isHeldByLane' | 'isPending'> {
-  /** Signer and attempt, by chain and reference id of pending assets. */
+  /** Attempts by signer, by chain and reference id, for pending assets. */
   readonly #pending = new Map<string, Map<string, string>>();
-  /** Number of the signer, by chain and reference id of minted assets. */
+  /** The signer's number by chain and reference id, for minted assets. */
   readonly #minted = new DigestTable();
   readonly #numbers = new Map<string, number>();
 
@@ -177,18 +177,18 @@ export class SignerHoldings implements Pick<OtherSigners, 'isHeldByOther' | 'isH
 
   isHeldByOther({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
-    const own = signer.toString('hex');
+    const signerKey = signer.toString('hex');
     const minted = this.#minted.get(key);
-    if (minted !== 0 && minted !== this.#numbers.get(own)) return true;
+    if (minted !== 0 && minted !== this.#numbers.get(signerKey)) return true;
     const pending = this.#pending.get(key);
-    return pending !== undefined && (pending.size > 1 || !pending.has(own));
+    return pending !== undefined && (pending.size > 1 || !pending.has(signerKey));
   }
 
   isHeldByLane({ chain, signer }: SignerLane, request: ReferenceName): boolean {
     const key = `${chain}:${toReferenceKey(request)}`;
-    const own = signer.toString('hex');
+    const signerKey = signer.toString('hex');
     const minted = this.#minted.get(key);
-    return (minted !== 0 && minted === this.#numbers.get(own)) || this.#pending.get(key)?.has(own) === true;
+    return (minted !== 0 && minted === this.#numbers.get(signerKey)) || this.#pending.get(key)?.has(signerKey) === true;
   }
 
   isPending({ chain, signer }: SignerLane, attempt: ReferenceName & Pick<MintStateRecord, 'attemptId'>): boolean {
@@ -202,7 +202,7 @@ interface MintTopic {
   schemaId(): Promise<number>;
 }
 
-/** A tombstone has no value. */
+/** A record with its key, or a tombstone. */
 interface KeyedRecord<R> {
   readonly key: string;
   readonly record: R | null;
@@ -210,14 +210,11 @@ interface KeyedRecord<R> {
 
 interface TopicLog<R> {
   readonly name: string;
-  /** Reads each record once. @param options.isWhole waits for all existing records */
+  /** Reads new records, each once. @param options.isWhole whether to wait for all existing records */
   catchUp(options: { readonly isWhole: boolean }): Promise<readonly LogBounds[]>;
-  /**
-   * The partition with the signer's records, or the partition of its key. @throws Error when several contain its
-   * records
-   */
+  /** Returns the partition with the signer's records, or the key's partition. @throws Error if several have records */
   homeOf(lane: SignerLane, bounds: readonly LogBounds[]): LogBounds;
-  /** In log order. */
+  /** Reads a signer's records in log order. */
   read(lane: SignerLane, home: LogBounds): AsyncGenerator<KeyedRecord<R>>;
   toPublished(partition: number, key: string, record: R | null): Promise<TransactionRecord>;
 }
@@ -227,17 +224,17 @@ interface TopicLogParts<R> {
   readonly schemaOf: SchemaSource;
   readonly topic: MintTopic;
   readonly codec: RecordCodec<R>;
-  /** Called once per record, in the order of its partition. */
+  /** Called once per record, in partition order. */
   readonly onRecord?: (record: R) => void;
 }
 
 function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog<R> {
   const { reader, topic, codec, onRecord } = parts;
   const readSection = createReadSection(parts);
-  /** By the key of the signer. */
+  /** Partitions with records, by signer key. */
   const partitionsOf = new Map<string, Set<number>>();
   const partitions = new Map<number, number>();
-  const readOn = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
+  const readNew = async (bounds: readonly LogBounds[]): Promise<readonly LogBounds[]> => {
     for (const { partition, start, end } of bounds) {
       const from = Math.max(partitions.get(partition) ?? start, start);
       for await (const { record, offset } of readSection({ partition, start: from, end })) {
@@ -251,8 +248,8 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
     }
     return bounds;
   };
-  const catchUp = createTurns(async (isWhole) =>
-    readOn(await (isWhole ? decidedBounds(reader, topic.name) : reader.bounds(topic.name))),
+  const catchUp = createSharedRuns(async (isWhole) =>
+    readNew(await (isWhole ? readStableBounds(reader, topic.name) : reader.bounds(topic.name))),
   );
   return {
     name: topic.name,
@@ -277,28 +274,28 @@ function createTopicLog<R extends SignerLane>(parts: TopicLogParts<R>): TopicLog
   };
 }
 
-/** Calls run in sequence; waiting calls share the next run. */
-function createTurns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['catchUp'] {
-  let following: Promise<unknown> = Promise.resolve();
-  /** Runs that have not started, by `isWhole`. */
+/** Runs calls one after another. Waiting calls share the next run. */
+function createSharedRuns(work: (isWhole: boolean) => Promise<readonly LogBounds[]>): TopicLog<SignerLane>['catchUp'] {
+  let previous: Promise<unknown> = Promise.resolve();
+  /** Runs that have not started yet, by `isWhole`. */
   const next = new Map<boolean, Promise<readonly LogBounds[]>>();
   return ({ isWhole }) => {
     const joined = next.get(isWhole);
     if (joined !== undefined) return joined;
-    const turn = following
+    const run = previous
       .catch(() => {})
       .then(async () => {
         await new Promise((resolve) => setImmediate(resolve));
         next.delete(isWhole);
         return work(isWhole);
       });
-    next.set(isWhole, turn);
-    following = turn;
-    return turn;
+    next.set(isWhole, run);
+    previous = run;
+    return run;
   };
 }
 
-/** @param found partitions with records of the signer */
+/** @param found partitions with the signer's records, or the partition count if there are none */
 function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> | number): number {
   const key = toSignerKey(lane);
   if (typeof found === 'number') return toPartition(Buffer.from(key), found);
@@ -306,7 +303,7 @@ function chooseHome(topic: string, lane: SignerLane, found: ReadonlySet<number> 
   if (partitions.length === 1) return partitions[0]!;
   throw new Error(
     `Records of ${key} are in several partitions of ${topic} (${partitions.join(', ')}), so their order is unknown. ` +
-      'Nothing is signed for this signer.',
+      'Nothing is signed for this signer. Copy topics partition by partition.',
   );
 }
 
@@ -314,12 +311,12 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   const readValue = createRecordReader({ schemaOf, createReader: codec.decoderOf });
   const decode = async (value: Buffer): Promise<R> => {
     const read = await readValue(value);
-    // Skipping the record would act as if its decision had never been made.
+    // Skipping the record would lose the state or transaction that it contains.
     if (read.kind === 'unreadable') throw new Error(`a record of ${topic.name} cannot be read: ${read.reason}`);
-    // An instance of the codec's class would not equal other records.
+    // Copies the record, because an instance of the codec's class does not equal plain objects in comparisons.
     return { ...read.record };
   };
-  /** @throws Error when the log returns fewer records */
+  /** @throws Error if the log returns fewer records than expected */
   return async function* (section: LogBounds): AsyncGenerator<KeyedRecord<R> & { readonly offset: number }> {
     for await (const { key, value, offset } of reader.read({ topic: topic.name, ...section, isWhole: true })) {
       const record = value === null ? null : await decode(value);
@@ -328,8 +325,8 @@ function createReadSection<R>({ reader, schemaOf, topic, codec }: TopicLogParts<
   };
 }
 
-/** Another signer may have an open transaction in this partition, which hides later records. */
-async function decidedBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
+/** Waits for open transactions, because another signer's open transaction hides later records in the partition. */
+async function readStableBounds(reader: LogReader, topic: string): Promise<readonly LogBounds[]> {
   const bounds = await awaitStableBounds(reader, topic);
   if (bounds.length === 0) throw new Error(`there is no topic ${topic}`);
   return bounds;

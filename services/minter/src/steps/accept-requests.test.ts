@@ -12,14 +12,14 @@ const openLedger = (...states: MintStateRecord[]) => {
   ledger.apply({ ...nothing, states });
   return ledger;
 };
-const offset = (offset: number, ...given: Parameters<typeof toRequest>) => ({
-  request: toRequest(...given),
+const offset = (offset: number, ...args: Parameters<typeof toRequest>) => ({
+  request: toRequest(...args),
   partition: 0,
   offset,
 });
 const options = { changedAt: 5, forgotten: new Set<string>(), isHeldElsewhere: () => false };
 
-it('a reference id is accepted once while it is pending, even within one batch', () => {
+it('a reference id is accepted only once while it is pending, even within one batch', () => {
   const ledger = openLedger();
   const first = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 }), offset(2, 'b')], options);
   expect(first).toMatchObject({ states: [{ referenceId: 'a', requestOffset: 0 }, { referenceId: 'b' }], dropped: 1 });
@@ -27,7 +27,7 @@ it('a reference id is accepted once while it is pending, even within one batch',
   expect(acceptRequests(ledger, [offset(3, 'a', { attempt: 2 })], options)).toMatchObject({ states: [], dropped: 1 });
 });
 
-it('requests read again are recognised by their attempts, and a failed request is not accepted again', () => {
+it('requests that are read again are recognised by their attempts, and failed requests are not accepted again', () => {
   const ledger = openLedger();
   const [state] = acceptRequests(ledger, [offset(0, 'a')], options).states;
   ledger.apply({ ...nothing, states: [state!] });
@@ -45,14 +45,14 @@ it('requests that failed long ago are recognised by their attempts', () => {
   expect(accepted).toMatchObject({ states: [{ requestOffset: 1 }], dropped: 0, known: 1 });
 });
 
-it('other requests for a minted reference id are dropped, and the minted request is recognised', () => {
+it('new requests for a minted reference id are dropped, and the minted request is recognised', () => {
   const minted = { ...toFirstState(offset(0, 'a'), 1), status: 'succeeded', stage: 'settled', revision: 2 } as const;
   const ledger = openLedger(minted);
   const accepted = acceptRequests(ledger, [offset(0, 'a'), offset(1, 'a', { attempt: 1 })], options);
   expect(accepted).toEqual({ states: [], dropped: 1, known: 1 });
 });
 
-it('reference ids are separate per collection, and dropped when another signer uses them', () => {
+it('each collection has its own reference ids, and requests are dropped if another signer uses the reference id', () => {
   const ledger = openLedger(toFirstState(offset(0, 'a'), 1));
   const other = offset(1, 'a', { contract: `0x${'b1'.repeat(20)}` });
   expect(acceptRequests(ledger, [other], options).states).toHaveLength(1);

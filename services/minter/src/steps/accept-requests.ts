@@ -5,22 +5,22 @@ import { type MintLedger, toReferenceKey } from '../lane/mint-ledger.ts';
 import type { ReceivedRequest } from '../ports.ts';
 
 export interface AcceptedRequests {
-  /** Write before committing the offset. */
+  /** Must be written before the offset is committed. */
   readonly states: readonly MintStateRecord[];
-  /** Number of requests whose reference id is in use. */
+  /** The number of requests whose reference id is in use. */
   readonly dropped: number;
-  /** Number of requests that were decided before and read again. */
+  /** The number of requests that were already handled and were read again. */
   readonly known: number;
 }
 
 export interface AcceptRules {
   readonly changedAt: number;
-  /** Keys of failed attempts that the ledger has forgotten. */
+  /** Keys of failed attempts that are no longer in the ledger. */
   readonly forgotten: ReadonlySet<string>;
   readonly isHeldElsewhere: (request: ReceivedRequest['request']) => boolean;
 }
 
-/** In log order, the first request for a reference id counts while it is pending or has succeeded. */
+/** Accepts the first request for a reference id in log order, unless the id is pending or minted. */
 export function acceptRequests(
   ledger: MintLedger,
   requests: readonly ReceivedRequest[],

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { selectMintable } from './plan-mint.ts';
 
-/** A contract that refuses bad assets, and the second of two assets with the same token. */
+/** Simulates a contract that rejects bad assets, and the second of two assets with the same token. */
 function createContract(isBad: (asset: number) => boolean) {
   let requested = 0;
   const simulate = async (assets: readonly number[]) => {
@@ -17,7 +17,7 @@ function createContract(isBad: (asset: number) => boolean) {
   return { simulate, requested: () => requested };
 }
 
-it('one bad asset among a hundred fails alone in fifteen calls', async () => {
+it('one bad asset in a hundred is isolated in at most sixteen calls', async () => {
   const { simulate, requested } = createContract((asset) => asset === 62);
   const all = Array.from({ length: 100 }, (_, at) => at);
   expect(await selectMintable(all, simulate)).toEqual({
@@ -28,7 +28,7 @@ it('one bad asset among a hundred fails alone in fifteen calls', async () => {
   expect(requested()).toBeLessThanOrEqual(16);
 });
 
-it('mintable assets pass in one call, and exactly the bad assets are refused', async () => {
+it('the mintable assets fit in one call, and exactly the bad assets are refused', async () => {
   const lists = fc.uniqueArray(fc.integer({ min: 0, max: 2_999 }), { maxLength: 40 });
   await fc.assert(
     fc.asyncProperty(lists, fc.integer({ min: 2, max: 9 }), async (list, every) => {

@@ -23,22 +23,22 @@ export interface MintPlan extends Fees {
 }
 
 export interface Planned {
-  /** null: nothing can be sent now. */
+  /** null if nothing can be sent now. */
   readonly plan: MintPlan | null;
-  /** New states of assets that failed or wait. */
+  /** New states for assets that fail or wait. */
   readonly states: readonly MintStateRecord[];
 }
 
-/** The chain may change after the estimate. */
+/** Margin for changes on the chain after the estimate. */
 const GAS_MARGIN = 1.25;
-/** Assets per transaction, by nonces used before: after reverts, an asset shares with fewer assets. */
+/** Maximum assets per transaction by nonces already used. After reverts, an asset is grouped with fewer others. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
-/** A node's fault must never fail an asset. */
+/** Repeats an unrunnable call, because a node's fault must never fail an asset. */
 const REPEATS = 2;
-/** An administrator can remove the cause. */
+/** Errors whose cause an administrator can remove. */
 const TRANSIENT_MESSAGES = /^AccessControl|^EnforcedPause|paused/;
 
-/** @param assets pending assets without a nonce, in order; not empty */
+/** @param assets pending assets without a nonce, in order, at least one */
 export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
   const { lane, signer } = turn;
   const waits = (reason: string, all = assets): Planned => ({
@@ -69,17 +69,17 @@ interface MintBatch {
 
 async function planBatch(turn: LaneTurn, { contract, standard, assets }: MintBatch): Promise<Planned> {
   const { node, lane } = turn;
-  const callOf = (some: readonly MintStateRecord[]) => ({
+  const callOf = (batch: readonly MintStateRecord[]) => ({
     from: toHexText(lane.signer),
     to: contract,
-    data: encodeMint(some, standard),
+    data: encodeMint(batch, standard),
   });
-  const { mintable, refused } = await selectMintable(assets, (some) => node.call(callOf(some)));
+  const { mintable, refused } = await selectMintable(assets, (batch) => node.call(callOf(batch)));
   const states: MintStateRecord[] = [];
   for (const refusal of refused)
     for (const each of await classify(turn, refusal, callOf([refusal.asset]))) states.push(each);
   if (mintable.length === 0) return { plan: null, states };
-  const fitting = await fitGas(turn, mintable, (some) => node.gasOf(callOf(some)));
+  const fitting = await fitGas(turn, mintable, (batch) => node.gasOf(callOf(batch)));
   if (fitting.kind === 'none') return { plan: null, states: [...states, ...fitting.states] };
   const fees = chooseFees({ baseFee: turn.head.baseFee, priorityFee: await node.priorityFee() }, turn.rules);
   const wait = (reason: string): Planned => ({
@@ -89,25 +89,25 @@ async function planBatch(turn: LaneTurn, { contract, standard, assets }: MintBat
   if (fees === null) return wait('The chain requires higher fees than the maximum.');
   const plan = { ...fees, assets: fitting.assets, gas: fitting.gas, contractAddress: assets[0]!.contractAddress };
   if ((await node.balanceOf(toHexText(lane.signer))) < reservedBy(turn) + BigInt(plan.gas) * fees.maxFeePerGas)
-    return wait(`${toHexText(lane.signer)} has not enough funds to pay for the transaction.`);
+    return wait(`${toHexText(lane.signer)} does not have enough funds to pay for the transaction.`);
   return { plan: { ...plan, data: callOf(fitting.assets).data }, states };
 }
 
-/** State change for an asset that fails alone. */
+/** Returns the new state for an asset that fails on its own. */
 async function classify(
   turn: LaneTurn,
   { asset, outcome }: Refusal<MintStateRecord>,
   call: ContractCall,
 ): Promise<MintStateRecord[]> {
-  const isPassing =
+  const isTransient =
     outcome.kind === 'reverted'
       ? TRANSIENT_MESSAGES.test(outcome.message)
       : !(outcome.isSure && (await repeats(turn, call)));
-  if (isPassing) return changeAll(turn, [asset], { stage: 'waiting', reason: outcome.message });
+  if (isTransient) return changeAll(turn, [asset], { stage: 'waiting', reason: outcome.message });
   return fail(turn, [asset], outcome.message);
 }
 
-/** Whether a call keeps failing while the node serves other requests. */
+/** Whether a call keeps failing while the node responds to other requests. */
 async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean> {
   for (let at = 0; at < REPEATS; at++) {
     await node.chainId();
@@ -117,7 +117,7 @@ async function repeats({ node }: LaneTurn, call: ContractCall): Promise<boolean>
   return true;
 }
 
-/** wei that transactions outside of blocks may cost. */
+/** Returns the maximum cost in wei of transactions that are not in a block. */
 function reservedBy({ ledger }: LaneTurn): bigint {
   const newest = ledger.absentNonces.flatMap((nonce) => ledger.variantsOf(nonce).at(-1) ?? []);
   return newest.reduce((sum, { gasLimit, maxFeePerGas }) => sum + BigInt(gasLimit) * BigInt(maxFeePerGas), 0n);
@@ -126,7 +126,7 @@ function reservedBy({ ledger }: LaneTurn): bigint {
 const fail = (turn: LaneTurn, assets: readonly MintStateRecord[], error: string) =>
   changeAll(turn, assets, { status: 'failed', stage: 'settled', reason: null, error });
 
-/** Omits tokens that an open transaction mints. */
+/** Chooses assets for one transaction. Omits tokens that an open transaction mints. */
 function chooseBatch(
   { ledger, rules }: LaneTurn,
   assets: readonly MintStateRecord[],
@@ -136,12 +136,12 @@ function chooseBatch(
   const open = standard === 'ERC1155' ? [] : ledger.openNonces.flatMap((nonce) => ledger.assetsOf(nonce));
   const open721 = new Set(open.map(toTokenKey));
   const isFree = (asset: MintStateRecord) => asset.tokenId === null || !open721.has(toTokenKey(asset));
-  const free = open721.size === 0 ? assets : assets.filter(isFree);
+  const candidates = open721.size === 0 ? assets : assets.filter(isFree);
   const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
-  const [first] = free;
+  const [first] = candidates;
   if (first === undefined) return [];
   const [key, most] = [toFunctionKey(first, standard), mostOf(first)];
-  return free
+  return candidates
     .filter((asset) => toFunctionKey(asset, standard) === key && mostOf(asset) === most)
     .slice(0, Math.min(rules.assetsMax, most));
 }
@@ -152,25 +152,25 @@ type Fitting =
   | { readonly kind: 'fits'; readonly assets: readonly MintStateRecord[]; readonly gas: number }
   | { readonly kind: 'none'; readonly states: readonly MintStateRecord[] };
 
-/** Halves the list until its gas is allowed. */
+/** Halves the list until its gas is within the limit. */
 async function fitGas(
   turn: LaneTurn,
   assets: readonly MintStateRecord[],
   estimate: (assets: readonly MintStateRecord[]) => Promise<CallOutcome<number>>,
 ): Promise<Fitting> {
   const { gasMax } = turn.rules;
-  for (let some = assets; ; some = some.slice(0, Math.ceil(some.length / 2))) {
-    const outcome = await estimate(some);
-    if (outcome.kind === 'unrunnable' && some.length > 1) continue;
+  for (let batch = assets; ; batch = batch.slice(0, Math.ceil(batch.length / 2))) {
+    const outcome = await estimate(batch);
+    if (outcome.kind === 'unrunnable' && batch.length > 1) continue;
     // The chain has probably changed since the simulation.
     if (outcome.kind !== 'done')
-      return { kind: 'none', states: changeAll(turn, some, { stage: 'waiting', reason: outcome.message }) };
+      return { kind: 'none', states: changeAll(turn, batch, { stage: 'waiting', reason: outcome.message }) };
     const gas = Math.ceil(outcome.value * GAS_MARGIN);
-    if (gas <= gasMax) return { kind: 'fits', assets: some, gas };
-    if (outcome.value <= gasMax) return { kind: 'fits', assets: some, gas: gasMax };
-    if (some.length > 1) continue;
+    if (gas <= gasMax) return { kind: 'fits', assets: batch, gas };
+    if (outcome.value <= gasMax) return { kind: 'fits', assets: batch, gas: gasMax };
+    if (batch.length > 1) continue;
     const error = `Minting the asset takes ${outcome.value} gas, but the maximum is ${gasMax}.`;
-    return { kind: 'none', states: fail(turn, some, error) };
+    return { kind: 'none', states: fail(turn, batch, error) };
   }
 }
 
@@ -183,7 +183,7 @@ async function findStandard({ node, lane }: LaneTurn, to: string): Promise<Token
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
 }
 
-/** For contracts without roles, the simulation decides. */
+/** Also true for a contract without roles. The simulation then shows whether it allows minting. */
 async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHexText(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
@@ -202,15 +202,15 @@ interface Refusal<Asset> {
 }
 
 interface Selection<Asset> {
-  /** Assets that fit in one transaction. */
+  /** Assets that can be minted together. */
   readonly mintable: readonly Asset[];
-  /** Assets that fail alone. */
+  /** Assets that fail even on their own. */
   readonly refused: readonly Refusal<Asset>[];
-  /** Assets that conflict with `mintable`, for another transaction. */
+  /** Assets that conflict with `mintable` and need another transaction. */
   readonly later: readonly Asset[];
 }
 
-/** Bisects the assets to find those that fit in one call: one bad asset in a hundred costs some fifteen calls. */
+/** Bisects the assets to find the ones that fit in one call. One bad asset in a hundred costs about fifteen calls. */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],
   simulate: (assets: readonly Asset[]) => Promise<CallOutcome<string>>,

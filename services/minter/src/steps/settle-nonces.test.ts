@@ -24,7 +24,7 @@ const assetOf = (owner: number, tokenId: string | null): CarriedAsset => ({
   ownerAddress: toBytes(ownerOf(owner)),
 });
 
-it('minted tokens are read from an event with a range of ids, up to the limit', () => {
+it('minted tokens are read from an event with a range of ids, up to a limit', () => {
   const data = (last: bigint) => encodeAbiParameters([{ type: 'uint256' }], [last]);
   const topics = [CONSECUTIVE_TRANSFER, topic(7), ZERO, topic(ownerOf(2))];
   const tokens = mintedTokensOf({ logs: [logOf(topics, data(8n))] }, SWORDS);
@@ -36,7 +36,7 @@ it('minted tokens are read from an event with a range of ids, up to the limit', 
   expect(mintedTokensOf({ logs: [logOf(topics, data(3n))] }, SWORDS)).toEqual([]);
 });
 
-it('an event that cannot be decoded has no minted tokens', () => {
+it('an event that cannot be decoded yields no minted tokens', () => {
   for (const event of [TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE_TRANSFER])
     for (const data of ['0x', '0x01'])
       expect(
@@ -44,12 +44,12 @@ it('an event that cannot be decoded has no minted tokens', () => {
       ).toEqual([]);
 });
 
-it('minted tokens are matched with their assets in any order of events', () => {
+it('minted tokens are matched with their assets in any event order', () => {
   const pairs = fc.uniqueArray(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 40 })), {
     selector: ([, id]) => id,
     maxLength: 20,
   });
-  const given = pairs.chain((each) =>
+  const cases = pairs.chain((each) =>
     fc.tuple(
       fc.boolean(),
       fc.constant(each),
@@ -57,7 +57,7 @@ it('minted tokens are matched with their assets in any order of events', () => {
     ),
   );
   fc.assert(
-    fc.property(given, ([hasIds, requested, token]) => {
+    fc.property(cases, ([hasIds, requested, token]) => {
       const assets = requested.map(([owner, id]) => assetOf(owner, hasIds ? String(id) : null));
       const tokens = token.map(
         ([owner, id], logIndex): MintedToken => ({

@@ -7,10 +7,10 @@ import { type StateChange, toNextState } from '../lane/lane-context.ts';
 import type { MintLedger } from '../lane/mint-ledger.ts';
 import type { ChainHead, ChainNode, EventLog, MintReceipt } from '../ports.ts';
 
-/** The outcome of a nonce, as reported by a node. */
+/** A nonce's outcome, as reported by a node. */
 export type NonceOutcome =
   | { readonly kind: 'absent' }
-  /** A final transaction of another program spent the nonce. */
+  /** Another program's transaction spent the nonce and is final. */
   | { readonly kind: 'foreign'; readonly hash: string }
   | {
       readonly kind: 'mined';
@@ -19,7 +19,7 @@ export type NonceOutcome =
       readonly isFinal: boolean;
     };
 
-/** Final only if one response contains the receipt, its block and the last final block. @throws NodeFault */
+/** Finds the outcome. It is final only if one response contains the receipt, its block and the final block. */
 export async function findOutcome(
   node: ChainNode,
   variants: readonly MintTransactionRecord[],
@@ -37,12 +37,12 @@ export async function findOutcome(
   return { kind: 'absent' };
 }
 
-/** A receipt may belong to a replaced block. */
+/** Drops a receipt from a replaced block. */
 async function findCurrent(node: ChainNode, receipt: MintReceipt): Promise<MintReceipt | null> {
   return (await node.blockHashOf(receipt.blockNumber)) === receipt.blockHash ? receipt : null;
 }
 
-/** Guarantee: the response contains the final block, so it is from the final branch. */
+/** Guarantee: the response contains the final block, so the receipt is from the final branch. */
 async function findFinal(
   node: ChainNode,
   { hash, blockNumber }: { hash: string; blockNumber: number },
@@ -54,9 +54,9 @@ async function findFinal(
   return receipt?.blockNumber === blockNumber && receipt.blockHash === blockHash ? receipt : null;
 }
 
-const toHorizonMessage = (number: number) => `the node has another block ${number} than the block that was final`;
+const toHorizonMessage = (number: number) => `the node has a different block ${number} than the one that was final`;
 
-/** A missing receipt proves nothing; only a final transaction with the nonce does. @throws NodeFault */
+/** A missing receipt proves nothing. Only a final transaction with the nonce is proof. @throws NodeFault */
 export async function findForeignSpender(
   { node, head, lane }: Pick<LaneTurn, 'node' | 'head' | 'lane'>,
   nonce: number,
@@ -68,22 +68,22 @@ export async function findForeignSpender(
   return hash === null || isOwn ? { kind: 'absent' } : { kind: 'foreign', hash };
 }
 
-/** A node that lags, was restored or is on another branch proves nothing. @throws NodeFault */
+/** Rejects a node that lags, was restored from a backup or is on another branch. @throws NodeFault */
 export function checkHorizon(head: ChainHead, { number, hash }: BlockName): void {
-  if (head.number < number) throw new NodeFault('behind', `the node ends before block ${number}, which was final`);
+  if (head.number < number) throw new NodeFault('behind', `the node is behind block ${number}, which was final`);
   if (head.knownHash !== hash) throw new NodeFault('inconsistent', toHorizonMessage(number));
 }
 
-/** Nonces spent without minting the asset. */
+/** Maximum nonces that an asset may use without being minted. */
 export const TRIES_MAX = 5;
 
 export interface Settling {
   readonly ledger: MintLedger;
   readonly chain: string;
   readonly activityIdOf: (location: ActivityLocation) => Buffer;
-  /** Epoch milliseconds. */
+  /** In epoch milliseconds. */
   readonly changedAt: number;
-  /** Why the transaction is in no block. */
+  /** Why the transaction is not in a block. */
   readonly reason?: string | null;
 }
 
@@ -104,29 +104,29 @@ function createChangeOf(
     return () => ({ stage: reason === null ? 'logged' : 'waiting', transactionHash: newest.hash, reason });
   }
   if (outcome.kind === 'foreign') {
-    const reason = `Its nonce ${nonce} was spent by ${outcome.hash}, which is not known here`;
-    return (state) => freeOrFail(settling.ledger, state, reason);
+    const reason = `Nonce ${nonce} was spent by ${outcome.hash}, which is not on the log`;
+    return (state) => retryOrFail(settling.ledger, state, reason);
   }
   const { transaction, receipt, isFinal } = outcome;
   const { hash: transactionHash, kind } = transaction;
   const hasMinted = kind === 'mint' && receipt.isSuccess;
-  // A transaction that reverted here may succeed on another branch.
+  // A transaction that reverted on this branch may succeed on another branch.
   if (!isFinal) {
-    const reason = kind === 'noop' ? 'The node refused its transaction, which was replaced.' : null;
+    const reason = kind === 'noop' ? 'The node rejected the transaction, which was replaced.' : null;
     return () => ({ stage: hasMinted ? 'mined' : 'reverted', transactionHash, reason });
   }
-  const cause = kind === 'noop' ? 'The node refused its transaction' : 'Its transaction was reverted';
-  if (!hasMinted) return (state) => freeOrFail(settling.ledger, state, cause);
+  const cause = kind === 'noop' ? 'The node rejected the transaction' : 'The transaction was reverted';
+  if (!hasMinted) return (state) => retryOrFail(settling.ledger, state, cause);
   const tokenOf = createTokenOf(transaction, receipt);
   return (state) => toSuccess(settling, transaction, tokenOf(state));
 }
 
-function freeOrFail(ledger: MintLedger, state: MintStateRecord, cause: string): StateChange {
-  const carried = { nonce: null, transactionHash: null };
+function retryOrFail(ledger: MintLedger, state: MintStateRecord, cause: string): StateChange {
+  const cleared = { nonce: null, transactionHash: null };
   if (ledger.triesOf(state) < TRIES_MAX)
-    return { ...carried, stage: 'waiting', reason: `${cause}; it will be retried.` };
-  const error = `None of ${TRIES_MAX} transactions minted the asset, although each simulation succeeded. ${cause}.`;
-  return { ...carried, status: 'failed', stage: 'settled', reason: null, error };
+    return { ...cleared, stage: 'waiting', reason: `${cause}; it will be retried.` };
+  const error = `None of ${TRIES_MAX} transactions minted the asset, although every simulation succeeded. ${cause}.`;
+  return { ...cleared, status: 'failed', stage: 'settled', reason: null, error };
 }
 
 function createTokenOf(transaction: MintTransactionRecord, receipt: MintReceipt) {
@@ -142,40 +142,40 @@ function toSuccess(
   token: MintedToken | null,
 ): StateChange {
   const done = { status: 'succeeded', stage: 'settled', reason: null, transactionHash: hash } as const;
-  // The contract does not report which token. A failure would free the reference id and allow a second token.
+  // The contract reports no token. A failure would release the reference id and allow a second token.
   if (token === null) return done;
   const { tokenId, logIndex, item } = token;
   return { ...done, tokenId, activityId: activityIdOf({ chain, transactionHash: toHexText(hash), logIndex, item }) };
 }
 
 export interface MintedToken {
-  /** Lower case. */
+  /** In lower case. */
   readonly owner: string;
   /** Decimal digits. */
   readonly tokenId: string;
   readonly amount: string;
   readonly logIndex: number;
-  /** Position within the event. */
+  /** The token's index within the event. */
   readonly item: number;
 }
 
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 export const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
 export const TRANSFER_BATCH = '0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb';
-/** ERC-2309: all tokens from one id to another. */
+/** The ERC-2309 event for all tokens from one id to another. */
 export const CONSECUTIVE_TRANSFER = '0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d';
-/** One event can claim any number of tokens; transactions of the minter never mint as many. */
+/** An event can report any number of tokens, but the minter's transactions never mint this many. */
 const CONSECUTIVE_MAX = 1_000;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const ONE = [{ type: 'uint256' }, { type: 'uint256' }] as const;
 const MANY = [{ type: 'uint256[]' }, { type: 'uint256[]' }] as const;
 
-/** In event order. @param contract lower case */
+/** Reads the minted tokens in event order. @param contract in lower case */
 export function mintedTokensOf({ logs }: Pick<MintReceipt, 'logs'>, contract: string): MintedToken[] {
   return logs.filter(({ address }) => address === contract).flatMap(readEvent);
 }
 
-/** A contract may emit anything. */
+/** Ignores events that cannot be decoded, because a contract may emit anything. */
 function readEvent(log: EventLog): MintedToken[] {
   try {
     return tokensOf(log);
@@ -194,13 +194,13 @@ function tokensOf(log: EventLog): MintedToken[] {
   }
   const isOfMany = event === TRANSFER_BATCH;
   if ((!isOfMany && event !== TRANSFER_SINGLE) || topics.length !== 4 || second !== ZERO_TOPIC) return [];
-  const given = data as `0x${string}`;
+  const hexData = data as `0x${string}`;
   const owner = toOwner(third!);
   if (!isOfMany) {
-    const [id, value] = decodeAbiParameters(ONE, given);
+    const [id, value] = decodeAbiParameters(ONE, hexData);
     return [{ owner, tokenId: id.toString(), amount: value.toString(), logIndex, item: 0 }];
   }
-  const [ids, values] = decodeAbiParameters(MANY, given);
+  const [ids, values] = decodeAbiParameters(MANY, hexData);
   return ids.map((id, item) => ({ owner, tokenId: id.toString(), amount: String(values[item]), logIndex, item }));
 }
 
@@ -220,7 +220,7 @@ function readConsecutive({ topics, data, logIndex }: EventLog): MintedToken[] {
 
 const toOwner = (topic: string) => `0x${topic.slice(26)}`;
 
-/** The first unmatched token with the same owner, id and amount; equal assets by position. null: no match. */
+/** Matches each asset with the first unmatched token that has the same owner, id and amount, or with null. */
 export function matchTokens(
   assets: readonly CarriedAsset[],
   tokens: readonly MintedToken[],

@@ -5,7 +5,7 @@ import { chooseFees, raiseFees } from './sign-variant.ts';
 const rules = { feeMax: 1_000n, priorityFeeMax: 100n };
 const fee = fc.bigInt({ min: 1n, max: 2_000n });
 
-it('fees never exceed the maximum, and cover what the chain requires', () => {
+it('fees cover what the chain requires without exceeding the maximum', () => {
   fc.assert(
     fc.property(fee, fee, (baseFee, priorityFee) => {
       const fees = chooseFees({ baseFee, priorityFee }, rules);
@@ -17,7 +17,7 @@ it('fees never exceed the maximum, and cover what the chain requires', () => {
   );
 });
 
-it('raised fees rise by at least an eighth in both fields, or not at all', () => {
+it('raiseFees raises both fees by at least an eighth, or returns null', () => {
   fc.assert(
     fc.property(fee, fee, fee, fee, (maxFeePerGas, maxPriorityFeePerGas, baseFee, priorityFee) => {
       const raised = raiseFees({ maxFeePerGas, maxPriorityFeePerGas }, { baseFee, priorityFee }, rules);

@@ -5,7 +5,7 @@ import type { MintPlan } from './plan-mint.ts';
 
 const NOOP_GAS = 21_000;
 
-/** Signs a mint. The change includes the states of its assets and the highest nonce. */
+/** Signs a mint. The change includes the assets' states and the highest nonce. */
 export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): Promise<LaneChange> {
   const { assets, contractAddress, data, gas, maxFeePerGas, maxPriorityFeePerGas } = plan;
   const { chainId } = turn.rules;
@@ -20,12 +20,12 @@ export async function signMint(turn: LaneTurn, plan: MintPlan, nonce: number): P
   };
 }
 
-/** @returns null when the fees exceed the maximum */
+/** @returns null if the fees would exceed the maximum */
 export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChange | null> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const fees = raiseFees(toFees(newest), await fetchFees(turn), turn.rules);
   if (fees === null) return null;
-  // Reads the logged bytes, because all variants have the same call.
+  // All variants contain the same call, so the call is read from the logged bytes.
   const call = { ...turn.signer.read(newest.signedBytes), ...fees };
   const { kind, contractAddress, assets } = newest;
   return toNextVariant(
@@ -34,15 +34,15 @@ export async function signRaise(turn: LaneTurn, nonce: number): Promise<LaneChan
   );
 }
 
-/** Replaces bytes that every node refuses, because later nonces wait. */
+/** Replaces bytes that nodes never accept, because they would block later nonces. */
 export async function signNoop(turn: LaneTurn, nonce: number): Promise<LaneChange> {
   const newest = turn.ledger.variantsOf(nonce).at(-1)!;
   const requested = await fetchFees(turn);
   const fees = raiseFees(toFees(newest), requested, turn.rules) ?? chooseFees(requested, turn.rules) ?? toFees(newest);
   const { chainId } = turn.rules;
   const call = { chainId, nonce, to: toHexText(turn.lane.signer), data: '0x', gas: NOOP_GAS, ...fees };
-  const carried = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;
-  return toNextVariant(turn, await signRecord(turn, call, carried));
+  const content = { variant: newest.variant + 1, kind: 'noop', contractAddress: null, assets: [] } as const;
+  return toNextVariant(turn, await signRecord(turn, call, content));
 }
 
 const toFees = (record: MintTransactionRecord): Fees => ({
@@ -55,33 +55,33 @@ async function fetchFees({ node, head }: LaneTurn) {
 }
 
 function toNextVariant(turn: LaneTurn, transaction: MintTransactionRecord): LaneChange {
-  const carried = turn.ledger.assetsOf(transaction.nonce);
-  const states = changeAll(turn, carried, { transactionHash: transaction.hash });
+  const pending = turn.ledger.assetsOf(transaction.nonce);
+  const states = changeAll(turn, pending, { transactionHash: transaction.hash });
   return { states, transactions: [transaction], forgotten: [] };
 }
 
-interface Carried extends Pick<MintTransactionRecord, 'variant' | 'kind' | 'contractAddress'> {
+interface VariantContent extends Pick<MintTransactionRecord, 'variant' | 'kind' | 'contractAddress'> {
   readonly assets: readonly Pick<
     MintStateRecord,
     'referenceId' | 'attemptId' | 'tokenId' | 'amount' | 'ownerAddress'
   >[];
 }
 
-async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Carried): Promise<MintTransactionRecord> {
+async function signRecord(turn: LaneTurn, call: UnsignedTransaction, content: VariantContent) {
   const { lane, signer, genesisHash, clock } = turn;
-  const { hash, bytes } = await signer.sign(call, { isOpen: carried.variant > 0 });
-  const assets = carried.assets.map(({ referenceId, attemptId, tokenId, amount, ownerAddress }) => ({
+  const { hash, bytes } = await signer.sign(call, { isOpen: content.variant > 0 });
+  const assets = content.assets.map(({ referenceId, attemptId, tokenId, amount, ownerAddress }) => ({
     referenceId,
     attemptId,
     tokenId,
     amount,
     ownerAddress,
   }));
-  return {
+  const record: MintTransactionRecord = {
     chain: lane.chain,
     signer: lane.signer,
     nonce: call.nonce,
-    ...carried,
+    ...content,
     assets,
     hash,
     signedBytes: bytes,
@@ -91,24 +91,25 @@ async function signRecord(turn: LaneTurn, call: UnsignedTransaction, carried: Ca
     maxPriorityFeePerGas: call.maxPriorityFeePerGas.toString(),
     loggedAt: clock.wallClockMs(),
   };
+  return record;
 }
 
-/** Kept forever, so that no nonce is used twice. */
+/** Creates the record of the highest nonce. It is never deleted, so that no nonce is used twice. */
 function toHighWater(transaction: MintTransactionRecord): MintTransactionRecord {
   const nothing = { contractAddress: null, assets: [], hash: Buffer.alloc(32), signedBytes: Buffer.alloc(0) };
   const noFees = { gasLimit: 0, maxFeePerGas: '0', maxPriorityFeePerGas: '0' };
   return { ...transaction, ...nothing, ...noFees, variant: 0, kind: 'high_water' };
 }
 
-/** Nodes require a tenth more in both fields. */
+/** The fees are raised by one eighth, because nodes require an increase of a tenth in both. */
 const RAISE = 8n;
-/** For full blocks, which raise the base fee by an eighth each. */
+/** Leaves headroom for full blocks, each of which raises the base fee by an eighth. */
 const BASE_FEE_MARGIN = 2n;
 
 const least = (one: bigint, other: bigint) => (one < other ? one : other);
 const most = (one: bigint, other: bigint) => (one > other ? one : other);
 
-/** @returns null when the fees exceed the maximum */
+/** @returns null if the fees would exceed the maximum */
 export function chooseFees(
   { baseFee, priorityFee }: { readonly baseFee: bigint; readonly priorityFee: bigint },
   { feeMax, priorityFeeMax }: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
@@ -120,10 +121,10 @@ export function chooseFees(
 
 const raised = (fee: bigint) => fee + (fee + RAISE - 1n) / RAISE;
 
-/** At least an eighth more in both fields and at least the current fees; null if that exceeds a maximum. */
+/** Raises both fees by at least an eighth and to at least the current fees. Returns null above a maximum. */
 export function raiseFees(
   before: Fees,
-  now: { readonly baseFee: bigint; readonly priorityFee: bigint },
+  current: { readonly baseFee: bigint; readonly priorityFee: bigint },
   rules: Pick<ChainRules, 'feeMax' | 'priorityFeeMax'>,
 ): Fees | null {
   const floor = {
@@ -131,10 +132,10 @@ export function raiseFees(
     maxPriorityFeePerGas: raised(before.maxPriorityFeePerGas),
   };
   if (floor.maxFeePerGas > rules.feeMax || floor.maxPriorityFeePerGas > rules.priorityFeeMax) return null;
-  const wanted = chooseFees(now, rules) ?? floor;
-  const maxPriorityFeePerGas = most(floor.maxPriorityFeePerGas, wanted.maxPriorityFeePerGas);
+  const currentFees = chooseFees(current, rules) ?? floor;
+  const maxPriorityFeePerGas = most(floor.maxPriorityFeePerGas, currentFees.maxPriorityFeePerGas);
   return {
-    maxFeePerGas: most(most(floor.maxFeePerGas, wanted.maxFeePerGas), maxPriorityFeePerGas),
+    maxFeePerGas: most(most(floor.maxFeePerGas, currentFees.maxFeePerGas), maxPriorityFeePerGas),
     maxPriorityFeePerGas,
   };
 }

@@ -8,7 +8,6 @@ import type { MemoryChain } from './memory-chain.ts';
 import type { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner } from './memory-node.ts';
 
-/** Totals of a run that ended correctly. */
 export interface EndReport {
   readonly references: number;
   readonly succeeded: number;
@@ -24,7 +23,7 @@ function assertThat(isTrue: boolean, message: () => string): void {
   if (!isTrue) throw new Error(message());
 }
 
-/** Checks that each reference id has one token or one clear failure, and that the chain agrees with the states. */
+/** Checks that each reference id has one token or one clear failure, and that the states match the chain. */
 export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; chain: MemoryChain }): EndReport {
   const { traffic, log, chain } = world;
   const states = traffic.lastStates();
@@ -32,16 +31,16 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   for (const state of states)
     references.set(toReferenceKey(state), [...(references.get(toReferenceKey(state)) ?? []), state]);
   for (const { request } of traffic.requests)
-    assertThat(references.has(toReferenceKey(request)), () => `${request.referenceId} was forgotten`);
+    assertThat(references.has(toReferenceKey(request)), () => `${request.referenceId} was lost`);
   expectSettledOnce(log);
   const succeeded = states.filter(({ status }) => status === 'succeeded');
   const failed = states.filter(({ status }) => status === 'failed');
   for (const [reference, attempts] of references) {
     const done = attempts.filter(({ status }) => status === 'succeeded');
-    assertThat(done.length <= 1, () => `${reference} has succeeded ${done.length} times`);
+    assertThat(done.length <= 1, () => `${reference} succeeded ${done.length} times`);
     assertThat(
       attempts.every(({ status }) => status !== 'pending'),
-      () => `${reference} is pending`,
+      () => `${reference} is still pending`,
     );
   }
   for (const { error, referenceId } of failed)
@@ -53,11 +52,10 @@ export function checkEnd(world: { traffic: CampaignTraffic; log: MemoryMintLog; 
   return { references: references.size, succeeded: succeeded.length, failed: failed.length, tokens, nonces, variants };
 }
 
-/** Each attempt has only one final state, and no state after it. */
 function expectSettledOnce({ states }: MemoryMintLog): void {
   const settled = new Set<string>();
   for (const state of states) {
-    assertThat(!settled.has(toAttemptKey(state)), () => `${state.referenceId} was settled, and changed after that`);
+    assertThat(!settled.has(toAttemptKey(state)), () => `${state.referenceId} changed after it was settled`);
     if (state.status !== 'pending') settled.add(toAttemptKey(state));
   }
 }
@@ -70,19 +68,24 @@ function expectSameTokens(succeeded: readonly MintStateRecord[], chain: MemoryCh
     [token.contract, token.tokenId, token.owner, token.amount].join(' '),
   );
   const [one, other] = [reported.sort().join('\n'), minted.sort().join('\n')];
-  assertThat(one === other, () => `states report ${reported.length} tokens, the chain has ${minted.length}`);
+  assertThat(
+    one === other,
+    () => `the states contain ${reported.length} tokens, but the chain contains ${minted.length}`,
+  );
 }
 
-/** The activity id must belong to the log that minted this token. */
 function expectRightActivity(state: MintStateRecord, chain: MemoryChain): void {
   const transactionHash = hex(state.transactionHash!);
   const receipt = chain.receiptOf(transactionHash);
-  assertThat(receipt?.isSuccess === true, () => `the chain has no ${transactionHash} of ${state.referenceId}`);
+  assertThat(
+    receipt?.isSuccess === true,
+    () => `transaction ${transactionHash} for ${state.referenceId} is not on the chain`,
+  );
   const tokens = mintedTokensOf(receipt!, hex(state.contractAddress)).filter(({ logIndex, item, tokenId, owner }) => {
     const id = activityIdOf({ chain: state.chain, transactionHash, logIndex, item });
     return id.equals(state.activityId!) && tokenId === state.tokenId && owner === hex(state.ownerAddress);
   });
-  assertThat(tokens.length === 1, () => `the activity of ${state.referenceId} is not on the chain`);
+  assertThat(tokens.length === 1, () => `the activity for ${state.referenceId} is not on the chain`);
 }
 
 function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; variants: number } {
@@ -95,6 +98,6 @@ function expectSameCalls({ transactions }: MemoryMintLog): { nonces: number; var
     calls.set(key, (calls.get(key) ?? new Set()).add(`${to} ${data} ${gas}`));
   }
   for (const [nonce, different] of calls)
-    assertThat(different.size === 1, () => `variants of ${nonce} carry different calls`);
+    assertThat(different.size === 1, () => `variants of ${nonce} contain different calls`);
   return { nonces: calls.size, variants: variants.length };
 }

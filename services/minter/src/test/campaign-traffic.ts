@@ -9,7 +9,7 @@ import { ownerOf, POTIONS, SHIELDS, SIGNERS, SWORDS, toRequest } from './mint-re
 
 const REFERENCES_MAX = 400;
 
-/** Requests from a game: batches, some with a bad asset, repeated reference ids, tokens that are requested twice. */
+/** Simulates a game's requests: batches, some with bad assets, repeated reference ids and repeated tokens. */
 export class CampaignTraffic {
   readonly requests: ReceivedRequest[] = [];
   readonly #random: Random;
@@ -22,12 +22,10 @@ export class CampaignTraffic {
     this.#log = log;
   }
 
-  /** Requests for a signer, in log order. */
   requestsOf(signer: Buffer): readonly ReceivedRequest[] {
     return this.requests.filter(({ request }) => request.signer === signer);
   }
 
-  /** The last state of every attempt. */
   lastStates(): readonly MintStateRecord[] {
     return [...new Map(this.#log.states.map((state) => [toAttemptKey(state), state])).values()];
   }
@@ -39,7 +37,7 @@ export class CampaignTraffic {
   describeOpen(): string {
     const open = this.lastStates().filter(({ status }) => status === 'pending');
     const text = open.map(({ referenceId, stage, nonce, reason }) => `${referenceId} ${stage} ${nonce} ${reason}`);
-    return `${this.requests.length} requests, ${open.length} open: ${text.slice(0, 5).join('; ')}`;
+    return `${this.requests.length} requests, ${open.length} pending: ${text.slice(0, 5).join('; ')}`;
   }
 
   request(): void {
@@ -50,19 +48,18 @@ export class CampaignTraffic {
     const byId = contract === POTIONS || random.chance(0.5);
     const bad = random.chance(0.4) ? random.below(count) : -1;
     for (let at = 0; at < count; at++) {
-      // Some tokens are requested twice: only the second request must fail.
+      // Some tokens are requested twice. Only one of the two requests may succeed.
       const number = random.chance(0.03) ? random.below(this.#count + 1) : this.#count;
       const owner = at === bad ? BAD_OWNER : ownerOf(random.below(contract === POTIONS ? 2 : 5));
       const amount = contract === POTIONS ? String(1 + random.below(9)) : null;
       const asset = { contract, owner, tokenId: byId ? String(number) : null, amount };
       this.#append(`reference ${this.#count}`, asset);
-      // Two signers get the same request, as when a collection changes its signer.
+      // Requests the same asset again, possibly with another signer, as when a collection changes its signer.
       if (random.chance(0.1)) this.#append(`reference ${this.#count}`, asset);
       this.#count++;
     }
   }
 
-  /** Repeats a reference id that is pending, done or failed. */
   requestAgain(): void {
     if (this.requests.length === 0) return;
     const { request } = this.#random.pick(this.requests);
@@ -71,13 +68,13 @@ export class CampaignTraffic {
     this.#append(referenceId, { contract, owner: ownerOf(0), tokenId, amount });
   }
 
-  #append(referenceId: string, given: Partial<MintRequestRecord> & { contract: string; owner: string }): void {
-    const reference = toReferenceKey(toRequest(referenceId, given));
+  #append(referenceId: string, asset: Partial<MintRequestRecord> & { contract: string; owner: string }): void {
+    const reference = toReferenceKey(toRequest(referenceId, asset));
     const attempt = (this.#attempts.get(reference) ?? 0) + 1;
     this.#attempts.set(reference, attempt);
-    // Mostly with the same signer; lost claims let the other signer get the same reference id.
+    // Usually uses the first signer. Simulates lost claims by sometimes using the other signer.
     const signer = SIGNERS[this.#random.chance(0.3) ? 1 : 0];
-    const request = toRequest(referenceId, { ...given, signer, attempt });
+    const request = toRequest(referenceId, { ...asset, signer, attempt });
     this.requests.push({ request, partition: 0, offset: this.requestsOf(signer).length });
   }
 }

@@ -11,10 +11,10 @@ import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 
-/** Longer than the deepest reorganisation of a run. */
+/** Deeper than any reorganisation in a run. */
 const DEPTH = 32;
 const REORG_MAX = 30;
-/** Number of events with faults, and maximum number of events after them. */
+/** The number of events with faults, and the maximum number of events without faults after them. */
 const STORM = 6_000;
 const CALM_MAX = 60_000;
 const RULES: ChainRules = {
@@ -29,28 +29,27 @@ const RULES: ChainRules = {
   assetsMax: 100,
 };
 
-/** Result of a seed. */
 export interface CampaignReport extends EndReport {
-  /** How often each fault was injected, by names such as `killed before send`. */
-  readonly struck: ReadonlyMap<string, number>;
+  /** How often each fault was injected, by name, such as `killed before send`. */
+  readonly injected: ReadonlyMap<string, number>;
 }
 
-/** One signer: its requests, and the process that currently works for it. */
+/** A signer, its committed offset, and the process that currently runs its lane. */
 interface SignerSlot {
   readonly lane: SignerLane;
   readonly address: string;
-  current: Incarnation;
+  current: MinterProcess;
   committed: number;
 }
 
-/** A process that works for a signer until it is killed or fenced. */
-interface Incarnation {
+/** A process that runs a signer's lane until the process is killed or fenced. */
+interface MinterProcess {
   readonly slot: SignerSlot;
   isDead: boolean;
 }
 
 interface WaitingStep {
-  readonly of: Incarnation;
+  readonly process: MinterProcess;
   readonly resume: () => void;
 }
 
@@ -60,7 +59,7 @@ class Campaign {
   readonly node = new MemoryNode(this.chain, { depth: DEPTH });
   readonly log = new MemoryMintLog();
   readonly traffic: CampaignTraffic;
-  readonly struck = new Map<string, number>();
+  readonly injected = new Map<string, number>();
   #waiting: WaitingStep[] = [];
   readonly #slots: readonly SignerSlot[];
   #nowMs = 0;
@@ -73,7 +72,7 @@ class Campaign {
     this.traffic = new CampaignTraffic(this.random, this.log);
     this.#slots = SIGNERS.map((signer) => {
       const slot = { lane: { chain: CHAIN, signer }, address: toAddress(signer), committed: 0 };
-      return Object.assign(slot, { current: { isDead: true } as Incarnation });
+      return Object.assign(slot, { current: { isDead: true } as MinterProcess });
     });
     this.#setRoles();
     this.node.mine();
@@ -85,13 +84,13 @@ class Campaign {
   }
 
   async run(): Promise<CampaignReport> {
-    for (let at = 0; at < STORM; at++) await this.#happen();
+    for (let at = 0; at < STORM; at++) await this.#runEvent();
     this.#repair();
     for (let at = 0; !this.#isDone(); at++) {
       if (at === CALM_MAX) throw new Error(`the run does not end: ${this.traffic.describeOpen()}`);
-      await this.#happen();
+      await this.#runEvent();
     }
-    return { ...checkEnd(this), struck: this.struck };
+    return { ...checkEnd(this), injected: this.injected };
   }
 
   #isDone(): boolean {
@@ -99,18 +98,18 @@ class Campaign {
     return this.#slots.every(isRead) && this.traffic.isSettled();
   }
 
-  #note(what: string): void {
-    this.struck.set(what, (this.struck.get(what) ?? 0) + 1);
+  #note(fault: string): void {
+    this.injected.set(fault, (this.injected.get(fault) ?? 0) + 1);
   }
 
-  /** One event: mostly the next step of a waiting process, otherwise time passing or a fault. */
-  async #happen(): Promise<void> {
+  /** Runs one event: usually a waiting process's next step, otherwise the passing of time or a fault. */
+  async #runEvent(): Promise<void> {
     for (const slot of this.#slots) if (slot.current.isDead) this.#start(slot);
     const { random } = this;
     if (random.chance(0.1)) this.#passTime();
     else if (!this.#isCalm && random.chance(0.02)) this.#inject();
     else this.#release();
-    // Runs everything that needs no further step before the next event.
+    // Lets all work complete that does not wait for a step.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#fault !== null) throw this.#fault;
   }
@@ -131,7 +130,7 @@ class Campaign {
     const { node, chain, random, traffic } = this;
     const contract = random.pick([...CONTRACTS.keys()]);
     const slot = random.pick(this.#slots);
-    const set = (given: Partial<MemoryNode>) => void Object.assign(node, given);
+    const set = (changes: Partial<MemoryNode>) => void Object.assign(node, changes);
     const faults: Record<string, () => void> = {
       requests: () => traffic.request(),
       'requests again': () => traffic.requestAgain(),
@@ -143,24 +142,23 @@ class Campaign {
       'role granted': () => chain.setRole(contract, slot.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
       'fees fall': () => set({ baseFee: 10n }),
-      'bytes refused': () => set({ refusesNext: true }),
+      'bytes rejected': () => set({ refusesNext: true }),
       'funds removed': () => set({ balance: 1_000n }),
       'funds restored': () => set({ balance: 10n ** 21n }),
       'nonce spent by another sender': () => this.#spendNonce(slot),
       takeover: () => this.#start(slot),
-      'offsets resume back': () => {
+      'committed offsets reset': () => {
         slot.committed = Math.max(0, slot.committed - random.below(30));
         this.#start(slot);
       },
     };
-    const often =
+    const frequent =
       'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
-    const what = random.pick([...Object.keys(faults), ...often]);
-    this.#note(what);
-    faults[what]!();
+    const fault = random.pick([...Object.keys(faults), ...frequent]);
+    this.#note(fault);
+    faults[fault]!();
   }
 
-  /** Another holder of the key sends a transaction without effect, with an open nonce. */
   #spendNonce({ address, lane }: SignerSlot): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
@@ -168,10 +166,10 @@ class Campaign {
     if (isLogged) this.node.accept({ address, nonce, chainId: RULES.chainId, maxFeePerGas: RULES.feeMax });
   }
 
-  /** Replaces up to thirty blocks; the new blocks may contain the same transactions or not. */
+  /** Replaces up to thirty blocks. The new blocks may or may not contain the same transactions. */
   #reorganise(): void {
     const { chain, node, random } = this;
-    // A killed node may have shortened the chain already, but final blocks remain.
+    // An earlier reorganisation may have shortened the chain, but final blocks are never removed.
     const count = Math.min(1 + random.below(REORG_MAX), chain.head.number - Math.max(1, this.#highest - DEPTH));
     if (count < 1) return;
     const removed = chain.removeBlocks(count);
@@ -187,105 +185,105 @@ class Campaign {
     this.#setRoles();
   }
 
-  /** Starts another process. The previous process may still run, unaware that it is fenced. */
+  /** Starts a new process. The previous process may still be running, unaware that it is fenced. */
   #start(slot: SignerSlot): void {
-    const incarnation = { slot, isDead: false };
-    slot.current = incarnation;
-    void this.#live(incarnation).catch((fault) => {
-      incarnation.isDead = true;
+    const process = { slot, isDead: false };
+    slot.current = process;
+    void this.#runProcess(process).catch((fault) => {
+      process.isDead = true;
       if (!(fault instanceof LaneLost)) this.#fault = fault;
     });
   }
 
-  async #live(of: Incarnation): Promise<void> {
-    const { lane, address, committed } = of.slot;
+  async #runProcess(process: MinterProcess): Promise<void> {
+    const { lane, address, committed } = process.slot;
     const minting = await MintLane.takeOver({
       lane,
       rules: RULES,
       activityIdOf,
       signer: createMemorySigner(address),
       isUnlinked: () => false,
-      nodes: createNodeChoice([this.#wrapNode(of)]),
-      log: this.#wrapLog(of),
+      nodes: createNodeChoice([this.#wrapNode(process)]),
+      log: this.#wrapLog(process),
       clock: { wallClockMs: () => 1_000_000 + this.#nowMs, monotonicMs: () => this.#nowMs },
     });
     let at = committed;
     for (;;) {
       const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.below(150));
-      // As in a real process, requests arrive during a turn.
-      const taking = batch.length > 0 ? this.#takeBatch(of, minting, batch) : at;
+      // Requests arrive during a turn, as in a real process.
+      const accepting = batch.length > 0 ? this.#acceptBatch(process, minting, batch) : at;
       const turning = minting.turn().catch((fault) => {
         if (fault instanceof LaneLost || !/does not respond/.test(String(fault))) throw fault;
       });
-      [at] = await Promise.all([taking, turning]);
-      await this.#step(of, 'rest', async () => {});
+      [at] = await Promise.all([accepting, turning]);
+      await this.#step(process, 'idle', async () => {});
     }
   }
 
-  async #takeBatch(of: Incarnation, minting: MintLane, batch: readonly ReceivedRequest[]): Promise<number> {
+  async #acceptBatch(process: MinterProcess, minting: MintLane, batch: readonly ReceivedRequest[]): Promise<number> {
     await minting.accept(batch);
     const end = batch.at(-1)!.offset + 1;
     // Brokers accept commits only from the current generation.
-    await this.#step(of, 'commit', async () => {
-      if (of.slot.current === of) of.slot.committed = end;
+    await this.#step(process, 'commit', async () => {
+      if (process.slot.current === process) process.slot.committed = end;
     });
     return end;
   }
 
-  /** Waits until the step is chosen; the process may be killed before or after it. */
-  async #step<T>(of: Incarnation, name: string, action: () => Promise<T>): Promise<T> {
-    await new Promise<void>((resume) => void this.#waiting.push({ of, resume }));
-    if (this.#isKilled(of, `killed before ${name}`)) return new Promise(() => {});
+  /** Waits until the step is chosen. The process may be killed before or after the step. */
+  async #step<T>(process: MinterProcess, name: string, action: () => Promise<T>): Promise<T> {
+    await new Promise<void>((resume) => void this.#waiting.push({ process, resume }));
+    if (this.#isKilled(process, `killed before ${name}`)) return new Promise(() => {});
     const value = await action();
-    if (this.#isKilled(of, `killed after ${name}`)) return new Promise(() => {});
+    if (this.#isKilled(process, `killed after ${name}`)) return new Promise(() => {});
     return value;
   }
 
-  #isKilled(of: Incarnation, cause: string): boolean {
-    if (of.isDead) return true;
+  #isKilled(process: MinterProcess, cause: string): boolean {
+    if (process.isDead) return true;
     const isStep = /log|claim|result|commit|send|tombstones|take-over/.test(cause);
     if (this.#isCalm || !this.random.chance(isStep ? 0.03 : 0.002)) return false;
-    of.isDead = true;
+    process.isDead = true;
     this.#note(cause);
     return true;
   }
 
-  #wrapNode(of: Incarnation): MemoryNode {
+  #wrapNode(process: MinterProcess): MemoryNode {
     return new Proxy(this.node, {
       get: (node, name: keyof MemoryNode) => {
         const method = node[name] as unknown;
         if (typeof method !== 'function') return method;
         return (...args: unknown[]) => {
           if (name === 'send') this.#assertLogged(args[0] as Buffer);
-          return this.#step(of, name, () => method.apply(node, args));
+          return this.#step(process, name, () => method.apply(node, args));
         };
       },
     });
   }
 
-  /** The rule on which all guarantees depend. */
+  /** Checks the rule on which all guarantees depend. */
   #assertLogged(bytes: Buffer): void {
     if (!this.log.transactions.some(({ signedBytes }) => signedBytes.equals(bytes)))
-      this.#fault = new Error('bytes were sent that are not in the log');
+      this.#fault = new Error('bytes were sent that are not on the log');
   }
 
-  #wrapLog(of: Incarnation): MintLog {
+  #wrapLog(process: MinterProcess): MintLog {
     const others = this.log.createOthers();
     return {
       lanesOf: () => this.log.lanesOf(),
-      others: { ...others, sync: (options) => this.#step(of, 'read others', () => others.sync(options)) },
+      others: { ...others, sync: (options) => this.#step(process, 'read others', () => others.sync(options)) },
       openWriter: (lane) =>
-        this.#step(of, 'take-over', async () => {
+        this.#step(process, 'take-over', async () => {
           const writer = await this.log.openWriter(lane);
           return {
             ...writer,
-            append: (change) => this.#step(of, nameOf(change), () => this.#appendMaybe(writer.append, change)),
+            append: (change) => this.#step(process, nameOf(change), () => this.#appendMaybe(writer.append, change)),
           };
         }),
     };
   }
 
-  /** Sometimes a commit gets no response; it may have succeeded or not. */
+  /** Sometimes drops the response to a commit, which may or may not have succeeded. */
   async #appendMaybe(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
@@ -300,7 +298,7 @@ function nameOf({ states, transactions, forgotten }: LaneChange): string {
   return states.every(({ revision }) => revision === 1) ? 'claim' : 'result';
 }
 
-/** Runs one seed: first with faults, then without until all is settled. @throws Error when a guarantee is broken */
+/** Runs one seed with faults, then without until all assets are settled. @throws Error if a guarantee is broken */
 export function runCampaign(seed: number): Promise<CampaignReport> {
   return new Campaign(seed).run();
 }

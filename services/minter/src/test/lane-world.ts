@@ -8,7 +8,7 @@ import { MemoryMintLog } from './memory-mint-log.ts';
 import { createMemorySigner, MemoryNode } from './memory-node.ts';
 import { CHAIN, CONTRACTS, SHIELDS, SIGNER, SWORDS, toAddress, toRequest } from './mint-requests.ts';
 
-/** Number of latest blocks that are not final. */
+/** The number of latest blocks that are not final. */
 export const DEPTH = 4;
 export const ADDRESS = toAddress(SIGNER);
 const RULES: ChainRules = {
@@ -23,10 +23,10 @@ const RULES: ChainRules = {
   assetsMax: 100,
 };
 
-/** One signer, a chain, its nodes and its log. @param nodesOf the nodes of the lane, derived from the real node */
+/** Creates a signer, a chain, its nodes and its log. @param nodesOf creates the lane's nodes from the real node */
 export function createWorld(
   nodesOf: (node: MemoryNode) => readonly ChainNode[] = (node) => [node],
-  given: Partial<ChainRules> = {},
+  ruleOverrides: Partial<ChainRules> = {},
 ) {
   const chain = new MemoryChain(CONTRACTS);
   const [node, log] = [new MemoryNode(chain, { depth: DEPTH }), new MemoryMintLog()];
@@ -46,7 +46,7 @@ export function createWorld(
     takeOver: () =>
       MintLane.takeOver({
         lane: { chain: CHAIN, signer: SIGNER },
-        rules: { ...RULES, ...given },
+        rules: { ...RULES, ...ruleOverrides },
         activityIdOf,
         nodes: createNodeChoice(nodesOf(node)),
         log: {
@@ -59,8 +59,8 @@ export function createWorld(
         isUnlinked: ({ projectId }) => unlinked.has(projectId),
         clock: { wallClockMs: () => time.ms, monotonicMs: () => time.ms },
       }),
-    request: (...given: Parameters<typeof toRequest>) => ({
-      request: toRequest(...given),
+    request: (...args: Parameters<typeof toRequest>) => ({
+      request: toRequest(...args),
       partition: 0,
       offset: offset++,
     }),

@@ -4,13 +4,12 @@ import { MINT_ABI, toRefusalMessage } from '../chain/mint-calls.ts';
 import type { EventLog, MintReceipt, UnsignedTransaction } from '../ports.ts';
 import { TRANSFER, TRANSFER_BATCH } from '../steps/settle-nonces.ts';
 
-/** The memory signer signs by adding the sender. */
+/** A transaction that the memory signer has signed by adding the sender. */
 export interface MemoryTransaction extends UnsignedTransaction {
   readonly from: string;
   readonly hash: string;
 }
 
-/** A minted token on the chain. */
 export interface MemoryToken {
   readonly contract: string;
   readonly tokenId: string;
@@ -39,7 +38,6 @@ const ERRORS = parseAbi([
   'error ERC721InvalidReceiver(address receiver)',
   'error Error(string reason)',
 ]);
-/** This address cannot receive tokens. */
 export const BAD_OWNER = `0x${'bad0'.repeat(10)}`;
 const ZERO_TOPIC = `0x${'0'.repeat(64)}`;
 const FIRST_QUANTITY_ID = 2n ** 128n;
@@ -54,16 +52,15 @@ class Reverted extends Error {
   }
 }
 
-/** Contracts by address, with the standard that they report through ERC-165. */
+/** Maps contract addresses to the standard that the contract reports through ERC-165. */
 export type MemoryContracts = ReadonlyMap<string, 'ERC721' | 'ERC1155'>;
 
-/** A chain in memory: blocks can be replaced, and state is derived from blocks. Deterministic, without waits. */
+/** An in-memory chain whose blocks can be replaced. Deterministic and without delays. */
 export class MemoryChain {
   readonly #contracts: MemoryContracts;
   #blocks: MemoryBlock[] = [];
   #created = 0;
-  /** Roles that an administrator grants or revokes in the next block. */
-  #grants: { readonly role: string; readonly isGiven: boolean }[] = [];
+  #grants: { readonly role: string; readonly isGranted: boolean }[] = [];
 
   constructor(contracts: MemoryContracts) {
     this.#contracts = contracts;
@@ -99,7 +96,6 @@ export class MemoryChain {
     return null;
   }
 
-  /** The hash of the transaction that spent a nonce up to a block. */
   spenderOf({ address, nonce }: { address: string; nonce: number }, to: number): string | null {
     for (const { transactions } of this.#blocks.slice(0, to + 1))
       for (const { transaction } of transactions)
@@ -107,8 +103,8 @@ export class MemoryChain {
     return null;
   }
 
-  setRole(contract: string, address: string, isGiven: boolean): void {
-    this.#grants.push({ role: `${contract}:${address}`, isGiven });
+  setRole(contract: string, address: string, isGranted: boolean): void {
+    this.#grants.push({ role: `${contract}:${address}`, isGranted });
   }
 
   /** Removes the latest blocks. @returns their transactions, oldest first */
@@ -127,7 +123,7 @@ export class MemoryChain {
       owned: new Set(before.owned),
       nextIds: new Map(before.nextIds),
     };
-    for (const { role, isGiven } of this.#grants.splice(0)) state.roles[isGiven ? 'add' : 'delete'](role);
+    for (const { role, isGranted } of this.#grants.splice(0)) state.roles[isGranted ? 'add' : 'delete'](role);
     const number = this.head.number + 1;
     const hash = this.#hashOf(`${this.head.hash}:${number}:${++this.#created}`);
     const transactions: MemoryBlock['transactions'][number][] = [];
@@ -162,7 +158,6 @@ export class MemoryChain {
     }
   }
 
-  /** The result of a call in the current state. */
   callNode({ from, to, data }: Pick<MemoryTransaction, 'from' | 'to' | 'data'>) {
     const { state } = this.head;
     const draft = { ...state, tokens: [...state.tokens], owned: new Set(state.owned), nextIds: new Map(state.nextIds) };
@@ -226,5 +221,4 @@ export class MemoryChain {
   }
 }
 
-/** Roughly the gas of a real mint, by the length of its calldata. */
 export const gasOf = (data: string): number => 30_000 + Math.ceil(data.length / 2) * 300;

@@ -9,7 +9,7 @@ async function* stream<T>(items: readonly T[]): AsyncGenerator<T> {
   yield* items;
 }
 
-/** The logs of states and transactions in memory, with one writer per signer at a time. */
+/** In-memory logs for states and transactions, with one writer per signer at a time. */
 export class MemoryMintLog implements Omit<MintLog, 'others'> {
   readonly states: MintStateRecord[] = [];
   readonly transactions: MintTransactionRecord[] = [];
@@ -47,7 +47,6 @@ export class MemoryMintLog implements Omit<MintLog, 'others'> {
     return [...new Map(this.states.map((state) => [laneKeyOf(state), state])).values()];
   }
 
-  /** The other signers, as known to one process. */
   createOthers(): OtherSigners {
     const holdings = new SignerHoldings();
     let next = 0;

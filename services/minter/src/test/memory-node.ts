@@ -7,7 +7,7 @@ const toJson = (value: object) => JSON.stringify(value, (_, each) => (typeof eac
 const fromJson = (text: string) =>
   JSON.parse(text, (_, each) => (typeof each === 'string' && /^\d+n$/.test(each) ? BigInt(each.slice(0, -1)) : each));
 
-/** Signs by adding the sender, which a memory node trusts. */
+/** Creates a signer that signs by adding the sender, which memory nodes trust. */
 export function createMemorySigner(
   address: string,
   current: LaneSigner['status'] = () => ({ kind: 'live' }),
@@ -25,16 +25,15 @@ export function createMemorySigner(
   };
 }
 
-/** Settings of a memory node. */
 export interface MemoryNodeSettings {
-  /** Number of latest blocks that are not final. */
+  /** The number of latest blocks that are not final. */
   readonly depth: number;
 }
 
 const BLOCK_GAS = 30_000_000;
 const FINNEY = 10n ** 15n;
 
-/** A node of an in-memory chain, with a pool that can be lost. */
+/** A node for an in-memory chain, with a transaction pool that can be lost. */
 export class MemoryNode implements ChainNode {
   readonly chain: MemoryChain;
   readonly #depth: number;
@@ -43,7 +42,7 @@ export class MemoryNode implements ChainNode {
   baseFee = 10n;
   balance = 1_000_000n * FINNEY;
   isStopped = false;
-  /** Refuses the next call, and from then on the same call with its nonce, whatever the fees. */
+  /** Rejects the next transaction and all its later variants. */
   refusesNext = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
@@ -55,7 +54,7 @@ export class MemoryNode implements ChainNode {
     return this.#pool.size;
   }
 
-  /** Creates a block from transactions that pay enough. @param isIncluded whether a transaction is included */
+  /** Creates a block from the transactions that pay enough. @param isIncluded can exclude transactions */
   mine(isIncluded: (transaction: MemoryTransaction) => boolean = () => true): void {
     const offered = [...this.#pool.values()]
       .filter((transaction) => transaction.maxFeePerGas >= this.baseFee && isIncluded(transaction))
@@ -67,7 +66,7 @@ export class MemoryNode implements ChainNode {
     this.#pool.clear();
   }
 
-  /** Returns transactions of replaced blocks to the pool: some nodes do so, other nodes drop them. */
+  /** Returns transactions from replaced blocks to the pool, as some nodes do. Other nodes drop them. */
   restoreToPool(transactions: readonly MemoryTransaction[]): void {
     for (const transaction of transactions) {
       const key = `${transaction.from}:${transaction.nonce}`;
@@ -75,16 +74,16 @@ export class MemoryNode implements ChainNode {
     }
   }
 
-  /** Accepts a transaction of another sender with the same key, replacing the signer's own transaction. */
+  /** Accepts another program's transaction with the same key, which replaces the signer's own transaction. */
   accept({
     address,
-    ...given
+    ...fields
   }: Pick<UnsignedTransaction, 'nonce' | 'chainId' | 'maxFeePerGas'> & { address: string }): void {
-    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...given };
+    const call = { from: address, to: address, data: '0x', gas: 21_000, maxPriorityFeePerGas: 1n, ...fields };
     const hash = `0x${createHash('sha256')
       .update(toJson({ ...call, by: 'another program' }))
       .digest('hex')}`;
-    this.#pool.set(`${address}:${given.nonce}`, { ...call, hash });
+    this.#pool.set(`${address}:${fields.nonce}`, { ...call, hash });
   }
 
   #respond<T>(value: () => T): Promise<T> {
@@ -128,7 +127,7 @@ export class MemoryNode implements ChainNode {
   spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
     this.#respond(() => {
       if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
-        throw new NodeFault('inconsistent', 'the node has another block at the horizon');
+        throw new NodeFault('inconsistent', 'the node has a different block at the horizon');
       return this.chain.spenderOf({ address, nonce }, horizon.number);
     });
   call: ChainNode['call'] = (call) => this.#respond(() => this.chain.callNode(call));
@@ -154,10 +153,10 @@ export class MemoryNode implements ChainNode {
       this.#refused.add(toCall(transaction));
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
-    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'funds' };
+    if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'unfunded' };
     if (current !== undefined && !paysMore(transaction, current)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
-    return { kind: 'taken' };
+    return { kind: 'accepted' };
   }
 }
 

@@ -5,7 +5,6 @@ export const CHAIN = 'demo-chain';
 export const SIGNER = Buffer.from('51'.repeat(20), 'hex');
 export const SWORDS = `0x${'a1'.repeat(20)}`;
 export const SHIELDS = `0x${'a2'.repeat(20)}`;
-/** An ERC-1155. */
 export const POTIONS = `0x${'a3'.repeat(20)}`;
 
 export const CONTRACTS = new Map([
@@ -13,21 +12,20 @@ export const CONTRACTS = new Map([
   [SHIELDS, 'ERC721'],
   [POTIONS, 'ERC1155'],
 ] as const);
-/** The second signer is an earlier signer of the collection. */
+/** The second one is the collection's previous signer. */
 export const SIGNERS = [SIGNER, Buffer.from('52'.repeat(20), 'hex')] as const;
 export const toAddress = (bytes: Buffer): string => `0x${bytes.toString('hex')}`;
 export const toBytes = (hex: string): Buffer => Buffer.from(hex.slice(2), 'hex');
-/** The address of an owner. */
 export const ownerOf = (number: number): string => `0x${(number + 1).toString(16).padStart(40, '0')}`;
 
-/** A request for an asset; by default for a token of the swords, by quantity. */
+/** Creates a request for an asset. By default, requests one sword without a token id. */
 export function toRequest(
   referenceId: string,
   {
     contract = SWORDS,
     owner = ownerOf(0),
     attempt = 0,
-    ...given
+    ...overrides
   }: Partial<MintRequestRecord> & { contract?: string; owner?: string; attempt?: number } = {},
 ): MintRequestRecord {
   return {
@@ -44,6 +42,6 @@ export function toRequest(
     metadata: null,
     requestedAt: 1_000,
     traceId: '0'.repeat(32),
-    ...given,
+    ...overrides,
   };
 }

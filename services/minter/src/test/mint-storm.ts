@@ -5,59 +5,57 @@ import { createRandom, type Random } from '@playline/testkit/random';
 import { ownerOf } from './mint-requests.ts';
 import { type Minting, toTokens } from './open-minting.ts';
 
-/** Result of a storm. */
 export interface StormReport {
   readonly requests: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** How often each fault was injected. */
-  readonly struck: Readonly<Record<string, number>>;
+  readonly injected: Readonly<Record<string, number>>;
 }
 
 const ROUNDS = 6;
 const REQUESTS_MAX = 6;
 const PAUSE_MAX_MS = 700;
 const NO_SIGNER = `0x${'0'.repeat(40)}`;
-/** Maximum number of replaced blocks: all of them are not final. */
+/** Maximum number of replaced blocks. None of these blocks is final. */
 const REORG_MAX = 12;
 
 type Request = Partial<MintRequestRecord> & { contract: string; referenceId: string };
 
 /**
- * Kills, stops and duplicates minters, kills the node and replaces its blocks, while requests arrive.
- * @param minting new, or used by earlier storms
- * @throws Error when the chain finally differs from the states
+ * Kills, suspends and duplicates minters, kills the node and replaces blocks while requests arrive.
+ * @param minting can be new or used by earlier storms
+ * @throws Error if the chain and the states finally differ
  */
 export async function runStorm(minting: Minting, seed: number): Promise<StormReport> {
   const random = createRandom(seed);
   const before = (await minting.states()).length;
-  const struck: Record<string, number> = {};
+  const injected: Record<string, number> = {};
   const minters = new Minters(minting, seed);
   let requests = 0;
   try {
     await minters.start();
     for (let round = 0; round < ROUNDS; round++) {
-      const some = toRequests(minting, random, `seed ${seed} round ${round}`);
-      await minting.publish(some);
-      requests += some.length;
+      const batch = toRequests(minting, random, `seed ${seed} round ${round}`);
+      await minting.publish(batch);
+      requests += batch.length;
       await delay(random.below(PAUSE_MAX_MS));
-      const what = await strike(minting, minters, random);
-      struck[what] = (struck[what] ?? 0) + 1;
+      const fault = await injectFault(minting, minters, random);
+      injected[fault] = (injected[fault] ?? 0) + 1;
     }
     await minters.calm();
     const states = await minting.settled(before + requests);
     const [reported, minted] = [toTokens(states), await minting.tokens()];
     if (reported.join('\n') !== minted.join('\n'))
-      throw new Error(`states report ${reported.length} tokens, the chain has ${minted.length}`);
-    const own = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
-    const succeeded = own.filter(({ status }) => status === 'succeeded').length;
-    return { requests, succeeded, failed: own.length - succeeded, struck };
+      throw new Error(`the states contain ${reported.length} tokens, but the chain contains ${minted.length}`);
+    const ofStorm = states.filter(({ referenceId }) => referenceId.startsWith(`seed ${seed} `));
+    const succeeded = ofStorm.filter(({ status }) => status === 'succeeded').length;
+    return { requests, succeeded, failed: ofStorm.length - succeeded, injected };
   } finally {
     await minters.close();
   }
 }
 
-/** Minters of a storm: one in the group, and sometimes one in another group that takes over every lane. */
+/** A storm's minters: one in the consumer group, and sometimes one in another group that takes over every lane. */
 class Minters {
   readonly #minting: Minting;
   readonly #name: string;
@@ -83,7 +81,7 @@ class Minters {
     this.#rival ??= await this.#minting.start({ CONSUMER_GROUP: `${this.#name}-${++this.#rivals}` });
   }
 
-  /** Suspends the process at any step: when it continues, it may have been fenced. */
+  /** Suspends the process at an arbitrary step. The process may be fenced when it resumes. */
   async freeze(ms: number): Promise<void> {
     this.#minter?.child.kill('SIGSTOP');
     await delay(ms);
@@ -101,8 +99,8 @@ class Minters {
   }
 }
 
-async function strike({ chain }: Minting, minters: Minters, random: Random): Promise<string> {
-  const strikes: Record<string, () => Promise<unknown>> = {
+async function injectFault({ chain }: Minting, minters: Minters, random: Random): Promise<string> {
+  const faults: Record<string, () => Promise<unknown>> = {
     'minter killed': async () => {
       await minters.kill();
       await minters.start();
@@ -111,7 +109,7 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
     'minter frozen': () => minters.freeze(random.below(5_000)),
     'blocks replaced': async () => {
       const depth = 1 + random.below(REORG_MAX);
-      // A restarted node has no blocks to replace.
+      // A restarted node has no blocks that can be replaced.
       if ((await chain.replaceableBlocks()) === 0) await chain.mine();
       await chain.reorg(Math.min(depth, await chain.replaceableBlocks()));
     },
@@ -121,12 +119,12 @@ async function strike({ chain }: Minting, minters: Minters, random: Random): Pro
       await chain.restart();
     },
   };
-  const what = random.pick(Object.keys(strikes));
-  await strikes[what]!();
-  return what;
+  const fault = random.pick(Object.keys(faults));
+  await faults[fault]!();
+  return fault;
 }
 
-/** Random requests for both collections; requests for NO_SIGNER must fail. */
+/** Creates random requests for both collections. Requests for NO_SIGNER must fail. */
 function toRequests({ contracts }: Minting, random: Random, name: string): Request[] {
   const { erc721, erc1155 } = contracts;
   const count = 1 + random.below(REQUESTS_MAX);

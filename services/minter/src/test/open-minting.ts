@@ -30,12 +30,12 @@ import { CONTRACT_ABIS, openTestChain, type TestChain } from '@playline/testkit/
 import { toBytes, toRequest } from './mint-requests.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** Number of latest blocks that are not final: more than a reorganisation replaces. */
+/** The node's epoch length, long enough that reorganisations never replace final blocks. */
 const EPOCH_BLOCKS = 8;
-/** The partitions of a killed minter are free after this time. */
+/** Time after which a killed minter's partitions are reassigned. */
 const SESSION_TIMEOUT_MS = 3_000;
 
-/** Minters as processes, real brokers, and a real node with the demo contracts. */
+/** Minter processes, real brokers, and a real node with the demo contracts. */
 export interface Minting {
   readonly chain: TestChain;
   readonly contracts: Awaited<ReturnType<TestChain['deployDemo']>>;
@@ -44,11 +44,10 @@ export interface Minting {
   start(settings?: Readonly<Record<string, string>>): Promise<ServiceProcess>;
   setState(state: 'live' | 'disabled'): Promise<void>;
   publish(requests: readonly (Partial<MintRequestRecord> & { contract: string; referenceId: string })[]): Promise<void>;
-  /** The last state of every attempt. */
   states(): Promise<readonly MintStateRecord[]>;
-  /** Waits until this many attempts exist and all of them are settled. */
+  /** Waits until there are exactly this many attempts and all are settled. */
   settled(count: number): Promise<readonly MintStateRecord[]>;
-  /** `contract tokenId owner amount` of each mint on the chain, sorted. */
+  /** Returns `contract tokenId owner amount` for each mint on the chain, sorted. */
   tokens(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -93,9 +92,9 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
     states,
     start: (settings) => processes.start(settings),
     publish: async (requests) => {
-      for (const { referenceId, ...given } of requests) {
+      for (const { referenceId, ...fields } of requests) {
         const attemptId = toBytes(`0x${randomUUID().replaceAll('-', '')}`);
-        const request = toRequest(referenceId, { ...given, signer, attemptId, requestedAt: Date.now() });
+        const request = toRequest(referenceId, { ...fields, signer, attemptId, requestedAt: Date.now() });
         const value = frameRecord(stores.schemaIdOf(topic), mintRequestCodec.encode(request));
         await producer.sendForOffset({ topic, key: Buffer.from(toSignerKey(request)), value });
       }
@@ -109,7 +108,7 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
         const message = open.map(({ referenceId, stage, nonce, reason }) =>
           [referenceId, stage, nonce, reason].join(' '),
         );
-        throw new Error(`${all.length} attempts, ${open.length} open: ${message.slice(0, 5).join('; ')}`);
+        throw new Error(`${all.length} attempts, ${open.length} pending: ${message.slice(0, 5).join('; ')}`);
       }),
     tokens: () => tokensOf(chain, contracts),
     close: async () => {
@@ -120,7 +119,6 @@ async function toMinting({ kafka, stores, redis, chain, contracts, keys, process
   };
 }
 
-/** A value of SIGNER_KEYS with one key. */
 function makeSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return JSON.stringify([privateKey.export({ format: 'jwk' })]);
@@ -164,7 +162,6 @@ async function tokensOf({ client }: TestChain, { erc721, erc1155 }: Minting['con
   ].sort();
 }
 
-/** Succeeded states in the format of `tokens`. */
 export function toTokens(states: readonly MintStateRecord[]): readonly string[] {
   const succeeded = states.filter(({ status }) => status === 'succeeded');
   return succeeded

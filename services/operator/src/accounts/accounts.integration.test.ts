@@ -47,7 +47,7 @@ async function logged() {
 const personOf = (login: string) => ({ login, name: login, passwordHash: 'hash', passkey: null });
 const codeIn = (link: string) => new URL(link).searchParams.get('code')!;
 
-it('account commands print a link only while there is no administrator, even if Redis is emptied later', async () => {
+it('accounts link fails once an administrator exists, even after Redis was emptied', async () => {
   expect((await run(context, 'link')).code).toBe(EXIT.ok);
   const createAdministrator = (login: string) =>
     withAccounts(createContext(), (accounts) => createFirstAdministrator(accounts, personOf(login)));
@@ -66,7 +66,7 @@ it('account commands print a link only while there is no administrator, even if 
   await expect(createAdministrator('eve')).rejects.toMatchObject({ code: 'CONFLICT_ERROR' });
 });
 
-it('account commands accept one of two concurrent requests from different processes, and write every change to the log', async () => {
+it('only one of two concurrent processes can accept an invitation, and every change is logged', async () => {
   const [{ link, account }] = (await run(context, 'invite', '--name', 'Bob', '--project', 'demo', '--role', 'owner'))
     .records;
   const accept = (login: string) =>
@@ -83,7 +83,7 @@ it('account commands accept one of two concurrent requests from different proces
   expect(JSON.stringify(records)).not.toContain(codeIn(link));
 });
 
-it('account commands end sessions with the change itself, even if the command is killed before it deletes them', async () => {
+it('a changed account invalidates its sessions, even if the command is killed before it deletes the sessions', async () => {
   const [{ link }] = (await run(context, 'invite', '--name', 'Kim', '--project', 'demo', '--role', 'analyst')).records;
   const kim = await withAccounts(context, (accounts) =>
     acceptInvitation(accounts, { text: codeIn(link), person: personOf('kim') }),
@@ -111,7 +111,7 @@ it('account commands end sessions with the change itself, even if the command is
   await close();
 });
 
-it('account commands keep the last owner, even when two commands run concurrently', async () => {
+it('two concurrent commands cannot disable the last two owners of a project', async () => {
   const [{ link }] = (await run(context, 'invite', '--name', 'Pia', '--project', 'demo', '--role', 'owner')).records;
   await withAccounts(context, (accounts) =>
     acceptInvitation(accounts, { text: codeIn(link), person: personOf('pia') }),

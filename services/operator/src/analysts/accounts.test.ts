@@ -1,25 +1,24 @@
 import { expect, it } from 'vitest';
 import { createBySql, dropAccount, type RunStatement } from './accounts.ts';
 
-/** A server that accepts accounts by SQL, and records the statements. */
 function createServer() {
   const printed: string[] = [];
   const run: RunStatement = async (statement, parameters = {}) => {
     printed.push(statement, JSON.stringify(parameters));
-    const isAnswered = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
-    return isAnswered ? [['1']] : [];
+    const hasRow = statement.includes('system.user_directories') || statement.includes("storage != 'users_xml'");
+    return hasRow ? [['1']] : [];
   };
   return { printed, run };
 }
 
-it('an account made by SQL has the roles of users.xml, the limits of analysts, and a password that the server never receives', async () => {
+it('createBySql creates an account with the analyst roles and limits, and sends only the hash of its password', async () => {
   const { printed, run } = createServer();
-  const made = await createBySql(run, true);
-  expect(made).toMatchObject({
+  const created = await createBySql(run, true);
+  expect(created).toMatchObject({
     account: expect.stringMatching(/^analyst_raw_[0-9a-f]{8}$/),
     password: expect.stringMatching(/^[0-9a-f]{64}$/),
   });
-  const { account = '', password = '' } = made ?? {};
+  const { account = '', password = '' } = created ?? {};
   const text = printed.join('\n');
   expect(text).toMatch(
     new RegExp(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '[0-9a-f]{64}' SETTINGS PROFILE 'analyst'`),
@@ -32,14 +31,14 @@ it('an account made by SQL has the roles of users.xml, the limits of analysts, a
   expect(text).not.toContain('INSERT INTO analyst_grants');
 });
 
-it('an account made by SQL has no right to raw ids unless requested', async () => {
+it('createBySql does not grant raw ids unless requested', async () => {
   const { printed, run } = createServer();
-  const made = await createBySql(run, false);
-  expect(printed).toContain(`GRANT reads_views TO ${made?.account}`);
+  const created = await createBySql(run, false);
+  expect(printed).toContain(`GRANT reads_views TO ${created?.account}`);
   expect(printed.join('\n')).not.toContain('reads_raw_ids');
 });
 
-it('an account made by SQL is dropped with its quota, by statements without parameters, which ClickHouse does not take there', async () => {
+it('dropAccount drops an account and its quota with statements that do not use parameters', async () => {
   const { printed, run } = createServer();
   await dropAccount(run, 'analyst_0a1b2c3d');
   expect(printed).toEqual(

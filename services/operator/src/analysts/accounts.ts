@@ -5,7 +5,7 @@ import { type ClickHouseAccount, sendStatement } from '@playline/stores';
 import { z } from 'zod';
 import { readStack } from '../addresses.ts';
 
-/** Returns the rows of one statement as text. Parameters are named as `{name: String}`. @throws Error of the network, or of ClickHouse */
+/** Runs a statement with parameters such as `{name: String}`. @returns rows of strings @throws Error */
 export type RunStatement = (
   statement: string,
   parameters?: Readonly<Record<string, string>>,
@@ -13,7 +13,7 @@ export type RunStatement = (
 
 const STATEMENT_MAX_MS = 60_000;
 
-/** The account's database is the default for table names. */
+/** Creates a function that runs statements in the account's database. */
 export function createRunStatement(account: ClickHouseAccount): RunStatement {
   return async (statement, parameters = {}) => {
     const named = Object.entries(parameters).map(([name, value]) => [`param_${name}`, value]);
@@ -26,39 +26,39 @@ export function createRunStatement(account: ClickHouseAccount): RunStatement {
 
 export interface AnalystAccount {
   readonly account: string;
-  /** Environment ids as in tables; `*` means all. */
+  /** Environment ids; `*` means all environments. */
   readonly environments: readonly string[];
-  /** Whether it may read columns that identify people. */
+  /** Whether the account can read columns that may identify people. */
   readonly rawIds: boolean;
-  /** When its first grant was given, ISO 8601; '' without a grant. */
+  /** Time of the first grant in ISO 8601 format, or '' without a grant. */
   readonly since: string;
 }
 
-/** The password is stored nowhere. */
+/** Passwords are never stored. */
 export interface Credentials {
   readonly account: string;
   readonly password: string;
 }
 
 export const ALL = '*';
-/** The account that every deployment has. */
+/** The account that exists in every deployment. */
 const BUILT_IN = 'analyst';
-/** Roles of users.xml: the first marks an account of analysts, the second allows raw ids. */
+/** Roles in users.xml: the first role marks analyst accounts, the second role allows raw ids. */
 const ROLE = 'reads_views';
 const RAW_ROLE = 'reads_raw_ids';
 const PROFILE = 'analyst';
 const PASSWORD_BYTES = 32;
-/** As in users.xml. */
+/** Same limit as in users.xml. */
 const RESULT_ROWS_MAX = 1_000_000;
 
-/** Storages that accept new accounts. */
+/** Matches user directories in which accounts can be created. */
 const WRITABLE = "type IN ('local_directory', 'replicated', 'memory')";
 
-/** Identifies a random password without revealing it. */
+/** Identifies a password without revealing it. */
 const fingerprintOf = (password: string) =>
   createHash('sha256').update(`analyst password: ${password}`).digest('hex').slice(0, 16);
 
-/** All accounts of analysts by name, those without a grant included. */
+/** Lists all analyst accounts by name, including accounts without grants. */
 export async function listAccounts(run: RunStatement): Promise<AnalystAccount[]> {
   const rows = await run(
     `SELECT user_name, max(granted_role_name = {raw: String}),
@@ -75,7 +75,7 @@ export async function listAccounts(run: RunStatement): Promise<AnalystAccount[]>
   });
 }
 
-/** Grants or revokes an environment. A later change wins, whatever the clocks show. */
+/** Grants or revokes an environment. The version increases even if clocks differ, so the latest change takes effect. */
 export async function setGrant(
   run: RunStatement,
   account: string,
@@ -90,7 +90,7 @@ export async function setGrant(
   );
 }
 
-/** Why an account may not get more grants, or null. */
+/** Returns why no environment can be granted to an account, or null. */
 export async function findGrantRefusal(run: RunStatement, account: string): Promise<string | null> {
   const rows = await run(
     `SELECT storage, (SELECT argMax(dropped, changed_at) FROM analyst_accounts FINAL WHERE account = {account: String} HAVING count() > 0)
@@ -100,22 +100,22 @@ export async function findGrantRefusal(run: RunStatement, account: string): Prom
   );
   const [row] = rows;
   if (row === undefined)
-    return `there is no account ${account} for analysts: npm run analysts -- list shows all, create adds one`;
+    return `analyst account ${account} does not exist: list all accounts (npm run analysts -- list), or create an account`;
   const [storage, dropped] = row;
   if (account === BUILT_IN || storage !== 'users_xml' || dropped === 'false') return null;
-  return `${account} is not assigned${dropped === 'true' ? ' since it was dropped' : ''}: npm run analysts -- create assigns a free one`;
+  return `account ${account} ${dropped === 'true' ? 'was dropped' : 'is not assigned'}: assign an account with npm run analysts -- create`;
 }
 
-/** Creates an account without grants. @returns null when this server accepts no accounts by SQL */
+/** Creates an account without grants. @returns null if ClickHouse does not allow accounts to be created with SQL */
 export async function createBySql(run: RunStatement, rawIds: boolean): Promise<Credentials | null> {
   const [directories] = await run(`SELECT count() FROM system.user_directories WHERE ${WRITABLE}`);
   if (Number(directories?.[0]) === 0) return null;
   const account = `analyst_${rawIds ? 'raw_' : ''}${randomBytes(4).toString('hex')}`;
   const password = randomBytes(PASSWORD_BYTES).toString('hex');
-  // Sent as a hash, so that no log of the server contains the password.
+  // Sent as a hash, so that the password does not appear in ClickHouse logs.
   const hash = createHash('sha256').update(password).digest('hex');
   await run(`CREATE USER ${account} IDENTIFIED WITH sha256_hash BY '${hash}' SETTINGS PROFILE '${PROFILE}'`);
-  // The quota `analyst` of users.xml, which names accounts of that file only.
+  // Equivalent to the quota `analyst` in users.xml, which applies only to accounts in that file.
   await run(
     `CREATE QUOTA ${account} KEYED BY user_name FOR INTERVAL 10 SECOND MAX result_rows = ${RESULT_ROWS_MAX} TO ${account}`,
   );
@@ -129,11 +129,11 @@ export async function isAssigned(run: RunStatement, { account, password }: Crede
   return (await claimsOf(run, account, fingerprintOf(password))).length > 0;
 }
 
-/** Claims a free account. @returns false when another command tried at the same time; then neither gets it */
+/** Claims a free account. @returns false if several commands tried concurrently, in which case all of them fail */
 export async function claim(run: RunStatement, { account, password }: Credentials): Promise<boolean> {
   const [mark, id] = [fingerprintOf(password), randomUUID()];
   await putClaim(run, { account, mark, id }, false);
-  return (await claimsOf(run, account, mark)).every((other) => other === id);
+  return (await claimsOf(run, account, mark)).every((claimId) => claimId === id);
 }
 
 /** Revokes all grants of an account, and ends its running queries. */
@@ -149,13 +149,13 @@ export async function dropAccount(run: RunStatement, account: string): Promise<v
   for (const [mark = '', id = ''] of claims) await putClaim(run, { account, mark, id }, true);
   const created = "SELECT name FROM system.users WHERE name = {account: String} AND storage != 'users_xml'";
   if ((await run(created, { account })).length === 0) return;
-  // These statements take no parameters; the name is that of an existing account.
+  // These statements do not support parameters. The name is safe, because an account with this name exists.
   const name = `\`${account.replaceAll('`', '')}\``;
   await run(`DROP QUOTA IF EXISTS ${name}`);
   await run(`DROP USER IF EXISTS ${name}`);
 }
 
-/** Accounts of users.xml continue to exist after `drop`. */
+/** Whether the account is defined in users.xml and therefore exists after `drop`. */
 export async function isFromUsersXml(run: RunStatement, account: string): Promise<boolean> {
   const fromFile = "SELECT 1 FROM system.users WHERE name = {account: String} AND storage = 'users_xml'";
   return (await run(fromFile, { account })).length > 0;
@@ -178,10 +178,10 @@ async function putClaim(run: RunStatement, claimed: { account: string; mark: str
 }
 
 export interface PoolOptions {
-  /** Folder whose `.playline` may contain a stack. */
+  /** Folder that may contain a stack in `.playline`. */
   readonly folder: string;
   readonly url: string;
-  /** With `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
+  /** May contain `CLICKHOUSE_ANALYST_1_PASSWORD` and so on, for deployments without a stack. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
@@ -189,12 +189,12 @@ const POOL_ACCOUNT = /^analyst_(raw_)?\d+$/;
 const VARIABLE = /^CLICKHOUSE_(ANALYST_(?:RAW_)?\d+)_PASSWORD$/;
 const secretsSchema = z.object({ analystPasswords: z.record(z.string().regex(POOL_ACCOUNT), z.string().min(1)) });
 
-/** Accounts with raw ids have other names in users.xml. */
+/** Whether the account can read raw ids, according to its name in users.xml. */
 export const readsRawIds = (account: string) => account.startsWith('analyst_raw_');
 
 /**
- * Accounts of users.xml with their passwords, for servers that accept no accounts by SQL: those of the stack in `folder` if
- * its ClickHouse is used, otherwise those of the environment. `renewPassword` returns what the operator must do, a sentence.
+ * Reads the accounts in users.xml and their passwords from the stack in `folder` if its ClickHouse is used, otherwise
+ * from the environment. `renewPassword` returns how to make a dropped account available again.
  */
 export function readPool({ folder, url, environment }: PoolOptions) {
   if (readStack(folder).clickhouse?.url === url) return poolOfStack(join(folder, '.playline'));
@@ -202,31 +202,31 @@ export function readPool({ folder, url, environment }: PoolOptions) {
     const account = VARIABLE.exec(variable)?.[1]?.toLowerCase();
     return account === undefined || password === '' ? [] : [{ account, password }];
   });
-  return { accounts: inOrder(accounts), renewPassword: renewOfEnvironment };
+  return { accounts: sortAccounts(accounts), renewPassword: renewOfEnvironment };
 }
 
 function poolOfStack(state: string) {
   return {
-    accounts: inOrder(readPasswords(join(state, 'secrets.json'))),
+    accounts: sortAccounts(readPasswords(join(state, 'secrets.json'))),
     renewPassword: (account: string) => {
-      // Read by the next start, the only writer of secrets.json.
+      // Read when the stack is started, because only the start writes secrets.json.
       const dropped = join(state, 'dropped-accounts');
       mkdirSync(dropped, { recursive: true, mode: 0o700 });
       closeSync(openSync(join(dropped, account), 'a', 0o600));
-      return 'It gets a new password at the next start (npm run down, npm run up), and is available again then.';
+      return 'To make the account available again with a new password, run npm run down and npm run up.';
     },
   };
 }
 
 const renewOfEnvironment = (account: string) =>
-  `To make it available again, set another CLICKHOUSE_${account.toUpperCase()}_PASSWORD, for ClickHouse too, and restart ClickHouse.`;
+  `To make the account available again, change CLICKHOUSE_${account.toUpperCase()}_PASSWORD here and for ClickHouse, and restart ClickHouse.`;
 
 function readPasswords(path: string): Credentials[] {
   const parsed = secretsSchema.safeParse(JSON.parse(readFileSync(path, 'utf8')));
-  // A stack that never started has none.
+  // A stack that was never started has no passwords.
   if (!parsed.success) return [];
   return Object.entries(parsed.data.analystPasswords).map(([account, password]) => ({ account, password }));
 }
 
-const inOrder = (accounts: Credentials[]) =>
+const sortAccounts = (accounts: Credentials[]) =>
   accounts.toSorted((a, b) => a.account.localeCompare(b.account, 'en', { numeric: true }));

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createAnalystsCommand } from '../commands/analysts.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 
-/** Four stores on a busy machine. */
+/** Starting four stores can be slow on a busy machine. */
 const START_MS = 180_000;
 const folder = mkdtempSync(join(tmpdir(), 'operator-analysts-'));
 const directory = join(folder, '.playline');
@@ -22,7 +22,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 }, START_MS);
 
-/** @param answer typed at the terminal; without it there is no terminal */
+/** @param answer to confirmation prompts; without it, there is no terminal */
 async function run(args: string, answer?: string) {
   const prompts: string[] = [];
   const prompt = async (text: string) => {
@@ -46,8 +46,8 @@ async function created(args: string): Promise<{ account: string; password: strin
 
 async function query({ account, password }: { account: string; password: string }, sql: string) {
   const headers = { 'x-clickhouse-user': account, 'x-clickhouse-key': password };
-  const answer = await fetch(`${stack.file.clickhouse.url}/?database=playline`, { method: 'POST', headers, body: sql });
-  return (await answer.text()).trim();
+  const result = await fetch(`${stack.file.clickhouse.url}/?database=playline`, { method: 'POST', headers, body: sql });
+  return (await result.text()).trim();
 }
 
 const operate = (sql: string) => query({ account: 'operator', password: stack.file.clickhouse.password }, sql);
@@ -60,7 +60,7 @@ async function store(environmentId: string) {
   );
 }
 
-it('analysts create makes an account that reads its environment immediately, another after grant, nothing after drop', async () => {
+it('analysts create, grant and drop change which environments an account can read', async () => {
   await Promise.all(['demo-production', 'demo-development'].map(store));
   const analyst = await created('--environment production');
   const seen = () => query(analyst, 'SELECT DISTINCT environment_id FROM analysis_events ORDER BY 1');
@@ -74,17 +74,17 @@ it('analysts create makes an account that reads its environment immediately, ano
     since: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
   });
   const dropped = await run(`drop --account ${analyst.account}`, 'yes');
-  expect(dropped.progress).toContain(`${analyst.account} reads demo-development, demo-production.`);
-  expect(dropped.results[0]).toMatch(/has no grants. It gets a new password at the next start/);
+  expect(dropped.progress).toContain(`${analyst.account} can read demo-development, demo-production.`);
+  expect(dropped.results[0]).toMatch(/^All grants of \S+ were revoked. To make the account available again/);
   expect(await seen()).toBe('');
   expect((await listed()).map(({ account }) => account)).not.toContain(analyst.account);
   expect(existsSync(join(directory, 'dropped-accounts', analyst.account))).toBe(true);
   const again = await run(`grant --account ${analyst.account} --environment production`);
-  expect([again.code, again.progress]).toEqual([1, expect.stringContaining('since it was dropped')]);
+  expect([again.code, again.progress]).toEqual([1, expect.stringContaining('was dropped')]);
   expect(await seen()).toBe('');
 });
 
-it('the analysts command lets only accounts created with raw ids read them', async () => {
+it('only accounts that were created with --raw-ids can read raw ids', async () => {
   const [without, raw] = [
     await created('--environment production'),
     await created('--environment production --raw-ids'),
@@ -101,7 +101,7 @@ it('the analysts command lets only accounts created with raw ids read them', asy
   );
 });
 
-it('analysts create gives no account to two people, nor one that was dropped, and reports it when none is left', {
+it('analysts create never assigns an account twice or a dropped account, and fails if no account is free', {
   timeout: 60_000,
 }, async () => {
   const before = (await created('--all-environments')).account;
@@ -122,11 +122,11 @@ it('analysts create gives no account to two people, nor one that was dropped, an
   });
 });
 
-it('analysts create shows a password once: it is in no list, log, record or table', async () => {
+it('analysts create prints a password once, and does not store the password in lists, logs, records or tables', async () => {
   const analyst = await created('--environment production --raw-ids');
   const { code, results, progress } = await run('create --environment production --raw-ids');
   const [sentence = '', password = ''] = results.join('\n').split('\n');
-  expect([code, progress, sentence]).toEqual([0, '', expect.stringContaining('password, shown once:')]);
+  expect([code, progress, sentence]).toEqual([0, '', expect.stringContaining('Password (shown only once):')]);
   const outputs = [
     await run('list'),
     await run('list --json'),
@@ -144,7 +144,7 @@ it('analysts create shows a password once: it is in no list, log, record or tabl
   }
 });
 
-it('analysts drop drops nothing without confirmation, and refuses a name that is no account of analysts', async () => {
+it('analysts drop requires confirmation, and refuses accounts that are not analyst accounts', async () => {
   expect((await run('drop --account analyst', 'no')).code).toBe(1);
   expect(await run('drop --account analyst')).toMatchObject({
     code: 2,
@@ -154,11 +154,11 @@ it('analysts drop drops nothing without confirmation, and refuses a name that is
   for (const args of ['drop --yes', 'grant --environment production'])
     for (const account of ['unknown', 'operator', 'views', 'reader']) {
       const { code, progress } = await run(`${args} --account ${account}`);
-      expect([code, progress]).toEqual([1, expect.stringContaining(`there is no account ${account} for analysts`)]);
+      expect([code, progress]).toEqual([1, expect.stringContaining(`analyst account ${account} does not exist`)]);
     }
 });
 
-it('analysts drop and grant take all grants from the account that every deployment has, and gives them back', async () => {
+it('analysts drop and grant also change the built-in analyst account', async () => {
   const { analystPassword: password } = JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8'));
   const count = () => query({ account: 'analyst', password }, 'SELECT count() > 0 FROM analysis_events');
   expect(await count()).toBe('1');

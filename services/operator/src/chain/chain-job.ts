@@ -14,7 +14,7 @@ export type ChainJob = Work<ChainContext>;
 export const nodesOf = ({ context }: ChainJob, { name, urls }: IndexedChain): readonly ChainNode[] =>
   urls.map((url, index) => context.createNode({ name: `${name}/${index + 1}`, url }));
 
-/** @throws UsageError when no indexed chain has this name */
+/** @throws UsageError for a chain that is not indexed */
 export function chainOf({ context }: ChainJob, name: string): IndexedChain {
   const found = context.chains().find((each) => each.name === name);
   if (found === undefined) throw new UsageError(`--chain: ${name} is not an indexed chain`);

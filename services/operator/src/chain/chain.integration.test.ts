@@ -13,7 +13,6 @@ import { changeToken } from './tokens.ts';
 
 const CHAIN = 'demo-chain';
 const SECRET = 'a-secret-of-the-provider';
-/** No server listens here. */
 const UNREACHABLE = `http://other:${SECRET}@127.0.0.1:1/v3/${SECRET}?key=${SECRET}`;
 const TOPIC = TOPICS.tokens.name;
 let [contract, unpublished]: [string, string] = ['', ''];
@@ -55,12 +54,11 @@ const publish = (token: TokenRecord) => {
   const key = Buffer.from(`${token.chain} 0x${token.contractAddress.toString('hex')}`);
   return log.publish([{ topic, key, value: frameRecord(stores.schemaIdOf(topic), tokenCodec.encode(token)) }]);
 };
-/** All records of a token, in log order. */
 const versions = async (address = contract) =>
   (await log.read(stores.prefix + TOPIC))
     .map(({ value }) => tokenCodec.decode(value!.subarray(FRAME_BYTES)))
     .filter(({ contractAddress }) => contractAddress.equals(bytesOf(address)));
-/** Brokers may still be completing the transaction of a command that has ended. */
+/** Reads the last record of the token, once the brokers have completed all transactions. */
 const last = async () => {
   await awaitStableBounds(log.reader, stores.prefix + TOPIC);
   return (await versions()).at(-1)!;
@@ -74,7 +72,7 @@ const run = (word: string, address: string, ...more: string[]) =>
   runProgram(environment, ['chain', word, '--chain', CHAIN, '--address', address, ...more]);
 const verification = (status: string, address = contract) => run('verification', address, '--status', status);
 
-it('an operator decision is published once, with all other values that the log contains for the token', async () => {
+it('chain verification publishes the status once, without changing other fields of the token', async () => {
   const before = (await versions()).length;
   const capitals = contract.toUpperCase().replace('0X', '0x');
   const first = await run('verification', capitals, '--status', 'verified');
@@ -84,11 +82,11 @@ it('an operator decision is published once, with all other values that the log c
   const { traceId: previousTraceId, ...current } = FIRST;
   expect(token).toEqual({ ...current, contractAddress: bytesOf(contract), verificationStatus: 'verified' });
   expect(traceId).not.toBe(previousTraceId);
-  expect((await verification('verified')).out).toContain('no change, nothing was published');
+  expect((await verification('verified')).out).toContain('no change to publish');
   expect(await versions()).toHaveLength(before + 1);
 });
 
-it('refresh-token reads a token from its contract again, and keeps what an operator has decided', async () => {
+it('chain refresh-token updates a token from its contract, and does not change its verification status', async () => {
   await verification('spam');
   const { code, out, err } = await run('refresh-token', contract, '--json');
   expect(code, err).toBe(EXIT.ok);
@@ -99,9 +97,9 @@ it('refresh-token reads a token from its contract again, and keeps what an opera
   expect(JSON.parse((await run('refresh-token', contract, '--json')).out)).toMatchObject({ published: false });
 });
 
-it('nothing changes for a token that was never published, or a contract without a name', async () => {
+it('token commands do not publish unknown tokens or tokens whose contract returns no values', async () => {
   const unknown = await verification('verified', `0x${'9'.repeat(40)}`);
-  expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('no token 0x9999') });
+  expect(unknown).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('token 0x9999') });
   const silentContract = chain.accounts[5]!.toLowerCase();
   await publish({ ...FIRST, contractAddress: bytesOf(silentContract) });
   const silent = await run('refresh-token', silentContract);
@@ -114,7 +112,7 @@ it('nothing changes for a token that was never published, or a contract without 
   expect(await versions(unpublished)).toEqual([]);
 });
 
-/** The context of the commands, in this process; the publisher waits before it commits. */
+/** Creates the context of the commands. @param beforeCommit called before the publisher commits */
 function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   const brokers = testStores().kafka;
   return {
@@ -125,18 +123,18 @@ function sourcesOf(beforeCommit?: () => Promise<void>): WritableLogSources {
   };
 }
 
-it('of two concurrent commands for a token, the later command wins and the earlier command fails', async () => {
+it('the earlier of two concurrent commands for a token fails', async () => {
   const token = { chain: CHAIN, contract };
   const verify = () => changeToken(sourcesOf(), token, (current) => ({ ...current, verificationStatus: 'verified' }));
   const rename = (current: TokenRecord) => ({ ...current, name: 'Renamed' });
-  // The earlier command has read the record when the later command runs.
+  // The later command runs after the earlier command has read the record.
   const late = changeToken(sourcesOf(), token, async (current) => {
     await verify();
     return rename(current);
   });
-  await expect(late).rejects.toThrow('another command changed this token at the same time: nothing was published');
+  await expect(late).rejects.toThrow('another command changed this token at the same time');
   expect(await last()).toMatchObject({ name: FIRST.name, verificationStatus: 'verified' });
-  // The earlier command has sent the record, but not committed.
+  // The later command runs after the earlier command has sent the record, but before the commit.
   await publish({ ...FIRST, contractAddress: bytesOf(contract) });
   const sent = changeToken(
     sourcesOf(async () => void (await verify())),
@@ -149,7 +147,7 @@ it('of two concurrent commands for a token, the later command wins and the earli
   expect(await last()).toMatchObject({ name: 'Renamed', verificationStatus: 'verified' });
 });
 
-it('a token change waits for open transactions, so that it applies to the current record', async () => {
+it('a token command waits for open transactions before it reads the current record', async () => {
   const begun = Promise.withResolvers<void>();
   const stuck = Promise.withResolvers<void>();
   const token = { chain: CHAIN, contract };
@@ -194,12 +192,12 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('chain status also lists a chain whose node is unreachable, and reports it with the exit code', async () => {
+it('chain status exits with 3 if a chain has no reachable node, and still lists all chains', async () => {
   const chains = [chainOf('unreachable-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
   expect(out).toEqual([
-    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 cannot be used (it cannot be reached)',
+    'unreachable-chain: no node responds, indexed none; unreachable-chain/1 unusable (it cannot be reached)',
     expect.stringMatching(
       /^demo-chain: latest block (\d+), final \d+, indexed none, \d+ behind; demo-chain\/1 at block \1$/,
     ),
@@ -212,7 +210,7 @@ it('chain status also lists a chain whose node is unreachable, and reports it wi
   ]);
 });
 
-it('chain status lists every node; an unreachable node or one of another chain is not a fault of the chain', async () => {
+it('chain status exits with 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
   const [reachable, foreign] = [
     chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
     chainOf('other-chain', 7, chain.rpc),
@@ -220,9 +218,9 @@ it('chain status lists every node; an unreachable node or one of another chain i
   const { code, out } = await status([reachable]);
   expect(code).toBe(EXIT.ok);
   expect(out[0]).toMatch(
-    /^demo-chain: latest block (\d+), .*demo-chain\/1 cannot be used \(.*\), demo-chain\/2 at block \1$/,
+    /^demo-chain: latest block (\d+), .*demo-chain\/1 unusable \(.*\), demo-chain\/2 at block \1$/,
   );
   const ofForeign = await status([foreign]);
   expect(ofForeign.code).toBe(EXIT.unreachable);
-  expect(ofForeign.out[0]).toContain(`other-chain/1 cannot be used (it is a node of chain ${chain.id}, not of 7)`);
+  expect(ofForeign.out[0]).toContain(`other-chain/1 unusable (it is a node of chain ${chain.id}, not of chain 7)`);
 });

@@ -5,35 +5,35 @@ import { paceOf, toDurationText, toPaceText } from './read-progress.ts';
 const sampleAt = (seconds: number, block: number) => ({ atMs: seconds * 1000, block });
 const WINDOW = { windowMs: 60_000 };
 
-it('the pace of blocks is measured over the last window only', () => {
+it('paceOf measures the pace over the last window only', () => {
   const samples = [sampleAt(0, 0), sampleAt(100, 10), sampleAt(110, 110), sampleAt(160, 610)];
   expect(paceOf(samples, { ...WINDOW, to: 1_210 })).toEqual({ blocksPerSecond: 10, remainingMs: 60_000 });
 });
 
-it('the pace of blocks is unknown with one sample or without progress', () => {
+it('paceOf returns null for a single sample and for samples without progress', () => {
   const unknown = { blocksPerSecond: null, remainingMs: null };
   expect(paceOf([], { ...WINDOW, to: 9 })).toEqual(unknown);
   expect(paceOf([sampleAt(1, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
   expect(paceOf([sampleAt(1, 5), sampleAt(9, 5)], { ...WINDOW, to: 9 })).toEqual(unknown);
 });
 
-it('the pace of blocks gives the remaining time until the last block, never below zero', () => {
+it('paceOf estimates the remaining time until the last block, which is never negative', () => {
   const steps = fc.array(fc.record({ ms: fc.nat(5_000), blocks: fc.nat(500) }), { minLength: 1, maxLength: 50 });
-  const property = fc.property(steps, fc.nat(100_000), (given, to) => {
+  const property = fc.property(steps, fc.nat(100_000), (intervals, to) => {
     const samples = [{ atMs: 0, block: 0 }];
-    for (const { ms, blocks } of given) {
-      const before = samples.sampleAt(-1)!;
+    for (const { ms, blocks } of intervals) {
+      const before = samples.at(-1)!;
       samples.push({ atMs: before.atMs + ms, block: before.block + blocks });
     }
     const { blocksPerSecond, remainingMs } = paceOf(samples, { ...WINDOW, to });
     if (blocksPerSecond === null || remainingMs === null) return;
     expect(blocksPerSecond).toBeGreaterThan(0);
-    expect((remainingMs / 1000) * blocksPerSecond).toBeCloseTo(Math.max(0, to - samples.sampleAt(-1)!.block), 3);
+    expect((remainingMs / 1000) * blocksPerSecond).toBeCloseTo(Math.max(0, to - samples.at(-1)!.block), 3);
   });
   fc.assert(property);
 });
 
-it('the pace of blocks is formatted as text', () => {
+it('toPaceText formats the pace, the remaining time and the expected end', () => {
   const noon = Date.UTC(2026, 10, 24, 12);
   const args = (blocksPerSecond: number, minutes: number) =>
     toPaceText({ blocksPerSecond, remainingMs: minutes * 60_000 }, noon);

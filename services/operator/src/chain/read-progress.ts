@@ -2,13 +2,13 @@ import { createRecordReader, type IndexProgressRecord, indexProgressCodec, TOPIC
 import { withLog } from '../await-store.ts';
 import type { LogSources } from '../writable-log.ts';
 
-/** A block and the time at which it was reached, in milliseconds of any clock. */
+/** The time at which a block was reached, in milliseconds of any clock. */
 export interface PaceSample {
   readonly atMs: number;
   readonly block: number;
 }
 
-/** Both null while the pace is unknown. */
+/** Both fields are null while the pace is unknown. */
 interface Pace {
   readonly blocksPerSecond: number | null;
   readonly remainingMs: number | null;
@@ -16,7 +16,7 @@ interface Pace {
 
 const UNKNOWN: Pace = { blocksPerSecond: null, remainingMs: null };
 
-/** The pace over the last `windowMs` of the samples, which are in order of time; `to` is the last block. */
+/** Calculates the pace over the last `windowMs`. @param samples in time order. @param to the last block */
 export function paceOf(
   samples: readonly PaceSample[],
   { to, windowMs }: { readonly to: number; readonly windowMs: number },
@@ -33,7 +33,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Rounded up, so that a wait is never shown too short. */
+/** Formats a duration, rounded up. */
 export function toDurationText(ms: number): string {
   if (ms < MINUTE_MS) return `${Math.ceil(ms / SECOND_MS)} s`;
   const minutes = Math.ceil(ms / MINUTE_MS);
@@ -42,7 +42,7 @@ export function toDurationText(ms: number): string {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.ceil(ms / (24 * HOUR_MS))} days`;
 }
 
-/** Such as `120 blocks/s, about 3 min left, until 14:32 UTC`; '' while unknown. @param nowMs epoch milliseconds */
+/** Formats the pace, such as `120 blocks/s, about 3 min left, until 14:32 UTC`, or '' if it is unknown. */
 export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number): string {
   if (blocksPerSecond === null || remainingMs === null) return '';
   const rate = blocksPerSecond >= 10 ? Math.round(blocksPerSecond) : Number(blocksPerSecond.toPrecision(2));
@@ -53,17 +53,17 @@ export function toPaceText({ blocksPerSecond, remainingMs }: Pace, nowMs: number
 
 export interface RecentProgress {
   readonly last: IndexProgressRecord;
-  /** Progress within ten minutes before `last`, unless compacted; epoch milliseconds. */
+  /** Progress in the ten minutes before `last`, except compacted records; times in epoch milliseconds. */
   readonly samples: readonly PaceSample[];
 }
 
 export const RECENT_MS = 600_000;
 
-/** The last block that is published completely, or -1. */
+/** Returns the last completely published block, or -1. */
 export const lastCompleteBlockOf = ({ block, nextLog }: IndexProgressRecord): number =>
   nextLog === null ? block : block - 1;
 
-/** The progress of each chain, by name. @throws UnreachableError */
+/** Reads the progress of each chain, by chain name. @throws UnreachableError */
 export async function readProgress(sources: LogSources): Promise<Map<string, RecentProgress>> {
   return withLog(await sources.openLog(), async (log) => {
     const topic = sources.topicPrefix + TOPICS.indexProgress.name;

@@ -13,7 +13,7 @@ import {
 import type { ActivityRecord } from '@playline/contracts';
 import { UnreachableError } from '../command.ts';
 
-/** A log that exceeds the budget of its block; its activities are not in the history. */
+/** A log that exceeds the limit per contract and block; its activities are not in the history. */
 export interface SummarisedLog extends Summary {
   readonly block: number;
   readonly log: number;
@@ -23,24 +23,24 @@ export interface ChainRange {
   readonly to: number;
   readonly records: readonly ActivityRecord[];
   readonly summarised: readonly SummarisedLog[];
-  /** Logs of contracts that are not known to be ERC-20 or ERC-721. */
+  /** Transfer logs without indexed parameters, whose contracts may be ERC-20 or ERC-721. */
   readonly unindexed: readonly ChainLog[];
 }
 
 export interface RangesOptions {
   readonly chain: IndexedChain;
-  /** The preferred node first. */
+  /** In order of preference. */
   readonly nodes: readonly ChainNode[];
-  /** Both inclusive. */
+  /** First block; both bounds are inclusive. */
   readonly from: number;
   readonly to: number;
-  /** Blocks that the chain must contain. */
+  /** Blocks that the node's chain must contain. */
   readonly holds: readonly BlockName[];
   readonly stop: AbortSignal;
 }
 
 /**
- * Reads blocks with the checks of the indexer: each range links to the previous one.
+ * Reads blocks with the same checks as the indexer: each range must continue the previous range.
  * @throws UnreachableError when no node returns a valid response
  */
 export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainRange> {
@@ -49,7 +49,7 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
   let [from, size, after]: [number, number, BlockName | null] = [options.from, chain.rangeBlocks, null];
   while (from <= to && !stop.aborted) {
     const end = Math.min(from + size - 1, to);
-    const range: BlockRange = { from, to: end, after, holds: options.holds, hasBlooms: chain.hasBlooms };
+    const range: BlockRange = { from, to: end, after, knownBlocks: options.holds, hasBlooms: chain.hasBlooms };
     const found: ReadBlocks | null = await requestFromNodes(options.nodes, (node) => readRange(node, range), size > 1);
     if (found === null) {
       size = Math.max(1, Math.floor(size / 2));
@@ -68,8 +68,8 @@ export async function* readRanges(options: RangesOptions): AsyncGenerator<ChainR
 }
 
 /**
- * Tries one node after another.
- * @returns null if a smaller request may succeed: a node refused the size, or timed out but is reachable
+ * Tries the nodes in order.
+ * @returns null if a smaller request may succeed, because a node refused the size or timed out but is reachable
  * @throws UnreachableError when no node returns a valid response
  */
 export async function requestFromNodes<T>(
@@ -78,21 +78,21 @@ export async function requestFromNodes<T>(
   mayHalve = false,
 ): Promise<T | null> {
   const faults: string[] = [];
-  const late: ChainNode[] = [];
+  const timedOut: ChainNode[] = [];
   for (const node of nodes)
     try {
       return await work(node);
     } catch (fault) {
       if (!(fault instanceof NodeFault)) throw fault;
       if (fault.kind === 'too-much' && mayHalve) return null;
-      if (fault.kind === 'late' || fault.kind === 'unreachable') late.push(node);
+      if (fault.kind === 'late' || fault.kind === 'unreachable') timedOut.push(node);
       faults.push(`${node.name}: ${fault.message}`);
     }
-  if (mayHalve && (await isAnyReachable(late))) return null;
+  if (mayHalve && (await isAnyReachable(timedOut))) return null;
   throw new UnreachableError(`no node of the chain returns a valid response (${faults.join('; ')})`);
 }
 
-/** A node that is down times out on every request. */
+/** Distinguishes nodes that are down from nodes that cannot complete a large request. */
 async function isAnyReachable(nodes: readonly ChainNode[]): Promise<boolean> {
   const probes = nodes.map((node) =>
     node.chainId().then(

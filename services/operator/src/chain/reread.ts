@@ -1,4 +1,4 @@
-/** Reads blocks of a chain again, to verify the history or to fill its gaps. */
+/** Reads blocks from the chain again, to verify the activity history or to backfill missing activities. */
 import { type ActivityRow, type BlockName, type ChainStore, toActivityJson } from '@playline/chain';
 import type { ActivityRecord } from '@playline/contracts';
 import { withStore } from '../await-store.ts';
@@ -11,16 +11,16 @@ import { type ChainJob, type ChainOptions, chainOf, nodesOf } from './chain-job.
 import { lastCompleteBlockOf, type PaceSample, paceOf, readProgress, toPaceText } from './read-progress.ts';
 import { type ChainRange, readRanges } from './read-ranges.ts';
 
-/** The pace is measured over this time. */
+/** Time window over which the pace is measured. */
 const WINDOW_MS = 60_000;
 
-/** Indexed blocks to read again. */
+/** A range of indexed blocks to read again. */
 type BlockRange = Awaited<ReturnType<typeof blocksOf>>;
 
 interface BlockOptions extends ChainOptions {
-  /** By default the first block of the chain. */
+  /** Defaults to the first block of the chain. */
   readonly from?: number | undefined;
-  /** By default the last indexed block. */
+  /** Defaults to the last indexed block. */
   readonly to?: number | undefined;
 }
 
@@ -28,11 +28,10 @@ async function blocksOf(job: ChainJob, options: BlockOptions) {
   const chain = chainOf(job, options.chain);
   const { last } = (await readProgress(job.context)).get(chain.name) ?? {};
   const indexed = last === undefined ? null : lastCompleteBlockOf(last);
-  if (last === undefined || indexed === null) throw new UsageError(`no block of ${chain.name} is indexed yet`);
+  if (last === undefined || indexed === null) throw new UsageError(`no blocks of ${chain.name} are indexed yet`);
   const { from = chain.start, to = indexed } = options;
-  if (from > to) throw new UsageError('--from and --to: the first block is after the last block');
-  if (to > indexed)
-    throw new UsageError(`--to: only blocks up to ${indexed} are indexed; the indexer reads later blocks itself`);
+  if (from > to) throw new UsageError('--from must not be greater than --to');
+  if (to > indexed) throw new UsageError(`--to: only blocks up to ${indexed} are indexed yet`);
   const holds: BlockName[] = [{ number: last.block, hash: `0x${last.hash.toString('hex')}` }];
   return { chain, from, to, holds };
 }
@@ -63,12 +62,12 @@ export async function verify(job: ChainJob, options: BlockOptions): Promise<Exit
   });
   for (const finding of compared.findings) terminal.progress(finding);
   const { activities, missing, different } = compared;
-  const line = `${activities} activities in blocks ${from} to ${to}: ${missing} are not in the history, ${different} differ`;
+  const line = `${activities} activities in blocks ${from} to ${to}: ${missing} are missing from the history, ${different} differ`;
   printResult(terminal, options, { from, to, activities, missing, different }, line);
   return compared.findings.length > 0 || context.stop.aborted ? EXIT.failed : EXIT.ok;
 }
 
-/** Publishes activities that the history lacks or stores with different contents. */
+/** Publishes activities that are missing from the history or differ from the chain. */
 export async function backfill(job: ChainJob, options: BlockOptions & { readonly writerGroup: string }) {
   const { context, terminal } = job;
   const blocks = await blocksOf(job, options);
@@ -90,7 +89,7 @@ export async function backfill(job: ChainJob, options: BlockOptions & { readonly
   }
   const line = `${done.activities} activities in blocks ${from} to ${reached}: ${done.published} published, ${done.refused} refused`;
   printResult(terminal, options, { from, to: reached, ...done }, line);
-  if (reached < to) terminal.progress(`ended early: continue with --from ${reached + 1} --to ${to}`);
+  if (reached < to) terminal.progress(`stopped early: resume with --from ${reached + 1} --to ${to}`);
   return done.refused > 0 || reached < to ? EXIT.failed : EXIT.ok;
 }
 
@@ -124,7 +123,7 @@ interface Comparison {
   activities: number;
   missing: number;
   different: number;
-  /** The first findings, one sentence each. */
+  /** A sentence for each of the first findings. */
   readonly findings: string[];
 }
 
@@ -132,7 +131,7 @@ const FINDINGS_MAX = 100;
 /** Ids per query. */
 const IDS_MAX = 500;
 
-/** The content of an activity that readers see, without its update time. */
+/** Returns the public content of an activity, without the update time. */
 function toShownContent(row: ActivityRow): Record<string, unknown> {
   const { updated_at: _, ...content } = toActivityJson(row, { id: '', name: row.chain });
   return { ...content, chain: row.chain };
@@ -144,19 +143,19 @@ function addFinding(compared: Comparison, finding: string): void {
   if (compared.findings.length < FINDINGS_MAX) compared.findings.push(finding);
 }
 
-/** Finds activities that the history lacks, or stores with different contents. @throws StoreFault */
+/** Finds activities that are missing from the history or differ from the chain. @throws StoreFault */
 async function compareRange(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   { records, summarised, unindexed }: ChainRange,
   compared: Comparison,
 ): Promise<void> {
   for (let from = 0; from < records.length; from += IDS_MAX)
-    await compareSome(store, records.slice(from, from + IDS_MAX), compared);
+    await compareBatch(store, records.slice(from, from + IDS_MAX), compared);
   for (const { block, log, contract, tokens, firstId, lastId } of summarised)
     addFinding(
       compared,
-      `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) are not in the history ` +
-        'as single activities: over the limit per contract and block',
+      `block ${block}, log ${log}: ${tokens} tokens of ${contract} (ids ${firstId} to ${lastId}) exceed the limit per ` +
+        'contract and block, and have no separate activities in the history',
     );
   for (const [contract, logs] of Map.groupBy(unindexed, ({ address }) => address))
     addFinding(
@@ -166,7 +165,7 @@ async function compareRange(
     );
 }
 
-async function compareSome(
+async function compareBatch(
   store: Pick<ChainStore, 'readActivities' | 'readToken'>,
   records: readonly ActivityRecord[],
   compared: Comparison,

@@ -13,15 +13,15 @@ import {
 /** A running indexer publishes progress at a third of this interval. */
 const FRESH_MS = 60_000;
 
-/** Shows how far each chain is indexed. @returns `unreachable` when no node of a chain responds */
+/** Shows the indexing progress of each chain. @returns `unreachable` if a chain has no responding node */
 export async function showStatus(job: ChainJob, { chain, ...output }: Partial<ChainOptions>): Promise<ExitCode> {
   const { context, terminal } = job;
   const chains = chain === undefined ? context.chains() : [chainOf(job, chain)];
   const progress = await readProgress(context);
-  // In parallel, because a node that does not respond should not delay other chains.
+  // In parallel, so that an unresponsive node does not delay other chains.
   const states = await Promise.all(chains.map((each) => stateOf(job, each, progress.get(each.name) ?? null)));
   for (const state of states) printResult(terminal, output, state, toLine(state, context.wallClockMs()));
-  if (chains.length === 0) terminal.result('no chain is indexed');
+  if (chains.length === 0) terminal.result('no chains are configured');
   return states.every(({ reachable }) => reachable) ? EXIT.ok : EXIT.unreachable;
 }
 
@@ -31,7 +31,7 @@ async function stateOf(job: ChainJob, chain: IndexedChain, progress: RecentProgr
   const { head = null, horizon = null } = furthest ?? {};
   const behind = horizon === null ? null : Math.max(0, horizon - (indexed ?? chain.start - 1));
   const changedAt = progress === null ? null : new Date(progress.last.changedAt).toISOString();
-  // The pace is known only for a chain that is behind and has a running indexer.
+  // The pace is meaningful only if the chain is behind and its indexer is running.
   const isFresh = progress !== null && job.context.wallClockMs() < progress.last.changedAt + FRESH_MS;
   const samples = isFresh && (behind ?? 0) > 0 ? progress.samples : [];
   const { blocksPerSecond, remainingMs } = paceOf(samples, { to: horizon ?? 0, windowMs: RECENT_MS });
@@ -52,12 +52,12 @@ async function stateOf(job: ChainJob, chain: IndexedChain, progress: RecentProgr
 
 function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): string {
   const { chain, reachable, head, horizon, indexed, behind, changedAt, blocksPerSecond, remainingSeconds } = state;
-  const known = (value: number | string | null) => value ?? 'none';
+  const orNone = (value: number | string | null) => value ?? 'none';
   const remainingMs = remainingSeconds === null ? null : remainingSeconds * 1000;
-  const ends = reachable ? [`latest block ${known(head)}`, `final ${known(horizon)}`] : ['no node responds'];
+  const ends = reachable ? [`latest block ${orNone(head)}`, `final ${orNone(horizon)}`] : ['no node responds'];
   const parts = [
     ...ends,
-    `indexed ${known(indexed)}`,
+    `indexed ${orNone(indexed)}`,
     behind === null ? '' : `${behind} behind`,
     toPaceText({ blocksPerSecond, remainingMs }, nowMs),
     changedAt === null ? '' : `last progress at ${changedAt}`,
@@ -68,19 +68,20 @@ function toLine(state: Awaited<ReturnType<typeof stateOf>>, nowMs: number): stri
 
 type NodeState = Awaited<ReturnType<typeof stateOf>>['nodes'][number];
 
-/** Such as `demo-chain/2 at block 90 (30 behind)`. */
+/** Formats the state of a node, such as `demo-chain/2 at block 90 (30 behind)`. */
 function toNodeText({ name, head, fault }: NodeState, furthest: number | null): string {
-  if (fault !== null) return `${name} cannot be used (${fault})`;
+  if (fault !== null) return `${name} unusable (${fault})`;
   const behind = (furthest ?? 0) - (head ?? 0);
   return `${name} at block ${head ?? 'none'}${behind > 0 ? ` (${behind} behind)` : ''}`;
 }
 
-/** The latest block and the last final block of a node, or why the node cannot be used, without its address. */
+/** Reads the latest and the last final block of a node, or why the node is unusable. Never returns its URL. */
 async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   const { name } = node;
   try {
-    const given = await node.chainId();
-    if (given !== chainId) throw new NodeFault('other-chain', `it is a node of chain ${given}, not of ${chainId}`);
+    const actual = await node.chainId();
+    if (actual !== chainId)
+      throw new NodeFault('other-chain', `it is a node of chain ${actual}, not of chain ${chainId}`);
     const head = (await node.block('latest'))?.number ?? null;
     const final = finality === 'finalized' ? ((await node.block('finalized'))?.number ?? null) : null;
     const horizon = finality === 'finalized' || head === null ? final : Math.max(0, head - finality);
@@ -91,7 +92,7 @@ async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
   }
 }
 
-/** The latest blocks of each node, and the reachable node with the highest block, if any. */
+/** Reads the latest blocks of all nodes, and selects the reachable node with the highest block, if any. */
 async function readEnds(nodes: readonly ChainNode[], chain: IndexedChain) {
   const ends = await Promise.all(nodes.map((node) => readEnd(node, chain)));
   const reachable = ends.filter(({ fault }) => fault === null);

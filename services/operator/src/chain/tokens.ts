@@ -1,4 +1,4 @@
-/** Changes tokens in the log: their verification status, or their name, symbol and decimals. */
+/** Changes the verification status, or the name, symbol and decimals, of a token in the log. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type ChainNode, describeTokens, NodeFault, toTokenRow } from '@playline/chain';
@@ -37,16 +37,16 @@ export async function setVerification(
   report(job, options, await changeToken(job.context, token, (current) => ({ ...current, verificationStatus })));
 }
 
-/** Reads name, symbol and decimals of a token from its contract again. */
+/** Updates the name, symbol and decimals of a token from its contract. */
 export async function refreshToken(job: ChainJob, options: TokenOptions): Promise<void> {
   const token = tokenOf(job, options);
   const nodes = nodesOf(job, chainOf(job, options.chain));
   const changed = await changeToken(job.context, token, async (current) => {
     const [described] = (await requestFromNodes(nodes, (node) => describeOne(node, token))) ?? [];
     const { name = null, symbol = null, decimals = null } = described ?? {};
-    // Keeps the current values, because they are better than none.
+    // An empty response must not replace the current values.
     if (name === null && symbol === null && decimals === null)
-      throw new Error('the contract returns no name, symbol or decimals: nothing was published');
+      throw new Error('the contract returns no name, symbol or decimals: no change was published');
     return { ...current, name, symbol, decimals };
   });
   report(job, options, changed);
@@ -70,11 +70,11 @@ function report({ terminal }: ChainJob, options: TokenOptions, { token, isPublis
     terminal,
     options,
     { ...shown, verification_status: verificationStatus, published: isPublished },
-    `${chain} ${contractAddress}: ${text}: ${isPublished ? 'published' : 'no change, nothing was published'}`,
+    `${chain} ${contractAddress}: ${text}: ${isPublished ? 'published' : 'no change to publish'}`,
   );
 }
 
-/** The contract is `0x` and 40 lower-case digits. */
+/** `contract` is `0x` and 40 lower-case hexadecimal digits. */
 interface TokenName {
   readonly chain: string;
   readonly contract: string;
@@ -83,15 +83,16 @@ interface TokenName {
 type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 const MESSAGES = {
-  takenOver: 'another command changed this token at the same time: nothing was published, run the command again',
-  retry: 'run the same command again; it publishes nothing twice',
+  takenOver:
+    'another command changed this token at the same time: this change was not published. Run the command again',
+  retry: 'run the command again, which does not publish a change twice',
 };
 
 /**
- * Changes the last record of a token. Opens the publisher first, which fences other commands: of two concurrent
- * changes, one fails.
+ * Changes the last record of a token. The publisher is opened first, which fences concurrent commands: of two
+ * concurrent changes, only the later one succeeds.
  * @param change returns the new record; its trace id is replaced
- * @throws Error without the token, or when another command took over; UnreachableError when the result is unknown
+ * @throws Error for an unknown token, or when another command took over; UnreachableError when the result is unknown
  */
 export function changeToken(
   sources: WritableLogSources,
@@ -104,7 +105,7 @@ export function changeToken(
     const publisher = await openPublisher(`operator.token.${name.chain}.${name.contract}`);
     const key = Buffer.from(`${name.chain} ${name.contract}`);
     const current = await readLast(log, { topic, key, schemas });
-    if (current === null) throw new Error(`there is no token ${name.contract} of ${name.chain}: ${UNKNOWN}`);
+    if (current === null) throw new Error(`token ${name.contract} does not exist on ${name.chain}: ${UNKNOWN}`);
     const token = { ...(await change(current)), traceId: randomBytes(16).toString('hex') };
     const isPublished = !isDeepStrictEqual({ ...token, traceId: '' }, { ...current, traceId: '' });
     const value = frameRecord(schemaId, tokenCodec.encode(token));
@@ -114,17 +115,17 @@ export function changeToken(
 }
 
 const UNKNOWN =
-  'the indexer publishes a token with its first transfer; import --topic chain.tokens.v1 adds tokens that have not moved';
+  'the indexer publishes a token with its first transfer. To add a token before, use import --topic chain.tokens.v1';
 
-/** The last record of a key, after all open transactions of its partition have ended; or null. */
+/** Reads the last record with a key, or null, once all open transactions of the partition have ended. */
 async function readLast(
   log: LogReader,
   { topic, key, schemas }: { readonly topic: string; readonly key: Buffer; readonly schemas: Schemas },
 ): Promise<TokenRecord | null> {
-  const [wanted] = await readCommittedBounds(log, topic, key);
+  const [bounds] = await readCommittedBounds(log, topic, key);
   const read = createRecordReader({ schemaOf: schemas.schemaOf, createReader: tokenCodec.decoderOf });
   let last: TokenRecord | null = null;
-  for await (const record of log.read({ topic, ...wanted! })) {
+  for await (const record of log.read({ topic, ...bounds! })) {
     if (record.key?.equals(key) !== true || record.value === null) continue;
     const found = await read(record.value);
     if (found.kind === 'record') last = found.record;

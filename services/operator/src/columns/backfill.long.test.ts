@@ -27,8 +27,8 @@ const current = () =>
   );
 const unfinished = async () => (await current()).split('\n').filter((command) => command !== '').length;
 
-it('the column backfill continues where a command was killed: a month already requested is not requested again', async () => {
-  await fixture.whileNothingIsWritten(async () => {
+it('the column backfill resumes after a killed command, without requesting a month again', async () => {
+  await fixture.withoutMerges(async () => {
     const child = fixture.start(...COINS);
     await until('the newest month is requested', async () => (await written()).includes('20260601'));
     const exit = once(child, 'exit');
@@ -41,7 +41,7 @@ it('the column backfill continues where a command was killed: a month already re
   const { code, progress } = await fixture.run(COINS);
   expect(code).toBe(0);
   expect(progress).toMatch(/backfill: \d of 5 parts have the column; writing 20260[345]01/);
-  // One for each stored month, none for the month that was inserted with the column.
+  // One mutation per existing month, and none for the month that was inserted after the column was added.
   expect([...(await written()).matchAll(/\d{8}/g)].map(String).sort()).toEqual(
     MONTHS.map((day) => day.replaceAll('-', '')),
   );
@@ -49,12 +49,12 @@ it('the column backfill continues where a command was killed: a month already re
   await fixture.drop('coins');
 });
 
-it('the column backfill finishes although an insert that began before the column existed writes more parts', async () => {
+it('the column backfill completes even if an insert that started before the column existed adds parts', async () => {
   const late =
     fixture.query(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, properties, test)
     SELECT 'late', 'track', 'win', '2026-07-01 10:00:00', now64(3), generateUUIDv4(), '{"coins":1}', sleepEachRow(0.2) = 1
     FROM numbers(10) SETTINGS max_block_size = 10`);
-  await until('it runs', async () =>
+  await until('the insert is running', async () =>
     (await fixture.query('SELECT query FROM system.processes')).includes('sleepEachRow'),
   );
   expect((await fixture.run(COINS)).code).toBe(0);
@@ -65,7 +65,7 @@ it('the column backfill finishes although an insert that began before the column
   await fixture.drop('coins');
 });
 
-it('the column backfill does not block a deletion: a person is erased while it runs, also from the column', async () => {
+it('a person can be erased from events and from the column during the column backfill', async () => {
   const [environment, key] = [`test-${randomUUID()}`, randomBytes(16)];
   const hex = key.toString('hex');
   await fixture.put([{ environmentId: environment, properties: '{"coins":1}' }]);
@@ -80,11 +80,11 @@ it('the column backfill does not block a deletion: a person is erased while it r
       do await rows.sweep(batch);
       while ((await rows.findSurvivors(batch)).length > 0);
     };
-    const { adding, erasing } = await fixture.whileNothingIsWritten(async () => {
+    const { adding, erasing } = await fixture.withoutMerges(async () => {
       const adding = fixture.run(COINS);
       await until('a month is requested', async () => (await current()).includes('MATERIALIZE COLUMN'));
       const erasing = erase();
-      await until('the deletion waits for it', async () => (await current()).includes('_row_exists'));
+      await until('the deletion waits for the backfill', async () => (await current()).includes('_row_exists'));
       return { adding, erasing };
     });
     await erasing;
@@ -104,37 +104,36 @@ it('the column backfill does not block a deletion: a person is erased while it r
   }
 });
 
-it('the column backfill waits behind an unfinished deletion, and reports it', async () => {
-  await fixture.whileNothingIsWritten(async () => {
+it('the column backfill waits for an unfinished deletion, and reports the wait', async () => {
+  await fixture.withoutMerges(async () => {
     await fixture.query("ALTER TABLE events DELETE WHERE environment_id = 'unknown' SETTINGS mutations_sync = 0");
-    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for 1 other change/ });
-    expect([code, progress]).toEqual([1, expect.stringContaining('run the same command again')]);
+    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for 1 other mutation/ });
+    expect([code, progress]).toEqual([1, expect.stringContaining('run the command again')]);
     expect(await unfinished()).toBe(1);
   });
   expect((await fixture.run(COINS)).code).toBe(0);
   await fixture.drop('coins');
 });
 
-it('the column backfill is cancelled when the engine cannot do it, so that no deletion waits for it; no value is shown', async () => {
+it('a failing column backfill is cancelled, so that it does not block deletions, and prints no property values', async () => {
   await fixture.run(COINS);
   await fixture.query(`ALTER TABLE events MODIFY COLUMN property_coins DEFAULT throwIf(length(properties) > 0)`);
   await fixture.query("ALTER TABLE events CLEAR COLUMN property_coins IN PARTITION '2026-06-01'");
   const { code, progress } = await fixture.run(COINS);
   expect(code).toBe(1);
-  expect(progress).toMatch(/the backfill failed with FUNCTION_THROW_IF_VALUE_IS_NON_ZERO. Queries stay correct/);
+  expect(progress).toMatch(/the backfill failed with FUNCTION_THROW_IF_VALUE_IS_NON_ZERO: queries remain correct/);
   expect(progress).not.toContain('"coins"');
   expect(await unfinished()).toBe(0);
   await fixture.drop('coins');
 });
 
-it('the column backfill is ended by a drop, whose files are written without the column', async () => {
-  await fixture.whileNothingIsWritten(async () => {
+it('columns drop cancels a backfill, and waits until the files are rewritten without the column', async () => {
+  await fixture.withoutMerges(async () => {
     await fixture.run(COINS, { stopAt: /writing/ });
     expect(await unfinished()).toBe(1);
-    // Interrupted while it waits for the files, and run again: it still waits for them.
     for (let time = 0; time < 2; time++) {
       const { code } = await fixture.run(['drop', '--name', 'coins', '--yes'], {
-        stopAt: /rewriting files without it/,
+        stopAt: /waiting for ClickHouse to rewrite/,
       });
       expect(code).toBe(1);
       expect(await fixture.list()).toEqual([]);

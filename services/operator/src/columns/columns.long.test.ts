@@ -12,32 +12,29 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('columns of properties are added, listed and dropped by the program as a deployment runs it', async () => {
+it('the program adds, lists and drops property columns', async () => {
   const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   const added = await columns('add', '--name', 'main', '--path', 'level.coins', '--type', 'Int64', '--default', '0');
-  expect(added).toMatchObject({ code: 0, out: expect.stringContaining('property_main: level.coins as Int64, "0"') });
+  expect(added).toMatchObject({ code: 0, out: expect.stringContaining('level.coins as Int64, default "0"') });
   expect(await fixture.query('SELECT sum(property_main) FROM events_exact')).toBe('18');
   const listed = await columns('list');
   expect(listed.code).toBe(0);
   expect(listed.out).toMatch(/^property_main +level\.coins +Int64 +"0" +\d{4}-\d\d-\d\dT\S+Z +done +\d+ bytes/m);
-  expect(await columns('drop', '--name', 'main', '--yes')).toMatchObject({
-    code: 0,
-    out: 'property_main is dropped\n',
-  });
-  expect(await columns('list')).toMatchObject({ code: 0, out: '', err: 'no property has a column\n' });
+  expect(await columns('drop', '--name', 'main', '--yes')).toMatchObject({ code: 0, out: 'property_main dropped\n' });
+  expect(await columns('list')).toMatchObject({ code: 0, out: '', err: 'no property columns\n' });
 });
 
-it('columns of properties are listed with what they are, since when, and how far the backfill has come', async () => {
+it('columns list shows the definition, the creation time and the backfill progress of each column', async () => {
   const add = ['add', '--name', 'listed', '--path', 'coins', '--type', 'Int64'];
   const printed = { name: 'listed', column: 'property_listed', path: 'coins', type: 'Int64', default: null };
   const since = new Date(NOW).toISOString();
-  await fixture.whileNothingIsWritten(async () => {
+  await fixture.withoutMerges(async () => {
     await fixture.run(add, { stopAt: /^backfill: / });
     expect(await fixture.list()).toEqual([{ ...printed, since, ...parts(3, 3) }]);
   });
   expect(await fixture.run(add)).toMatchObject({
     code: 0,
-    progress: expect.stringContaining('already exists: resuming unfinished work'),
+    progress: expect.stringContaining('already exists: resuming its backfill'),
   });
   expect(await fixture.list()).toEqual([{ ...printed, since, ...parts(3, 0) }]);
   await fixture.drop('listed');
@@ -50,7 +47,7 @@ const parts = (all: number, toDo: number) => ({
   partsWithoutBytes: expect.any(Number),
 });
 
-it('columns of properties are refused, without any change, under an existing name with another path, type or default', async () => {
+it('columns add fails if a column with the same name has another path, type or default', async () => {
   await fixture.add('coins', 'Int64');
   const others = [
     ['--path', 'level.coins', '--type', 'Int64'],
@@ -60,44 +57,44 @@ it('columns of properties are refused, without any change, under an existing nam
   for (const args of others) {
     const { code, progress } = await fixture.run(['add', '--name', 'coins', ...args]);
     expect(code).toBe(1);
-    expect(progress).toContain('property_coins already exists as coins as Int64, NULL where there is none: choose');
+    expect(progress).toContain('property_coins already exists as coins as Int64, default NULL: choose');
   }
   expect(await fixture.list()).toMatchObject([{ name: 'coins', path: 'coins', type: 'Int64', default: null }]);
   await fixture.drop('coins');
 });
 
-it('columns of properties added by hand are listed as such, and can be dropped', async () => {
+it('columns list shows columns that were added manually, and columns drop can drop them', async () => {
   await fixture.query("ALTER TABLE events ADD COLUMN property_hand UInt8 COMMENT 'Property of events: {}'");
   expect(await fixture.list()).toMatchObject([{ name: 'hand', path: null, type: 'UInt8', since: null }]);
   const { code, progress } = await fixture.add('hand', 'Int64');
-  expect([code, progress]).toEqual([1, expect.stringContaining('as UInt8, added by other means')]);
+  expect([code, progress]).toEqual([1, expect.stringContaining('as UInt8, not added by this command')]);
   expect((await fixture.drop('hand')).code).toBe(0);
   expect(await fixture.list()).toEqual([]);
 });
 
-it('columns of properties are added once when two people do it at the same time', async () => {
+it('two concurrent commands add a property column only once', async () => {
   const both = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
   expect(await fixture.list()).toMatchObject([{ name: 'level', partsToDo: 0 }]);
   await fixture.drop('level');
 });
 
-it('columns of properties are dropped only after confirmation', async () => {
+it('columns drop drops a column only after confirmation', async () => {
   await fixture.add('kept', 'Int64');
   expect(await fixture.run(['drop', '--name', 'kept'])).toMatchObject({
     code: 2,
-    progress: expect.stringContaining('No terminal to confirm on: use --yes'),
+    progress: expect.stringContaining('No terminal is available for confirmation: use --yes'),
   });
   expect(await fixture.run(['drop', '--name', 'kept'], { answer: 'no' })).toMatchObject({ code: 1, results: [] });
   expect(await fixture.list()).toHaveLength(1);
   expect((await fixture.run(['drop', '--name', 'kept'], { answer: 'yes' })).code).toBe(0);
   expect(await fixture.run(['drop', '--name', 'kept', '--yes'])).toMatchObject({
     code: 1,
-    progress: expect.stringContaining('there is no property_kept'),
+    progress: expect.stringContaining('column property_kept does not exist'),
   });
 });
 
-it('columns of properties get the new type for every row when they are dropped and added with another one', async () => {
+it('a column that is dropped and added with another type has the new type in all rows', async () => {
   await fixture.run(['add', '--name', 'again', '--path', 'coins', '--type', 'Int64']);
   await fixture.drop('again');
   await fixture.run(['add', '--name', 'again', '--path', 'level.coins', '--type', 'Float64', '--default=0']);
@@ -107,11 +104,11 @@ it('columns of properties get the new type for every row when they are dropped a
   await fixture.drop('again');
 });
 
-it('columns of properties are limited in number to what an insert can bear', async () => {
+it('columns add fails at the maximum number of property columns', async () => {
   const names = Array.from({ length: COLUMNS_MAX }, (_, index) => `property_n${index} UInt8 DEFAULT 0`);
   await fixture.query(`ALTER TABLE events ${names.map((name) => `ADD COLUMN ${name}`).join(', ')}`);
   const { code, progress } = await fixture.add('more', 'Int64');
-  expect([code, progress]).toEqual([1, expect.stringContaining(`there are ${COLUMNS_MAX} property columns already`)]);
+  expect([code, progress]).toEqual([1, expect.stringContaining(`the limit of ${COLUMNS_MAX} property columns`)]);
   await fixture.query(`ALTER TABLE events ${names.map((_, index) => `DROP COLUMN property_n${index}`).join(', ')}`);
 });
 
@@ -121,13 +118,13 @@ const columnsOf = async (view: string) => {
     WHERE database = currentDatabase() AND table = '${view}' AND startsWith(name, 'property_') ORDER BY position`);
   return names === '' ? [] : names.split('\n');
 };
-/** The definition of a view without its column list and comments, which change. */
+/** Reads the definition of a view, except the column list and comments, which change. */
 const definitionOf = (view: string) =>
   fixture.query(`SELECT as_select, comment, definer, extract(create_table_query, '[)] (?:DEFINER = \\\\w+ )?(SQL SECURITY [A-Z]+)')
     FROM system.tables WHERE database = currentDatabase() AND name = '${view}'`);
 
-it('the views over events show a column while its backfill still runs, and lose it with the drop', async () => {
-  await fixture.whileNothingIsWritten(async () => {
+it('the views of events include a column during its backfill, and no longer include a dropped column', async () => {
+  await fixture.withoutMerges(async () => {
     const add = ['add', '--name', 'coins', '--path', 'coins', '--type', 'Int64'];
     expect((await fixture.run(add, { stopAt: /^backfill: / })).code).toBe(1);
     for (const view of VIEWS) {
@@ -139,7 +136,7 @@ it('the views over events show a column while its backfill still runs, and lose 
   for (const view of VIEWS) expect([view, await columnsOf(view)]).toEqual([view, []]);
 });
 
-it('the views over events keep their text, comment, definer rights, and the comments of their columns', async () => {
+it('adding a column does not change the query, comment, definer or column comments of a view', async () => {
   await fixture.query(`CREATE VIEW of_product (event_name String COMMENT 'It''s "SQL SECURITY NONE" (\`b\`)', property_none UInt8)
     SQL SECURITY INVOKER AS SELECT event_name, 1::UInt8 AS property_none, COLUMNS('^property_[a-m]') FROM analysis_events
     COMMENT 'It''s mine'`);
@@ -157,7 +154,7 @@ it('the views over events keep their text, comment, definer rights, and the comm
   await fixture.query('DROP VIEW of_product');
 });
 
-it('views with parameters show a column, and lose it, although they are not recreated', async () => {
+it('parameterised views include new columns and exclude dropped columns without being recreated', async () => {
   await fixture.query(`CREATE VIEW by_name AS SELECT * FROM analysis_events WHERE event_name = {name: String}`);
   const created = () => fixture.query("SELECT uuid FROM system.tables WHERE name = 'by_name'");
   const before = await created();
@@ -169,13 +166,13 @@ it('views with parameters show a column, and lose it, although they are not recr
   await fixture.query('DROP VIEW by_name');
 });
 
-it('the views over events answer queries for all columns while columns are added and dropped', async () => {
-  const [faults, answers] = [new Set<string>(), new Map<string, number>()];
+it('queries of the views of events succeed while columns are added and dropped', async () => {
+  const [faults, responses] = [new Set<string>(), new Map<string, number>()];
   const stop = new AbortController();
   const reader = async (view: string) => {
     while (!stop.signal.aborted) {
       await fixture.query(`SELECT * FROM ${view} FORMAT Null`).catch((fault) => faults.add(String(fault)));
-      answers.set(view, (answers.get(view) ?? 0) + 1);
+      responses.set(view, (responses.get(view) ?? 0) + 1);
     }
   };
   const readers = VIEWS.map(reader);
@@ -186,40 +183,40 @@ it('the views over events answer queries for all columns while columns are added
   stop.abort();
   await Promise.all(readers);
   expect([...faults]).toEqual([]);
-  expect(answers.size).toBe(VIEWS.length);
+  expect(responses.size).toBe(VIEWS.length);
 });
 
-it('views created by others that name a column keep it from being dropped until they are changed', async () => {
+it('columns drop fails while a custom view names the column', async () => {
   await fixture.add('coins', 'Int64');
   await fixture.query('CREATE VIEW of_coins AS SELECT max(property_coins) AS most FROM analysis_events');
   const { code, progress } = await fixture.drop('coins');
   expect([code, progress]).toEqual([
     1,
-    expect.stringContaining('of_coins would fail without property_coins: change or drop'),
+    expect.stringContaining('these views depend on property_coins: of_coins. Change or drop'),
   ]);
   for (const view of VIEWS) expect(await columnsOf(view)).toEqual(['property_coins']);
   await fixture.query('DROP VIEW of_coins');
   expect((await fixture.drop('coins')).code).toBe(0);
 });
 
-it('views created by others that fail on their own are named and left as they are', async () => {
+it('columns add reports custom views that are already broken, and does not change them', async () => {
   await fixture.query('CREATE TABLE gone (property_a UInt8) ENGINE = Memory');
   await fixture.query('CREATE VIEW of_gone AS SELECT * FROM gone');
   await fixture.query('DROP TABLE gone SYNC');
   const { code, progress } = await fixture.add('coins', 'Int64');
-  expect([code, progress]).toEqual([0, expect.stringContaining('view of_gone was broken before')]);
+  expect([code, progress]).toEqual([0, expect.stringContaining('view of_gone was already broken')]);
   await fixture.query('DROP VIEW of_gone');
   await fixture.drop('coins');
 });
 
-it('views that lack a column because the command was killed get it when the command is repeated', async () => {
+it('a repeated columns command adds columns to views that a killed command has not changed', async () => {
   await fixture.query('ALTER TABLE events ADD COLUMN property_half UInt8');
   await fixture.add('coins', 'Int64');
   for (const view of VIEWS) expect(await columnsOf(view)).toEqual(['property_half', 'property_coins']);
   for (const name of ['half', 'coins']) await fixture.drop(name);
 });
 
-/** JSON values, and how a column of each type reads them; types not listed find no valid value. */
+/** JSON values, and the value that a column of each type contains; for types not listed, the value is invalid. */
 const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, string>> }[] = [
   { json: '5', reads: { Int64: '5', Float64: '5' } },
   { json: '5.0', reads: { Int64: '5', Float64: '5' } },
@@ -243,11 +240,11 @@ const VALUES: readonly { json: string | null; reads?: Readonly<Record<string, st
   { json: null },
 ];
 
-function time(output: string, kept: string) {
-  return { String: output, DateTime: kept };
+function time(text: string, stored: string) {
+  return { String: text, DateTime: stored };
 }
 
-/** A column with the type whose values it reads, a default, and how that is shown. */
+/** Columns with their type, the matching entry of `reads`, a default, and the default as queries return it. */
 const COLUMNS = [
   { name: 'i', type: 'Int64', reading: 'Int64', fallback: '-9', shown: '-9' },
   { name: 'f', type: 'Float64', reading: 'Float64', fallback: '0.5', shown: '0.5' },
@@ -257,12 +254,12 @@ const COLUMNS = [
   { name: 't', type: 'DateTime', reading: 'DateTime', fallback: '2020-01-01', shown: '2020-01-01 00:00:00.000' },
 ] as const;
 
-/** All values of a column over the events, in their order; null for NULL. */
+/** Reads all values of a column, in event order; null for NULL. */
 const read = async (column: string, environmentId: string) => {
-  const answer = await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
+  const result = await fixture.query(`SELECT groupArray([toString(isNull(${column})), ifNull(toString(${column}), '')])
     FROM (SELECT ${column} FROM events WHERE environment_id = '${environmentId}' ORDER BY event_name)
     FORMAT JSONCompactEachRow`);
-  const [values] = JSON.parse(answer) as [[string, string][]];
+  const [values] = JSON.parse(result) as [[string, string][]];
   return values.map(([isNull, value]) => (isNull === '1' ? null : value));
 };
 const expected = (reading: string, none: string | null) => VALUES.map(({ reads }) => reads?.[reading] ?? none);
@@ -275,7 +272,7 @@ const putValues = (environmentId: string) =>
     })),
   );
 
-it('a property column of each type has the value where it is of that type, NULL or the default elsewhere, computed or stored', async () => {
+it('a property column contains values of its type, and otherwise NULL or the default, both computed and stored', async () => {
   await putValues('before');
   const names = COLUMNS.flatMap(({ name }) => [`${name}_null`, `${name}_default`]);
   for (const { name, type, fallback } of COLUMNS) {
@@ -299,7 +296,7 @@ it('a property column of each type has the value where it is of that type, NULL 
   await fixture.query(`ALTER TABLE events ${names.map((name) => `DROP COLUMN property_${name}`).join(', ')}`);
 });
 
-it('the values of a property column are found by members with any name: dots, quotes, backslashes, other scripts', async () => {
+it('a property path can contain dots, quotes, backslashes and non-Latin characters', async () => {
   const names = ['a.b', "it's", 'back\\slash', 'レベル', '"', '0'];
   const properties = JSON.stringify(names.reduce<unknown>((inner, name) => ({ [name]: inner }), 7));
   await fixture.put([{ environmentId: 'odd', properties }]);

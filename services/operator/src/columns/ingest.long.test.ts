@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-it('events are stored once with their value while columns are added and dropped during ingestion', async () => {
+it('events are stored once with the correct column value while columns are added and dropped', async () => {
   const { publish, toMessage, caughtUp, query } = fixture;
   const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   let published = 0;
@@ -42,7 +42,7 @@ it('events are stored once with their value while columns are added and dropped 
   const wrong = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
   const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${wrong}) FROM events_exact`);
   expect(stored).toBe(`${published}\t${published}\t0`);
-  // Blocks that were under way when the column was added, which no command waits for.
+  // Fills parts from blocks that were being inserted when the column was added.
   expect(await columns('add', '--name', 'coins', '--path', 'coins', '--type', 'Int64')).toMatchObject({ code: 0 });
   const [column] = (await columns('list', '--json')).out.trim().split('\n');
   expect(JSON.parse(column!)).toMatchObject({ name: 'coins', partsToDo: 0 });

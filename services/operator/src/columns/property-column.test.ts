@@ -12,10 +12,10 @@ it.each([
   ['a\\.b.c', ['a.b', 'c']],
   ['a\\\\.b', ['a\\', 'b']],
   [' a . 0 ', [' a ', ' 0 ']],
-])('a path %s names members', (text, members) => expect(parsePath(text)).toEqual(members));
+])('parsePath splits %s into member names', (text, members) => expect(parsePath(text)).toEqual(members));
 
 it.each(['', '.', 'a.', '.a', 'a..b', 'a\\', 'a\\b', 'a\nb', `${'a.'.repeat(16)}a`, 'a'.repeat(513)])(
-  'a path %j is refused',
+  'parsePath refuses %j',
   (text) => expect(() => parsePath(text)).toThrow(InvalidArgumentError),
 );
 
@@ -32,7 +32,7 @@ it.each<[Type, string, string]>([
   ['DateTime', '2026-01-02', '2026-01-02T00:00:00.000Z'],
   ['DateTime', '2026-01-02 03:04', '2026-01-02T03:04:00.000Z'],
   ['DateTime', '2026-01-02T03:04:05.678+0200', '2026-01-02T01:04:05.678Z'],
-])('a default %s %j is normalised', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
+])('parseColumn normalises the %s default %j', (type, text, fallback) => expect(parse(type, text)).toBe(fallback));
 
 it.each<[Type, string]>([
   ['Int64', '1.5'],
@@ -46,13 +46,13 @@ it.each<[Type, string]>([
   ['DateTime', 'now'],
   ['DateTime', '1800-01-01'],
   ['DateTime', '2026-13-01'],
-])('a default %s %j is refused', (type, text) => expect(() => parse(type, text)).toThrow(/--default: expected/));
+])('parseColumn refuses %s default %j', (type, text) => expect(() => parse(type, text)).toThrow(/--default: expected/));
 
 it.each<Parameters<typeof parseColumn>[0]>([
   { ...wanted },
   { ...wanted, default: '0' },
   { ...wanted, path: 'it\'s.\\.\\\\."x"', type: 'String', default: "a'b\\" },
-])('a column is described by its comment: %j', (values) => {
+])('readComment restores the column from the comment in its ADD COLUMN statement: %j', (values) => {
   const column = { ...parseColumn(values), since: SINCE };
   const [, comment = ''] = /COMMENT '(.*)'$/.exec(toAddStatement(column)) ?? [];
   expect(readComment('coins', comment.replace(/\\(.)/g, '$1'))).toEqual(column);
@@ -63,6 +63,6 @@ it.each([
   'a comment of another tool',
   'Property of events: {}',
   'Property of events: {"path":"a","type":"Int8","since":""}',
-])('a column with the comment %j is not one of this command', (comment) =>
+])('readComment returns null for the comment %j, which the command did not write', (comment) =>
   expect(readComment('coins', comment)).toBeNull(),
 );

@@ -5,14 +5,14 @@ import { UsageError } from '../command.ts';
 export const TYPE_NAMES = ['Int64', 'Float64', 'String', 'LowCardinality(String)', 'Bool', 'DateTime'] as const;
 type TypeName = (typeof TYPE_NAMES)[number];
 
-/** How a type is stored, and read from the JSON text of a value. */
+/** How a type is stored, and parsed from JSON. */
 interface PropertyType {
-  /** ClickHouse type with a default; without a default it is nullable. */
+  /** ClickHouse type of a column with a default. */
   readonly plain: string;
   readonly nullable: string;
-  /** @param raw expression of the JSON text, empty when absent @returns an expression, NULL for other types */
+  /** @param raw SQL expression for the raw JSON value @returns a SQL expression that is NULL for other types */
   readonly read: (raw: string) => string;
-  /** @throws UsageError when the text is not a value of the type */
+  /** @throws UsageError when the text is not a valid value of the type */
   readonly parseDefault: (text: string) => string;
   readonly toLiteral: (text: string) => string;
 }
@@ -20,7 +20,7 @@ interface PropertyType {
 const INT64_MAX = 2n ** 63n - 1n;
 const DEFAULT_BYTES_MAX = 256;
 const ISO_TIME = '\\d{4}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d([.]\\d{1,9})?)?(Z|[+-]\\d\\d:?\\d\\d)?)?';
-/** ClickHouse stores these years to the millisecond. */
+/** Years that DateTime64(3) can store. */
 const [YEAR_MIN, YEAR_MAX] = [1900, 2299];
 
 const refuse = (expected: string): never => {
@@ -47,14 +47,14 @@ function parseText(text: string): string {
   return text;
 }
 
-/** UTC without a time zone, as for ClickHouse. */
+/** Times without a time zone are UTC, as in ClickHouse. */
 function parseTime(text: string): string {
   const isTime = new RegExp(`^${ISO_TIME}$`).test(text);
   const zoned = /[T ]/.test(text) && !/(Z|[+-]\d\d:?\d\d)$/.test(text) ? `${text}Z` : text;
   const time = new Date(isTime ? zoned.replace(' ', 'T').replace(/([+-]\d\d)(\d\d)$/, '$1:$2') : Number.NaN);
   const year = time.getUTCFullYear();
   if (!(year >= YEAR_MIN && year <= YEAR_MAX))
-    return refuse(`a time of ${YEAR_MIN} to ${YEAR_MAX}, such as 2026-01-02T03:04:05Z`);
+    return refuse(`a time from ${YEAR_MIN} to ${YEAR_MAX}, such as 2026-01-02T03:04:05Z`);
   return time.toISOString();
 }
 
@@ -69,7 +69,7 @@ const textType = (plain: string, nullable: string): PropertyType => ({
 const number = (plain: 'Int64' | 'Float64', parseDefault: (text: string) => string): PropertyType => ({
   plain,
   nullable: `Nullable(${plain})`,
-  // A quoted text is not a number, and ClickHouse writes 5.0 as 5.
+  // Strings are not converted to numbers; ClickHouse formats 5.0 as 5.
   read: (raw) => `to${plain}OrNull(${raw})`,
   parseDefault,
   toLiteral: (text) => `to${plain}('${text}')`,
@@ -104,8 +104,8 @@ const MEMBER_END = '.';
 const ESCAPE = '\\';
 
 /**
- * The member names of a path such as `economy.coins`; `\.` is a dot of a name, `\\` a backslash. A number is a name too,
- * never an index. @throws InvalidArgumentError
+ * Parses a path such as `economy.coins` into member names. `\.` is a dot in a name, and `\\` is a backslash. Numbers
+ * are names, not indexes. @throws InvalidArgumentError
  */
 export function parsePath(text: string): readonly string[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern refuses control characters
@@ -113,7 +113,9 @@ export function parsePath(text: string): readonly string[] {
   if (Buffer.byteLength(text) > BYTES_MAX) throw new InvalidArgumentError(`Expected at most ${BYTES_MAX} bytes.`);
   const members = splitMembers(text);
   if (members.includes(''))
-    throw new InvalidArgumentError('Expected names between dots, such as economy.coins. Escape a dot of a name as \\.');
+    throw new InvalidArgumentError(
+      'Expected names separated by dots, such as economy.coins. Escape a dot in a name as \\.',
+    );
   if (members.length > MEMBERS_MAX) throw new InvalidArgumentError(`Expected at most ${MEMBERS_MAX} members.`);
   return members;
 }
@@ -127,7 +129,7 @@ function splitMembers(text: string): string[] {
   for (const char of text) {
     if (isEscaped) {
       if (char !== MEMBER_END && char !== ESCAPE)
-        throw new InvalidArgumentError('Expected . or \\ after a backslash: economy\\.coins is one name.');
+        throw new InvalidArgumentError('Expected . or \\ after a backslash, as in economy\\.coins, which is one name.');
       append(char);
       isEscaped = false;
     } else if (char === ESCAPE) isEscaped = true;
@@ -138,19 +140,19 @@ function splitMembers(text: string): string[] {
   return members;
 }
 
-/** Keeps property columns apart from others; views of analysts and the erasure rely on it too. */
+/** Distinguishes property columns from other columns. The analyst views and the eraser depend on this prefix. */
 export const PREFIX = 'property_';
 const NAME = /^[a-z][a-z0-9_]{0,63}$/;
 
 export interface PropertyColumn {
   /** Name without the prefix. */
   readonly name: string;
-  /** As the operator wrote it. */
+  /** Path as entered by the operator. */
   readonly path: string;
   readonly type: TypeName;
-  /** Value of rows without a valid one, or null for NULL. */
+  /** Value for rows without a valid value, or null for NULL. */
   readonly fallback: string | null;
-  /** When it was added, ISO 8601. */
+  /** When the column was added, in ISO 8601 format. */
   readonly since: string;
 }
 
@@ -170,36 +172,36 @@ interface ColumnOptions {
   readonly default?: string | undefined;
 }
 
-/** @throws UsageError for a default that is not of the type */
-export function parseColumn({ default: given, ...column }: ColumnOptions): Omit<PropertyColumn, 'since'> {
-  const fallback = given === undefined ? null : PROPERTY_TYPES[column.type].parseDefault(given);
+/** @throws UsageError for a default that does not have the column's type */
+export function parseColumn({ default: text, ...column }: ColumnOptions): Omit<PropertyColumn, 'since'> {
+  const fallback = text === undefined ? null : PROPERTY_TYPES[column.type].parseDefault(text);
   return { ...column, fallback };
 }
 
-/** New rows get their value at insert, existing ones when they are read. */
+/** New rows store the value when they are inserted; existing rows compute the value on read. */
 export function toAddStatement({ name, path, type, fallback, since }: PropertyColumn): string {
   const { plain, nullable, read, toLiteral } = PROPERTY_TYPES[type];
   // ClickHouse evaluates equal expressions once per row.
   const raw = `JSONExtractRaw(properties, ${parsePath(path).map(quoteText).join(', ')})`;
   const value = read(raw);
-  const [kept, expression] =
+  const [columnType, expression] =
     fallback === null ? [nullable, value] : [plain, `ifNull(${value}, ${toLiteral(fallback)})`];
   const comment = `Property of events: ${JSON.stringify({ path, type, default: fallback, since })}`;
-  return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${kept} DEFAULT ${expression} COMMENT ${quoteText(comment)}`;
+  return `ALTER TABLE events ADD COLUMN ${columnOf(name)} ${columnType} DEFAULT ${expression} COMMENT ${quoteText(comment)}`;
 }
 
-/** Null for a comment of other origin. */
+/** Parses a column comment; returns null if the column was not added by this command. */
 export function readComment(name: string, comment: string): PropertyColumn | null {
   const [, text = ''] = /^Property of events: (\{.*\})$/.exec(comment) ?? [];
   try {
     const { path, type, default: fallback, since } = JSON.parse(text) as Record<string, unknown>;
-    const known = TYPE_NAMES.find((each) => each === type);
-    if (typeof path !== 'string' || typeof since !== 'string' || known === undefined) return null;
-    return { name, path, type: known, fallback: typeof fallback === 'string' ? fallback : null, since };
+    const typeName = TYPE_NAMES.find((each) => each === type);
+    if (typeof path !== 'string' || typeof since !== 'string' || typeName === undefined) return null;
+    return { name, path, type: typeName, fallback: typeof fallback === 'string' ? fallback : null, since };
   } catch {
     return null;
   }
 }
 
 export const describeColumn = ({ path, type, fallback }: Omit<PropertyColumn, 'since' | 'name'>): string =>
-  `${path} as ${type}, ${fallback === null ? 'NULL' : JSON.stringify(fallback)} where there is none`;
+  `${path} as ${type}, default ${fallback === null ? 'NULL' : JSON.stringify(fallback)}`;

@@ -1,16 +1,16 @@
-/** The property columns of `events`, and the views that show them. */
+/** Reads and changes the property columns of `events` and its views. */
 import { type ClickHouseAccount, createQueryRows, quoteText, readRows, sendStatement } from '@playline/stores';
 import { PREFIX, type PropertyColumn, readComment } from './property-column.ts';
 
-/** ClickHouse with the `events` table. */
+/** The ClickHouse database that contains `events`. */
 export interface Engine {
-  /** Large integers are text. */
+  /** Returns rows; large integers are strings. */
   read(sql: string): Promise<(readonly unknown[])[]>;
-  /** @throws Error of the network, or of ClickHouse */
+  /** @throws Error of ClickHouse or the connection */
   run(sql: string): Promise<void>;
 }
 
-/** Statements only start a mutation. */
+/** Statements only start mutations, and do not wait for them. */
 const STATEMENT_MAX_MS = 60_000;
 
 export function createEngine(account: ClickHouseAccount): Engine {
@@ -18,7 +18,7 @@ export function createEngine(account: ClickHouseAccount): Engine {
   return {
     read: (sql) => readRows(query(sql)),
     async run(sql) {
-      // Otherwise an error after the first bytes of a response would look like success.
+      // Without this setting, an error after the first response bytes would look like success.
       const settings = { wait_end_of_query: '1' };
       await (await sendStatement(account, { body: sql, settings, deadlineMs: STATEMENT_MAX_MS })).text();
     },
@@ -30,7 +30,7 @@ export interface StoredColumn {
   readonly name: string;
   /** ClickHouse type. */
   readonly type: string;
-  /** Null when it was added by other means. */
+  /** Null if the column was not added by this command. */
   readonly column: PropertyColumn | null;
 }
 
@@ -38,14 +38,14 @@ export interface StoredColumn {
 export interface MonthParts {
   readonly month: string;
   readonly parts: number;
-  /** Parts without the column, whose value is computed at each read. */
+  /** Parts without the column, in which the value is computed on read. */
   readonly remaining: number;
   readonly bytes: number;
-  /** Small parts, which store all columns in one file and report no bytes. */
+  /** Small parts, which store all columns in one file and do not report bytes per column. */
   readonly unmeasured: number;
 }
 
-/** Sorted by name. */
+/** Reads the property columns, sorted by name. */
 export async function readStoredColumns(engine: Engine): Promise<StoredColumn[]> {
   const columns = (await readColumns(engine, 'events')).filter(({ name }) => name.startsWith(PREFIX));
   return columns
@@ -56,7 +56,7 @@ export async function readStoredColumns(engine: Engine): Promise<StoredColumn[]>
     .toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** The newest month first. @param column with its prefix */
+/** Reads the backfill progress, newest month first. @param column name with prefix */
 export async function readMonths(engine: Engine, column: string): Promise<MonthParts[]> {
   const rows = await engine.read(`SELECT partition_id, count(), countIf(NOT has), sum(bytes), countIf(has AND bytes = 0)
     FROM (
@@ -86,9 +86,9 @@ type ViewColumn = Awaited<ReturnType<typeof readColumns>>[number];
 
 interface View {
   readonly name: string;
-  /** Unexpanded: ClickHouse expands `*` when the view is created. */
+  /** The query as written, in which `*` is not expanded. */
   readonly text: string;
-  /** Clause of CREATE VIEW. */
+  /** SQL SECURITY clause of CREATE VIEW. */
   readonly security: string;
   readonly comment: string;
   readonly columns: readonly ViewColumn[];
@@ -96,13 +96,13 @@ interface View {
 
 export interface ViewChange {
   readonly changed: readonly string[];
-  /** Views whose text fails; they are unchanged. */
+  /** Views whose query fails, which were not changed. */
   readonly broken: readonly string[];
 }
 
 /**
- * Replaces views whose text selects other property columns than when they were created. Views that others read come first.
- * Parameterised views have no columns of their own.
+ * Recreates views whose query now selects different property columns, in dependency order. Parameterised views do not
+ * need this, because they do not store a column list.
  */
 export async function refreshViews(engine: Engine): Promise<ViewChange> {
   const [changed, broken]: [string[], string[]] = [[], []];
@@ -119,7 +119,7 @@ export async function refreshViews(engine: Engine): Promise<ViewChange> {
 }
 
 /**
- * Removes a column from every view while `events` still has it. Views that read others come first.
+ * Removes a column from all views before it is dropped from `events`. Dependent views are changed first.
  * @returns the names of the changed views
  */
 export async function hideFromViews(engine: Engine, column: string): Promise<string[]> {
@@ -132,7 +132,7 @@ export async function hideFromViews(engine: Engine, column: string): Promise<str
   return showing.map(({ name }) => name);
 }
 
-/** Views, materialized ones included, whose text names the column and would fail without it. */
+/** Finds views, including materialized views, whose query names the column and would fail without it. */
 export async function findViewsNaming(engine: Engine, column: string): Promise<string[]> {
   const rows = await engine.read(`SELECT name FROM system.tables
     WHERE database = currentDatabase() AND match(as_select, ${quoteText(`\\b${column}\\b`)}) ORDER BY name`);
@@ -142,7 +142,7 @@ export async function findViewsNaming(engine: Engine, column: string): Promise<s
 const propertiesOf = (columns: readonly ViewColumn[]) =>
   JSON.stringify(columns.filter(({ name }) => name.startsWith(PREFIX)).map(({ name, type }) => [name, type]));
 
-/** Views that others read come first. */
+/** Reads the views in dependency order. */
 async function readViews(engine: Engine): Promise<View[]> {
   const rows = await engine.read(`SELECT name, as_select, create_table_query, definer, comment FROM system.tables
     WHERE database = currentDatabase() AND engine = 'View' AND empty(parameterized_view_parameters) ORDER BY name`);
@@ -161,14 +161,14 @@ async function readColumns(engine: Engine, table: string) {
   return rows.map(([name, type, comment]) => ({ name: String(name), type: String(type), comment: String(comment) }));
 }
 
-/** Quoted text is removed first, since it may contain anything. */
+/** Reads the SQL SECURITY clause. Quoted text is removed first, because it may contain similar clauses. */
 function securityOf(created: string, definer: string): string {
   const head = created.replace(/'(\\.|[^'\\])*'|`(\\.|[^`\\])*`/g, '');
   const clause = /\bSQL SECURITY (DEFINER|INVOKER|NONE)\b/.exec(head)?.[0] ?? '';
   return definer === '' ? clause : `DEFINER = ${toName(definer)} ${clause}`;
 }
 
-/** Sorts a view after all views that its text names. A false match only affects the order. */
+/** Sorts each view after the views that its query names. A false match affects only the order. */
 function sortViews(views: readonly View[]): View[] {
   const sorted: View[] = [];
   const visit = (view: View, visiting: ReadonlySet<View>) => {
@@ -181,7 +181,7 @@ function sortViews(views: readonly View[]): View[] {
   return sorted;
 }
 
-/** The columns that the text selects now, or null when it fails. */
+/** Returns the columns that the query selects now, or null if the query fails. */
 async function describe(engine: Engine, view: View, ofEvents: readonly ViewColumn[]) {
   const comments = [...view.columns, ...ofEvents.filter(({ name }) => name.startsWith(PREFIX))];
   try {
@@ -192,7 +192,7 @@ async function describe(engine: Engine, view: View, ofEvents: readonly ViewColum
       comment: comments.find((each) => each.name === name)?.comment ?? '',
     }));
   } catch (fault) {
-    // The view is broken. If ClickHouse does not answer, the next query reports it.
+    // The view is broken, or ClickHouse is unavailable, which the next query reports.
     if (fault instanceof Error && fault.name === 'ClickHouseFault') return null;
     throw fault;
   }

@@ -14,7 +14,6 @@ import { createMemorySources } from '../test/memory-sources.ts';
 import { runInProcess } from '../test/run-in-process.ts';
 import { createAccountsCommand } from './accounts.ts';
 
-/** The command with memory stores that outlive each run. */
 function createOperator(answer?: string, portal: string | null = 'http://localhost:8090') {
   const [accounts, sessions] = [createMemorySources(ACCOUNTS), createMemorySessions()];
   const context = {
@@ -44,7 +43,7 @@ function createOperator(answer?: string, portal: string | null = 'http://localho
 
 const OWNER = ['--project', 'demo', '--role', 'owner'] as const;
 
-it('the accounts command prints the link for the first administrator, and none once the log contains an administrator', async () => {
+it('accounts link prints a link for the first administrator, and fails once the log contains an administrator', async () => {
   const { run, first, accounts, oneTimeTexts, codeOf } = createOperator();
   const { results, progress, code } = await run('link');
   expect(code).toBe(EXIT.ok);
@@ -61,7 +60,7 @@ it('the accounts command prints the link for the first administrator, and none o
   expect(await run('link')).toMatchObject({ code: EXIT.unreachable, results: [] });
 });
 
-it('the accounts command prints links to the given portal, and none without a portal', async () => {
+it('the accounts command prints links to the portal in --origin, and fails without a portal', async () => {
   const { run } = createOperator(undefined, null);
   for (const rest of [['link'], ['invite', '--name', 'Ada', '--administrator'], ['reset', '--account', 'ada']])
     expect((await run(...rest)).code).toBe(EXIT.unreachable);
@@ -76,7 +75,7 @@ it('the accounts command prints links to the given portal, and none without a po
     expect((await run('link', '--origin', origin)).code).toBe(EXIT.usage);
 });
 
-it('the accounts command invites, shows and changes accounts, and ends their sessions', async () => {
+it('the accounts command invites, lists and changes accounts, and ends the sessions of a disabled account', async () => {
   const { run, json, invited, sessions } = createOperator();
   const ada = await invited('ada', ...OWNER, '--administrator');
   const bob = await invited('bob', '--project', 'demo', '--role', 'analyst');
@@ -94,7 +93,7 @@ it('the accounts command invites, shows and changes accounts, and ends their ses
   expect((await run('list')).results[1]).toContain('bob  Name of bob  live  administrator  password');
 });
 
-it('the accounts command unlinks an account from its provider only if another way to sign in remains', async () => {
+it('accounts unlink fails if the account has no other sign-in method', async () => {
   const { run, json, invited, selfService: context } = createOperator();
   const ada = await invited('ada', ...OWNER);
   const openId = { issuer: 'https://id.example', subject: 'secret subject' };
@@ -110,7 +109,7 @@ it('the accounts command unlinks an account from its provider only if another wa
   expect(JSON.stringify(await json('list'))).not.toContain('secret subject');
 });
 
-it('the accounts command prints no credentials except the link, and the link only once', async () => {
+it('the accounts command prints no credentials except links, and each link only once', async () => {
   const { run, json, invited, accounts } = createOperator();
   await invited('ada', ...OWNER);
   const [{ link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -122,7 +121,7 @@ it('the accounts command prints no credentials except the link, and the link onl
   expect(JSON.stringify(accounts.log.appended)).not.toContain(new URL(link).searchParams.get('code'));
 });
 
-it('the accounts command revokes an invitation, and restores access', async () => {
+it('accounts revoke invalidates an invitation, and accounts reset restores access to an account', async () => {
   const { run, json, invited, accept } = createOperator();
   await invited('ada', ...OWNER);
   const [{ account, link }] = await json('invite', '--name', 'Bob', ...OWNER);
@@ -132,7 +131,7 @@ it('the accounts command revokes an invitation, and restores access', async () =
   expect(await accept(reset, 'other')).toMatchObject({ login: 'ada', passwordHash: 'kept-hash' });
 });
 
-it('the accounts command removes an account only after confirmation, and erases name and login', async () => {
+it('accounts remove erases an account only after confirmation, and never the last owner', async () => {
   for (const [answer, code] of [
     ['no', EXIT.failed],
     ['yes', EXIT.ok],
@@ -151,7 +150,7 @@ it('the accounts command removes an account only after confirmation, and erases 
   expect(last.progress).toContain('last owner');
 });
 
-it('the accounts command checks arguments before it opens stores, and reports unknown accounts and projects', async () => {
+it('the accounts command refuses invalid arguments, and reports unknown accounts and projects', async () => {
   const { run } = createOperator();
   for (const rest of [
     [],

@@ -39,10 +39,10 @@ import { type ProjectSources, requireProjectId } from '../projects/environments.
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const ABOUT = `
-A link is printed once and not stored. Anyone who has the link can use it once. The last administrator and the last
-owner of a project cannot be removed, disabled or given a lower role.
+Links are printed once and are not stored. Anyone who has a link can use it, but only once. The last administrator and
+the last owner of a project cannot be removed, disabled or demoted.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
 const FIRST_LINK_MINUTES = FIRST_LINK_LIFETIME_S / 60;
 const INVITATION_HOURS = INVITATION_MS / 3_600_000;
@@ -51,82 +51,80 @@ type Work = CommandWork<AccountsContext>;
 
 type Change = (accounts: AccountContext, id: string) => Promise<AccountRecord>;
 const origin = () =>
-  new Option('--origin <origin>', 'origin of the portal (https://portal.example.com); by default the local stack');
+  new Option('--origin <origin>', 'portal origin, such as https://portal.example.com (default: the local stack)');
 
-const ofAccount = (name: string, description: string) =>
-  jsonCommand(name, description).requiredOption('--account <account>', 'id or login of the account');
+const accountCommand = (name: string, description: string) =>
+  jsonCommand(name, description).requiredOption('--account <account>', 'account id or login');
 
-const changing = (work: Work, name: string, description: string, change: Change) =>
-  ofAccount(name, description).action((options) => changeAccount(work, options, change));
+const changeCommand = (work: Work, name: string, description: string, change: Change) =>
+  accountCommand(name, description).action((options) => changeAccount(work, options, change));
 
 export const createAccountsCommand =
   (context: AccountsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
     const unlink: Change = (accounts, accountId) => unlinkOpenId(accounts, { accountId });
-    return command('accounts', 'manage accounts of people who sign in to the portal')
+    return command('accounts', 'manage portal accounts')
       .addCommand(link(work))
       .addCommand(list(work))
       .addCommand(inviteOne(work))
-      .addCommand(changing(work, 'revoke', 'revoke an invitation', revokeInvitation))
+      .addCommand(changeCommand(work, 'revoke', 'revoke an invitation', revokeInvitation))
       .addCommand(roles(work))
       .addCommand(administrator(work))
-      .addCommand(changing(work, 'disable', 'prevent an account from signing in, and end its sessions', disableAccount))
-      .addCommand(changing(work, 'enable', 'let a disabled account sign in again', enableAccount))
+      .addCommand(changeCommand(work, 'disable', 'disable an account and end its sessions', disableAccount))
+      .addCommand(changeCommand(work, 'enable', 'enable a disabled account', enableAccount))
       .addCommand(reset(work))
-      .addCommand(
-        changing(work, 'unlink', 'remove the OpenID Connect provider; another way to sign in must exist', unlink),
-      )
+      .addCommand(changeCommand(work, 'unlink', 'unlink an account from its OpenID Connect provider', unlink))
       .addCommand(remove(work))
       .addHelpText('after', ABOUT);
   };
 
 const link = ({ context, terminal }: Work) =>
-  jsonCommand('link', 'print the link that creates the first administrator')
+  jsonCommand('link', 'print a link to create the first administrator')
     .addOption(origin())
     .addHelpText(
       'after',
-      `\nThe link is valid for ${FIRST_LINK_MINUTES} minutes. Refused if there is an administrator.`,
+      `\nThe link is valid for ${FIRST_LINK_MINUTES} minutes. The command fails if an administrator exists.`,
     )
     .action(async (options) => {
       const portal = originOf(context, options.origin);
-      // Only the log shows whether there is an administrator.
+      // Redis may have lost an administrator, so the log is checked.
       const code = await withAccounts(context, (_, oneTimeTexts) =>
         withPair(context.accounts, ({ log }) => issueFirstLink({ log, oneTimeTexts })),
       );
       const url = linkTo(portal, '/first-sign-in', code);
       terminal.progress(
-        `The first person who opens this link becomes administrator. Valid once, for ${FIRST_LINK_MINUTES} minutes:`,
+        `Open this link within ${FIRST_LINK_MINUTES} minutes to create the first administrator (valid for one use):`,
       );
       printResult(terminal, options, { link: url }, url);
     });
 
 const list = ({ context, terminal }: Work) =>
-  jsonCommand('list', 'list accounts: state, administrator, roles, ways to sign in').action(async (options) => {
+  jsonCommand('list', 'list accounts with their state, roles and sign-in methods').action(async (options) => {
     const accounts = (await withAccounts(context, ({ store }) => store.readAll()))
       .filter((account) => !isRemoved(account))
       .toSorted((a, b) => a.createdAt - b.createdAt);
     for (const account of accounts) showAccount(account, options, terminal);
     if (accounts.length === 0)
-      terminal.progress('no accounts: npm run accounts -- link prints the link for the first administrator');
+      terminal.progress('no accounts yet: run npm run accounts -- link to create the first administrator');
   });
 
 const inviteOne = (work: Work) =>
   jsonCommand('invite', 'create an account and print its invitation link')
-    .requiredOption('--name <name>', 'name of the person')
-    .option('--project <project>', 'id or name of a project, with --role')
-    .addOption(new Option('--role <role>', 'role of the person in the project').choices(ROLES))
-    .option('--administrator', 'grant the administrator role for the whole instance')
+    .requiredOption('--name <name>', 'name of the invited person')
+    .option('--project <project>', 'project id or name; requires --role')
+    .addOption(new Option('--role <role>', 'role in the project').choices(ROLES))
+    .option('--administrator', 'make the invited person an administrator of the deployment')
     .addOption(origin())
     .addHelpText(
       'after',
-      `\nThe link is valid for ${INVITATION_HOURS} hours. A person who has an account keeps it and gets the role.`,
+      `\nThe link is valid for ${INVITATION_HOURS} hours. A person with an existing account can add the role to that account.`,
     )
     .action(async ({ name, project, role, administrator: isAdministrator = false, ...options }) => {
       const { context } = work;
       if (project === undefined && !isAdministrator)
-        throw new UsageError('Expected --project with --role, or --administrator.');
-      if (project !== undefined && role === undefined) throw new UsageError('Expected --role with --project.');
+        throw new UsageError('Pass --project and --role, or --administrator.');
+      if (project !== undefined && role === undefined) throw new UsageError('Option --project requires --role.');
       const portal = originOf(context, options.origin);
       const projectId = project === undefined ? null : await requireProjectId(context, project);
       const granted = projectId === null || role === undefined ? [] : [{ projectId, role }];
@@ -137,10 +135,10 @@ const inviteOne = (work: Work) =>
     });
 
 const roles = (work: Work) =>
-  ofAccount('roles', 'set the role of an account in a project, and end its sessions')
-    .requiredOption('--project <project>', 'id or name of the project')
+  accountCommand('roles', "set an account's project role and end the account's sessions")
+    .requiredOption('--project <project>', 'project id or name')
     .addOption(
-      new Option('--role <role>', 'role in the project; none removes the account from it')
+      new Option('--role <role>', 'role in the project, or none to remove the account from the project')
         .choices([...ROLES, 'none'] as const)
         .makeOptionMandatory(),
     )
@@ -151,9 +149,9 @@ const roles = (work: Work) =>
     });
 
 const administrator = (work: Work) =>
-  ofAccount('administrator', 'grant or revoke the administrator role of an account')
+  accountCommand('administrator', 'grant or revoke the administrator role')
     .addOption(
-      new Option('--is <answer>', 'whether the account is an administrator')
+      new Option('--is <answer>', 'yes to grant the role, no to revoke it')
         .choices(['yes', 'no'] as const)
         .makeOptionMandatory(),
     )
@@ -164,9 +162,9 @@ const administrator = (work: Work) =>
     );
 
 const reset = (work: Work) =>
-  ofAccount('reset', 'remove password, passkeys and provider of an account, and print a link to sign in')
+  accountCommand('reset', "remove an account's password, passkeys and provider, and print a sign-in link")
     .addOption(origin())
-    .addHelpText('after', '\nFor a person who can no longer sign in.')
+    .addHelpText('after', '\nUse this command for a person who can no longer sign in.')
     .action(async (options) => {
       const portal = originOf(work.context, options.origin);
       const invited = await withAccounts(work.context, async (accounts) =>
@@ -177,11 +175,11 @@ const reset = (work: Work) =>
     });
 
 const remove = (work: Work) =>
-  ofAccount('remove', 'permanently end an account and erase its name and login')
+  accountCommand('remove', 'permanently remove an account and erase its name and login')
     .addOption(yesOption())
     .action(async (options) => {
       const { id, name } = await withAccounts(work.context, (accounts) => requireAccount(accounts, options.account));
-      const effect = `This ends the account ${id} (${name}) forever, and erases its name and login.`;
+      const effect = `This permanently removes account ${id} (${name}) and erases its name and login.`;
       await confirm(effect, options, work.terminal);
       await changeAccount(work, { account: id, json: options.json }, removeAccount);
     });
@@ -198,7 +196,7 @@ async function changeAccount(
 }
 
 function showLink({ terminal }: Work, { account }: Invited, { url, json = false }: JsonOption & { url: string }): void {
-  if (!json) terminal.progress(`Link for ${account.name}. Valid once, for ${INVITATION_HOURS} hours:`);
+  if (!json) terminal.progress(`Link for ${account.name}, valid for ${INVITATION_HOURS} hours and one use:`);
   printResult(terminal, { json }, { account: account.id, link: url, expiresAt: account.invitation?.expiresAt }, url);
 }
 
@@ -209,7 +207,7 @@ interface AccountsContext extends ProjectSources {
   portal(): string | null;
 }
 
-/** Reads or changes accounts; the user of the command is the author. @throws UnreachableError */
+/** Runs `work` with the account stores; changes are recorded under the operator's name. @throws UnreachableError */
 export async function withAccounts<T>(
   { accounts, openSessions }: AccountsContext,
   work: (context: AccountContext, oneTimeTexts: OneTimeTexts) => Promise<T>,
@@ -219,25 +217,25 @@ export async function withAccounts<T>(
   );
 }
 
-/** @param wanted id or login */
-async function requireAccount({ store }: AccountContext, wanted: string): Promise<AccountRecord> {
+/** @throws Error for an unknown or removed account */
+async function requireAccount({ store }: AccountContext, idOrLogin: string): Promise<AccountRecord> {
   const accounts = await store.readAll();
-  const found = accounts.find(({ id }) => id === wanted) ?? findByLogin(accounts, wanted);
+  const found = accounts.find(({ id }) => id === idOrLogin) ?? findByLogin(accounts, idOrLogin);
   if (found === null || isRemoved(found))
-    throw new Error(`there is no account ${wanted}: npm run accounts -- list shows all accounts`);
+    throw new Error(`account ${idOrLogin} does not exist: npm run accounts -- list shows all accounts`);
   return found;
 }
 
 /** @throws UsageError for an invalid origin; UnreachableError without an origin and a local stack */
-function originOf({ portal }: Pick<AccountsContext, 'portal'>, given: string | undefined): string {
-  if (given === undefined) {
+function originOf({ portal }: Pick<AccountsContext, 'portal'>, origin: string | undefined): string {
+  if (origin === undefined) {
     const running = portal();
     if (running !== null) return running;
     throw new UnreachableError(
-      'no portal runs here: start it (npm run up), or use --origin https://portal.example.com',
+      'no local portal is running: start the stack (npm run up), or pass --origin https://portal.example.com',
     );
   }
-  const url = URL.parse(given);
+  const url = URL.parse(origin);
   if (url !== null && ['http:', 'https:'].includes(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   throw new UsageError('--origin: expected a URL without a path, such as https://portal.example.com');
 }
@@ -248,7 +246,7 @@ function linkTo(origin: string, path: string, code: string): string {
   return url.href;
 }
 
-/** The printable part of an account: no credentials. */
+/** Omits the account's credentials. */
 function toShown({ passwordHash, passkeys, invitation, openId, ...account }: AccountRecord) {
   return {
     ...account,
@@ -264,7 +262,7 @@ function showAccount(account: AccountRecord, options: JsonOption, terminal: Term
 }
 function toLine(account: AccountRecord): string {
   const { id, login, name, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
-  const ways = [
+  const signInMethods = [
     ...(passwordHash === null ? [] : ['password']),
     ...(passkeys.length === 0 ? [] : [`${passkeys.length} passkeys`]),
     ...(openId === null ? [] : [openId.issuer]),
@@ -274,6 +272,6 @@ function toLine(account: AccountRecord): string {
     ...(isAdministrator ? ['administrator'] : []),
     ...roles.map(({ projectId, role }) => `${role} of ${projectId}`),
   ];
-  const orNone = (texts: readonly string[]) => (texts.length === 0 ? '-' : texts.join(', '));
-  return [id, login || '-', name || '-', state, orNone(rights), orNone(ways)].join('  ');
+  const joinOrDash = (values: readonly string[]) => (values.length === 0 ? '-' : values.join(', '));
+  return [id, login || '-', name || '-', state, joinOrDash(rights), joinOrDash(signInMethods)].join('  ');
 }

@@ -36,11 +36,12 @@ import { environmentOf } from '../identity/subject.ts';
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-ClickHouse accounts for analysts. They read only views, restricted to the rows of their environments.
+An analyst account can read only views, restricted to the rows of the environments that it has been granted.
 
-Needs CLICKHOUSE_URL with the operator's account, or a local stack. If ClickHouse accepts accounts by SQL, create makes one.
-Otherwise it assigns an account of users.xml, whose passwords are those of the local stack or of the environment
-(CLICKHOUSE_ANALYST_1_PASSWORD and so on).`;
+If ClickHouse allows accounts to be created with SQL, create adds an account. Otherwise it assigns an account from
+users.xml; passwords are read from the local stack or from CLICKHOUSE_ANALYST_1_PASSWORD and so on.
+
+Requires CLICKHOUSE_URL with the operator account, or a local stack.`;
 
 /** The row policies of users.xml apply to this database only. */
 const DATABASE = 'playline';
@@ -50,30 +51,30 @@ export interface AnalystsContext extends Omit<PoolOptions, 'url'> {
 }
 
 const account = () =>
-  new Option('--account <name>', 'name of the account, as list shows it').argParser(parseAccount).makeOptionMandatory();
+  new Option('--account <name>', 'account name, as printed by list').argParser(parseAccount).makeOptionMandatory();
 
-const granting = (name: string, description: string) =>
+const grantCommand = (name: string, description: string) =>
   jsonCommand(name, description)
-    .option('--environment <name>', 'production, development, or an environment id as in tables: demo-production')
-    .option('--project <id>', 'project of the environment', FIRST_PROJECT)
+    .option('--environment <name>', 'environment name or id, such as production or demo-production')
+    .option('--project <id>', 'project id', FIRST_PROJECT)
     .addOption(
-      new Option('--all-environments', 'instead of --environment: all, future ones included').conflicts('environment'),
+      new Option('--all-environments', 'grant access to all current and future environments').conflicts('environment'),
     );
 
 export const createAnalystsCommand =
   (context: AnalystsContext): CreateCommand =>
   (terminal) =>
-    command('analysts', 'create, grant, list and drop ClickHouse accounts for analysts')
+    command('analysts', 'manage ClickHouse accounts for analysts')
       .addCommand(
-        granting('create', 'assign a free account to an environment and print its password once')
-          .option('--raw-ids', 'let it read ids, pages, properties and traits as sent, which may identify people')
+        grantCommand('create', 'create an account that can read an environment, and print its password once')
+          .option('--raw-ids', 'also grant access to raw ids, pages, properties and traits, which may identify people')
           .action(async (options) => {
             const environmentId = grantedEnvironmentOf(options);
             await create(await openWork(context, terminal), { ...options, environmentId });
           }),
       )
       .addCommand(
-        granting('grant', 'let an account read another environment, effective with its next query')
+        grantCommand('grant', 'grant an account access to another environment')
           .addOption(account())
           .action(async (options) => {
             const environmentId = grantedEnvironmentOf(options);
@@ -81,28 +82,28 @@ export const createAnalystsCommand =
           }),
       )
       .addCommand(
-        jsonCommand('list', 'list accounts that may read something: environments, raw ids, first grant').action(
-          async (options) => list(await openWork(context, terminal), options),
+        jsonCommand('list', 'list accounts with their environments and raw-id access').action(async (options) =>
+          list(await openWork(context, terminal), options),
         ),
       )
       .addCommand(
-        jsonCommand('drop', 'revoke all grants of an account, effective immediately')
+        jsonCommand('drop', 'revoke all grants of an account')
           .addOption(account())
           .addOption(yesOption())
-          .addHelpText('after', '\nTo revoke a single environment, drop the account and create another one.')
+          .addHelpText('after', '\nTo revoke access to one environment, drop the account and create a new account.')
           .action(async (options) => drop(await openWork(context, terminal), options)),
       )
       .addHelpText('after', ABOUT);
 
-/** @throws UsageError for another database; UnreachableError when ClickHouse does not answer */
+/** @throws UsageError for a database other than playline; UnreachableError when ClickHouse does not respond */
 async function openWork({ clickhouse: accountOf, folder, environment }: AnalystsContext, terminal: Terminal) {
   const clickhouse = accountOf();
   if (clickhouse.database !== DATABASE)
     throw new UsageError(
-      `CLICKHOUSE_DATABASE is ${clickhouse.database}: accounts for analysts can read only ${DATABASE} (users.xml)`,
+      `CLICKHOUSE_DATABASE is ${clickhouse.database}, but users.xml lets analysts read only the database ${DATABASE}`,
     );
   const run = createRunStatement(clickhouse);
-  // An error of the server is an answer too; the next query reports it.
+  // An error response also shows that ClickHouse is reachable. The next query reports the error.
   const isReachable = () =>
     run('SELECT 1').then(
       () => true,
@@ -122,7 +123,7 @@ interface GrantOptions extends JsonOption {
 const ACCOUNT = /^[A-Za-z_][A-Za-z0-9_.-]{0,63}$/;
 
 function parseAccount(text: string): string {
-  if (!ACCOUNT.test(text)) throw new InvalidArgumentError('Expected the name of an account, such as analyst_1.');
+  if (!ACCOUNT.test(text)) throw new InvalidArgumentError('Expected an account name, such as analyst_1.');
   return text;
 }
 
@@ -141,41 +142,41 @@ async function create(
   { environmentId, rawIds = false, json }: GrantOptions & { readonly rawIds?: boolean | undefined },
 ): Promise<void> {
   const { run, terminal } = work;
-  await noteUnknown(work, environmentId);
-  const found = (await createBySql(run, rawIds)) ?? (await takeFromPool(work, rawIds));
+  await warnIfUnknown(work, environmentId);
+  const found = (await createBySql(run, rawIds)) ?? (await claimFromPool(work, rawIds));
   await setGrant(run, found.account, { environmentId, revoked: false });
   const line = { account: found.account, environments: [environmentId], rawIds, password: found.password };
-  const text = `account ${found.account} for ${nameOf(environmentId)}, ${rawIds ? 'with' : 'without'} raw ids; password, shown once:`;
+  const text = `Account ${found.account} can read ${nameOf(environmentId)}, ${rawIds ? 'with' : 'without'} raw ids. Password (shown only once):`;
   printResult(terminal, { json }, line, [text, found.password]);
 }
 
-async function takeFromPool({ clickhouse, pool, run }: Work, rawIds: boolean): Promise<Credentials> {
+async function claimFromPool({ clickhouse, pool, run }: Work, rawIds: boolean): Promise<Credentials> {
   const accounts = pool().accounts.filter(({ account }) => readsRawIds(account) === rawIds);
   if (accounts.length === 0)
     throw new Error(
-      'this ClickHouse accepts no accounts by SQL, and the passwords of users.xml are unknown: run the command where the ' +
-        'stack runs, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on as for ClickHouse',
+      'ClickHouse does not allow accounts to be created with SQL, and the passwords in users.xml are unknown: run the ' +
+        'command in the folder of the stack, or set CLICKHOUSE_ANALYST_1_PASSWORD and so on as for ClickHouse',
     );
-  let left: readonly Credentials[] = accounts;
-  while (left.length > 0) {
-    const [each, ...others] = left as [Credentials, ...Credentials[]];
-    left = others;
-    if (await isAssigned(run, each)) continue;
-    // The server may have started with another password.
-    if (!(await canLogIn(clickhouse, each))) continue;
-    if (await claim(run, each)) return each;
-    // Random order, so that two commands that blocked each other do not collide again.
-    left = inRandomOrder(others);
+  let candidates: readonly Credentials[] = accounts;
+  while (candidates.length > 0) {
+    const [candidate, ...remaining] = candidates as [Credentials, ...Credentials[]];
+    candidates = remaining;
+    if (await isAssigned(run, candidate)) continue;
+    // ClickHouse may have been started with a different password.
+    if (!(await canLogIn(clickhouse, candidate))) continue;
+    if (await claim(run, candidate)) return candidate;
+    // Shuffled, so that two concurrent commands do not collide again.
+    candidates = shuffle(remaining);
   }
   throw new Error(
-    `all ${accounts.length} accounts ${rawIds ? 'with' : 'without'} raw ids are assigned, or wait for the next start: ` +
-      'drop an unused one (npm run analysts -- list, drop), then npm run down and npm run up',
+    `all ${accounts.length} accounts ${rawIds ? 'with' : 'without'} raw ids are assigned or require a restart: drop ` +
+      'an unused account (npm run analysts -- list, drop), then run npm run down and npm run up',
   );
 }
 
-function inRandomOrder<T>(values: readonly T[]): T[] {
-  const drawn = values.map((value) => ({ value, at: randomInt(2 ** 32) }));
-  return drawn.toSorted((a, b) => a.at - b.at).map(({ value }) => value);
+function shuffle<T>(values: readonly T[]): T[] {
+  const keyed = values.map((value) => ({ value, sortKey: randomInt(2 ** 32) }));
+  return keyed.toSorted((a, b) => a.sortKey - b.sortKey).map(({ value }) => value);
 }
 
 async function canLogIn({ onFault: _, ...clickhouse }: ClickHouseAccount, { account, password }: Credentials) {
@@ -193,7 +194,7 @@ async function grant(
   const refusal = await findGrantRefusal(run, name);
   if (refusal !== null) throw new Error(refusal);
   const before = await findAccount(run, name);
-  await noteUnknown({ run, terminal }, environmentId);
+  await warnIfUnknown({ run, terminal }, environmentId);
   if (!before.environments.includes(environmentId)) await setGrant(run, name, { environmentId, revoked: false });
   print(await findAccount(run, name), options, terminal);
 }
@@ -208,27 +209,32 @@ interface DropOptions extends JsonOption {
 }
 async function drop({ run, pool, terminal }: Work, { account: name, ...options }: DropOptions): Promise<void> {
   const { environments } = await findAccount(run, name);
-  const effect = `${name} reads ${environments.map(nameOf).join(', ') || 'nothing'}. From its next query it reads nothing.`;
+  const effect = `${name} can read ${environments.map(nameOf).join(', ') || 'nothing'}. This revokes all grants immediately.`;
   await confirm(effect, options, terminal);
-  const stays = await isFromUsersXml(run, name);
+  const isPermanent = await isFromUsersXml(run, name);
   await dropAccount(run, name);
-  const isOfPool = pool().accounts.some((each) => each.account === name);
-  const next = stays ? (isOfPool ? pool().renewPassword(name) : '') : 'The account is gone.';
-  printResult(terminal, options, { account: name, environments: [] }, `${name} has no grants. ${next}`.trim());
+  const isInPool = pool().accounts.some((each) => each.account === name);
+  const note = isPermanent ? (isInPool ? pool().renewPassword(name) : '') : 'The account was deleted.';
+  printResult(
+    terminal,
+    options,
+    { account: name, environments: [] },
+    `All grants of ${name} were revoked. ${note}`.trim(),
+  );
 }
 
 async function findAccount(run: RunStatement, account: string): Promise<AnalystAccount> {
   const found = (await listAccounts(run)).find((each) => each.account === account);
   if (found !== undefined) return found;
-  throw new Error(`there is no account ${account} for analysts: npm run analysts -- list shows all`);
+  throw new Error(`analyst account ${account} does not exist: npm run analysts -- list shows all accounts`);
 }
 
-/** An unknown environment may be new, so it is accepted with a warning. */
-async function noteUnknown({ run, terminal }: Pick<Work, 'run' | 'terminal'>, environmentId: string) {
+/** Warns if an environment has no events. A new environment has none, so the command continues. */
+async function warnIfUnknown({ run, terminal }: Pick<Work, 'run' | 'terminal'>, environmentId: string) {
   if (environmentId === ALL) return;
-  const known = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
-  if ((await run(known, { environment: environmentId })).length === 0)
-    terminal.progress(`no event of ${environmentId} is stored yet: check the name`);
+  const query = 'SELECT 1 FROM events WHERE environment_id = {environment: String} LIMIT 1';
+  if ((await run(query, { environment: environmentId })).length === 0)
+    terminal.progress(`no events are stored for ${environmentId} yet: check the environment name`);
 }
 
 function print(analyst: AnalystAccount, options: JsonOption, terminal: Terminal): void {

@@ -13,7 +13,7 @@ import { createReplicateCommand } from './replicate.ts';
 const CHAINS = chainNodes().parse('[{"name":"demo-chain","id":"eip155:31337","urls":["http://127.0.0.1:1"]}]');
 const STACK = { url: 'http://127.0.0.1:1', chains: [{ name: 'demo-chain', id: 'eip155:31337' }] };
 
-/** @param stack chain API of the local stack; null: the environment configures another deployment */
+/** @param stack chain API of the local stack, or null if the environment configures a deployment */
 function run(args: readonly string[], stack: ChainApiAddress | null = STACK) {
   const nowhere = () => {
     throw new Error('a store was opened');
@@ -48,7 +48,7 @@ it.each([
   [analysts('create --environment production --all-environments'), 'cannot be used with option'],
   [analysts('create --environment production --account analyst_1'), "unknown option '--account'"],
   [analysts('grant --environment production'), "required option '--account <name>'"],
-  [analysts("grant --account a'b --environment production"), 'Expected the name of an account'],
+  [analysts("grant --account a'b --environment production"), 'Expected an account name'],
   [analysts('drop'), "required option '--account <name>'"],
   [analysts('list --account analyst'), "unknown option '--account'"],
   [['chain', 'verify'], "required option '--chain <name>' not specified"],
@@ -67,27 +67,27 @@ it.each([
   [['import', '-'], "required option '--topic <topic>' not specified"],
   [['import', '--topic', 'audience.messages.v1', '-'], 'Allowed choices are chain.activities.v1, chain.tokens.v1'],
   [IMPORT, "missing required argument 'file'"],
-  [[...IMPORT, 'none.ndjson'], 'there is no file /nowhere/none.ndjson'],
+  [[...IMPORT, 'none.ndjson'], 'file /nowhere/none.ndjson does not exist'],
   [[...IMPORT, '-', '--chain', 'Démo'], '--chain: expected'],
   [[...REPLICATE, '--chain', 'Démo'], '--chain: expected'],
   [[...REPLICATE, '--url', 'over there'], '--url: expected'],
   [['replicate', '--chain', 'other', '--to', 'stdout'], 'serves demo-chain, not other'],
   [[...REPLICATE, '--to', 'tape'], 'Allowed choices are file, clickhouse, stdout'],
-  [[...REPLICATE, '--out', 'x'], '--out: only with --to file'],
+  [[...REPLICATE, '--out', 'x'], '--out requires --to file'],
   [[...REPLICATE, '--to', 'clickhouse', '--table', 'a; DROP'], '--table: expected'],
   [[...REPLICATE, '--page-size', '201'], 'Expected a number from 1 to 200'],
-])('the command %j ends with exit code 2 before it opens a store', async (args, sentence) => {
+])('the command %j exits with code 2 before it opens a store', async (args, sentence) => {
   const { code, results, progress } = await run(args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(sentence);
   expect(progress).toContain(`(see npm run ${args[0]} -- `);
 });
 
-it('replicate without --url uses the local stack, but not with the stores of another deployment', async () => {
+it('replicate without --url uses the local stack, and fails if the environment configures a deployment', async () => {
   const args = ['replicate', '--chain', 'demo-chain', '--to', 'stdout', '--patience-seconds', '0'];
   const { code, progress } = await run(args);
   expect({ code, progress }).toMatchObject({ code: EXIT.unreachable });
-  expect(progress).toContain('http://127.0.0.1:1 does not answer');
+  expect(progress).toContain('http://127.0.0.1:1 does not respond');
   const other = await run(args, null);
   expect([other.code, other.progress]).toEqual([EXIT.usage, expect.stringContaining('--url: expected')]);
 });

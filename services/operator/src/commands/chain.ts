@@ -8,25 +8,25 @@ import { refreshToken, setVerification } from '../chain/tokens.ts';
 import { type CreateCommand, command, endWith, jsonCommand, wholeNumberFrom } from '../command.ts';
 
 const ABOUT = `
-Uses the chains and nodes in CHAIN_NODES, or those of the local stack.
+Requires CHAIN_NODES, which lists the chains and their nodes, or a local stack.
 
-Exit codes: 0 success, 1 finding or interruption, 2 invalid arguments, 3 a node or store does not respond.`;
+Exit codes: 0 success, 1 findings or interrupted, 2 invalid arguments, 3 node or store not responding.`;
 
 const STATUS = `
-Shows the latest, final and indexed block, the pace of the indexer, the remaining time, and the latest block of each node.
-If no node of a chain responds, the exit code is 3.`;
+For each chain, shows the latest, final and indexed block, the indexing rate, the estimated remaining time, and the
+latest block of each node. Exits with code 3 if a chain has no responding node.`;
 
 const VERIFY = `
-Reports activities that the history lacks or stores with different contents, and logs that claim more tokens than they
-move. Reads all indexed blocks, unless --from and --to select fewer.`;
+Reports activities that are missing from the history or differ from the chain, and event logs that are not in the
+history because they exceed the limit per contract and block. By default, all indexed blocks are verified.`;
 
 const BACKFILL = `
-Publishes only what the history lacks or stores with different contents. Safe to repeat. Refuses blocks that are not yet
-indexed.`;
+Publishes activities that are missing from the history or differ from the chain. Safe to repeat. Fails for blocks that
+have not been indexed yet.`;
 
-const onChain = (name: string, description: string) =>
-  jsonCommand(name, description).requiredOption('--chain <name>', 'name of the chain');
-const address = () => new Option('--address <address>', 'contract of the token: 0x…').makeOptionMandatory();
+const chainCommand = (name: string, description: string) =>
+  jsonCommand(name, description).requiredOption('--chain <name>', 'chain name');
+const address = () => new Option('--address <address>', 'token contract address: 0x…').makeOptionMandatory();
 const block = <const F extends string>(flags: F, description: string) =>
   new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER));
 
@@ -34,22 +34,22 @@ export const createChainCommand =
   (context: ChainContext): CreateCommand =>
   (terminal) => {
     const job = { context, terminal };
-    return command('chain', 'show how far chains are indexed, and compare the history with the chains')
+    return command('chain', 'show indexing progress, verify and repair the activity history')
       .addCommand(
-        jsonCommand('status', 'show how far each chain is indexed')
+        jsonCommand('status', 'show the indexing progress of each chain')
           .option('--chain <name>', 'show only this chain')
           .addHelpText('after', STATUS)
           .action(async (options) => endWith(await showStatus(job, options))),
       )
       .addCommand(
-        onChain('verify', 'read blocks again and compare them with the history')
-          .addOption(block('--from <block>', 'first block'))
-          .addOption(block('--to <block>', 'last block'))
+        chainCommand('verify', 'compare the activity history with the chain')
+          .addOption(block('--from <block>', 'first block (default: the first block of the chain)'))
+          .addOption(block('--to <block>', 'last block (default: the last indexed block)'))
           .addHelpText('after', VERIFY)
           .action(async (options) => endWith(await verify(job, options))),
       )
       .addCommand(
-        onChain('backfill', 'read blocks again and publish what the history lacks')
+        chainCommand('backfill', 'publish activities that are missing from the history')
           .addOption(block('--from <block>', 'first block').makeOptionMandatory())
           .addOption(block('--to <block>', 'last block').makeOptionMandatory())
           .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
@@ -57,15 +57,15 @@ export const createChainCommand =
           .action(async (options) => endWith(await backfill(job, options))),
       )
       .addCommand(
-        onChain('refresh-token', 'read name, symbol and decimals of a token again, and publish changes')
+        chainCommand('refresh-token', 'update the name, symbol and decimals of a token from its contract')
           .addOption(address())
           .action((options) => refreshToken(job, options)),
       )
       .addCommand(
-        onChain('verification', 'set the verification status of a token')
+        chainCommand('verification', 'set the verification status of a token')
           .addOption(address())
           .addOption(
-            new Option('--status <status>', 'the new status').choices(VERIFICATION_STATUSES).makeOptionMandatory(),
+            new Option('--status <status>', 'verification status').choices(VERIFICATION_STATUSES).makeOptionMandatory(),
           )
           .action((options) => setVerification(job, options)),
       )

@@ -26,31 +26,32 @@ import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface CollectionsContext extends ProjectSources {
   readonly collections: RecordSources<CollectionRecord>;
-  /** Names of the served chains; null if unknown. */
+  /** Names of the served chains, or null if unknown. */
   readonly servedChains: () => readonly string[] | null;
 }
 
 const ABOUT = `
-A collection is a contract that is linked to a project. A contract has at most one project, which other projects cannot see.
+A collection is a contract that is linked to a project. A contract can be linked to only one project at a time. Other
+projects cannot see who has linked the contract.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
 type Work = CommandWork<CollectionsContext>;
 
-const project = () => new Option('--project <project>', 'id or name of the project').default(FIRST_PROJECT);
-const environment = () => new Option('--environment <name>', 'name or id of an environment').makeOptionMandatory();
+const project = () => new Option('--project <project>', 'project id or name').default(FIRST_PROJECT);
+const environment = () => new Option('--environment <name>', 'environment name or id').makeOptionMandatory();
 
-const ofContract = (name: string, description: string) =>
+const contractCommand = (name: string, description: string) =>
   jsonCommand(name, description)
-    .requiredOption('--chain <name>', 'name of the chain, as in paths of the chain API')
-    .requiredOption('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits')
+    .requiredOption('--chain <name>', 'chain name, as in chain API paths')
+    .requiredOption('--contract <address>', 'contract address: 0x and 40 hexadecimal digits')
     .addOption(project());
 
 export const createCollectionsCommand =
   (context: CollectionsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
-    return command('collections', 'link contracts of chains to projects; list, rename, unlink and move them')
+    return command('collections', 'manage the contracts that are linked to projects')
       .addCommand(link(work))
       .addCommand(list(work))
       .addCommand(rename(work))
@@ -61,15 +62,15 @@ export const createCollectionsCommand =
   };
 
 const link = (work: Work) =>
-  ofContract('link', 'link a contract to an environment of a project')
+  contractCommand('link', 'link a contract to a project environment')
     .addOption(environment())
-    .requiredOption('--name <name>', 'name of the collection')
+    .requiredOption('--name <name>', 'collection name')
     .action((options) =>
-      changeInEnvironment(work, options, (parts, own) => linkCollection(parts, { ...own, name: options.name })),
+      changeInEnvironment(work, options, (parts, target) => linkCollection(parts, { ...target, name: options.name })),
     );
 
 const list = ({ context, terminal }: Work) =>
-  jsonCommand('list', 'list the collections of a project, unlinked ones included')
+  jsonCommand('list', "list a project's collections, including unlinked collections")
     .addOption(project())
     .action(async (options) => {
       const projectId = await requireProjectId(context, projectOf(options));
@@ -78,36 +79,36 @@ const list = ({ context, terminal }: Work) =>
     });
 
 const rename = (work: Work) =>
-  ofContract('rename', 'change the name of a collection')
+  contractCommand('rename', 'rename a collection')
     .requiredOption('--name <name>', 'new name')
     .action((options) =>
-      changeOwn(work, options, (parts, own) => renameCollection(parts, { ...own, name: options.name })),
+      changeInProject(work, options, (parts, target) => renameCollection(parts, { ...target, name: options.name })),
     );
 
 const unlink = (work: Work) =>
-  ofContract('unlink', 'take a collection from its project')
-    .addHelpText('after', '\nAny project may link the contract afterwards. Pending mints of the project fail.')
-    .action((options) => changeOwn(work, options, unlinkCollection));
+  contractCommand('unlink', 'unlink a collection from its project')
+    .addHelpText('after', "\nThe project's pending mints fail. Afterwards, any project can link the contract.")
+    .action((options) => changeInProject(work, options, unlinkCollection));
 
 const relink = (work: Work) =>
-  ofContract('relink', 'link an unlinked collection again, or move it to another environment of its project')
+  contractCommand('relink', 'relink an unlinked collection, or move a collection to another environment of its project')
     .addOption(environment())
     .action((options) => changeInEnvironment(work, options, relinkCollection));
 
 const move = (work: Work) =>
-  ofContract('move', 'move a collection from any project to an environment of this one')
+  contractCommand('move', 'move a collection from another project to an environment of this project')
     .addOption(environment())
     .action((options) => changeInEnvironment(work, options, moveCollection));
 
-/** The project may be archived. */
-async function changeOwn(
+/** Also accepts archived projects. */
+async function changeInProject(
   { context, terminal }: Work,
   options: ContractOptions & EnvironmentOptions & JsonOption,
-  change: (parts: Parameters<typeof unlinkCollection>[0], own: CollectionName) => Promise<CollectionRecord>,
+  change: (parts: Parameters<typeof unlinkCollection>[0], target: CollectionName) => Promise<CollectionRecord>,
 ): Promise<void> {
   const [wanted, contract] = [projectOf(options), contractOf(options)];
-  const own = { ...contract, projectId: await requireProjectId(context, wanted) };
-  print(await withRecords(context.collections, (store) => change({ store }, own)), options, terminal);
+  const target = { ...contract, projectId: await requireProjectId(context, wanted) };
+  print(await withRecords(context.collections, (store) => change({ store }, target)), options, terminal);
 }
 
 async function changeInEnvironment(
@@ -116,10 +117,10 @@ async function changeInEnvironment(
   change: typeof relinkCollection,
 ): Promise<void> {
   const [wanted, contract] = [environmentOf(options), contractOf(options)];
-  const { project: owner, environment: target } = await requireEnvironment(context, wanted);
-  const own = { ...contract, projectId: owner.id, environmentId: target.id };
+  const { project: owner, environment: destination } = await requireEnvironment(context, wanted);
+  const target = { ...contract, projectId: owner.id, environmentId: destination.id };
   const servedChains = context.servedChains();
-  const changed = await withRecords(context.collections, (store) => change({ store, servedChains }, own));
+  const changed = await withRecords(context.collections, (store) => change({ store, servedChains }, target));
   print(changed, options, terminal);
 }
 

@@ -42,51 +42,53 @@ export interface ColumnsContext {
 }
 
 const ABOUT = `
-Adds a typed column for an event property. Queries read and filter the column without parsing JSON.
+A property column stores an event property as a typed ClickHouse column, so that queries do not parse JSON.
 
-Needs CLICKHOUSE_URL with the operator's account, or a local stack.`;
+Requires CLICKHOUSE_URL with the operator account, or a local stack.`;
 
 const ADD = `
-In a path, escape a dot in a name as \\. and a backslash as \\\\.
+Paths separate property names with dots. Escape a dot in a name as \\. and a backslash as \\\\.
 
-Types: Int64, Float64, String, LowCardinality(String) for up to some ten thousand different values, Bool, and DateTime for
-ISO 8601 strings such as 2026-01-02T03:04:05Z, stored in milliseconds.
+Types: Int64, Float64, String, LowCardinality(String) for at most about 10,000 distinct values, Bool, and DateTime for
+ISO 8601 strings such as 2026-01-02T03:04:05Z, stored with millisecond precision.
 
-New rows store the value at insert. Existing rows compute it on read until the backfill has stored it, so results are
-always correct. After an interruption, run the command again. Every analyst who can read analysis_events
-can read the column, even without raw ids: never add a column for a property that identifies people.`;
+New rows store the value when they are inserted. In existing rows the value is computed on read until the backfill has
+stored it, so query results are always correct. To resume after an interruption, run the command again.
+
+All analysts who can read analysis_events can read the column, even without access to raw ids. Do not add columns for
+properties that identify people.`;
 
 const name = () =>
-  new Option('--name <name>', 'name of the column without its prefix: coins for property_coins')
+  new Option('--name <name>', 'column name without its prefix: coins for property_coins')
     .argParser(parseName)
     .makeOptionMandatory();
 
 export const createColumnsCommand =
   (context: ColumnsContext): CreateCommand =>
   (terminal) =>
-    command('columns', 'add, list and drop columns for event properties')
+    command('columns', 'manage ClickHouse columns for event properties')
       .addCommand(
-        command('add', 'add a column to events and the views, and fill existing rows')
+        command('add', 'add a column to the events table and its views, and backfill existing rows')
           .addOption(name())
-          .requiredOption('--path <path>', 'path of the property, such as economy.coins', checkPath)
-          .addOption(new Option('--type <type>', 'type of the column').choices(TYPE_NAMES).makeOptionMandatory())
-          .option('--default <value>', 'value if the property is absent or has another type (default: NULL)')
+          .requiredOption('--path <path>', 'property path, such as economy.coins', checkPath)
+          .addOption(new Option('--type <type>', 'column type').choices(TYPE_NAMES).makeOptionMandatory())
+          .option('--default <value>', 'value if the property is missing or has another type (default: NULL)')
           .addHelpText('after', ADD)
           .action((options) => {
-            const wanted = parseColumn(options);
-            return withWork(context, terminal, (work) => add(work, wanted));
+            const definition = parseColumn(options);
+            return withWork(context, terminal, (work) => add(work, definition));
           }),
       )
       .addCommand(
-        jsonCommand('list', 'list the columns: path, type, default, creation, missing parts, bytes on disk').action(
+        jsonCommand('list', 'list columns with their path, type, default, backfill progress and size').action(
           ({ json = false }) => withWork(context, terminal, (work) => list(work, json)),
         ),
       )
       .addCommand(
-        command('drop', 'remove a column from the views and the table')
+        command('drop', 'drop a column from the events table and its views')
           .addOption(name())
           .addOption(yesOption())
-          .addHelpText('after', '\nEvents keep their properties.')
+          .addHelpText('after', '\nThe properties of events are not affected.')
           .action((options) => withWork(context, terminal, (work) => drop(work, options))),
       )
       .addHelpText('after', ABOUT);
@@ -107,7 +109,7 @@ async function withWork(
     await act({ engine, terminal, wallClockMs, signal: stop });
   } catch (fault) {
     if (!stop.aborted) throw fault;
-    terminal.progress('interrupted: run the same command again');
+    terminal.progress('interrupted: run the command again to resume');
     endWith(EXIT.failed);
   }
 }
@@ -115,64 +117,64 @@ async function withWork(
 /** Each column costs half a microsecond per inserted row. */
 export const COLUMNS_MAX = 50;
 
-type WantedColumn = Omit<PropertyColumn, 'since'>;
+type ColumnDefinition = Omit<PropertyColumn, 'since'>;
 
-/** Adds the column and fills existing rows. Running it again resumes unfinished work. */
-async function add(work: ColumnsWork, wanted: WantedColumn): Promise<void> {
+/** Adds the column and backfills existing rows, or resumes an unfinished backfill. */
+async function add(work: ColumnsWork, definition: ColumnDefinition): Promise<void> {
   const { engine, terminal, signal } = work;
-  const column = columnOf(wanted.name);
-  if (await isStored(engine, wanted)) terminal.progress(`${column} already exists: resuming unfinished work`);
-  else await addColumn(work, wanted);
+  const column = columnOf(definition.name);
+  if (await isStored(engine, definition)) terminal.progress(`${column} already exists: resuming its backfill`);
+  else await addColumn(work, definition);
   const { changed, broken } = await refreshViews(engine);
-  if (changed.length > 0) terminal.progress(`visible in these views: ${changed.join(', ')}`);
-  for (const name of broken) terminal.progress(`view ${name} was broken before and is unchanged`);
+  if (changed.length > 0) terminal.progress(`views that now include ${column}: ${changed.join(', ')}`);
+  for (const name of broken) terminal.progress(`view ${name} was already broken and was not changed`);
   await backfill({ engine, column, progress: createProgress(terminal), signal });
-  terminal.result(`${column}: ${describeColumn(wanted)}; stored in every part`);
+  terminal.result(`${column}: ${describeColumn(definition)}; the backfill is complete`);
 }
 
-async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, wanted: WantedColumn): Promise<void> {
-  // Waits until an earlier column with this name is dropped: its parts would count as filled.
-  await awaitNone(engine, isOf('DROP', columnOf(wanted.name)), { onPoll: () => {}, signal });
+async function addColumn({ engine, wallClockMs, signal }: ColumnsWork, definition: ColumnDefinition): Promise<void> {
+  // Parts that still contain a dropped column of this name would count as filled.
+  await awaitNone(engine, isOf('DROP', columnOf(definition.name)), { onPoll: () => {}, signal });
   try {
-    await engine.run(toAddStatement({ ...wanted, since: new Date(wallClockMs()).toISOString() }));
+    await engine.run(toAddStatement({ ...definition, since: new Date(wallClockMs()).toISOString() }));
   } catch (fault) {
     // Another command may have added the column at the same time.
-    if (!(await isStored(engine, wanted))) throw fault;
+    if (!(await isStored(engine, definition))) throw fault;
   }
 }
 
-/** @throws Error when the name is taken by another column, or the limit is reached */
-async function isStored(engine: Engine, wanted: WantedColumn): Promise<boolean> {
+/** @throws Error when another column has this name, or the limit is reached */
+async function isStored(engine: Engine, definition: ColumnDefinition): Promise<boolean> {
   const stored = await readStoredColumns(engine);
-  const found = stored.find(({ name }) => name === wanted.name);
+  const found = stored.find(({ name }) => name === definition.name);
   if (found === undefined && stored.length >= COLUMNS_MAX)
-    throw new Error(`there are ${COLUMNS_MAX} property columns already: drop an unused column first`);
+    throw new Error(`the limit of ${COLUMNS_MAX} property columns is reached: drop an unused column first`);
   if (found === undefined) return false;
-  if (found.column !== null && describeColumn(found.column) === describeColumn(wanted)) return true;
+  if (found.column !== null && describeColumn(found.column) === describeColumn(definition)) return true;
   throw new Error(
-    `${columnOf(wanted.name)} already exists as ${toText(found)}: choose another name, or drop that column first`,
+    `${columnOf(definition.name)} already exists as ${toText(found)}: choose another name, or drop the existing column first`,
   );
 }
 
 const toText = ({ column, type }: StoredColumn) =>
-  column === null ? `${type}, added by other means` : describeColumn(column);
+  column === null ? `${type}, not added by this command` : describeColumn(column);
 
 interface BackfillContext {
   readonly engine: Engine;
-  /** Column name with its prefix. */
+  /** Column name, including the prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
-  /** Aborts the wait; ClickHouse finishes the current month. */
+  /** Stops waiting; ClickHouse still finishes the current month. */
   readonly signal: AbortSignal;
 }
 
-/** Older inserts may add parts to a month that was written. */
+/** Inserts that started earlier may add parts to a month that is already filled. */
 const ATTEMPTS_MAX = 5;
 
 /**
- * Writes the column into every part that lacks it, newest month first, so that a deletion waits for one month only. The
- * parts show what remains: the backfill can be interrupted, repeated and run in parallel.
- * @throws Error when ClickHouse cannot write a part; the mutation is cancelled
+ * Fills the column month by month, newest first, so that a deletion never waits for more than one month. The
+ * remaining work is read from the parts: the backfill can be interrupted, repeated and run in parallel.
+ * @throws Error when ClickHouse cannot write a part; the mutation is cancelled first
  */
 async function backfill(context: BackfillContext): Promise<void> {
   const attempts = new Map<string, number>();
@@ -183,20 +185,22 @@ async function backfill(context: BackfillContext): Promise<void> {
     if (next === undefined) return;
     const attempt = (attempts.get(next.month) ?? 0) + 1;
     if (attempt > ATTEMPTS_MAX)
-      throw new Error(`month ${next.month} was written ${ATTEMPTS_MAX} times and still lacks the column`);
+      throw new Error(
+        `the backfill of month ${next.month} is still incomplete after ${ATTEMPTS_MAX} attempts: run the command again`,
+      );
     attempts.set(next.month, attempt);
     await writeMonth(context, months, next);
   }
 }
 
-/** Waits for other mutations, such as deletions, and for mutations of a killed backfill of this column. */
+/** Waits for other mutations, such as deletions and those of a killed backfill. */
 async function awaitOtherMutations({ engine, column, progress, signal }: BackfillContext): Promise<void> {
   const isOwn = isOf('MATERIALIZE', column);
-  const onPoll = async (left: readonly Unfinished[]) => {
-    await cancelFailed(engine, left.filter(isOwn));
-    const failing = left.find(({ fault }) => fault !== '');
-    const fault = failing === undefined ? '' : `; ${failing.id} fails with ${failing.fault}`;
-    progress(`backfill: waiting for ${left.length} other change(s) to events${fault}`);
+  const onPoll = async (pending: readonly Unfinished[]) => {
+    await cancelFailed(engine, pending.filter(isOwn));
+    const failing = pending.find(({ fault }) => fault !== '');
+    const fault = failing === undefined ? '' : `; mutation ${failing.id} fails with ${failing.fault}`;
+    progress(`backfill: waiting for ${pending.length} other mutation(s) of events${fault}`);
   };
   await awaitNone(engine, () => true, { onPoll, signal });
 }
@@ -210,8 +214,8 @@ async function writeMonth(
   await engine.run(
     `ALTER TABLE events MATERIALIZE COLUMN ${column} IN PARTITION ID '${next.month}' SETTINGS mutations_sync = 0`,
   );
-  const onPoll = async (left: readonly Unfinished[]) => {
-    await cancelFailed(engine, left);
+  const onPoll = async (pending: readonly Unfinished[]) => {
+    await cancelFailed(engine, pending);
     progress(toLine(await readMonths(engine, column), next.month));
   };
   await awaitNone(engine, isOf('MATERIALIZE', column), { onPoll, signal });
@@ -222,16 +226,16 @@ function toLine(months: readonly MonthParts[], month: string): string {
   return `backfill: ${parts - remaining} of ${parts} parts have the column; writing ${month}`;
 }
 
-async function cancelFailed(engine: Engine, own: readonly Unfinished[]): Promise<void> {
-  const failed = own.find(({ fault }) => fault !== '');
+async function cancelFailed(engine: Engine, mutations: readonly Unfinished[]): Promise<void> {
+  const failed = mutations.find(({ fault }) => fault !== '');
   if (failed === undefined) return;
-  await kill(engine, own);
+  await kill(engine, mutations);
   throw new Error(
-    `the backfill failed with ${failed.fault}. Queries stay correct, but slower. Fix the cause and run the command again`,
+    `the backfill failed with ${failed.fault}: queries remain correct but slow. Fix the cause and run the command again`,
   );
 }
 
-/** Removes the column from views and table, and waits until no file contains it. */
+/** Drops the column from the views and the table, and waits until ClickHouse has rewritten all files. */
 async function drop(
   { engine, terminal, signal }: ColumnsWork,
   options: { readonly name: string; readonly yes?: boolean | undefined },
@@ -239,24 +243,25 @@ async function drop(
   const column = columnOf(options.name);
   const exists = (await readStoredColumns(engine)).some(({ name }) => name === options.name);
   const isDropping = (await readUnfinished(engine)).some(isOf('DROP', column));
-  if (!exists && !isDropping) throw new Error(`there is no ${column}: npm run columns -- list shows all columns`);
+  if (!exists && !isDropping)
+    throw new Error(`column ${column} does not exist: npm run columns -- list shows all columns`);
   if (exists) {
-    await confirm(`This drops ${column}. Events keep their properties.`, options, terminal);
+    await confirm(`This drops ${column}. The properties of events are not affected.`, options, terminal);
     await dropColumn(engine, column);
   }
   const progress = createProgress(terminal);
-  const onPoll = () => progress(`${column} is dropped; ClickHouse is rewriting files without it`);
+  const onPoll = () => progress(`${column} dropped; waiting for ClickHouse to rewrite the files`);
   await awaitNone(engine, isOf('DROP', column), { onPoll, signal });
-  terminal.result(`${column} is dropped`);
+  terminal.result(`${column} dropped`);
 }
 
 async function dropColumn(engine: Engine, column: string): Promise<void> {
-  const naming = await findViewsNaming(engine, column);
-  if (naming.length > 0)
-    throw new Error(`${naming.join(', ')} would fail without ${column}: change or drop the dependent view first`);
+  const dependentViews = await findViewsNaming(engine, column);
+  if (dependentViews.length > 0)
+    throw new Error(`these views depend on ${column}: ${dependentViews.join(', ')}. Change or drop them first`);
   await hideFromViews(engine, column);
   try {
-    // ClickHouse drops no column while it is being filled.
+    // ClickHouse cannot drop a column during its backfill.
     await kill(engine, (await readUnfinished(engine)).filter(isOf('MATERIALIZE', column)));
     await engine.run(`ALTER TABLE events DROP COLUMN ${column} SETTINGS alter_sync = 0, mutations_sync = 0`);
   } catch (fault) {
@@ -271,7 +276,7 @@ async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<v
   for (const stored of await readStoredColumns(engine))
     rows.push(toRow(stored, sumMonths(await readMonths(engine, columnOf(stored.name)))));
   if (json) for (const row of rows) terminal.result(JSON.stringify(row));
-  else if (rows.length === 0) terminal.progress('no property has a column');
+  else if (rows.length === 0) terminal.progress('no property columns');
   else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
 }
 
@@ -298,10 +303,10 @@ function toRow(
 const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
 
 function toCells(row: Row): string[] {
-  const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts to do`;
+  const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts remaining`;
   const unmeasured = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
   return [
-    ...[row.column, row.path ?? '(added by other means)', row.type],
+    ...[row.column, row.path ?? '(unknown)', row.type],
     ...[row.default === null ? 'NULL' : JSON.stringify(row.default), row.since ?? '-', backfill],
     `${row.bytesOnDisk} bytes${unmeasured}`,
   ];
@@ -326,12 +331,12 @@ async function readUnfinished(engine: Engine) {
   return rows.map(([id, command, reason]) => ({
     id: String(id),
     command: String(command),
-    /** The name of the error, or ''. The message is omitted, because it may contain a value. */
+    /** Error name, or ''. The message is omitted because it may contain property values. */
     fault: reason === '' ? '' : (/\(([A-Z0-9_]+)\)/.exec(String(reason))?.[1] ?? 'UNKNOWN'),
   }));
 }
 
-/** Whether a mutation affects the column, named with its prefix. */
+/** Matches mutations of a column; `column` includes the prefix. */
 const isOf = (verb: 'MATERIALIZE' | 'DROP', column: string) => {
   const pattern = new RegExp(`\\b${verb} COLUMN \`?${column}\\b`);
   return ({ command }: Unfinished): boolean => pattern.test(command);
@@ -346,21 +351,21 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
 }
 
 interface WaitOptions {
-  readonly onPoll: (waitedFor: readonly Unfinished[]) => void | Promise<void>;
+  readonly onPoll: (pending: readonly Unfinished[]) => void | Promise<void>;
   readonly signal: AbortSignal;
 }
 
-/** Waits until no matching mutation is left; `onPoll` receives those that are. @throws the signal's reason */
+/** Polls until no unfinished mutation matches; `onPoll` receives the matches. @throws the signal's reason */
 async function awaitNone(
   engine: Engine,
-  isWaitedFor: (mutation: Unfinished) => boolean,
+  matches: (mutation: Unfinished) => boolean,
   { onPoll, signal }: WaitOptions,
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();
-    const left = (await readUnfinished(engine)).filter(isWaitedFor);
-    if (left.length === 0) return;
-    await onPoll(left);
+    const pending = (await readUnfinished(engine)).filter(matches);
+    if (pending.length === 0) return;
+    await onPoll(pending);
     await pauseOrThrow(pauseMs, signal);
   }
 }

@@ -39,26 +39,26 @@ export interface DeadLettersContext extends Omit<WritableLogSources, 'schemas'> 
 }
 
 const ABOUT = `
-A dead letter is a record that a consumer could not process. It is kept unchanged in <topic>.dead for the retention
-time of that topic. Dead letters are identified by position: <topic>.dead/<partition>/<offset>.`;
+A dead letter is a record that a consumer could not process. The topic <topic>.dead stores it unchanged until the
+topic's retention time has passed. A dead letter is identified by its position: <topic>.dead/<partition>/<offset>.`;
 
-const SHOW = '\nA dead letter may contain personal data. list prints only the start of each reason.';
+const SHOW = '\nDead letters may contain personal data. To print only the reasons, use dead-letters list.';
 
-const SELECT = 'name dead letters, or select them by --topic, --reason and --step, or with --all';
+const SELECT = 'pass positions, or select dead letters with --topic, --reason and --step, or pass --all';
 
 const REPLAY = `
-N${SELECT.slice(1)}. A dead letter is
-published and marked in one transaction, so it is replayed only once. Run the command again after a failure.`;
+P${SELECT.slice(1)}.
+A dead letter and its outcome are published in one transaction, so that it is replayed only once. After a failure, run
+the command again.`;
 
 const DROP = `
-N${SELECT.slice(1)}. The records
-remain until retention deletes them.`;
+P${SELECT.slice(1)}.
+The records remain in the dead-letter topic until retention deletes them.`;
 
-const EFFECT =
-  'The dead letters are marked and never replayed: their records will not be stored. This cannot be undone.';
+const EFFECT = 'This marks the dead letters as dropped: their records will never be stored. This cannot be undone.';
 
 const DEAD_LETTERS_MAX = 1e9;
-/** Transactional id: only one command per deployment settles dead letters at a time. */
+/** The transactional id limits a deployment to one replay or drop at a time. */
 const PUBLISHER_NAME = 'operator-dead-letters';
 
 interface SelectOptions extends JsonOption {
@@ -81,16 +81,16 @@ interface Work {
   readonly terminal: Terminal;
 }
 
-const selecting = (name: string, description: string) =>
+const selectCommand = (name: string, description: string) =>
   jsonCommand(name, description)
-    .option('--topic <topic>', 'original topic of the dead letters')
-    .option('--reason <text>', 'start of the reason')
-    .option('--step <step>', 'step that failed');
+    .option('--topic <topic>', 'select dead letters by original topic')
+    .option('--reason <text>', 'select dead letters by the start of their reason')
+    .option('--step <step>', 'select dead letters by failed step');
 
-const settling = (name: string, description: string) =>
-  selecting(name, description)
-    .argument('[positions...]', 'positions of dead letters')
-    .option('--all', 'all open dead letters')
+const settleCommand = (name: string, description: string) =>
+  selectCommand(name, description)
+    .argument('[positions...]', 'dead letter positions')
+    .option('--all', 'select all open dead letters')
     .addOption(
       new Option('--max <number>', 'maximum number of dead letters')
         .argParser(wholeNumberFrom(1, DEAD_LETTERS_MAX))
@@ -106,34 +106,34 @@ export const createDeadLettersCommand =
     ): Promise<T> => withLog(await context.openLog(), (log) => act({ ...selected, context, log, terminal }));
     return command('dead-letters', 'list, show, replay and drop dead letters')
       .addCommand(
-        selecting('list', 'count dead letters by topic, step and reason: open, replayed, dropped').action((options) =>
-          withWork({ options, positions: [] }, list),
+        selectCommand('list', 'count open, replayed and dropped dead letters by topic, step and reason').action(
+          (options) => withWork({ options, positions: [] }, list),
         ),
       )
       .addCommand(
-        command('show', 'print the full contents of dead letters')
-          .argument('<positions...>', 'positions of dead letters')
+        command('show', 'print the complete contents of dead letters')
+          .argument('<positions...>', 'dead letter positions')
           .addHelpText('after', SHOW)
-          .action(async (named) =>
-            endWith(await withWork({ options: {}, positions: named.map(parsePositionArgument) }, show)),
+          .action(async (texts) =>
+            endWith(await withWork({ options: {}, positions: texts.map(parsePositionArgument) }, show)),
           ),
       )
       .addCommand(
-        settling('replay', 'publish dead letters to their original topic')
-          .option('--note <text>', 'a note to store with the mark')
+        settleCommand('replay', 'publish dead letters to their original topics again')
+          .option('--note <text>', 'note to store with the outcome')
           .addHelpText('after', REPLAY)
-          .action(async (named, options) => {
-            const positions = positionsOf(named, options);
+          .action(async (texts, options) => {
+            const positions = positionsOf(texts, options);
             endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'replayed' })));
           }),
       )
       .addCommand(
-        settling('drop', 'mark dead letters that must not be replayed')
-          .requiredOption('--note <text>', 'why the dead letters are dropped; stored with the mark')
+        settleCommand('drop', 'mark dead letters as dropped, so that they are never replayed')
+          .requiredOption('--note <text>', 'why the dead letters are dropped; stored with the outcome')
           .addOption(yesOption())
           .addHelpText('after', DROP)
-          .action(async (named, options) => {
-            const positions = positionsOf(named, options);
+          .action(async (texts, options) => {
+            const positions = positionsOf(texts, options);
             await confirm(EFFECT, options, terminal);
             endWith(await withWork({ options, positions }, (work) => settle({ ...work, options, kind: 'dropped' })));
           }),
@@ -143,18 +143,18 @@ export const createDeadLettersCommand =
 
 function parsePositionArgument(text: string): RecordPosition {
   const position = parsePosition(text);
-  if (position === null) throw new UsageError(`expected <topic>.dead/<partition>/<offset>, not '${text}'`);
+  if (position === null) throw new UsageError(`invalid position '${text}': expected <topic>.dead/<partition>/<offset>`);
   return position;
 }
 
-/** @throws UsageError unless dead letters are selected in exactly one way, before stores are opened */
-function positionsOf(named: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
-  const isNarrowed = [topic, reason, step].some((each) => each !== undefined);
-  if ([named.length > 0, isNarrowed, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
-  return named.map(parsePositionArgument);
+/** @throws UsageError unless exactly one way of selecting dead letters is used; no store is open yet */
+function positionsOf(texts: readonly string[], { topic, reason, step, all = false }: SettleCommandOptions) {
+  const isFiltered = [topic, reason, step].some((each) => each !== undefined);
+  if ([texts.length > 0, isFiltered, all].filter(Boolean).length !== 1) throw new UsageError(SELECT);
+  return texts.map(parsePositionArgument);
 }
 
-/** The requested dead-letter topics, by default all. */
+/** The selected dead-letter topics; all of them by default. */
 function topicsOf({ options: { topic }, positions, context }: Work): string[] {
   const known = Object.values(TOPICS).map(({ name }) => deadLetterTopicOf(context.topicPrefix + name));
   const wanted = new Set(positions.map(({ topic }) => topic));
@@ -205,7 +205,7 @@ async function settle(work: Work & { readonly options: SettleCommandOptions; rea
       log,
       publisher,
       topics,
-      // A notice has no record that could be published.
+      // A notice contains no record to publish.
       isSelected: (deadLetter) => isSelected(deadLetter) && !(isReplay && deadLetter.step === NOTICE_STEP),
       outcome,
       max: options.max,
@@ -217,8 +217,8 @@ async function settle(work: Work & { readonly options: SettleCommandOptions; rea
     const isComplete = positions.length === 0 || result.settled + result.before === positions.length;
     if (!isComplete)
       terminal.progress(
-        'some named dead letters do not exist: retention may have deleted them' +
-          (isReplay ? '; notices (step index) can only be dropped' : ''),
+        'some of the selected dead letters do not exist: retention may have deleted them' +
+          (isReplay ? '. Notices (step index) can only be dropped' : ''),
       );
     return isComplete ? EXIT.ok : EXIT.failed;
   } finally {
@@ -235,17 +235,17 @@ interface DeadLetterGroup {
   dropped: number;
   firstAtMs: number;
   lastAtMs: number;
-  /** Position of the first open dead letter, for `show`. */
+  /** Position of the first open dead letter, to pass to `show`. */
   example: string | null;
 }
 
-/** Reasons often contain the input, so a group shows only the beginning. */
+/** Reasons often contain input values, so only the beginning is shown. */
 const REASON_CHARACTERS_MAX = 80;
-/** Further reasons are counted together, which also limits the memory. */
+/** Limits memory: further reasons are counted in one group. */
 const GROUPS_MAX = 200;
 const OTHER_REASONS = '(other reasons)';
 
-/** Counts dead letters by topic, step and reason; groups with the most open dead letters come first. */
+/** Counts dead letters by topic, step and reason. Groups are sorted by the number of open dead letters. */
 async function groupDeadLetters(
   log: LogReader,
   topics: readonly string[],
@@ -291,7 +291,7 @@ function toGroupLine(group: DeadLetterGroup): string {
 
 interface SettleOptions {
   readonly log: LogReader;
-  /** Opened before the log is read: the publisher fences every earlier command. */
+  /** Opened before the log is read, to fence earlier commands. */
   readonly publisher: AtomicPublisher;
   readonly topics: readonly string[];
   readonly isSelected: (deadLetter: DeadLetter) => boolean;
@@ -302,13 +302,13 @@ interface SettleOptions {
   readonly stop: AbortSignal;
 }
 
-/** Larger transactions would only delay consumers. */
+/** Larger transactions would delay consumers without any benefit. */
 const BATCH_MAX = 100;
 const BATCH_BYTES_MAX = 512 * 1024;
 
 /**
- * Settles the selected open dead letters in log order, exactly once: a replay and its mark are one transaction, and the
- * publisher, opened before the marks are read, fences earlier commands.
+ * Replays or drops the selected open dead letters in log order, each exactly once: one transaction contains the
+ * replayed record and the outcome, and the publisher fences earlier commands before the outcomes are read.
  * @throws Error when a batch could not be settled; earlier batches are settled
  */
 export async function settleDeadLetters(options: SettleOptions) {

@@ -1,20 +1,21 @@
 import { type ClickHouseAccount, createQueryRows, type QueryRows, sendStatement } from '@playline/stores';
 import { awaitClickHouse } from '../await-store.ts';
 import { type CreateCommand, command } from '../command.ts';
-import { awaitInserts, findDifferences, listSpans, ofIdentities, type Span } from '../derive/drift.ts';
+import { awaitInserts, findDifferences, listTableSlices, ofIdentities, type TableSlice } from '../derive/drift.ts';
 
 const HELP = `
-Repairs identity_days and identities, the source of persons, person_days and timelines: adds missing rows and deletes rows
-without an event. npm run verify reports whether a repair is needed. Safe to repeat, and during writes and erasures.
+Repairs the tables identity_days and identities, on which persons, person_days and timelines are based: inserts missing
+rows and deletes rows that have no event. To check whether a repair is needed, run npm run verify. The command is safe
+to repeat, and safe to run during writes and erasures.
 
-Needs CLICKHOUSE_URL with an account that may write, or a local stack.`;
+Requires CLICKHOUSE_URL with an account that can write, or a local stack.`;
 
 const STATEMENT_MAX_MS = 3_600_000;
 
 export const createDeriveCommand =
   ({ clickhouse }: { readonly clickhouse: () => ClickHouseAccount }): CreateCommand =>
   (terminal) =>
-    command('derive', 'repair tables that are derived from events')
+    command('derive', 'repair the tables that are derived from events')
       .addHelpText('after', HELP)
       .action(async () => {
         const account = clickhouse();
@@ -22,12 +23,12 @@ export const createDeriveCommand =
         await awaitClickHouse(query);
         const run = (statement: string) => runStatement(account, statement);
         let repaired = 0;
-        for (const span of await listSpans(query)) {
-          terminal.progress(`comparing ${span.name} with events`);
-          repaired += await repairSpan({ query, run, onProgress: terminal.progress }, span);
+        for (const slice of await listTableSlices(query)) {
+          terminal.progress(`comparing ${slice.name} with events`);
+          repaired += await repairSlice({ query, run, onProgress: terminal.progress }, slice);
         }
         terminal.result(
-          repaired === 0 ? 'nothing to do: the derived tables match the events' : `${repaired} rows repaired`,
+          repaired === 0 ? 'nothing to repair: the derived tables match the events' : `${repaired} rows repaired`,
         );
       });
 
@@ -47,19 +48,19 @@ interface RepairOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Each round repairs a thousand unfounded rows. */
+/** Each round repairs up to a thousand unfounded rows. */
 const ROUNDS_MAX = 10_000;
 
 /**
- * Adds missing rows. Deletes unfounded rows with all other rows of their identity, which is then derived again.
+ * Inserts missing rows. For an identity with unfounded rows, deletes and re-derives all rows.
  * @returns the number of rows that differed
- * @throws Error when the part still differs
+ * @throws Error when the tables still differ after the last round
  */
-async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span): Promise<number> {
-  const { table, where, derived, name } = span;
+async function repairSlice({ query, run, onProgress }: RepairOptions, slice: TableSlice): Promise<number> {
+  const { table, where, derived, name } = slice;
   let repaired = 0;
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    const { found, rows } = await findDifferences(query, span);
+    const { found, rows } = await findDifferences(query, slice);
     if (found.length === 0) return repaired;
     onProgress(`${name}: ${rows} rows differ from events`);
     repaired = Math.max(repaired, rows);
@@ -70,9 +71,9 @@ async function repairSpan({ query, run, onProgress }: RepairOptions, span: Span)
     }
     const ofIdentity = ofIdentities(unfounded);
     await run(`DELETE FROM ${table.name} WHERE ${where} AND ${ofIdentity}`);
-    // The delete may have removed rows from a running insert, whose events are not visible yet.
+    // A concurrent insert may have written derived rows before its events became visible.
     await awaitInserts(query);
     await run(`INSERT INTO ${table.name} SELECT * FROM ${derived} AND ${ofIdentity}`);
   }
-  throw new Error(`${name} still differs from events`);
+  throw new Error(`${name} still differs from events: run the command again`);
 }

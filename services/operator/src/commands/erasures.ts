@@ -22,7 +22,7 @@ import {
   scrub,
   show,
   toAgeText,
-  toSpanText,
+  toDurationText,
   verify,
   withRecords,
 } from '../erasures/subcommands.ts';
@@ -31,32 +31,32 @@ import { environmentOf, environmentOption, projectOption } from '../identity/sub
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 
 const ABOUT = `
-An erasure is identified by the id that the gateway returned in x-erasure-id. No command prints ids or keys of a person.
-All commands are safe while the eraser runs, and to repeat after an interruption.
+An erasure is identified by the id that the gateway returned in the x-erasure-id header. The output never contains ids
+or keys of a person. All commands are safe to repeat, and safe to run while the eraser is running.
 
-Needs CLICKHOUSE_URL with an account that may delete; verify and scrub also need REDIS_URL; or a local stack.
+Requires CLICKHOUSE_URL with an account that can delete rows, and REDIS_URL for verify and scrub; or a local stack.
 
-Exit codes: 0 success, 1 data was found or remains, or the erasure is unfinished or unknown, 2 invalid arguments, 3 a
-store does not respond.`;
+Exit codes: 0 success, 1 remaining data found or erasure unfinished or unknown, 2 invalid arguments, 3 store not
+responding.`;
 
 const LIST = `
 States:
-  waiting            no receipt yet
-  erased             no query finds a row; masked rows remain in files until the next removal
-  physically-erased  no row remains in a file
-  log-expired        the log has expired too`;
+  waiting            no receipt has been issued yet
+  erased             queries return no rows; deleted rows remain in files until the next removal
+  physically-erased  no rows remain in files
+  log-expired        no rows remain in files, and the log records have expired`;
 
 const VERIFY = `
-Verifies rows, files, links and consents, and that the keys match the receipt. Data received after the cut-off is new data.`;
+Checks rows, files, links, consents and the key hash of the receipt. Data received after the cut-off is ignored.`;
 
-const SCRUB = '\nThe eraser does this daily. Any row found is an incident: a service wrote data despite a fence.';
+const SCRUB =
+  '\nThe eraser scrubs daily. Treat any row found as an incident: a service has written data despite a fence.';
 
 const REMOVE = `
-Rewrites files with deleted rows, waits until the old files are gone (about eight minutes), checks all other files, and
-marks the receipts. The eraser does this nightly.`;
+Rewrites files that contain deleted rows, waits about eight minutes until ClickHouse has removed the old files, checks
+all other files, and updates the receipts. The eraser runs this every night.`;
 
 const ERASURES_MAX = 1_000;
-/** States as option values. */
 const CHOICES = ERASURE_STATES.map((state) => state.replace(' ', '-'));
 const STATE_WIDTH = ERASURE_STATES.reduce((most, { length }) => Math.max(most, length), 0);
 
@@ -70,41 +70,50 @@ export const createErasuresCommand =
         );
       } catch (fault) {
         if (!context.stop.aborted) throw fault;
-        terminal.progress('interrupted: run the command again');
+        terminal.progress('interrupted: run the command again to resume');
         endWith(EXIT.failed);
       }
     };
-    const onOne = (name: string, description: string, act: (work: ErasureWork) => Promise<ExitCode>) =>
+    const erasureCommand = (name: string, description: string, act: (work: ErasureWork) => Promise<ExitCode>) =>
       jsonCommand(name, description)
-        .argument('<id>', 'id of the erasure, as in x-erasure-id')
+        .argument('<id>', 'erasure id, as returned in x-erasure-id')
         .action((id, options) => {
           const erasureId = parseErasureId(id);
           return run(options, (work) => act({ ...work, erasureId }));
         });
-    const onAll = (name: string, description: string, act: (work: ErasuresWork) => Promise<ExitCode>) =>
+    const globalCommand = (name: string, description: string, act: (work: ErasuresWork) => Promise<ExitCode>) =>
       jsonCommand(name, description).action((options) => run(options, act));
-    const erasures = command('erasures', 'list, show and verify erasures; find and remove remaining data')
+    const erasures = command('erasures', 'list and verify erasures; find and remove remaining data')
       .addCommand(
-        jsonCommand('list', 'list requests and their states, newest first')
+        jsonCommand('list', 'list erasures and their states, newest first')
           .addOption(environmentOption())
           .addOption(projectOption())
-          .addOption(new Option('--state <state>', 'only erasures in this state').choices(CHOICES))
+          .addOption(new Option('--state <state>', 'show only erasures in this state').choices(CHOICES))
           .addOption(
-            new Option('--max <number>', `maximum number of erasures, at most ${ERASURES_MAX}`)
+            new Option('--max <number>', `maximum number of erasures, up to ${ERASURES_MAX}`)
               .argParser(wholeNumberFrom(1, ERASURES_MAX))
               .default(20),
           )
-          .option('--after <id>', 'continue after this erasure')
+          .option('--after <id>', 'list erasures after this erasure')
           .addHelpText('after', LIST)
           .action((options) => {
             const query = toQuery(options);
             return run(options, (work) => list(work, query));
           }),
       )
-      .addCommand(onOne('show', 'show the receipt: times, counts, log offsets, hash of the keys', show))
-      .addCommand(onOne('verify', 'check that all data in a receipt is deleted', verify).addHelpText('after', VERIFY))
-      .addCommand(onAll('scrub', 'find and delete rows of erased people', scrub).addHelpText('after', SCRUB))
-      .addCommand(onAll('remove', 'remove deleted rows from files', remove).addHelpText('after', REMOVE))
+      .addCommand(erasureCommand('show', 'show the receipt of an erasure', show))
+      .addCommand(
+        erasureCommand('verify', 'verify that all data covered by an erasure has been deleted', verify).addHelpText(
+          'after',
+          VERIFY,
+        ),
+      )
+      .addCommand(
+        globalCommand('scrub', 'find and delete rows that belong to erased people', scrub).addHelpText('after', SCRUB),
+      )
+      .addCommand(
+        globalCommand('remove', 'physically remove deleted rows from files', remove).addHelpText('after', REMOVE),
+      )
       .addHelpText('after', ABOUT);
     return hidingArguments(erasures);
   };
@@ -128,7 +137,7 @@ const toQuery = ({ max, after, state = '', ...named }: ListOptions) => ({
 async function list({ context, records, json, terminal }: ErasuresWork, query: ListQuery): Promise<ExitCode> {
   const { erasuresMax, environmentId, state, after } = query;
   const erasures = await records.readErasures({
-    // Reads one more than requested, to detect further erasures.
+    // One extra erasure shows whether there are more.
     erasuresMax: erasuresMax + 1,
     ...(environmentId !== undefined && { environmentId }),
     ...(state !== undefined && { state }),
@@ -145,7 +154,7 @@ async function list({ context, records, json, terminal }: ErasuresWork, query: L
 
 async function requestOf(records: ErasuresWork['records'], erasureId: Buffer) {
   const [request] = await records.readRequests([erasureId]);
-  if (request === undefined) throw new UsageError('--after: no erasure has this id');
+  if (request === undefined) throw new UsageError('--after: no erasure with this id exists');
   return request;
 }
 
@@ -155,11 +164,11 @@ function toLine({ request, receipt }: Erasure, nowMs: number): string {
   const start = `${toUuidText(erasureId)}  ${environmentId}  ${state.padEnd(STATE_WIDTH)}`;
   const requested = `requested ${toTimeText(requestedAt)}, ${toAgeText(requestedAt, nowMs)}`;
   if (receipt === null) return `${start}  ${requested}`;
-  const took = toSpanText(receipt.visiblyErasedAt - receipt.acceptedAt);
+  const took = toDurationText(receipt.visiblyErasedAt - receipt.acceptedAt);
   return `${start}  ${requested}  erased within ${took}  identities ${receipt.closureCount}`;
 }
 
-/** Times are ISO 8601; null for future steps. */
+/** Times are ISO 8601, or null for steps that have not happened yet. */
 function toJson({ request, receipt }: Erasure): object {
   const time = (ms: number | null | undefined) => (ms === null || ms === undefined ? null : toTimeText(ms));
   return {

@@ -48,7 +48,7 @@ export function createFeedCommands(
   ];
 }
 
-/** The reader of a pipe may exit early, as `head` does. */
+/** A pipe breaks when its reader exits early, such as `head`. */
 function toOutputFault(fault: NodeJS.ErrnoException): Error {
-  return fault.code === 'EPIPE' ? new Error('the reader of standard output has exited') : fault;
+  return fault.code === 'EPIPE' ? new Error('standard output was closed by its reader') : fault;
 }

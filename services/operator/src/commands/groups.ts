@@ -4,7 +4,7 @@ import type { CreateCommand } from '../command.ts';
 import type { OperatorConfig } from '../config.ts';
 import type { StoreOpeners } from '../store-openers.ts';
 
-/** Commands that are loaded together, when any of them is called. */
+/** Commands whose modules are loaded together on first use. */
 export interface CommandGroup {
   readonly names: readonly string[];
   load(): Promise<readonly CreateCommand[]>;
@@ -23,14 +23,14 @@ export interface CommandContext {
   readonly stop: AbortSignal;
 }
 
-/** All commands, in the order of the overview. */
+/** All commands, in the order of the help screen. */
 export const createCommandGroups = (parts: CommandContext): readonly CommandGroup[] => [
   ...createAccessGroups(parts),
   ...createTableGroups(parts),
   ...createTopicGroups(parts),
 ];
 
-/** `rebuild` runs commands about access, identities and mints. */
+/** Grouped together because `rebuild` runs commands for access keys, identities and mints. */
 function createAccessGroups({ config, addresses, stores, folder }: CommandContext): CommandGroup[] {
   const access = async () =>
     (await import('./access-commands.ts')).createAccessCommands(stores, { addresses, config, folder });

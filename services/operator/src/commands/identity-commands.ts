@@ -14,16 +14,16 @@ import { createLogSources, type LogOpeners, type StoreOpeners } from '../store-o
 import { createIdentityCommand, rebuild, rebuildCommand } from './identity.ts';
 
 const CONSENT_REBUILD = `
-Safe to run at any time and to repeat: later log records win. Use it if Redis lost its last second of writes. For an
-empty Redis use npm run rebuild, which also restores consents.
+Use this command if Redis has lost its most recent writes. If Redis is empty, use npm run rebuild, which also restores
+consents. The command is safe to repeat and to run at any time, because newer log records take precedence.
 
-Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL with its account, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its credentials, or a local stack.`;
 
 const createConsentCommand =
   (context: StoresContext): CreateCommand =>
   (terminal) =>
-    command('consent', 'rebuild the consents').addCommand(
-      jsonCommand('rebuild', 'restore consents in Redis from the tables and the log, except erased consents')
+    command('consent', 'manage consents in Redis').addCommand(
+      jsonCommand('rebuild', 'restore consents from the tables and the log to Redis, except erased consents')
         .option('--writer-group <group>', 'consumer group of the event writer', GROUPS.writer)
         .addHelpText('after', CONSENT_REBUILD)
         .action(async ({ writerGroup, ...output }) => {
@@ -33,10 +33,12 @@ const createConsentCommand =
             const restored = await restoreConsents(sources, people);
             const consents = sum(restored.rebuilt, await restoreLaterConsents(sources, people, restored));
             const { applied, superseded, fenced } = consents;
-            const line = `${applied} consents restored, ${superseded} superseded by later changes, ${fenced} erased`;
+            const line = `${applied} consents restored, ${superseded} superseded by newer changes, ${fenced} erased`;
             printResult(terminal, output, consents, line);
             if ((await people.readEpoch()) === null)
-              terminal.progress('Redis has no epoch: gateways refuse requests until npm run rebuild has completed');
+              terminal.progress(
+                'Redis has no epoch: run npm run rebuild, because gateways refuse requests until it completes',
+              );
           });
         }),
     );
@@ -49,9 +51,9 @@ export interface IdentityCommandsContext {
 }
 
 const HELP = `
-Runs keys rebuild, identity rebuild (which includes the consents) and mints rebuild. Safe to repeat after an interruption.`;
+Runs keys rebuild, identity rebuild (which includes consents) and mints rebuild. To resume, run the command again.`;
 
-/** `identity`, `consent`, and `rebuild`, which restores everything in Redis. */
+/** Creates `identity`, `consent` and `rebuild`; `rebuild` restores all data in Redis. */
 export function createIdentityCommands(
   stores: LogOpeners & Pick<StoreOpeners, 'openPeople' | 'openProducer' | 'openErasureRecords'>,
   { addresses, config, keys, mints }: IdentityCommandsContext,
@@ -61,7 +63,7 @@ export function createIdentityCommands(
   const context = {
     ...sources,
     openUnlinkLog: async () => {
-      // Called first, because it throws if no address is configured.
+      // Called first, to throw before a producer is opened if no address is configured.
       addresses.registry();
       const producer = await stores.openProducer(topicPrefix + TOPICS.identityLinks.name);
       return openUnlinkLog({ producer, log: await sources.openLog(), schemas: sources.schemas, topicPrefix });
@@ -75,12 +77,12 @@ export function createIdentityCommands(
     generation,
   };
   const restore: CreateCommand = (terminal) =>
-    rebuildCommand('rebuild', 'restore an empty Redis: access keys, identities, consents, mints')
+    rebuildCommand('rebuild', 'restore access keys, identities, consents and mints to an empty Redis')
       .addHelpText('after', HELP)
       .action(async (options) => {
         endWith(await runCommand([await keys()], ['keys', 'rebuild'], terminal));
         await rebuild(context, options, terminal);
-        // Last, because nothing depends on mints and activity writers restore most of them.
+        // Last, because no other step depends on mints and activity writers restore most of them.
         endWith(await runCommand([await mints()], ['mints', 'rebuild'], terminal));
       });
   return [createIdentityCommand(context), createConsentCommand(context), restore];

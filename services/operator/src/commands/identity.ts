@@ -27,70 +27,71 @@ export interface IdentityContext extends StoresContext, UnlinkContext {
 }
 
 const waitSeconds = () =>
-  new Option('--wait-seconds <number>', 'seconds to wait for the decision of the linkers, at most 600')
+  new Option('--wait-seconds <number>', 'time to wait for the linkers, in seconds, up to 600')
     .argParser(numberFrom(1, 600))
     .default(30);
 
 const repeatable = <const F extends string>(flags: F, description: string) =>
-  new Option(flags, `${description}; may be repeated`).argParser(
+  new Option(flags, `${description} (repeatable)`).argParser(
     (value: string, before: string[] | undefined): string[] | undefined => [...(before ?? []), value],
   );
 
 const ABOUT = `
-Select an identity by --kind and --id, or by --key. Needs REDIS_URL, IDENTITY_PEPPER for --id, and the settings that
-each command lists; or a local stack.
+Select an identity with --kind and --id, or with --key. Requires REDIS_URL, IDENTITY_PEPPER for --id, and the settings
+listed under each command; or a local stack.
 
-Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or a missing setting, 3 a store does not
-respond, Redis is incomplete, or the linkers did not decide in time, 4 init was refused because Redis has lost its data.`;
+Exit codes: 0 success, 1 failed or nothing changed, 2 invalid arguments or missing setting, 3 store not responding,
+Redis incomplete or linkers timed out, 4 init refused because Redis has lost its data.`;
 
-const RESOLVE = '\nNeeds CLICKHOUSE_URL with its account.';
+const RESOLVE = '\nRequires CLICKHOUSE_URL and its credentials.';
 
 const MEMBERS = `
---raw needs CLICKHOUSE_URL with its account. It reads the keys of all events: 60 MB and half a second for two million
-events.`;
+With --raw, requires CLICKHOUSE_URL and its credentials, and scans the keys of all events: about 60 MB and half a second per
+two million events.`;
 
 const WHY = `
-Shows the links in log order: time, both sides, outcome and reason, message, trace, and the position of the link fact
-(generation/partition/offset and step). With a second identity: the chain of links between both identities or, if
-they belong to two persons, the links that were requested between those.
+Shows the links in log order, with their time, both identities, outcome, reason, message, trace, and the position of the
+link fact (generation/partition/offset and step). With a second identity, shows the chain of links between both
+identities or, if they belong to different persons, all links requested between the two persons.
 
-Needs CLICKHOUSE_URL with its account. Reads the keys of all decisions in the environment: 33 MB and 30 ms for a million
-decisions, a second for a person with a thousand identities.`;
+Requires CLICKHOUSE_URL and its credentials. Scans the keys of all decisions in the environment: about 33 MB and 30 ms per
+million decisions, and up to a second for a person with a thousand identities.`;
 
 const UNLINK = `
-The identities become a separate person. Shows which identities move and which stay, prompts for confirmation, and
-waits for the decision of the linkers; an erasure that holds the person delays it. Earlier messages do not merge
-the persons again, even after a rebuild; later messages may. Events do not change: queries show the split.
+The selected identities become a separate person. The command shows which identities move and which stay, prompts for
+confirmation, and waits for the linkers, which may themselves wait for an erasure that holds the person. Earlier
+messages do not merge the persons again, even after a rebuild, but later messages can. Events are not changed; queries
+return the new persons.
 
-Pass one --kind per --id, or a single --kind for all. Also needs KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
+Pass one --kind per --id, or one --kind for all ids. Also requires KAFKA_BROKERS and SCHEMA_REGISTRY_URL.`;
 
 const SUSPECTS = `
-An id that links more than 20 anonymous ids within 24 hours is held, because it is probably a placeholder: further links
-are refused (reason suspect) until an operator decides. identity members --key shows what it has linked.`;
+An id that links more than 20 anonymous ids within 24 hours is probably a placeholder. Its further links are refused
+with the reason suspect until an operator allows or blocks the id. To list its links, use identity members --key.`;
 
 const REBUILD = `
-Restores fences, graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. Safe to repeat
-after an interruption. Refused while there is an epoch: the graph is then complete and in use. It does not restore access
-keys: use npm run keys -- rebuild, or npm run rebuild for everything.
+Restores fences, the graph, consents and holds, and then writes the epoch, for which linkers and gateways wait. To
+resume after an interruption, run the command again. Fails if Redis has an epoch, because the graph is then in use.
+Access keys are not restored: use npm run keys -- rebuild, or npm run rebuild for all data.
 
-Needs KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL with its account, and the linkers' LINK_TOPIC_GENERATION.`;
+Requires KAFKA_BROKERS, SCHEMA_REGISTRY_URL, CLICKHOUSE_URL and its credentials, and the linkers' LINK_TOPIC_GENERATION.`;
 
 export const createIdentityCommand =
   (context: IdentityContext): CreateCommand =>
   (terminal) => {
     const identity = command(
       'identity',
-      'show which identities are one person and why, split a wrong merge, set up or rebuild the graph',
+      'inspect and rebuild the identity graph, and split persons that were wrongly merged',
     )
       .addCommand(
-        subjectCommand('resolve', 'show the person of an identity in Redis, and whether the tables agree')
+        subjectCommand('resolve', "show an identity's person in Redis, and compare it with the tables")
           .addOption(jsonOption())
           .addHelpText('after', RESOLVE)
           .action((options) => resolve(context, options, terminal)),
       )
       .addCommand(
-        subjectCommand('members', 'list all identities of a person: key, kind and time of the first link')
-          .option('--raw', 'include the ids that clients sent, if events contain them; ids are personal data')
+        subjectCommand('members', 'list all identities of a person')
+          .option('--raw', 'include raw ids from events; raw ids are personal data')
           .addOption(querySecondsOption())
           .addOption(jsonOption())
           .addHelpText('after', MEMBERS)
@@ -99,12 +100,15 @@ export const createIdentityCommand =
       .addCommand(createWhy(context, terminal))
       .addCommand(createUnlink(context, terminal))
       .addCommand(
-        command('init', 'create the epoch of the identity graph in Redis, for a new deployment')
-          .addHelpText('after', '\nSafe to repeat. Refused if log or tables have data: run npm run rebuild instead.')
+        command('init', 'initialize the identity graph of a new deployment')
+          .addHelpText(
+            'after',
+            '\nCreates the epoch in Redis. Fails if the log or the tables contain data: use npm run rebuild instead.',
+          )
           .action(() => init(context, terminal)),
       )
       .addCommand(
-        rebuildCommand('rebuild', 'restore the identity graph of an empty Redis')
+        rebuildCommand('rebuild', 'restore the identity graph to an empty Redis')
           .addHelpText('after', REBUILD)
           .action((options) => rebuild(context, options, terminal)),
       )
@@ -114,12 +118,12 @@ export const createIdentityCommand =
   };
 
 const createWhy = (context: IdentityContext, terminal: Terminal) =>
-  subjectCommand('why', 'list the links that were requested for a person, and their outcomes')
-    .addOption(new Option('--other-kind <kind>', 'kind of a second id').choices(IDENTITY_KINDS))
+  subjectCommand('why', 'list the links requested for a person, with their outcomes')
+    .addOption(new Option('--other-kind <kind>', 'kind of the second id').choices(IDENTITY_KINDS))
     .option('--other-id <id>', 'second id')
     .option('--other-key <hex>', 'second identity key')
     .addOption(
-      new Option('--limit <number>', `number of newest links to show, at most ${LINKS_MAX}`)
+      new Option('--limit <number>', `number of links to show, newest first, up to ${LINKS_MAX}`)
         .argParser(wholeNumberFrom(1, LINKS_MAX))
         .default(50),
     )
@@ -129,10 +133,10 @@ const createWhy = (context: IdentityContext, terminal: Terminal) =>
     .action((options) => why(context, options, terminal));
 
 const createUnlink = (context: IdentityContext, terminal: Terminal) =>
-  jsonCommand('unlink', 'split identities from a person with whom they were wrongly merged')
+  jsonCommand('unlink', 'split identities from a person they were wrongly merged with')
     .addOption(environmentOption().makeOptionMandatory())
     .addOption(projectOption())
-    .addOption(repeatable('--kind <kind>', `kind of an id: ${IDENTITY_KINDS.join(', ')}`))
+    .addOption(repeatable('--kind <kind>', `identity kind: ${IDENTITY_KINDS.join(', ')}`))
     .addOption(repeatable('--id <id>', idHelp))
     .addOption(repeatable('--key <hex>', keyHelp))
     .addOption(waitSeconds())
@@ -141,22 +145,22 @@ const createUnlink = (context: IdentityContext, terminal: Terminal) =>
     .action(async (options) => endWith(await unlink(context, options, terminal)));
 
 function createSuspects(context: IdentityContext, terminal: Terminal) {
-  const ruling = (verdict: 'allow' | 'block', description: string) =>
+  const verdictCommand = (verdict: 'allow' | 'block', description: string) =>
     subjectCommand(verdict, description)
       .addOption(waitSeconds())
       .addOption(querySecondsOption())
       .addOption(yesOption())
       .addOption(jsonOption())
       .action(async (options) => endWith(await ruleOn(context, { ...options, verdict }, terminal)));
-  const suspects = command('suspects', 'list, allow and block ids that link too many anonymous ids')
+  const suspects = command('suspects', 'manage ids that link too many anonymous ids')
     .addCommand(
-      jsonCommand('list', 'list held, allowed and blocked ids by key')
+      jsonCommand('list', 'list the keys of held, allowed and blocked ids')
         .addOption(environmentOption().makeOptionMandatory())
         .addOption(projectOption())
         .action((options) => listSuspects(context, options, terminal)),
     )
-    .addCommand(ruling('allow', 'allow an id to link again, and retry its refused links'))
-    .addCommand(ruling('block', 'block an id from linking more identities; existing links are kept'))
+    .addCommand(verdictCommand('allow', 'allow an id to link identities, and retry its refused links'))
+    .addCommand(verdictCommand('block', 'block an id from linking more identities; existing links are kept'))
     .addHelpText('after', SUSPECTS);
   return hidingArguments(suspects);
 }
@@ -165,7 +169,7 @@ export const rebuildCommand = (name: string, description: string) =>
   jsonCommand(name, description)
     .option('--linker-group <name>', 'consumer group of the linkers', GROUPS.linker)
     .option('--writer-group <name>', 'consumer group of the event writer', GROUPS.writer)
-    .option('--decide-again', 'rebuild even if the linkers have never committed an offset');
+    .option('--decide-again', 'rebuild even if the linkers have not committed any offsets');
 
 export interface RebuildOptions extends JsonOption {
   readonly linkerGroup: string;
@@ -193,9 +197,9 @@ function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
   const { fences, fromTable, fromLog, erased, unlinkSides, decisions, partitions } = graph;
   return [
     `fences      ${fences} set`,
-    `identities  ${fromTable} from the table, ${fromLog} from ${decisions} later decisions of the log, ${erased} erased omitted`,
-    `unlinks     ${unlinkSides} sides of identities`,
-    `links       ${partitions} partitions resume at the committed offsets of the linkers`,
+    `identities  ${fromTable} from the table, ${fromLog} from ${decisions} newer decisions in the log, ${erased} erased and skipped`,
+    `unlinks     ${unlinkSides} identity sides`,
+    `links       ${partitions} partitions resume at the linkers' committed offsets`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} erased`,
     `holds       ${holds} erasures in progress`,
     `epoch       ${epoch}`,

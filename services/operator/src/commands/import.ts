@@ -16,14 +16,14 @@ export interface ImportContext extends ImportSources {
 }
 
 const HELP = `
-Each line is JSON as in the chain API, with chain as the name of the chain and without updated_at. All lines are validated
-before the first is published. An invalid line is reported with its number and does not affect other lines.
+Each line is a JSON object in the format of the chain API, with the chain name in chain and without updated_at. All
+lines are validated before the first line is published. Invalid lines are reported by line number and skipped.
 
-An import can be repeated: of several lines for one activity or token, only the last is used, and it is published only
-if it differs from the stored version.
+An import can be repeated safely. If several lines describe the same activity or token, only the last line is used.
+Lines that match the stored version are not published again.
 
-Exit codes: 0 all lines are in the log, 1 a line was refused or the import interrupted, 2 invalid arguments, 3 a store
-does not respond.`;
+Exit codes: 0 all lines are in the log, 1 line refused or import interrupted, 2 invalid arguments, 3 store not
+responding.`;
 
 const REFUSALS_SHOWN_MAX = 1_000;
 
@@ -38,18 +38,18 @@ interface Work {
 export const createImportCommand =
   (context: ImportContext): CreateCommand =>
   (terminal) =>
-    jsonCommand('import', 'publish chain activities or tokens from a JSON Lines file')
-      .argument('<file>', 'the file, or - for standard input')
+    jsonCommand('import', 'import chain activities or tokens from a JSON Lines file')
+      .argument('<file>', 'JSON Lines file, or - for standard input')
       .addOption(
-        new Option('--topic <topic>', 'topic to publish the lines to')
+        new Option('--topic <topic>', 'topic to publish to')
           .choices([ACTIVITIES.topic.name, TOKENS.topic.name])
           .makeOptionMandatory(),
       )
-      .option('--chain <name>', 'refuse lines for other chains')
+      .option('--chain <name>', 'accept only lines for this chain')
       .option('--writer-group <name>', 'consumer group of the activity writer', GROUPS.activityWriter)
       .addHelpText('after', HELP)
       .action(async (file, { topic, chain = null, writerGroup, ...output }) => {
-        if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
+        if (chain !== null && !isChainName(chain)) throw new UsageError('--chain: expected a chain name');
         const source = await openLineSource(file === '-' ? null : resolve(context.folder, file), context);
         try {
           const work = { context, terminal, source, chain, writerGroup };
@@ -86,7 +86,7 @@ function createReportRefused({ progress }: Terminal) {
   return (number: number, faults: readonly string[]) => {
     shown++;
     if (shown <= REFUSALS_SHOWN_MAX) progress(`line ${number}: ${faults.join('; ')}`);
-    if (shown === REFUSALS_SHOWN_MAX) progress('further refused lines are only counted');
+    if (shown === REFUSALS_SHOWN_MAX) progress('more lines were refused: only their number is reported');
   };
 }
 

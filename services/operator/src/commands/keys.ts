@@ -34,48 +34,48 @@ export interface KeysContext extends EnvironmentKeysContext {
 }
 
 const ABOUT = `
-Publishable and secret keys belong to an environment, with one live key of each kind. An ended key stops working within a
+An environment has at most one live publishable key and one live secret key. A revoked key stops working within a
 second.
 
-A rate limit key belongs to a partner, who may have several. It sets the partner's plan for the chain API (header
-x-api-key): a number of calls per window, until it expires or is revoked.
+A rate limit key belongs to a partner and is sent in the x-api-key header. It sets the number of chain API calls per
+window until the key expires or is revoked. A partner can have several keys.
 
-A signable key is an address of a chain. Its private key is sealed to the minter (SIGNER_PUBLIC_KEY) and never shown.
+A signable key is a blockchain address that signs mints. Its private key is encrypted for the minter (SIGNER_PUBLIC_KEY)
+and never shown.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
-const project = () => new Option('--project <id>', 'project of the key').default(FIRST_PROJECT);
-const environment = () => new Option('--environment <name>', 'name or id of an environment, such as production');
-const kind = <const K extends readonly string[]>(...kinds: K) =>
-  new Option('--kind <kind>', 'kind of the key').choices(kinds);
-const keyId = () => new Option('--id <id>', 'rate limit key, as list shows it');
-const partner = () => new Option('--partner <name>', 'partner of a rate limit key');
+Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
+const project = () => new Option('--project <id>', 'project id').default(FIRST_PROJECT);
+const environment = () => new Option('--environment <name>', 'environment name or id, such as production');
+const kind = <const K extends readonly string[]>(...kinds: K) => new Option('--kind <kind>', 'key kind').choices(kinds);
+const keyId = () => new Option('--id <id>', 'rate limit key id, as printed by list');
+const partner = () => new Option('--partner <name>', 'partner that owns the rate limit key');
 const calls = () =>
-  new Option('--calls <number>', `calls of a rate limit key in a window, at most ${PLAN_MAX.calls}`).argParser(
+  new Option('--calls <number>', `calls per window for a rate limit key, up to ${PLAN_MAX.calls}`).argParser(
     wholeNumberFrom(1, PLAN_MAX.calls),
   );
 const windowS = () =>
   new Option(
     '--window-s <seconds>',
-    `window of a rate limit key, at most ${PLAN_MAX.windowS}, ${PLAN_WINDOW_S} by default`,
+    `window length for a rate limit key, up to ${PLAN_MAX.windowS} (default: ${PLAN_WINDOW_S})`,
   ).argParser(wholeNumberFrom(1, PLAN_MAX.windowS));
 const expires = () =>
-  new Option('--expires <time>', 'end of a rate limit key: a date, a time with its offset, or never');
+  new Option('--expires <time>', 'expiry of a rate limit key: a date, a time with a UTC offset, or never');
 
 const position = <const Flags extends string>(flags: Flags, description: string) =>
   new Option(flags, description).argParser(wholeNumberFrom(0, Number.MAX_SAFE_INTEGER)).makeOptionMandatory();
 
 const PASS_OVER = `
-Shows the record and prompts for confirmation. The record before it applies again; the audit log stores who skipped it. If a
-newer release wrote the record, run that release instead.`;
+Shows the record and prompts for confirmation. The previous record then applies again, and the audit log records who
+skipped the unreadable record. If a newer release wrote the record, use that release instead.`;
 
-/** Options by kind of key; `environment` means publishable and secret keys. */
+/** Options per key kind; `environment` means publishable and secret keys. */
 const OPTIONS_OF = {
   environment: ['environment', 'name', 'replace'],
   'rate-limit': ['partner', 'calls', 'windowS', 'expires', 'id'],
   signable: ['environment', 'name'],
 } as const;
 
-/** @throws UsageError for an option of another kind of key */
+/** @throws UsageError for an option that the key kind does not support */
 function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind?: string | undefined }): void {
   const family = options.kind === 'rate-limit' || options.kind === 'signable' ? options.kind : 'environment';
   const allowed: readonly string[] = ['kind', 'project', 'json', ...OPTIONS_OF[family]];
@@ -83,7 +83,9 @@ function assertFits(options: Readonly<Record<string, unknown>> & { readonly kind
   if (unexpected === undefined) return;
   const flag = unexpected.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
   throw new UsageError(
-    family === 'environment' ? `--${flag}: only with --kind rate-limit` : `--${flag}: not with --kind ${family}`,
+    family === 'environment'
+      ? `--${flag} requires --kind rate-limit`
+      : `--${flag} cannot be used with --kind ${family}`,
   );
 }
 
@@ -104,26 +106,26 @@ export const createKeysCommand =
       partners: { sources: context.rateLimitKeys, prefix, openUsage, terminal },
       signable: { sources: context.signableKeys, projects: context, signerKey, terminal },
     };
-    return command('keys', 'create, list, refresh and revoke access keys')
+    return command('keys', 'manage access keys')
       .addCommand(create(work))
       .addCommand(listKeys(work))
       .addCommand(refresh(work))
       .addCommand(revokeKey(work))
       .addCommand(setOrigins(work))
-      .addCommand(enabling(work, 'disable', 'stop a signable key from signing'))
-      .addCommand(enabling(work, 'enable', 'let a disabled signable key sign again'))
+      .addCommand(enablingCommand(work, 'disable', 'disable a signable key'))
+      .addCommand(enablingCommand(work, 'enable', 'enable a disabled signable key'))
       .addCommand(rebuild(work))
       .addCommand(skip(work))
       .addHelpText('after', ABOUT);
   };
 
 const create = ({ context, terminal, partners, signable }: Work) =>
-  jsonCommand('create', 'create a key and print it once')
+  jsonCommand('create', 'create a key, and print it once')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
-    .option('--name <name>', 'what the key is called; of a signable key also its name on the chain')
-    .option('--replace', 'end the live key of the environment, if there is one')
+    .option('--name <name>', 'display name of the key')
+    .option('--replace', 'revoke the live key of the environment, if any')
     .addOption(partner())
     .addOption(calls())
     .addOption(windowS())
@@ -136,11 +138,11 @@ const create = ({ context, terminal, partners, signable }: Work) =>
     });
 
 const refresh = ({ context, terminal, partners }: Work) =>
-  jsonCommand('refresh', 'end the live key and print its successor once')
+  jsonCommand('refresh', 'revoke the live key, and print its replacement once')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
-    .option('--name <name>', 'what the successor is called')
+    .option('--name <name>', 'display name of the new key')
     .addOption(keyId())
     .addOption(calls())
     .addOption(windowS())
@@ -152,7 +154,7 @@ const refresh = ({ context, terminal, partners }: Work) =>
     });
 
 const revokeKey = ({ context, terminal, partners }: Work) =>
-  jsonCommand('revoke', 'end the live key without a successor')
+  jsonCommand('revoke', 'revoke the live key without replacing it')
     .addOption(kind('publishable', 'secret', 'rate-limit').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
@@ -164,7 +166,7 @@ const revokeKey = ({ context, terminal, partners }: Work) =>
     });
 
 const listKeys = ({ context, terminal, partners, signable }: Work) =>
-  jsonCommand('list', 'list live and ended keys and their use; never the text of a secret key')
+  jsonCommand('list', 'list live and revoked keys with their last use')
     .addOption(kind('publishable', 'secret', 'rate-limit', 'signable'))
     .addOption(project())
     .addOption(environment())
@@ -177,31 +179,31 @@ const listKeys = ({ context, terminal, partners, signable }: Work) =>
     });
 
 const setOrigins = ({ context, terminal }: Work) =>
-  jsonCommand('origins', 'show or set which web pages may use the publishable key')
+  jsonCommand('origins', 'show or set the web origins that can use the publishable key')
     .addOption(project())
     .addOption(environment())
-    .option('--origins <list>', 'origins separated by commas, such as https://game.example, or any')
-    .addHelpText('after', '\nClients that send no origin, such as servers and native games, may always use the key.')
+    .option('--origins <list>', 'comma-separated origins, such as https://game.example, or any')
+    .addHelpText('after', '\nClients that send no origin, such as servers and native games, can always use the key.')
     .action((options) => origins(context, options, terminal));
 
-const enabling = ({ signable }: Work, name: 'disable' | 'enable', description: string) =>
+const enablingCommand = ({ signable }: Work, name: 'disable' | 'enable', description: string) =>
   jsonCommand(name, description)
     .addOption(kind('signable').makeOptionMandatory())
     .addOption(project())
     .addOption(environment())
-    .requiredOption('--name <name>', 'name of the key, or its address')
+    .requiredOption('--name <name>', 'key name or address')
     .action((options) => (name === 'disable' ? signableKeys.disable : signableKeys.enable)(signable, options));
 
 const rebuild = ({ context, terminal }: Work) =>
-  jsonCommand('rebuild', 'restore access records of all kinds in Redis from the log')
-    .addHelpText('after', '\nAn unreadable log does not block the others.')
+  jsonCommand('rebuild', 'restore all access records from the log to Redis')
+    .addHelpText('after', '\nIf a log cannot be read, the records from all other logs are still restored.')
     .action(async (options) => endWith(await rebuildViews(context.kinds, options, terminal)));
 
 const skip = ({ context: { kinds, openAccessLog, projects }, terminal }: Work) =>
   jsonCommand('pass-over', 'skip an unreadable access record')
-    .requiredOption('--topic <topic>', 'topic of the record, as rebuild and /readyz name it')
-    .addOption(position('--partition <number>', 'its partition'))
-    .addOption(position('--offset <number>', 'its offset'))
+    .requiredOption('--topic <topic>', 'topic of the record, as reported by rebuild and /readyz')
+    .addOption(position('--partition <number>', 'partition of the record'))
+    .addOption(position('--offset <number>', 'offset of the record'))
     .addOption(yesOption())
     .addHelpText('after', PASS_OVER)
     .action(async (options) =>

@@ -62,7 +62,7 @@ import type { WritableLogSources } from '../writable-log.ts';
 
 type SignerLaneState = Awaited<ReturnType<typeof readSigners>>[number];
 
-/** @param states of all requests, in any order. @returns blocked signers first, then by chain and signer */
+/** @param states of all requests, in any order. @returns signers by chain and address, blocked signers first */
 export async function readSigners(states: AsyncIterable<readonly MintState[]>, keys: readonly SignableKeyRecord[]) {
   const lanes = new Map<string, ReturnType<typeof newLane>>();
   for await (const piece of states)
@@ -81,7 +81,7 @@ export async function readSigners(states: AsyncIterable<readonly MintState[]>, k
   const idle = keys.filter(({ address }) => !used.has(address)).map(({ address }) => newLane(null, address));
   const described = [...lanes.values(), ...idle].map(({ reasons, nonces, ...lane }) => ({
     ...lane,
-    /** Both null if no key has this address. */
+    /** `keyName` and `keyState` are null if no key has this address. */
     keyName: byAddress.get(lane.signer)?.name ?? null,
     keyState: byAddress.get(lane.signer)?.state ?? null,
     /** Nonces of transactions that are not final. */
@@ -113,18 +113,18 @@ function compareLanes(one: RankedLane, other: RankedLane): number {
   return rank(one) - rank(other) || (toName(one) < toName(other) ? -1 : 1);
 }
 
-/** A line for the lane, and one per blocker. */
+/** Returns a line for the signer, followed by a line per blocker. */
 export function toSignerLines(lane: SignerLaneState): readonly string[] {
   const { chain, signer, keyName, keyState, pending, waiting, openNonces, oldestPendingAt, succeeded, failed } = lane;
-  const key = keyName === null ? 'no record of this key' : `key "${keyName}", ${keyState}`;
+  const key = keyName === null ? 'unknown key' : `key "${keyName}", ${keyState}`;
   const parts = [
     `${pending} pending`,
-    oldestPendingAt === null ? '' : `oldest from ${new Date(oldestPendingAt).toISOString()}`,
-    openNonces.length === 0 ? '' : `nonces ${openNonces.join(', ')} open`,
+    oldestPendingAt === null ? '' : `oldest since ${new Date(oldestPendingAt).toISOString()}`,
+    openNonces.length === 0 ? '' : `open nonces ${openNonces.join(', ')}`,
     `${succeeded} succeeded`,
     `${failed} failed`,
   ];
-  const head = `${chain ?? 'no chain yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
+  const head = `${chain ?? 'not used yet'}  ${signer}  (${key}): ${parts.filter((part) => part !== '').join(', ')}`;
   const count = (assets: number) => `${assets} asset${assets === 1 ? '' : 's'}`;
   return [head, ...waiting.map(({ reason, count: assets }) => `  ${count(assets)} waiting: ${reason}`)];
 }
@@ -137,26 +137,27 @@ interface MintsContext extends WritableLogSources, Pick<StoreOpeners, 'openMints
 }
 
 const ABOUT = `
-Assets that projects have requested to mint.
+An asset is identified by its collection and by the reference id of its mint request.
 
-Needs REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS, SCHEMA_REGISTRY_URL and CLICKHOUSE_URL, or a local stack.`;
 
 const GIVE_UP = `
-Refused while a signed transaction of an asset may still be included in a block. The project sees the reason, and the
-audit log stores who gave the asset up.`;
+Skips assets whose signed transaction could still be included in a block. The reason is shown to the project, and the
+audit log records who gave up the asset.`;
 
-/** Rows per table read, and per Redis call. */
+/** Rows per query. */
 const SIGNERS_PIECE = 5_000;
+/** Rows per query and per Redis call. */
 const REBUILD_PIECE = 200;
 
 type Work = CommandWork<MintsContext>;
-const chain = () => new Option('--chain <name>', 'name of the chain').makeOptionMandatory();
-const contract = () => new Option('--contract <address>', 'address of the contract: 0x and 40 hexadecimal digits');
-const reference = () => new Option('--reference <id>', 'reference id of the asset');
+const chain = () => new Option('--chain <name>', 'chain name').makeOptionMandatory();
+const contract = () => new Option('--contract <address>', 'contract address: 0x and 40 hexadecimal digits');
+const reference = () => new Option('--reference <id>', 'reference id of the mint request');
 const project = () =>
-  new Option('--project <id>', 'project that requested the asset; by default the project that linked the collection');
+  new Option('--project <id>', 'project that requested the asset (default: the project that linked the collection)');
 
-const ofAsset = (name: string, description: string) =>
+const assetCommand = (name: string, description: string) =>
   command(name, description)
     .addOption(chain())
     .addOption(contract().makeOptionMandatory())
@@ -167,7 +168,7 @@ const createMintsCommand =
   (context: MintsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
-    return command('mints', 'list and show assets to be minted; retry failed assets, give up pending assets')
+    return command('mints', 'list mint requests; retry failed assets and give up pending assets')
       .addCommand(list(work))
       .addCommand(show(work))
       .addCommand(retry(work))
@@ -194,11 +195,11 @@ export function createMintCommand(
 }
 
 const list = ({ context, terminal }: Work) =>
-  jsonCommand('list', 'list the assets of a collection from the tables, in the order of their requests')
+  jsonCommand('list', 'list the assets of a collection in request order')
     .addOption(chain())
     .addOption(contract().makeOptionMandatory())
-    .addOption(new Option('--status <status>', 'only assets with this status').choices(MINT_STATUSES))
-    .option('--limit <number>', 'maximum number of assets, at most 1000', wholeNumberFrom(1, 1000), 100)
+    .addOption(new Option('--status <status>', 'show only assets with this status').choices(MINT_STATUSES))
+    .option('--limit <number>', 'maximum number of assets, up to 1000', wholeNumberFrom(1, 1000), 100)
     .action(async ({ status = null, limit, json, ...options }) => {
       const collection = contractOf(options);
       const { states } = await withReader(context, (reader) =>
@@ -208,48 +209,48 @@ const list = ({ context, terminal }: Work) =>
     });
 
 const show = ({ context, terminal }: Work) =>
-  ofAsset('show', 'show an asset, and why it waits or has failed')
+  assetCommand('show', 'show an asset and the reason why it is waiting or has failed')
     .addOption(jsonOption())
     .action(async (options) => {
-      const named = nameOf(options);
-      const state = await withMints(context, ({ claims }) => findState(context, claims, named));
+      const mintName = nameOf(options);
+      const state = await withMints(context, ({ claims }) => findState(context, claims, mintName));
       printResult(terminal, options, state, toSentences(state));
     });
 
 const retry = ({ context, terminal }: Work) =>
-  ofAsset('retry', 'accept a failed asset again under the current signing key').action(async (options) => {
-    const named = nameOf(options);
+  assetCommand('retry', 'retry a failed asset with the current signing key').action(async (options) => {
+    const mintName = nameOf(options);
     const collections = await withRecords(context.collections, (store) => store.readAll());
     const signableKeys = await withRecords(context.signableKeys, (store) => store.readAll());
     await withMints(context, async ({ claims }) => {
-      const state = await findState(context, claims, named);
+      const state = await findState(context, claims, mintName);
       if (state.status !== 'failed') throw new Error(toNotFailed(state));
-      const given = await withReader(context, (reader) => reader.readMetadata(state));
-      if (given === null)
+      const requested = await withReader(context, (reader) => reader.readMetadata(state));
+      if (requested === null)
         throw new Error(
-          `The request of ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
+          `The mint request ${state.referenceId} is not in the tables yet. Run the command again in a minute.`,
         );
       await withPublish(context, (publish) => {
         const traceId = randomBytes(16).toString('hex');
-        return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...given });
+        return retryMint({ claims, collections, signableKeys, publish, traceId }, { ...state, ...requested });
       });
     });
-    terminal.result(`${named.referenceId}: accepted again`);
+    terminal.result(`${mintName.referenceId}: accepted again`);
   });
 
 const giveUpPending = ({ context, terminal }: Work) =>
-  command('give-up', 'mark a pending asset as failed, or all pending assets of a signer whose key is lost')
+  command('give-up', 'mark a pending asset as failed, or all pending assets of a signer')
     .addOption(chain())
     .addOption(contract())
     .addOption(reference())
     .addOption(project())
     .addOption(
-      new Option('--signer <address>', 'instead of --contract and --reference: all assets of this signer')
+      new Option('--signer <address>', 'give up all assets of this signer, such as a signer whose key is lost')
         .argParser(parseSigner)
         .conflicts(['contract', 'reference', 'project']),
     )
     .addOption(
-      new Option('--reason <text>', 'reason that is shown to the project that requested the asset')
+      new Option('--reason <text>', 'reason to show to the project that requested the asset')
         .argParser(parseReason)
         .makeOptionMandatory(),
     )
@@ -258,34 +259,31 @@ const giveUpPending = ({ context, terminal }: Work) =>
     .action(async ({ signer, ...options }) => {
       const target: GiveUpTarget =
         signer === undefined ? { kind: 'asset', ...nameOf(options) } : { kind: 'signer', chain: options.chain, signer };
-      const find: GiveUpContext['find'] = (named) =>
-        withMints(context, ({ claims }) => findState(context, claims, named));
+      const find: GiveUpContext['find'] = (mintName) =>
+        withMints(context, ({ claims }) => findState(context, claims, mintName));
       endWith(await giveUp({ ...context, find }, { target, ...options }, terminal));
     });
 
 const signers = ({ context, terminal }: Work) =>
-  jsonCommand('signers', 'list signing keys by chain: pending assets and what blocks them, from the tables').action(
-    async (options) => {
-      const keys = await withRecords(context.signableKeys, (store) => store.readAll());
-      const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
-      for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
-      if (lanes.length === 0) terminal.progress('no signing keys and no mint requests');
-    },
-  );
+  jsonCommand('signers', 'list signers by chain, with their pending assets and blockers').action(async (options) => {
+    const keys = await withRecords(context.signableKeys, (store) => store.readAll());
+    const lanes = await withReader(context, (reader) => readSigners(reader.readAll(SIGNERS_PIECE), keys));
+    for (const lane of lanes) printResult(terminal, options, lane, toSignerLines(lane));
+    if (lanes.length === 0) terminal.progress('no signing keys or mint requests');
+  });
 
 const rebuild = ({ context, terminal }: Work) =>
-  jsonCommand('rebuild', 'restore mint requests in Redis from the tables and the logs; part of npm run rebuild').action(
-    (options) =>
-      withMints(context, async ({ view }) => {
-        const { schemas, topicPrefix } = context;
-        const log = await context.openLog();
-        const done = await withReader(context, (reader) => {
-          const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
-          return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
-        }).finally(() => log.close());
-        const text = `${done.rows} mint requests in the tables, ${done.records} of their records in the logs`;
-        printResult(terminal, options, { kind: 'mints', ...done }, text);
-      }),
+  jsonCommand('rebuild', 'restore mint requests from the tables and the logs to Redis').action((options) =>
+    withMints(context, async ({ view }) => {
+      const { schemas, topicPrefix } = context;
+      const log = await context.openLog();
+      const rebuilt = await withReader(context, (reader) => {
+        const logs = createMintLogs({ log, schemaOf: schemas.schemaOf, topicPrefix });
+        return rebuildMints({ view, logs, stored: () => reader.readAll(REBUILD_PIECE) });
+      }).finally(() => log.close());
+      const text = `restored ${rebuilt.rows} mint requests from the tables and ${rebuilt.records} newer records from the logs`;
+      printResult(terminal, options, { kind: 'mints', ...rebuilt }, text);
+    }),
   );
 
 type Mints = Awaited<ReturnType<MintsContext['openMints']>>;
@@ -312,35 +310,35 @@ async function withPublish(context: MintsContext, work: (publish: Publish) => Pr
           key: Buffer.from(toSignerKey(record)),
           value: frameRecord(schemaId, mintRequestCodec.encode(record)),
         })
-        .catch(unconfirmed('the request', 'run the same command again to complete it'));
+        .catch(unconfirmed('the mint request', 'run the command again to complete it'));
   };
   await withStore('Kafka', producer, () => work(publish));
 }
 
-/** Redis is ahead of the tables, which also contain assets that were settled long ago. */
-async function findState(context: MintsContext, claims: MintClaims, named: MintName): Promise<MintState> {
-  const { collection, referenceId } = named;
-  const scope = { ...collection, projectId: named.projectId ?? (await findProjectOf(context, collection)) };
+/** Redis is newer than the tables, but contains no assets that were settled long ago. */
+async function findState(context: MintsContext, claims: MintClaims, mintName: MintName): Promise<MintState> {
+  const { collection, referenceId } = mintName;
+  const scope = { ...collection, projectId: mintName.projectId ?? (await findProjectOf(context, collection)) };
   const { state } = await claims.read(scope, referenceId);
   const found = state ?? (await withReader(context, (reader) => reader.readOne(scope, referenceId)));
   if (found !== null) return found;
   throw new Error(
-    `The project ${scope.projectId} has no mint request ${referenceId} of this collection. "mints list" shows all ` +
-      'requests of the collection; --project selects another project.',
+    `Project ${scope.projectId} has no mint request ${referenceId} for this collection. "mints list" shows all requests ` +
+      'for the collection; pass --project to select another project.',
   );
 }
 
-/** The project that links, or last linked, the collection. */
+/** Returns the project that most recently linked the collection. */
 async function findProjectOf(context: MintsContext, collection: MintCollection): Promise<string> {
   const records = await withRecords(context.collections, (store) => store.readAll());
   const record = records.find(({ id }) => id === collectionIdOf(collection));
   if (record !== undefined) return record.projectId;
-  throw new Error('No project has linked the collection. Pass --project with the id of the project that requested it.');
+  throw new Error('No project has linked the collection. Pass --project with the project that requested the asset.');
 }
 
 /** @throws UsageError */
 function nameOf({ reference: referenceId = '', project, ...options }: AssetOptions): MintName {
-  if (referenceId === '') throw new UsageError('Expected --reference with the reference id of the asset.');
+  if (referenceId === '') throw new UsageError('Pass --reference with the reference id of the asset.');
   return { collection: contractOf(options), projectId: project ?? null, referenceId };
 }
 
@@ -353,14 +351,14 @@ const toTimeText = (epochMs: number) => new Date(epochMs).toISOString();
 
 function toLine(state: MintState): string {
   const { referenceId, status, stage, tokenId, ownerAddress, requestedAt, error, reason } = state;
-  const why = error ?? reason ?? '';
-  return `${toTimeText(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${why}`.trimEnd();
+  const explanation = error ?? reason ?? '';
+  return `${toTimeText(requestedAt)}  ${status} (${stage})  ${referenceId}  token ${tokenId ?? '-'}  ${ownerAddress}  ${explanation}`.trimEnd();
 }
 
 function toSentences(state: MintState): string[] {
   const { transactionHash, nonce, signer, changedAt, traceId } = state;
-  const carried = transactionHash === null ? 'in no transaction' : `in ${transactionHash}, nonce ${nonce}`;
-  return [toLine(state), `signed by ${signer}, ${carried}; changed ${toTimeText(changedAt)}; trace ${traceId}`];
+  const transaction = transactionHash === null ? 'no transaction' : `transaction ${transactionHash}, nonce ${nonce}`;
+  return [toLine(state), `signer ${signer}, ${transaction}; changed ${toTimeText(changedAt)}; trace ${traceId}`];
 }
 
 interface RetryParts {
@@ -371,19 +369,19 @@ interface RetryParts {
   readonly traceId: string;
 }
 
-/** Operators have no quota. */
+/** Quotas do not apply to operators. */
 const UNLIMITED: Quotas = { take: async () => ({ isAllowed: true, remaining: 0, fullInMs: 0, retryAfterS: 0 }) };
 const POLICY = { kind: 'mint', perSecond: 1, burst: 1 } as const;
 
 const toNotFailed = ({ status, tokenId }: MintState) =>
   `only a failed asset can be retried: ${status === 'pending' ? 'the asset is pending' : `the asset is token ${tokenId}`}`;
 const toOtherOwner = (state: MintState, linked: CollectionRecord) =>
-  `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked by ` +
-  `${linked.environmentId} of project ${linked.projectId}: nothing was accepted`;
+  `the asset was requested by ${state.environmentId} of project ${state.projectId}, but the collection is now linked to ` +
+  `${linked.environmentId} of project ${linked.projectId}: no request was accepted`;
 
 /**
- * Accepts a failed asset again with the current signing key, as the API does.
- * @throws Error when it cannot be accepted; PublicError CONFLICT_ERROR when another request won
+ * Accepts a failed asset again with the current signing key, like a repeated API request.
+ * @throws Error when the asset cannot be retried; PublicError CONFLICT_ERROR after a concurrent request
  */
 export async function retryMint(parts: RetryParts, state: MintState & Pick<MintAsset, 'metadata'>): Promise<void> {
   const { claims, collections, signableKeys, publish, traceId } = parts;
@@ -391,19 +389,22 @@ export async function retryMint(parts: RetryParts, state: MintState & Pick<MintA
   const collection: MintCollection = { chain: state.chain, contractAddress: state.contractAddress };
   const id = collectionIdOf(collection);
   const linked = collections.find((record) => record.id === id && record.state === 'linked');
-  if (linked === undefined) throw new Error('no project has linked the collection: npm run collections -- relink');
-  // The current environment would otherwise pay for and sign assets that it did not request.
+  if (linked === undefined)
+    throw new Error('the collection is not linked to a project: link it first (npm run collections -- relink)');
+  // An environment must not sign and pay for assets that it did not request.
   if (!isOwnedBy(state, linked)) throw new Error(toOtherOwner(state, linked));
   const signer = findSigner(signableKeys, linked.environmentId);
   if (signer === undefined)
-    throw new Error(`no key signs for ${linked.environmentId}: npm run keys -- create --kind signable creates a key`);
+    throw new Error(
+      `${linked.environmentId} has no live signable key: create one (npm run keys -- create --kind signable)`,
+    );
   const { projectId, environmentId } = linked;
   const accept = createAcceptMints({
     claims,
     quotas: UNLIMITED,
     policy: POLICY,
     publish,
-    // An attempt with an unknown result is left to its requester, who sends the request again.
+    // Only the requester can resolve an attempt whose result is unknown, by sending the request again.
     isLogApplied: async () => false,
   });
   const requireSigner = async () => signer.address;
@@ -417,8 +418,8 @@ interface MintRebuildParts {
 }
 
 /**
- * Copies mint requests from the tables and then from the logs into Redis. Nothing is deleted, and no request is
- * accepted until the copy is complete. Safe to repeat; activity writers resume it too.
+ * Copies mint requests from the tables and then from the logs to Redis. No data is deleted. Requests are refused until
+ * the copy is complete. An interrupted rebuild is resumed by another run or by an activity writer.
  */
 export async function rebuildMints({ view, logs, stored }: MintRebuildParts) {
   await view.forgetOffsets();

@@ -42,7 +42,7 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 
 const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
-it('the offsets command lists committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
+it('offsets list shows committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
   const { run } = openBench([intact, replaced]);
   const { code, text } = await run('list', '--group', 'writer');
   expect(code).toBe(1);
@@ -51,45 +51,45 @@ it('the offsets command lists committed offsets and log bounds, and exits with 1
   expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
 });
 
-it('the offsets command exits with 1 for a named group without commits, because the name may be mistyped', async () => {
+it('offsets list exits with 1 if a group passed with --group has no committed offsets', async () => {
   const { run } = openBench([intact]);
   expect(await run('list', '--group', 'wirter')).toMatchObject({
     code: 1,
-    text: expect.stringContaining('group wirter has committed nothing'),
+    text: expect.stringContaining('group wirter has no committed offsets'),
   });
-  // In a new deployment the default groups may have no commits yet.
+  // In a new deployment, the default groups may have no commits yet.
   expect(await run('list')).toMatchObject({ code: 0 });
 });
 
-it('the offsets command lists every group unless some are named', async () => {
+it('offsets list shows all consumer groups by default', async () => {
   const { run } = openBench([]);
   const { text } = await run('list');
   expect(OFFSET_GROUPS).toContain('minter');
-  for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has committed nothing`);
+  for (const group of OFFSET_GROUPS) expect(text).toContain(`group ${group} has no committed offsets`);
 });
 
-it('the offsets command resumes a replaced log where the logs diverge, and reports the offset', async () => {
+it('offsets accept resumes a replaced log at the offset where the two logs diverge', async () => {
   const { run, decided } = openBench([intact, replaced]);
   const { code, text } = await run('accept', ...POSITION, '2');
   expect(code).toBe(0);
-  expect(text).toContain('Reading continues at 50');
+  expect(text).toContain('Reading resumes at 50');
   expect(decided).toMatchObject([{ group: 'writer', partition: 2, decision: { from: 50 } }]);
   const after = openBench([{ ...replaced, decision: decided[0]!.decision }]);
-  expect((await after.run('list', '--group', 'writer')).text).toContain('decided: its consumer continues at 50');
+  expect((await after.run('list', '--group', 'writer')).text).toContain('decided: the consumer resumes at 50');
 });
 
-it('the offsets command skips no record without --yes', async () => {
+it('offsets accept does not skip records without --yes', async () => {
   const { run, decided } = openBench([replaced]);
   const skip = ['accept', ...POSITION, '2', '--from', 'end'];
   const refused = await run(...skip);
   expect(refused.code).toBe(1);
-  expect(refused.text).toContain('NEVER WILL BE');
+  expect(refused.text).toContain('WILL NEVER BE READ');
   expect(decided).toEqual([]);
   expect((await run(...skip, '--yes')).code).toBe(0);
   expect(decided).toMatchObject([{ decision: { from: 90 } }]);
 });
 
-it('the offsets command reports an offset that another tool has committed, and without --yes resumes where no record is skipped', async () => {
+it('the offsets command reports offsets committed by other tools, and skips no records without --yes', async () => {
   const foreign: GroupPartition = { ...intact, readTo: 80, mark: null, finding: { kind: 'foreign', end: 90 } };
   const { run, decided } = openBench([foreign]);
   const listed = await run('list', '--group', 'writer');
@@ -97,7 +97,7 @@ it('the offsets command reports an offset that another tool has committed, and w
   const refused = await run('accept', ...POSITION, '1', '--from', '80');
   expect(refused.code).toBe(1);
   expect(refused.text).toContain(
-    'Offsets 10 to 79 may hold records that were not read and NEVER WILL BE: these 70 offsets',
+    'Offsets 10 to 79 may contain unread records, which WILL NEVER BE READ: 70 offsets are skipped',
   );
   expect(decided).toEqual([]);
   expect((await run('accept', ...POSITION, '1')).code).toBe(0);
@@ -105,17 +105,17 @@ it('the offsets command reports an offset that another tool has committed, and w
   expect(decided).toMatchObject([{ decision: { from: 10 } }, { decision: { from: 80 } }]);
 });
 
-it('the offsets command moves a partition that needs no decision only with an offset and a confirmation', async () => {
+it('offsets accept moves a group that needs no decision only with --from OFFSET and --yes', async () => {
   const { run, decided, moved } = openBench([intact]);
   const rewind = ['accept', ...POSITION, '1', '--from', '20'];
   const refused = await run(...rewind);
   expect(refused.code).toBe(1);
   expect(refused.text).toContain('Offsets 20 to 79 are read again.');
-  expect(refused.text).toContain('use --yes');
+  expect(refused.text).toContain('pass --yes');
   expect(moved).toEqual([]);
   expect((await run(...rewind, '--yes')).code).toBe(0);
   const forward = await run('accept', ...POSITION, '1', '--from', '85', '--yes');
-  expect(forward.text).toContain('Offsets 80 to 84 hold records that were not read and NEVER WILL BE: these 5 offsets');
+  expect(forward.text).toContain('Offsets 80 to 84 contain unread records, which WILL NEVER BE READ: 5 offsets');
   expect(moved).toEqual([
     { partition: 1, from: 20 },
     { partition: 1, from: 85 },
@@ -123,7 +123,7 @@ it('the offsets command moves a partition that needs no decision only with an of
   expect(decided).toEqual([]);
 });
 
-it('the offsets command reports which consumers must be stopped before it moves a group that has members', async () => {
+it('offsets accept refuses to move a group that has members, and names the consumers to stop', async () => {
   const { run } = openBench([intact], true);
   expect(await run('accept', ...POSITION, '1', '--from', '20', '--yes')).toMatchObject({
     code: 1,
@@ -131,7 +131,7 @@ it('the offsets command reports which consumers must be stopped before it moves 
   });
 });
 
-it('the offsets command changes nothing if no decision is needed or arguments are invalid', async () => {
+it('offsets accept changes no offsets if no decision is needed or arguments are invalid', async () => {
   const { run, decided } = openBench([intact, replaced]);
   expect(await run('accept', ...POSITION, '1')).toMatchObject({ code: 1 });
   for (const wrong of [

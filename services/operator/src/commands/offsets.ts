@@ -29,26 +29,26 @@ export const OFFSET_GROUPS: readonly string[] = [
 ];
 
 const ABOUT = `
-A consumer pauses a partition whose log differs from the log that it has read: the log was truncated (power loss of a
-single broker, unclean leader election), was replaced, or link facts expired before they were read. It also pauses at
-an offset that another tool has committed, which may skip records. That partition stays paused until an operator decides.
-All others continue.`;
+A consumer pauses a partition if its log was truncated or replaced (power loss of a single broker, unclean leader
+election), if link facts expired before they were read, or if another tool committed an offset, which could skip
+records. The partition stays paused until an operator decides where to resume. Other partitions are not affected.`;
 
 const LIST = `
-Lists the groups
-${OFFSET_GROUPS.join(', ')},
-unless --group names others. Exit code 1 if a partition needs a decision, or a named group has committed nothing.`;
+Default groups:
+${OFFSET_GROUPS.join(', ')}.
+
+Exits with code 1 if a partition needs a decision, or if a group passed with --group has no committed offsets.`;
 
 const ACCEPT = `
-Shows which records are read again and which are skipped. Running consumers apply the decision within seconds.
+Shows which records will be read again and which will be skipped. Running consumers apply the decision within seconds.
 
---from:
-  earliest-unread  the first unread record by the leader epochs of the log; without them the first record of the log
-  end              only new records
-  OFFSET           this offset. Without a pending decision it moves the group, to read records again or to skip them:
-                   stop the consumers of the group first
+Values of --from:
+  earliest-unread  the first unread record according to leader epochs, or the first record of the log if unknown
+  end              the end of the log; all unread records are skipped
+  OFFSET           a specific offset. Also moves a group that needs no decision: stop the consumers of the group first
 
-For the identity linker, read its README first: a replaced link topic also needs a new LINK_TOPIC_GENERATION.`;
+If the link topic was replaced, the linkers also need a new LINK_TOPIC_GENERATION: see the README of the identity
+linker.`;
 
 const offsetNumber = wholeNumberFrom(0, Number.MAX_SAFE_INTEGER);
 const toFrom = (text: string): StartPoint => (text === 'earliest-unread' || text === 'end' ? text : offsetNumber(text));
@@ -61,33 +61,33 @@ export const createOffsetsCommand =
   (terminal) => {
     const run = async (act: (offsets: GroupOffsets) => Promise<ExitCode>) =>
       endWith(await withOpened(await openOffsets(), awaitOffsets, act));
-    return command('offsets', 'show the offsets that groups have committed, and decide where reading continues')
+    return command('offsets', 'show committed offsets and resume paused partitions')
       .addCommand(
-        jsonCommand('list', 'list committed offsets, log bounds, and what blocks a partition')
-          .option('--group <names>', 'consumer groups, separated by commas')
+        jsonCommand('list', 'list committed offsets, log bounds and blocked partitions')
+          .option('--group <names>', 'comma-separated consumer groups')
           .addHelpText('after', LIST)
           .action((options) => run((offsets) => list(offsets, options, terminal))),
       )
       .addCommand(
-        command('accept', 'resume reading a partition from the current log')
+        command('accept', 'resume a paused partition from the current log')
           .requiredOption('--group <name>', 'consumer group')
-          .requiredOption('--topic <topic>', 'topic of the partition')
+          .requiredOption('--topic <topic>', 'topic name')
           .addOption(
-            new Option('--partition <number>', 'number of the partition').argParser(offsetNumber).makeOptionMandatory(),
+            new Option('--partition <number>', 'partition number').argParser(offsetNumber).makeOptionMandatory(),
           )
           .addOption(
-            new Option('--from <position>', 'earliest-unread, end or an offset')
+            new Option('--from <position>', 'where to resume: earliest-unread, end or an offset')
               .argParser(toFrom)
               .default('earliest-unread' as StartPoint),
           )
-          .option('--yes', 'skip unread records, or move the offset of a partition that needs no decision')
+          .option('--yes', 'confirm that unread records are skipped, or that a group is moved')
           .addHelpText('after', ACCEPT)
           .action((options) => run((offsets) => accept(offsets, options, terminal))),
       )
       .addHelpText('after', ABOUT);
   };
 
-interface Wanted {
+interface AcceptOptions {
   readonly group: string;
   readonly topic: string;
   readonly partition: number;
@@ -95,12 +95,12 @@ interface Wanted {
   readonly yes?: boolean | undefined;
 }
 
-/** Why a partition needs a decision, or null. */
+/** Returns why a partition needs a decision, or null. */
 function blockerOf(found: GroupPartition): string | null {
   if (!needsDecision(found)) return null;
   const isDecided = found.decision !== null && isDecisionFor(found.decision, found);
   const finding = toFindingText(found.finding, found.committed);
-  return isDecided ? `${finding}; decided: its consumer continues at ${found.decision!.from}` : finding;
+  return isDecided ? `${finding}; decided: the consumer resumes at ${found.decision!.from}` : finding;
 }
 
 async function list(
@@ -112,54 +112,54 @@ async function list(
   const found: (GroupPartition & { group: string; obstacle: string | null })[] = [];
   for (const group of groups)
     for (const each of await offsets.list(group)) found.push({ group, ...each, obstacle: blockerOf(each) });
-  // A mistyped name must not appear healthy. Groups of a new deployment may lack commits.
+  // A mistyped group must not appear healthy. In a new deployment, default groups may have no commits yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
-  for (const name of absent) terminal.progress(`group ${name} has committed nothing`);
+  for (const name of absent) terminal.progress(`group ${name} has no committed offsets`);
   printResult(terminal, options, { partitions: found }, toLines(found));
   const isNamed = options.group !== undefined;
-  const isFree = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
-  return isFree ? EXIT.ok : EXIT.failed;
+  const isHealthy = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
+  return isHealthy ? EXIT.ok : EXIT.failed;
 }
 
 function toLines(found: readonly (GroupPartition & { group: string; obstacle: string | null })[]): string[] {
-  const head = ['group', 'topic', 'part', 'committed', 'log start', 'log end', 'blocked by'];
+  const head = ['group', 'topic', 'partition', 'committed', 'log start', 'log end', 'blocked by'];
   const rows = found.map(({ group, topic, partition, committed, start, end, obstacle }) =>
     [group, topic, partition, committed, start, end, obstacle ?? '-'].map(String),
   );
   return toTable(head, rows);
 }
 
-async function accept(offsets: GroupOffsets, wanted: Wanted, terminal: Terminal): Promise<ExitCode> {
-  const { group, topic, partition, from, yes = false } = wanted;
+async function accept(offsets: GroupOffsets, options: AcceptOptions, terminal: Terminal): Promise<ExitCode> {
+  const { group, topic, partition, from, yes = false } = options;
   const found = (await offsets.list(group)).find((each) => each.topic === topic && each.partition === partition);
   if (found === undefined) throw new UsageError(`group ${group} has no committed offset for ${topic}/${partition}`);
   const isMove = !needsDecision(found);
   if (isMove && typeof from !== 'number') {
     const finding = toFindingText(found.finding, found.committed);
-    terminal.progress(`${topic}/${partition}: nothing to decide, ${finding}; --from OFFSET moves the group`);
+    terminal.progress(`${topic}/${partition} needs no decision: ${finding}. To move the group, pass --from OFFSET`);
     return EXIT.failed;
   }
   const plan = planWithin(found, from);
-  terminal.result(`${topic}/${partition} of ${group}: ${toFindingText(found.finding, found.committed)}.`);
+  terminal.result(`${topic}/${partition}, group ${group}: ${toFindingText(found.finding, found.committed)}.`);
   for (const sentence of plan.description) terminal.result(sentence);
   if ((plan.skipped > 0 || isMove) && !yes) {
-    const what = plan.skipped > 0 ? 'skip these records' : 'continue there';
-    terminal.progress(`nothing was changed: use --yes to ${what}`);
+    const action = plan.skipped > 0 ? 'skip these records' : 'move the group';
+    terminal.progress(`nothing was changed: pass --yes to ${action}`);
     return EXIT.failed;
   }
-  if (isMove) return await move(offsets, wanted, plan, terminal);
+  if (isMove) return await move(offsets, options, plan, terminal);
   await offsets.decide(group, { topic, partition }, plan.decision);
-  terminal.result('Decision stored. The consumer applies it within seconds, or when it is started.');
+  terminal.result('Decision stored. Running consumers apply the decision within seconds.');
   return EXIT.ok;
 }
 
-/** Sets the offset of a group without running consumers, which do not read decisions. Kafka allows this for a group without members. */
-async function move(offsets: GroupOffsets, { group, topic, partition }: Wanted, plan: Plan, terminal: Terminal) {
+/** Commits an offset for the group. Kafka allows this only while the group has no members. */
+async function move(offsets: GroupOffsets, { group, topic, partition }: AcceptOptions, plan: Plan, terminal: Terminal) {
   if (!(await offsets.move(group, { topic, partition }, plan.decision))) {
-    terminal.progress(`nothing was changed: stop every consumer of ${group} first, and start them afterwards`);
+    terminal.progress(`nothing was changed: stop every consumer of ${group}, then run the command again`);
     return EXIT.failed;
   }
-  terminal.result('Offset committed. The consumers resume at it when they are started.');
+  terminal.result('Offset committed. Start the consumers to resume at this offset.');
   return EXIT.ok;
 }
 

@@ -7,7 +7,7 @@ import { createCollectionsCommand } from './collections.ts';
 import { createKeysCommand } from './keys.ts';
 import { createProjectsCommand } from './projects.ts';
 
-/** The commands with memory stores that outlive each run. @param answer typed at the terminal */
+/** The commands with in-memory stores that all runs share. @param answer to confirmation prompts */
 function createOperator(answer?: string) {
   const [access, projects] = [createMemoryAccess(), createMemorySources(PROJECTS)];
   const printed: string[] = [];
@@ -33,7 +33,7 @@ function createOperator(answer?: string) {
 const secretIn = (project: string, environment: string) =>
   ['keys', 'create', '--project', project, '--environment', environment, '--kind', 'secret', '--json'] as const;
 
-it('the projects command creates the project demo once in a new deployment', async () => {
+it('projects list creates the project demo once in a new deployment', async () => {
   const { run } = createOperator();
   for (const _ of [1, 2]) {
     const { records } = await run('projects', 'list', '--json');
@@ -45,7 +45,7 @@ it('the projects command creates the project demo once in a new deployment', asy
   }
 });
 
-it('the projects command finds an environment by id alone, and reports its project if another project was given', async () => {
+it('keys create finds an environment by its full id, and names its project if --project is wrong', async () => {
   const { run, one } = createOperator();
   const space = await one('projects', 'create', '--name', 'space');
   const environmentId = space.environments[0]!.id;
@@ -54,10 +54,10 @@ it('the projects command finds an environment by id alone, and reports its proje
   await one('projects', 'create', '--name', 'other');
   const { code, progress } = await run(...createKey, '--project', 'other');
   expect(code).toBe(EXIT.failed);
-  expect(progress).toContain(`belongs to project ${space.id}: use --project ${space.id}`);
+  expect(progress).toContain(`belongs to project ${space.id}: pass --project ${space.id}`);
 });
 
-it('the projects command gives a new project an opaque id and two environments, and never reuses an id, not even of an archived project', async () => {
+it('projects create generates an opaque id and two environments, and never reuses the id of an archived project', async () => {
   const { run, one } = createOperator('yes');
   const created = await one('projects', 'create', '--name', 'Outlands');
   expect(created.id).toMatch(/^p[a-z2-9]{12}$/);
@@ -65,11 +65,11 @@ it('the projects command gives a new project an opaque id and two environments, 
   expect((await one('projects', 'create', '--name', 'Outlands')).id).not.toBe(created.id);
   await run('projects', 'create', '--name', 'A', '--id', 'a');
   await run('projects', 'archive', '--project', 'a');
-  const again = await run('projects', 'create', '--name', 'A', '--id', 'a');
-  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
+  const repeated = await run('projects', 'create', '--name', 'A', '--id', 'a');
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('has or had the id') });
 });
 
-it('the projects command adds environments with unused ids, and keys can be created in them by name', async () => {
+it('projects add-environment adds an environment with an unused id, in which keys can be created by name', async () => {
   const { run, one, printed } = createOperator();
   const add = (project: string, name: string) =>
     one('projects', 'add-environment', '--project', project, '--name', name, '--kind', 'development');
@@ -80,13 +80,13 @@ it('the projects command adds environments with unused ids, and keys can be crea
   const [created] = (await run(...secretIn('demo', 'staging'))).results.map((line) => JSON.parse(line));
   expect(created).toMatchObject({ environmentId: 'demo-staging', environment: 'development' });
   expect(created.key).toMatch(/^sk_svcapik_test-/);
-  // The files of a local stack show the keys of two other environments.
+  // The local stack publishes only the keys of its own two environments.
   expect(printed).toEqual([]);
   const listed = await run('keys', 'list', '--environment', 'staging', '--json');
   expect(listed.results.map((line) => JSON.parse(line))).toMatchObject([{ keyId: created.keyId }]);
 });
 
-it('the projects command sets and removes cap and limit of an environment independently', async () => {
+it('projects limit sets and removes the cap and the limit of an environment independently', async () => {
   const { run, one } = createOperator();
   const limit = (...rest: string[]) =>
     one('projects', 'limit', '--project', 'demo', '--environment', 'production', ...rest);
@@ -104,11 +104,11 @@ it('the projects command sets and removes cap and limit of an environment indepe
   expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('must not be above the cap') });
 });
 
-it('the projects command archives a project without live keys after confirmation, and then refuses changes to it', async () => {
+it('projects archive requires revoked keys and a confirmation, and refuses later changes to the project', async () => {
   const { run } = createOperator('yes');
   await run(...secretIn('demo', 'production'));
   const held = await run('projects', 'archive', '--project', 'demo');
-  expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke them first') });
+  expect(held).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('revoke the keys first') });
   await run('keys', 'revoke', '--environment', 'production', '--kind', 'secret');
   expect((await run('projects', 'archive', '--project', 'demo', '--json')).records[0]).toMatchObject({
     state: 'archived',
@@ -117,18 +117,18 @@ it('the projects command archives a project without live keys after confirmation
   expect((await run('projects', 'rename', '--project', 'demo', '--name', 'D')).progress).toContain('is archived');
 });
 
-it('the projects command archives nothing without confirmation or without a terminal', async () => {
+it('projects archive does not archive a project without confirmation or without a terminal', async () => {
   expect((await createOperator('no').run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.failed);
   expect((await createOperator().run('projects', 'archive', '--project', 'demo')).code).toBe(EXIT.usage);
 });
 
-it('the projects command keeps the id of a renamed project, and finds the project by its new name', async () => {
+it('projects rename does not change the project id, and the project is found by its new name', async () => {
   const { one } = createOperator();
   await one('projects', 'rename', '--project', 'demo', '--name', 'Sky Islands');
   expect(await one('projects', 'show', '--project', 'Sky Islands')).toMatchObject({ id: 'demo', revision: 2 });
 });
 
-it('the projects command refuses a key in an environment that does not exist, and suggests the command that adds the environment', async () => {
+it('keys create fails for an environment that does not exist, and suggests the command that adds the environment', async () => {
   const { run, keys } = createOperator();
   const refused = await run(...secretIn('demo', 'moon'));
   expect(refused).toMatchObject({ code: EXIT.failed, results: [] });
@@ -141,7 +141,7 @@ it('the projects command refuses a key in an environment that does not exist, an
 
 const contract = ['--chain', 'demo-chain', '--contract', `0x${'AB'.repeat(20)}`];
 
-it('the collections command links, renames, unlinks and links again, and reports who changed a collection', async () => {
+it('the collections command links, renames, unlinks and relinks a collection, and reports who changed it last', async () => {
   const { run, linked } = createOperator();
   const created = await linked('link', ...contract, '--environment', 'production', '--name', 'Swords');
   const own = { environmentId: 'demo-production', contractAddress: `0x${'ab'.repeat(20)}`, changedBy: 'ada' };
@@ -155,7 +155,7 @@ it('the collections command links, renames, unlinks and links again, and reports
   expect((await run('collections', 'list')).results[0]).toMatch(/^demo-chain {2}0xab.* Axes {2}linked .* by ada$/);
 });
 
-it('the collections command never shows the collection of another project, nor its owner', async () => {
+it("the collections command never reveals another project's collection or its owner", async () => {
   const { run, linked } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
   await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
@@ -171,7 +171,7 @@ it('the collections command never shows the collection of another project, nor i
   expect(await linked('list', '--project', 'rival')).toMatchObject([{ state: 'linked' }]);
 });
 
-it('the collections command links only contracts on served chains, and lists the served chains', async () => {
+it('collections link refuses a contract on a chain that is not served, and lists the served chains', async () => {
   const { run, collections } = createOperator();
   const elsewhere = ['--chain', 'moon-chain', ...contract.slice(2)];
   const refused = await run('collections', 'link', ...elsewhere, '--environment', 'production', '--name', 'Mine');
@@ -182,7 +182,7 @@ it('the collections command links only contracts on served chains, and lists the
   expect(collections.log.appended).toEqual([]);
 });
 
-it('the collections command moves a contract to another project, and keeps its name', async () => {
+it('collections move moves a collection to another project without changing its name', async () => {
   const { run, linked } = createOperator();
   await run('projects', 'create', '--name', 'Rival', '--id', 'rival');
   await linked('link', ...contract, '--environment', 'production', '--name', 'Swords', '--project', 'rival');
@@ -190,11 +190,11 @@ it('the collections command moves a contract to another project, and keeps its n
     { projectId: 'demo', environmentId: 'demo-production', state: 'linked', name: 'Swords', revision: 2 },
   ]);
   expect(await linked('list', '--project', 'rival')).toEqual([]);
-  const again = await run('collections', 'move', ...contract, '--environment', 'production');
-  expect(again).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked the contract') });
+  const repeated = await run('collections', 'move', ...contract, '--environment', 'production');
+  expect(repeated).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('already linked') });
 });
 
-it('the collections command links only to an environment that exists', async () => {
+it('collections link fails for an environment that does not exist', async () => {
   const { run, collections } = createOperator();
   const refused = await run('collections', 'link', ...contract, '--environment', 'moon', '--name', 'Mine');
   expect(refused).toMatchObject({ code: EXIT.failed, progress: expect.stringContaining('add-environment') });
@@ -235,7 +235,7 @@ it.each([
   ['no name', ['collections', 'rename', ...contract], "required option '--name <name>'"],
   ['no environment', ['collections', 'link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
   ['an option of another subcommand', ['collections', 'unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
-])('commands about projects refuse %s with a message and exit code 2', async (_what, args, sentence) => {
+])('project and collection commands refuse %s with exit code 2', async (_what, args, sentence) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(sentence);

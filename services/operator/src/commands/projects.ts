@@ -34,23 +34,23 @@ export interface ProjectsContext extends ProjectSources {
 }
 
 const ABOUT = `
-A project is a game. Events, keys and limits belong to its environments. Ids never change and are never reused. A deployment
-without projects starts with the project demo.
+A project represents a game. Each environment of a project has its own events, keys and limits. Ids never change and are
+never reused. In a new deployment, the first command creates the project demo.
 
-Needs REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
+Requires REDIS_URL, KAFKA_BROKERS and SCHEMA_REGISTRY_URL, or a local stack.`;
 
 const LIMIT = `
-A rate is <messages per second>/<burst>, such as 500/1000. Gateways apply a change within a second.`;
+Rates have the format <messages per second>/<burst>, such as 500/1000. Gateways apply changes within a second.`;
 
 type Work = CommandWork<ProjectsContext>;
 
-const project = () => new Option('--project <project>', 'id or name of the project').makeOptionMandatory();
+const project = () => new Option('--project <project>', 'project id or name').makeOptionMandatory();
 
 export const createProjectsCommand =
   (context: ProjectsContext): CreateCommand =>
   (terminal) => {
     const work: Work = { context, terminal };
-    return command('projects', 'create, list and change projects, their environments and their limits')
+    return command('projects', 'manage projects, environments and rate limits')
       .addCommand(create(work))
       .addCommand(list(work))
       .addCommand(showOne(work))
@@ -63,8 +63,8 @@ export const createProjectsCommand =
 
 const create = (work: Work) =>
   jsonCommand('create', 'create a project with the environments production and development')
-    .requiredOption('--name <name>', 'name of the project')
-    .option('--id <id>', 'id of the project, which must be new (default: random)')
+    .requiredOption('--name <name>', 'project name')
+    .option('--id <id>', 'id of the new project (default: random)')
     .action(({ name, id, ...output }) => {
       const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
       return change(work, output, (store) => createProject({ store }, wanted));
@@ -80,12 +80,12 @@ const list = ({ context, terminal }: Work) =>
   });
 
 const showOne = ({ context, terminal }: Work) =>
-  jsonCommand('show', 'show a project with its environments and their limits')
+  jsonCommand('show', 'show a project with its environments and limits')
     .addOption(project())
     .action(async (options) => show(await requireProject(context, options.project), options, terminal));
 
 const rename = (work: Work) =>
-  jsonCommand('rename', 'change the name of a project')
+  jsonCommand('rename', 'rename a project')
     .addOption(project())
     .requiredOption('--name <name>', 'new name')
     .action((options) => change(work, options, (store) => renameProject({ store }, options.project, options.name)));
@@ -94,12 +94,12 @@ const archive = (work: Work) =>
   jsonCommand('archive', 'permanently archive a project')
     .addOption(project())
     .addOption(yesOption())
-    .addHelpText('after', '\nRevoke the live keys of the project first. Stored events are kept.')
+    .addHelpText('after', "\nRevoke the project's live keys first. Stored events are not deleted.")
     .action(async (options) => {
       const { id, name } = await requireProject(work.context, options.project);
       await assertNoLiveKeys(work.context, id);
       await confirm(
-        `This archives the project ${id} (${name}) forever. Stored events are kept.`,
+        `This permanently archives project ${id} (${name}). Stored events are not deleted.`,
         options,
         work.terminal,
       );
@@ -109,26 +109,30 @@ const archive = (work: Work) =>
     });
 
 const newEnvironment = (work: Work) =>
-  jsonCommand('add-environment', 'add an environment to a project; its id is <project id>-<name>')
+  jsonCommand('add-environment', 'add an environment with the id <project id>-<name> to a project')
     .addOption(project())
-    .requiredOption('--name <name>', 'name of the environment')
+    .requiredOption('--name <name>', 'environment name')
     .addOption(
-      new Option('--kind <kind>', 'kind of the environment')
+      new Option('--kind <kind>', 'environment kind')
         .choices(['production', 'development'] as const)
         .makeOptionMandatory(),
     )
     .action(({ json, ...wanted }) => change(work, { json }, (store) => addEnvironment({ store }, wanted)));
 
 const limit = (work: Work) =>
-  jsonCommand('limit', 'limit the messages of an environment')
+  jsonCommand('limit', 'set the message rate limits of an environment')
     .addOption(project())
-    .requiredOption('--environment <name>', 'name or id of the environment')
-    .option('--cap <rate>', "limit that replaces the gateways' setting; none restores that setting", parseRate)
-    .option('--limit <rate>', 'limit that the project chooses, at most the cap; none removes it', parseRate)
+    .requiredOption('--environment <name>', 'environment name or id')
+    .option(
+      '--cap <rate>',
+      "administrator's limit, which overrides the gateway setting; none removes the limit",
+      parseRate,
+    )
+    .option('--limit <rate>', "project's own limit, up to the cap; none removes the limit", parseRate)
     .addHelpText('after', LIMIT)
     .action(async (options) => {
       const rates = { ...rateOf('cap', options.cap), ...rateOf('limit', options.limit) };
-      if (Object.keys(rates).length === 0) throw new UsageError('Expected --cap or --limit.');
+      if (Object.keys(rates).length === 0) throw new UsageError('Pass --cap or --limit.');
       await change(work, options, (store) => setRates({ store }, options, rates));
     });
 
@@ -149,13 +153,14 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
   const live = (await readRecords(context.keys)).filter((record) => record.projectId === id && record.live !== null);
   if (live.length === 0) return;
   throw new Error(
-    `the project ${id} has ${live.length} live keys: revoke them first (npm run keys -- list --project ${id})`,
+    `project ${id} has ${live.length} live keys: revoke the keys first (npm run keys -- list --project ${id})`,
   );
 }
 
-async function requireProject(context: ProjectsContext, wanted: string): Promise<ProjectRecord> {
-  const found = findProject(await withProjects(context, (store) => store.readAll()), wanted);
-  if (found === null) throw new Error(`there is no project ${wanted}: npm run projects -- list shows all projects`);
+async function requireProject(context: ProjectsContext, idOrName: string): Promise<ProjectRecord> {
+  const found = findProject(await withProjects(context, (store) => store.readAll()), idOrName);
+  if (found === null)
+    throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
   return found;
 }
 
@@ -188,6 +193,6 @@ function headOf({ id, name, state, createdAt }: ProjectRecord): string {
 
 function toLine({ id, name, kind, cap, limit }: ProjectEnvironment): string {
   const toText = (rate: MessageRate) => `${rate.perSecond}/${rate.burst}`;
-  const allowed = cap === null ? 'limit of the gateways' : `cap ${toText(cap)}`;
+  const allowed = cap === null ? 'gateway limit' : `cap ${toText(cap)}`;
   return `${id}  ${name}  ${kind}  ${allowed}${limit === null ? '' : `  limit ${toText(limit)}`}`;
 }

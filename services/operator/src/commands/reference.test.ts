@@ -12,7 +12,7 @@ import { createCommandGroups } from './groups.ts';
 
 const HEAD = `# Commands
 
-Generated from the descriptions of the commands. \`npm run <command> -- <subcommand> --help\` explains each option.`;
+Generated from the command help. Run \`npm run <command> -- <subcommand> --help\` for a description of each option.`;
 
 async function openProgram() {
   const config = parseConfig(configSchema, {});
@@ -32,10 +32,10 @@ it('COMMANDS.md lists every command with its options', async () => {
         const options = each.options
           .toSorted((one, other) => Number(other.mandatory) - Number(one.mandatory))
           .map(({ flags, mandatory }) => `\`${flags}\`${mandatory ? ' (required)' : ''}`);
-        const given = each.registeredArguments.map(
+        const names = each.registeredArguments.map(
           (argument) => ` <${argument.name()}${argument.variadic ? '…' : ''}>`,
         );
-        return `| \`${pathOf(each)}${given.join('')}\` | ${each.description().replaceAll('<', '\\<')} | ${options.join(', ').replaceAll('|', '\\|')} |`;
+        return `| \`${pathOf(each)}${names.join('')}\` | ${each.description().replaceAll('<', '\\<')} | ${options.join(', ').replaceAll('|', '\\|')} |`;
       });
     return [`## ${command.name()}`, '', '| command | what it does | options |', '|---|---|---|', ...lines].join('\n');
   });
@@ -45,7 +45,7 @@ it('COMMANDS.md lists every command with its options', async () => {
 const CHECKOUT = new URL('../../../..', import.meta.url).pathname;
 const keys = () =>
   command('keys', 'keys').addCommand(
-    command('create', 'create a key').option('--kind <kind>', 'its kind').option('--json', ''),
+    command('create', 'create a key').option('--kind <kind>', 'key kind').option('--json', ''),
   );
 
 it.each([

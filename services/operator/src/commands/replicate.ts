@@ -19,26 +19,26 @@ import { createProgress, escapeControls } from '../terminal.ts';
 export interface ReplicateContext {
   readonly clickhouse: () => ClickHouseAccount;
   readonly chainApi: Addresses['chainApi'];
-  /** Resolves when the reader of standard output has accepted the text. */
+  /** Resolves once the text has been written to standard output. */
   readonly writeOut: (text: string) => Promise<void>;
   readonly folder: string;
   readonly stop: AbortSignal;
 }
 
 const HELP = `
-Copies up to the end of the history, and resumes from the state file. An interrupted copy loses nothing: a page is written
-before its cursor is saved.
+Copies all activities up to the end of the history. An interrupted copy resumes from the state file without losing
+activities, because every page is written before its cursor is saved.
 
 Targets:
-  file        one line of JSON per version; for each id, the version with the latest updated_at applies
-  clickhouse  a table of CLICKHOUSE_URL or of the local stack, created if missing; read it with FINAL
-  stdout      lines as in a file; starts from the beginning unless --state is set; a page may be repeated after a kill
+  file        one JSON object per line and version; the version of an id with the latest updated_at is current
+  clickhouse  a table in CLICKHOUSE_URL or the local stack, created if missing; query the table with FINAL
+  stdout      same format as file; starts at the beginning unless --state is set; a crash may repeat a page
 
-Exit codes: 0 copied to the end or stopped by Ctrl-C, 1 failed, 2 invalid arguments, 3 the chain API does not respond.`;
+Exit codes: 0 copied to the end or stopped with Ctrl-C, 1 failure, 2 invalid arguments, 3 chain API not responding.`;
 
 const TABLE = 'activities_replica';
 const PAGE_MAX = 200;
-/** The end of a history advances a second after a record, and every 64 s without records. */
+/** The history end advances one second after each record, and every 64 s without records. */
 const FOLLOW_MS = 1_000;
 
 const TARGETS = ['file', 'clickhouse', 'stdout'] as const;
@@ -52,21 +52,21 @@ export const createReplicateCommand =
     replicateCommand().action((options) => copy(toJob(options, context), { context, terminal }));
 
 const replicateCommand = () =>
-  jsonCommand('replicate', 'copy the activity history of a chain over HTTP')
-    .requiredOption('--chain <name>', 'name of the chain')
-    .addOption(new Option('--to <target>', 'where the copy is written').choices(TARGETS).makeOptionMandatory())
-    .option('--url <url>', 'address of the chain API, without /v1 (default: the local stack)')
+  jsonCommand('replicate', 'copy the activity history of a chain from the chain API')
+    .requiredOption('--chain <name>', 'chain name')
+    .addOption(new Option('--to <target>', 'target of the copy').choices(TARGETS).makeOptionMandatory())
+    .option('--url <url>', 'chain API URL, without /v1 (default: the local stack)')
     .option('--out <file>', 'output file for --to file (default: CHAIN.ndjson)')
     .option('--table <name>', `table for --to clickhouse (default: ${TABLE})`)
-    .option('--state <file>', 'file with the position of the copy (default: CHAIN.TARGET.state.json, none for stdout)')
+    .option('--state <file>', 'state file (default: CHAIN.TARGET.state.json; none for stdout)')
     .addOption(
-      new Option('--page-size <number>', `activities per page, at most ${PAGE_MAX}`)
+      new Option('--page-size <number>', `activities per page, up to ${PAGE_MAX}`)
         .argParser(wholeNumberFrom(1, PAGE_MAX))
         .default(PAGE_MAX),
     )
-    .option('--follow', 'poll each second for new activities, until Ctrl-C')
+    .option('--follow', 'keep polling for new activities until stopped with Ctrl-C')
     .addOption(
-      new Option('--patience-seconds <number>', 'seconds to retry a failing page')
+      new Option('--patience-seconds <number>', 'how long to retry a failing page, in seconds')
         .argParser(numberFrom(0, 1e6))
         .default(300),
     )
@@ -82,7 +82,7 @@ async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Pr
     onPage: (reached) => progress(toLine(reached, seconds())),
   });
   const line = job.isJson ? JSON.stringify({ ...copied, seconds: seconds() }) : toLine(copied, seconds());
-  // Standard output is the copy itself.
+  // Standard output contains the copy.
   if (job.to === 'stdout') terminal.progress(line);
   else terminal.result(line);
 }
@@ -90,9 +90,9 @@ async function copy(job: Job, { context, terminal }: Work<ReplicateContext>): Pr
 /** @throws UsageError for contradictory arguments, before stores are opened */
 function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
   const { chain, to, table = TABLE } = options;
-  if (!isChainName(chain)) throw new UsageError('--chain: expected the name of a chain');
-  if (options.out !== undefined && to !== 'file') throw new UsageError('--out: only with --to file');
-  if (options.table !== undefined && to !== 'clickhouse') throw new UsageError('--table: only with --to clickhouse');
+  if (!isChainName(chain)) throw new UsageError('--chain: expected a chain name');
+  if (options.out !== undefined && to !== 'file') throw new UsageError('--out requires --to file');
+  if (options.table !== undefined && to !== 'clickhouse') throw new UsageError('--table requires --to clickhouse');
   if (!/^[A-Za-z_]\w{0,99}$/.test(table)) throw new UsageError('--table: expected letters, digits and _');
   const state = options.state ?? (to === 'stdout' ? null : `${chain}.${to}.state.json`);
   return {
@@ -100,13 +100,13 @@ function toJob(options: Options, { folder, chainApi }: ReplicateContext) {
     to,
     table,
     out: resolve(folder, options.out ?? `${chain}.ndjson`),
-    /** Null if no state is stored. */
+    /** Null without a state file. */
     statePath: state === null ? null : resolve(folder, state),
     pageSize: options.pageSize,
     patienceMs: 1_000 * options.patienceSeconds,
     isFollowing: options.follow === true,
     isJson: options.json === true,
-    // Last, so that errors in other options are reported first.
+    // Checked last, so that errors in other options are reported first.
     url: findChainUrl(options.url, chain, chainApi),
   };
 }
@@ -115,8 +115,8 @@ function toSides(
   job: Job,
   { context, terminal }: Work<ReplicateContext>,
 ): Pick<ReplicateOptions, 'readHistory' | 'openTarget' | 'openState' | 'waitAtEnd'> {
-  const onWait = (why: string, ms: number) =>
-    terminal.progress(`${why}; retrying in ${(ms / 1_000).toFixed(1)} seconds`);
+  const onWait = (reason: string, ms: number) =>
+    terminal.progress(`${reason}; retrying in ${(ms / 1_000).toFixed(1)} s`);
   return {
     readHistory: createReadHistory({ ...job, onWait }),
     openState: () =>
@@ -136,7 +136,7 @@ function toSides(
   };
 }
 
-/** Name in the state file. */
+/** The target name in the state file. */
 function nameOfTarget({ to, out, table }: Job, { clickhouse }: ReplicateContext): string {
   if (to === 'stdout') return 'standard output';
   if (to === 'file') return out;
@@ -149,15 +149,15 @@ function toLine({ activities, pages, upTo }: Copied, seconds: number): string {
   return `${activities} activities in ${pages} pages, ${rate} per second${upTo === null ? '' : `, up to ${upTo}`}`;
 }
 
-/** The given URL of the chain API, or that of the stack if it serves the chain. @throws UsageError */
-export function findChainUrl(given: string | undefined, chain: string, chainApi: Addresses['chainApi']): string {
-  if (given !== undefined) {
-    if (/^https?:$/.test(URL.parse(given)?.protocol ?? '')) return given;
-    throw new UsageError('--url: expected the address of the chain API');
+/** Returns `url`, or the URL of the local chain API if it serves the chain. @throws UsageError */
+export function findChainUrl(url: string | undefined, chain: string, chainApi: Addresses['chainApi']): string {
+  if (url !== undefined) {
+    if (/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url;
+    throw new UsageError('--url: expected the URL of the chain API');
   }
   const stack = chainApi();
   if (stack === null)
-    throw new UsageError('--url: expected the address of the chain API, since the environment configures a deployment');
+    throw new UsageError('--url: expected the URL of the chain API, because the environment configures a deployment');
   const names = stack.chains.map(({ name }) => name);
   if (names.includes(chain)) return stack.url;
   throw new UsageError(`--chain: the local stack serves ${names.join(', ')}, not ${chain}`);

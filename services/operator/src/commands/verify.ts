@@ -29,14 +29,14 @@ export interface VerifyContext extends StoresContext {
 }
 
 const HELP = `
-Up to the offsets that the event writer has committed, every record of the log must have exactly one row. Repeated raw rows
-that events_exact shows once are counted, but are not a difference. A record without a row is explained by the same message
-at another offset, a dead letter, or an erasure; otherwise it is lost. Rows after the end of the log are reported too. Where
-a log was replaced (npm run offsets), records are matched by content.
+Checks that every log record below the event writer's committed offset has exactly one row. A record without a row is
+lost unless another offset contains the same message, the record is a dead letter, or its data was erased. Duplicate
+rows that events_exact removes are counted, but are not differences. Rows beyond the end of the log are reported. If a
+log was replaced (npm run offsets), records are matched by content.
 
-Then it compares persons in Redis with the tables, if REDIS_URL is set, and derived tables with the events. It only reads.
+Then compares derived tables with events and, if REDIS_URL is set, persons in Redis with the tables. No data is changed.
 
-Exit codes: 0 no difference, 1 a difference, 2 invalid arguments, 3 a store does not respond.`;
+Exit codes: 0 no differences, 1 differences found, 2 invalid arguments, 3 store not responding.`;
 
 async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
   try {
@@ -50,7 +50,7 @@ async function openIfConfigured(openPeople: () => Promise<People>): Promise<Peop
 export const createVerifyCommand =
   (context: VerifyContext): CreateCommand =>
   (terminal) =>
-    jsonCommand('verify', 'compare the log with the tables: missing, repeated and wrong rows')
+    jsonCommand('verify', 'compare the log with the tables and report missing, duplicate and wrong rows')
       .option('--group <name>', 'consumer group of the event writer', GROUPS.writer)
       .addHelpText('after', HELP)
       .action(async ({ group, ...output }) => {
@@ -80,7 +80,7 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
 
 interface VerifySources extends Omit<RebuildSources, 'writerGroup'> {
   readonly offsets: Pick<GroupOffsets, 'list'>;
-  /** Null without a Redis address. */
+  /** Null if no Redis address is configured. */
   readonly people: Pick<People, 'graph' | 'rebuild'> | null;
   readonly group: string;
 }
@@ -120,11 +120,11 @@ async function verify(options: VerifySources): Promise<VerifyReport> {
   return { partitions, persons, derived: await findDrift(query, onProgress) };
 }
 
-/** A running writer stores a decision within seconds. */
+/** A running writer stores decisions within seconds. */
 const DECISIONS_STORED_MAX_MS = 30_000;
 const DECISIONS_POLL_MS = 200;
 
-/** Waits until the writer has committed the current end of the decision topic, for half a minute at most. */
+/** Waits up to 30 s until the writer has committed the current end of the decision topic. */
 async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources): Promise<void> {
   const topic = topicPrefix + TOPICS.identityDecisions.name;
   const ends = await log.bounds(topic);
@@ -137,17 +137,17 @@ async function awaitDecisionsStored({ log, topicPrefix, group }: VerifySources):
   }
 }
 
-/** A misspelt group has no commits, so nothing would be compared. @throws Error */
+/** @throws Error for a group without committed offsets, such as a mistyped group */
 async function assertCommitted({ log, topicPrefix, group }: VerifySources): Promise<void> {
   let hasRecords = false;
   for (const { topic } of FLOWS) {
     if ((await log.committed(group, topicPrefix + topic)).size > 0) return;
     hasRecords ||= (await log.bounds(topicPrefix + topic)).some(({ start, end }) => end > start);
   }
-  if (hasRecords) throw new Error(`the consumer group '${group}' has committed nothing: check --group`);
+  if (hasRecords) throw new Error(`consumer group '${group}' has no committed offsets: check --group`);
 }
 
-/** Null for an unreadable record, which is then reported as lost. A fault in `schemaOf` ends the command. */
+/** Returns null for an unreadable record, which is reported as lost. Errors of `schemaOf` end the command. */
 function createReadFact(schemaOf: SchemaSource): ReadFact {
   const readers = new Map<string, RecordReader<LoggedFact>>();
   return async (flow, { value }) => {

@@ -12,7 +12,6 @@ import { REPLAYED_FROM } from './dead-letters.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const CONSENTS = TOPICS.consents.name;
-/** Each kill needs a new process; its moment is random. */
 const KILLS_MAX = 3;
 
 let fixture: LogFixture;
@@ -21,7 +20,6 @@ beforeAll(async () => {
 });
 afterAll(() => fixture.close());
 
-/** Sends dead letters as a consumer does. */
 const sendPoison = (topic: string, count: number) => {
   const deadLetters = Array.from({ length: count }, (_, offset) => ({
     reason: 'poison',
@@ -42,14 +40,13 @@ const replaysIn = async (topic: string) =>
     headers[REPLAYED_FROM] === undefined ? [] : [String(headers[REPLAYED_FROM])],
   );
 
-/** The replays of a topic, once there are this many: committed records become visible with a delay. */
+/** Waits until a topic contains `count` replays, because committed records become visible with a delay. */
 const awaitReplays = (topic: string, count: number) =>
   until(`${count} replays`, async () => {
     const replays = await replaysIn(topic);
     return replays.length >= count ? replays : null;
   });
 
-/** A registry that has lost its schemas. */
 async function startEmptyRegistry() {
   const server = createServer((_request, response) => response.writeHead(404).end('{"error_code":40403}')).listen(
     0,
@@ -61,7 +58,7 @@ async function startEmptyRegistry() {
   return { url: `http://127.0.0.1:${address.port}`, close: () => server.close() };
 }
 
-it('an unreadable message is kept, shown on request, and stored once when it is replayed after the repair', async () => {
+it('an unreadable message becomes a dead letter, and is stored once when it is replayed after the repair', async () => {
   const { publish, toMessage, startWriter, stop, caughtUp, operate, query, prefix, group } = fixture;
   const registry = await startEmptyRegistry();
   const broken = await startWriter({ SCHEMA_REGISTRY_URL: registry.url });
@@ -81,8 +78,8 @@ it('an unreadable message is kept, shown on request, and stored once when it is 
   const writer = await startWriter();
   const replayed = await operate('dead-letters', 'replay', '--topic', MESSAGES, '--json');
   expect(replayed).toMatchObject({ code: 0, json: { settled: 2, before: 0 } });
-  const again = await operate('dead-letters', 'replay', '--all', '--json');
-  expect(again).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
+  const repeated = await operate('dead-letters', 'replay', '--all', '--json');
+  expect(repeated).toMatchObject({ code: 0, json: { settled: 0, before: 2 } });
   await caughtUp(MESSAGES);
   await stop(writer, 'SIGTERM');
   expect(await query('SELECT count(), uniqExact(message_id) FROM events')).toBe('2\t2');
@@ -90,7 +87,7 @@ it('an unreadable message is kept, shown on request, and stored once when it is 
   expect((await operate('verify', '--group', group)).code).toBe(0);
 });
 
-it('dropped dead letters stay in their topic with the reason, and are never replayed', async () => {
+it('dead-letters drop stores a note for each dropped dead letter, and dropped dead letters are never replayed', async () => {
   await sendPoison(TOPICS.rejections.name, 3);
   const [first] = await fixture.read(`${TOPICS.rejections.name}.dead`);
   const name = `${first!.topic}/${first!.partition}/${first!.offset}`;
@@ -100,7 +97,7 @@ it('dropped dead letters stay in their topic with the reason, and are never repl
   const dropped = await fixture.operate(...args, '--yes');
   expect(dropped.json).toMatchObject({ settled: 1 });
   const show = async () => (await fixture.operate('dead-letters', 'show', name)).lines.join('\n');
-  await until('the mark', async () => (await show()).includes('of a test client'));
+  await until('the outcome', async () => (await show()).includes('of a test client'));
   const replayed = await fixture.operate('dead-letters', 'replay', '--topic', TOPICS.rejections.name, '--json');
   expect(replayed.json).toMatchObject({ settled: 2, before: 1 });
   const replays = await awaitReplays(TOPICS.rejections.name, 2);
@@ -108,23 +105,23 @@ it('dropped dead letters stay in their topic with the reason, and are never repl
   expect(replays).not.toContain(name);
 });
 
-it('dead letters of a topic are replayed once each if one command pauses between publishing and marking while another command runs', async () => {
+it('dead-letters replay fences a paused command, so that each dead letter is replayed once', async () => {
   const topic = TOPICS.identityDecisions.name;
   await sendPoison(topic, 30);
   const name = `${fixture.prefix}operator-dead-letters`;
-  const [sent, woken] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const sleeper = await openAtomicPublisher({
+  const [sent, resumed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const pausedPublisher = await openAtomicPublisher({
     brokers: fixture.brokers,
     name,
     beforeCommit: () => {
       sent.resolve();
-      return woken.promise;
+      return resumed.promise;
     },
   });
   const log = openLogReader({ brokers: fixture.brokers, clientId: 'test' });
-  const asleep = settleDeadLetters({
+  const pausedReplay = settleDeadLetters({
     log,
-    publisher: sleeper,
+    publisher: pausedPublisher,
     topics: [`${fixture.prefix}${topic}.dead`],
     isSelected: () => true,
     outcome: { kind: 'replayed', atMs: 0, note: '' },
@@ -132,20 +129,20 @@ it('dead letters of a topic are replayed once each if one command pauses between
     onProgress: () => {},
     stop: new AbortController().signal,
   });
-  asleep.catch(() => {});
+  pausedReplay.catch(() => {});
   await sent.promise;
   const replayed = await fixture.operate('dead-letters', 'replay', '--topic', topic, '--json');
   expect(replayed.json).toMatchObject({ settled: 30, before: 0 });
-  woken.resolve();
-  await expect(asleep).rejects.toThrow();
+  resumed.resolve();
+  await expect(pausedReplay).rejects.toThrow();
   const replays = await awaitReplays(topic, 30);
   expect(replays).toHaveLength(30);
   expect(new Set(replays).size).toBe(30);
-  await Promise.all([sleeper.close(), log.close()]);
+  await Promise.all([pausedPublisher.close(), log.close()]);
 });
 
-it('dead letters of a topic are replayed once each, with key and partition, even if the command is killed several times', async () => {
-  // Twenty transactions of a hundred dead letters; the command is killed at random moments in or between transactions.
+it('dead-letters replay replays each dead letter once, even if the command is killed several times', async () => {
+  // Twenty transactions with a hundred dead letters each. The command is killed in or between transactions.
   const deadLetters = 2_000;
   await sendPoison(CONSENTS, deadLetters);
   let kills = 0;

@@ -23,11 +23,10 @@ const record: fc.Arbitrary<StreamRecord> = fc.record({
   headers: fc.constantFrom({}, { traceparent: Buffer.from('00-a-b-01') }),
 });
 
-/** A record as read from the log: headers are bytes. */
 const logged = (headers: Readonly<Record<string, string | Buffer>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Buffer.from(value)]));
 
-it('a replay sends a record unchanged: topic, key, value and trace, to its original topic and partition', () => {
+it('toReplayRecord restores the topic, partition, key, value and trace of the original record', () => {
   fc.assert(
     fc.property(record, fc.nat(5), fc.nat(), (original, partition, offset) => {
       const sent = toDeadLetter({ record: original, reason: 'poison' }, 'transform');
@@ -48,7 +47,7 @@ it('a replay sends a record unchanged: topic, key, value and trace, to its origi
   );
 });
 
-it('the parser never confuses an outcome with a dead letter', () => {
+it('parseDeadLetter returns null for an outcome record', () => {
   const position = { topic: 'a.dead', partition: 2, offset: 7 };
   const outcome = { kind: 'dropped', atMs: 5, note: 'äh' } as const;
   const { headers, ...mark } = toOutcomeRecord({ position }, outcome);
@@ -57,7 +56,7 @@ it('the parser never confuses an outcome with a dead letter', () => {
   expect(parseDeadLetter(read)).toBeNull();
 });
 
-it('a replay sends a dead letter only to its original topic, for any headers', () => {
+it('parseDeadLetter refuses headers that would redirect a dead letter to another topic', () => {
   const headers = logged({ 'original-topic': 'access.keys.v1', 'original-partition': '0', 'original-offset': '1' });
   const forged = {
     topic: 'audience.messages.v1.dead',
@@ -71,7 +70,7 @@ it('a replay sends a dead letter only to its original topic, for any headers', (
   expect(parseDeadLetter({ ...forged, topic: 'access.keys.v1.dead', headers })).not.toBeNull();
 });
 
-it('dead-letters show prints bytes without terminal control characters', () => {
+it('dead-letters show does not print terminal control characters', () => {
   expect(toPrintable('a\u001b[2Jb\n')).toBe('a·[2Jb·');
   expect(toDump(Buffer.from('ab\u001b')).join()).toBe(`  000000  61 62 1b ${' '.repeat(39)} ab.`);
   expect(toDump(Buffer.alloc(0))).toEqual(['  (empty)']);

@@ -35,28 +35,28 @@ export interface DeadLetter {
   /** When the record became a dead letter, in epoch milliseconds. */
   readonly deadAtMs: number;
   readonly reason: string;
-  /** The step of the consumer that failed. */
+  /** The consumer's processing step that failed. */
   readonly step: string;
   readonly record: StreamRecord;
 }
 
-/** The decision of an operator about a dead letter; without an outcome, the dead letter is open. */
+/** An operator's decision about a dead letter; a dead letter without an outcome is open. */
 export interface Outcome {
   readonly kind: 'replayed' | 'dropped';
   readonly atMs: number;
   readonly note: string;
 }
 
-/** Headers of the record that stores an outcome, in the partition of its dead letter. */
+/** Headers of the record that stores an outcome in the dead letter's partition. */
 const MARK = { offset: SETTLED_OFFSET, kind: 'settled-as', at: 'settled-at', note: 'settled-note' } as const;
-/** Header of a replayed record: the position of its dead letter. */
+/** Header of a replayed record that contains the position of the dead letter. */
 export const REPLAYED_FROM = 'replayed-from';
 
 export function toPositionText({ topic, partition, offset }: RecordPosition): string {
   return `${topic}/${partition}/${offset}`;
 }
 
-/** Parses `topic/partition/offset`. @returns null for any other text */
+/** Parses `topic/partition/offset`. @returns null for other formats */
 export function parsePosition(text: string): RecordPosition | null {
   const found = /^([^/]+)\/(\d{1,5})\/(\d{1,15})$/.exec(text);
   return found === null ? null : { topic: found[1]!, partition: Number(found[2]), offset: Number(found[3]) };
@@ -68,7 +68,7 @@ function toNumber(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Parses a record of a dead-letter topic; null for outcomes, and for records from other software. */
+/** Parses a record in a dead-letter topic. @returns null for outcomes and records from other software */
 export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   const original = {
     topic: textOf(record, 'original-topic'),
@@ -88,7 +88,7 @@ export function parseDeadLetter(record: StreamRecord): DeadLetter | null {
   };
 }
 
-/** The record that stores an outcome. It follows its dead letter in the partition, so retention removes it later. */
+/** Creates the record that stores an outcome. Retention removes it after the dead letter, which has a lower offset. */
 export function toOutcomeRecord({ position }: Pick<DeadLetter, 'position'>, outcome: Outcome): TransactionRecord {
   return {
     topic: position.topic,
@@ -104,17 +104,17 @@ export function toOutcomeRecord({ position }: Pick<DeadLetter, 'position'>, outc
   };
 }
 
-/** The outcome in a record, and the offset of its dead letter; null for any other record. */
+/** Parses an outcome and the offset of its dead letter. @returns null for other records */
 export function parseOutcome(record: StreamRecord): { offset: number; outcome: Outcome } | null {
   const [offset, kind] = [toNumber(textOf(record, MARK.offset)), textOf(record, MARK.kind)];
   if (Number.isNaN(offset) || (kind !== 'replayed' && kind !== 'dropped')) return null;
   return { offset, outcome: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
 }
 
-/** Headers that a replay keeps: the W3C trace context. */
+/** Headers of the W3C trace context, which a replay copies. */
 const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
-/** The original record, for the partition of its key or, without a key, for its original partition. */
+/** Creates the record to replay. A record without a key is published to its original partition. */
 export function toReplayRecord({ position, original, record }: DeadLetter): TransactionRecord {
   const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPositionText(position) };
   for (const name of TRACE_HEADERS) {
@@ -126,7 +126,7 @@ export function toReplayRecord({ position, original, record }: DeadLetter): Tran
   return { topic, ...(key === null ? { partition } : {}), key, value: record.value ?? Buffer.alloc(0), headers };
 }
 
-/** Reads the dead letters of a topic, partition by partition, up to the current ends. */
+/** Reads the dead letters of a topic, partition by partition, up to the current end offsets. */
 export async function* readDeadLetters(log: LogReader, topic: string): AsyncGenerator<DeadLetter> {
   for (const { partition, start, end } of await log.bounds(topic))
     for await (const record of log.read({ topic, partition, start, end })) {
@@ -135,7 +135,7 @@ export async function* readDeadLetters(log: LogReader, topic: string): AsyncGene
     }
 }
 
-/** The outcomes of a dead-letter topic, by position of the dead letter. */
+/** Reads the outcomes in a dead-letter topic, by dead letter position. */
 export async function readOutcomes(log: LogReader, topic: string): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { partition, start, end } of await log.bounds(topic))
@@ -146,7 +146,7 @@ export async function readOutcomes(log: LogReader, topic: string): Promise<Map<s
   return outcomes;
 }
 
-/** Which dead letters to select; absent fields match all dead letters. */
+/** Criteria for dead letters. Undefined fields match all dead letters. */
 export interface Selection {
   readonly positions?: readonly RecordPosition[];
   /** Full name of the original topic. */
@@ -155,7 +155,7 @@ export interface Selection {
   readonly step?: string;
 }
 
-/** Creates the predicate. A reason matches by prefix, because its end often quotes the input. */
+/** Creates the predicate of a selection. Reasons match by prefix, because they often end with input values. */
 export function createIsSelected(selection: Selection): (deadLetter: DeadLetter) => boolean {
   const positions = selection.positions === undefined ? null : new Set(selection.positions.map(toPositionText));
   const { topic, reason, step } = selection;
@@ -166,7 +166,7 @@ export function createIsSelected(selection: Selection): (deadLetter: DeadLetter)
     (step === undefined || deadLetter.step === step);
 }
 
-/** Decoders of values, by topic without prefix. */
+/** Value decoders, by topic without prefix. */
 const DECODERS = new Map<string, (schema: string) => (body: Buffer) => unknown>([
   [TOPICS.messages.name, messageRecordCodec.decoderOf],
   [TOPICS.identityLinks.name, identityLinkCodec.decoderOf],
@@ -183,10 +183,10 @@ const DECODERS = new Map<string, (schema: string) => (body: Buffer) => unknown>(
 ]);
 
 const ROW_BYTES = 16;
-/** A value of a megabyte would flood the terminal. */
+/** Larger values would flood the terminal. */
 const DUMP_BYTES_MAX = 4_096;
 
-/** Lines with all contents of a dead letter, which may be personal data. */
+/** Formats the complete contents of a dead letter, which may include personal data. */
 export async function describeDeadLetter(
   deadLetter: DeadLetter,
   outcome: Outcome | undefined,
@@ -198,7 +198,7 @@ export async function describeDeadLetter(
     outcome === undefined ? 'open' : `${outcome.kind} ${new Date(outcome.atMs).toISOString()} ${outcome.note}`;
   const lines = [
     `dead letter ${toPositionText(position)}  ${settled.trim()}`,
-    step === NOTICE_STEP ? 'a notice, without an original record' : `from ${toPositionText(original)}`,
+    step === NOTICE_STEP ? 'a notice, which has no original record' : `from ${toPositionText(original)}`,
     'headers',
     ...headers,
   ];
@@ -222,7 +222,7 @@ async function decode(
   }
 }
 
-/** JSON with bytes as hexadecimal text. */
+/** Formats a value as JSON, with bytes in hexadecimal. */
 function toJsonText(value: unknown): string {
   const replace = (_name: string, item: unknown) => {
     const isBytes =
@@ -232,13 +232,13 @@ function toJsonText(value: unknown): string {
   return JSON.stringify(value, replace, 2);
 }
 
-/** Replaces characters that control a terminal. */
+/** Replaces terminal control characters. */
 export function toPrintable(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the pattern replaces control characters
   return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '·');
 }
 
-/** Sixteen bytes per line: position, hexadecimal, and printable text. */
+/** Formats a hex dump with sixteen bytes per line: position, hexadecimal bytes and printable characters. */
 export function toDump(bytes: Buffer): string[] {
   const lines: string[] = [];
   for (let offset = 0; offset < Math.min(bytes.length, DUMP_BYTES_MAX); offset += ROW_BYTES) {

@@ -3,7 +3,7 @@ import { createQueryRows, readRows } from '@playline/stores';
 import { createTables, testStores } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createOperate } from '../test/operate.ts';
-import { findDifferences, findDrift, listSpans } from './drift.ts';
+import { findDifferences, findDrift, listTableSlices } from './drift.ts';
 
 const { url, user, password } = testStores().clickhouse;
 const database = `playline_test_${randomBytes(6).toString('hex')}`;
@@ -24,7 +24,8 @@ const printed = async () => [
       argMaxIfMerge(latest_traits) FROM identities GROUP BY environment_id, identity_key, test ORDER BY ALL`),
   ),
 ];
-const drift = async () => Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...of }) => [table, of]));
+const drift = async () =>
+  Object.fromEntries((await findDrift(query, () => {})).map(({ table, ...counts }) => [table, counts]));
 const operate = createOperate(
   { CLICKHOUSE_URL: url, CLICKHOUSE_USER: user, CLICKHOUSE_PASSWORD: password, CLICKHOUSE_DATABASE: database },
   '',
@@ -42,12 +43,12 @@ beforeAll(async () => {
 });
 afterAll(() => run(`DROP DATABASE ${database} SYNC`));
 
-it('derive finds nothing to do where inserts have filled all derived tables', async () => {
+it('derive does not repair tables that match the events', async () => {
   expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
-  expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to do')] });
+  expect(await derive()).toMatchObject({ code: 0, lines: [expect.stringContaining('nothing to repair')] });
 });
 
-it('derive adds missing rows and removes rows without events in the same table', async () => {
+it('derive inserts missing rows and deletes rows without events', async () => {
   const whole = await printed();
   expect(whole.map((rows) => rows.length > 30)).toEqual([true, true]);
   await run("DELETE FROM identity_days WHERE day < '2026-09-20' AND environment_id = 'two'");
@@ -57,7 +58,7 @@ it('derive adds missing rows and removes rows without events in the same table',
   await run(
     `INSERT INTO identity_days VALUES ('two', ${strange}, '2026-09-03', 'invented', false), ('it''s one', ${known}, '1999-01-01', '', false)`,
   );
-  // Earlier than any event of this identity: only deriving the minimum again can correct it.
+  // This minimum is earlier than all events of the identity, so it can be corrected only by deriving the row again.
   await run(`INSERT INTO identities (environment_id, identity_key, test, first_seen_at, last_seen_at)
     SELECT 'two', ${known}, false, '1999-01-01 00:00:00', '1999-01-01 00:00:00'`);
   const found = await drift();
@@ -70,21 +71,21 @@ it('derive adds missing rows and removes rows without events in the same table',
   expect(await drift()).toEqual({ identity_days: NO_DRIFT, identities: NO_DRIFT });
 });
 
-it('derive compares each identity in exactly one part, however many parts a long table has', async () => {
+it('derive compares each identity in exactly one slice of a large table', async () => {
   await run(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, identity_key)
     SELECT 'every byte', 'track', 'e', '2026-09-01', '2026-09-01', generateUUIDv4(), unhex(repeat(hex(toUInt8(1 + number)), 16)) FROM numbers(255)`);
   await run('OPTIMIZE TABLE identities FINAL');
-  const spans = (await listSpans(query, 100)).filter(({ table }) => table.name === 'identities');
-  expect(spans.map(({ name }) => name)).toEqual([1, 2, 3, 4].map((part) => `identities, part ${part} of 4`));
-  for (const span of spans) expect((await findDifferences(query, span)).found).toEqual([]);
+  const slices = (await listTableSlices(query, 100)).filter(({ table }) => table.name === 'identities');
+  expect(slices.map(({ name }) => name)).toEqual([1, 2, 3, 4].map((slice) => `identities, slice ${slice} of 4`));
+  for (const slice of slices) expect((await findDifferences(query, slice)).found).toEqual([]);
   await run(`DELETE FROM identities WHERE environment_id = 'every byte'`);
-  const found = await Promise.all(spans.map(async (span) => (await findDifferences(query, span)).found));
-  expect(found.map((of) => of.length)).toEqual([63, 64, 64, 64]);
+  const found = await Promise.all(slices.map(async (slice) => (await findDifferences(query, slice)).found));
+  expect(found.map((differences) => differences.length)).toEqual([63, 64, 64, 64]);
   expect(new Set(found.flat().map(({ key }) => key)).size).toBe(255);
   expect((await derive()).code).toBe(0);
 });
 
-it('derive does not report a running insert as drift, and omits none of its rows', async () => {
+it('derive does not report concurrent inserts as drift, and does not lose their rows', async () => {
   let isWriting = true;
   let sent = 0;
   const writing = (async () => {

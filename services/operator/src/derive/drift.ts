@@ -1,4 +1,4 @@
-/** Compares tables that are derived from events with the events. */
+/** Compares derived tables with the events. */
 import { DERIVED_TABLES, type DerivedTable, differencesOf } from '@playline/erasure';
 import { type QueryRows, quoteText, readRows } from '@playline/stores';
 
@@ -11,48 +11,48 @@ export interface Drift {
   readonly fault: string | null;
 }
 
-/** A part of a derived table that is compared and repaired separately. */
-export interface Span {
+/** A slice of a derived table that is compared and repaired separately. */
+export interface TableSlice {
   readonly table: DerivedTable;
   readonly name: string;
-  /** SQL condition of the derived table. */
+  /** SQL condition that selects the rows in the derived table. */
   readonly where: string;
-  /** SQL query of the same rows from the events. */
+  /** SQL query that derives the same rows from the events. */
   readonly derived: string;
 }
 
-/** A row that only the table or only the events contain; the key is hexadecimal. */
+/** A row that is only in the derived table or only derivable from events; the key is hexadecimal. */
 export interface Difference {
   readonly environmentId: string;
   readonly key: string;
   readonly kind: 'missing' | 'unfounded';
 }
 
-/** More differences are only counted. */
+/** Further differences are only counted. */
 const COMPARED_MAX = 1_000;
-/** With continuous inserts, every third comparison may see a half-written identity; ten in a row are very unlikely. */
+/** During continuous inserts, a third of the comparisons may see a partly inserted identity; ten in a row are rare. */
 const COMPARISONS_MAX = 10;
 const POLL_MS = 200;
-/** Each part reads all events, so parts are large, but small enough for other queries. */
+/** Every slice reads all events, so slices are as large as memory allows. */
 const SLICE_ROWS = 2_000_000;
-/** One slice per first byte of a key. */
+/** Slices are selected by the first byte of a key. */
 const SLICES_MAX = 256;
 const ALL = "since = '1900-01-01 00:00:00', until = '2299-12-31 00:00:00'";
 /** Limits the memory of a comparison. */
 const SETTINGS = 'SETTINGS max_bytes_before_external_group_by = 500000000';
 
-/** The parts of all derived tables: months for rows with a day, otherwise slices of the identities. */
-export async function listSpans(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<Span[]> {
-  const spans: Span[] = [];
+/** Divides derived tables into slices: by month for tables with a day, otherwise by identity. */
+export async function listTableSlices(query: QueryRows, sliceRows: number = SLICE_ROWS): Promise<TableSlice[]> {
+  const slices: TableSlice[] = [];
   for (const table of DERIVED_TABLES) {
     const isDaily = table.clearing.keys.includes('day');
     const ofTable = isDaily ? listMonths(query, table) : listSlices(query, table, sliceRows);
-    for (const each of await ofTable) spans.push(each);
+    for (const each of await ofTable) slices.push(each);
   }
-  return spans;
+  return slices;
 }
 
-async function listMonths(query: QueryRows, table: DerivedTable): Promise<Span[]> {
+async function listMonths(query: QueryRows, table: DerivedTable): Promise<TableSlice[]> {
   const months = await readRows(
     query(`SELECT DISTINCT month FROM (
       SELECT toStartOfMonth(day) AS month FROM ${table.name} GROUP BY month
@@ -62,7 +62,7 @@ async function listMonths(query: QueryRows, table: DerivedTable): Promise<Span[]
     const until = `addMonths(toDate('${month}'), 1)`;
     return {
       table,
-      name: `${table.name} of ${String(month).slice(0, 7)}`,
+      name: `${table.name} for ${String(month).slice(0, 7)}`,
       where: `day >= '${month}' AND day < ${until}`,
       derived: `${table.clearing.view}(since = '${month} 00:00:00', until = '${nextMonth(String(month))} 00:00:00') WHERE 1`,
     };
@@ -75,18 +75,18 @@ function nextMonth(month: string): string {
   return date.toISOString().slice(0, 10);
 }
 
-async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<Span[]> {
-  // Counts the events too, because the table may have lost rows.
+async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: number): Promise<TableSlice[]> {
+  // Also counts the identities in events, because the table may have lost rows.
   const [[rows] = [0]] = await readRows(
     query(`SELECT greatest((SELECT count() FROM ${table.name}), (SELECT uniq(identity_key) FROM events))`),
   );
-  // A power of two, so that all slices have the same number of first bytes.
+  // A power of two, so that every slice contains the same number of byte values.
   const slices = Math.min(2 ** Math.ceil(Math.log2(Math.max(1, Number(rows) / sliceRows))), SLICES_MAX);
   return Array.from({ length: slices }, (_, slice) => {
     const where = `reinterpretAsUInt8(identity_key) % ${slices} = ${slice}`;
     return {
       table,
-      name: slices === 1 ? table.name : `${table.name}, part ${slice + 1} of ${slices}`,
+      name: slices === 1 ? table.name : `${table.name}, slice ${slice + 1} of ${slices}`,
       where,
       derived: `${table.clearing.view}(${ALL}) WHERE ${where}`,
     };
@@ -94,15 +94,18 @@ async function listSlices(query: QueryRows, table: DerivedTable, sliceRows: numb
 }
 
 /**
- * Finds rows that only the table or only the events contain, even after the running inserts have ended.
- * @returns at most a thousand rows, and the number of all rows
+ * Finds rows that still differ after all concurrent inserts have completed.
+ * @returns up to a thousand rows, and the total number of rows
  */
-export async function findDifferences(query: QueryRows, span: Span): Promise<{ found: Difference[]; rows: number }> {
-  const { rows, found: first } = await compare(query, span, '1');
+export async function findDifferences(
+  query: QueryRows,
+  slice: TableSlice,
+): Promise<{ found: Difference[]; rows: number }> {
+  const { rows, found: first } = await compare(query, slice, '1');
   let [found, counted] = [first, rows];
   for (let round = 1; round < COMPARISONS_MAX && found.length > 0; round++) {
     await awaitInserts(query);
-    const again = await compare(query, span, counted > COMPARED_MAX ? '1' : ofIdentities(found));
+    const again = await compare(query, slice, counted > COMPARED_MAX ? '1' : ofIdentities(found));
     const names = new Set(again.found.map(nameOf));
     found = counted > COMPARED_MAX ? again.found : found.filter((each) => names.has(nameOf(each)));
     counted = counted > COMPARED_MAX ? again.rows : found.length;
@@ -112,10 +115,10 @@ export async function findDifferences(query: QueryRows, span: Span): Promise<{ f
 
 const nameOf = ({ environmentId, key, kind }: Difference) => `${kind} ${key} ${environmentId}`;
 
-export const ofIdentities = (of: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
-  `(environment_id, identity_key) IN (${of.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
+export const ofIdentities = (identities: readonly Pick<Difference, 'environmentId' | 'key'>[]): string =>
+  `(environment_id, identity_key) IN (${identities.map(({ environmentId, key }) => `(${quoteText(environmentId)}, unhex('${key}'))`).join(', ')})`;
 
-async function compare(query: QueryRows, { table, where, derived }: Span, and: string) {
+async function compare(query: QueryRows, { table, where, derived }: TableSlice, and: string) {
   const stored = `${table.name} WHERE ${where} AND ${and}`;
   const different = differencesOf(table, { stored, derived: `${derived} AND ${and}` });
   const rows = await readRows(
@@ -129,7 +132,7 @@ async function compare(query: QueryRows, { table, where, derived }: Span, and: s
   return { found, rows: Number(rows[0]?.[3] ?? 0) };
 }
 
-/** Waits until all inserts that are running have ended. */
+/** Waits until all currently running inserts have completed. */
 export async function awaitInserts(query: QueryRows): Promise<void> {
   const running = async () => {
     const inserts = `SELECT query_id FROM system.processes WHERE query_kind = 'Insert' AND current_database = currentDatabase()`;
@@ -147,10 +150,10 @@ export async function findDrift(query: QueryRows, onProgress: (line: string) => 
   const drifts = new Map(
     DERIVED_TABLES.map(({ name }) => [name, { table: name, missing: 0, unfounded: 0, fault: null as string | null }]),
   );
-  for (const span of await listSpans(query)) {
-    onProgress(`comparing ${span.name} with events`);
-    const drift = drifts.get(span.table.name)!;
-    const { found, rows } = await findDifferences(query, span).catch((fault: unknown) => {
+  for (const slice of await listTableSlices(query)) {
+    onProgress(`comparing ${slice.name} with events`);
+    const drift = drifts.get(slice.table.name)!;
+    const { found, rows } = await findDifferences(query, slice).catch((fault: unknown) => {
       drift.fault = fault instanceof Error ? fault.message : String(fault);
       return { found: [], rows: 0 };
     });

@@ -45,7 +45,6 @@ afterAll(async () => {
   await stores.close();
 });
 
-/** A device that became a user, erased up to T. */
 async function erase() {
   const names = [randomBytes(4).toString('hex'), randomBytes(4).toString('hex')] as const;
   const keys = [keyOf(ENVIRONMENT, 'anonymous', names[0]), keyOf(ENVIRONMENT, 'steam', names[1])];
@@ -89,18 +88,18 @@ const insertEvent = (key: Buffer) =>
   stores.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key)
     VALUES ('${ENVIRONMENT}', 'a', ${T}, ${T}, generateUUIDv4(), unhex('${key.toString('hex')}'))`);
 
-it('erasures verify succeeds on real stores if nothing is left, even of a returning person; scrub deletes what is left', async () => {
-  const [gone, left] = [await erase(), await erase()];
-  await link(gone.names, T + 60_000);
-  await insertEvent(left.keys[1]!);
-  await link(left.names, T);
+it('erasures verify ignores data after the cut-off, and erasures scrub deletes remaining data from before the cut-off', async () => {
+  const [clean, remaining] = [await erase(), await erase()];
+  await link(clean.names, T + 60_000);
+  await insertEvent(remaining.keys[1]!);
+  await link(remaining.names, T);
   const consent = {
     environmentId: ENVIRONMENT,
     status: 'full',
     position: { partition: 0, offset: 1, loggedAtMs: T },
   } as const;
-  await people.consents.apply({ ...consent, identityKey: left.keys[0]!, receivedAt: T });
-  await people.consents.apply({ ...consent, identityKey: left.keys[1]!, receivedAt: T + 1 });
+  await people.consents.apply({ ...consent, identityKey: remaining.keys[0]!, receivedAt: T });
+  await people.consents.apply({ ...consent, identityKey: remaining.keys[1]!, receivedAt: T + 1 });
   const none = {
     'clickhouse.events': 0,
     'clickhouse.identity_links': 0,
@@ -113,8 +112,8 @@ it('erasures verify succeeds on real stores if nothing is left, even of a return
     'redis.c': 0,
   };
   const cases = [
-    [gone, 0, none],
-    [left, 1, { ...none, 'clickhouse.events': 1, 'redis.i': 2, 'redis.c': 1 }],
+    [clean, 0, none],
+    [remaining, 1, { ...none, 'clickhouse.events': 1, 'redis.i': 2, 'redis.c': 1 }],
   ] as const;
   for (const [{ id, keys }, code, found] of cases) {
     const result = await operate('verify', id, '--json');
@@ -128,11 +127,11 @@ it('erasures verify succeeds on real stores if nothing is left, even of a return
   expect(scrubbed.code).toBe(1);
   for (const what of ['1 rows in events', '2 linked identities in Redis', '1 consents in Redis'])
     expect(scrubbed.out).toContain(`FOUND       ${what} of ${ENVIRONMENT}`);
-  // Consents received after the cut-off stay, and the restored fences refuse earlier data.
-  expect((await people.consents.readStored(ENVIRONMENT, left.keys)).map(({ receivedAt }) => receivedAt)).toEqual([
+  // Consents received after the cut-off remain, and the restored fences exclude earlier data.
+  expect((await people.consents.readStored(ENVIRONMENT, remaining.keys)).map(({ receivedAt }) => receivedAt)).toEqual([
     T + 1,
   ]);
-  await link(left.names, T);
-  expect(await people.graph.membersOf(ENVIRONMENT, left.keys[0]!)).toEqual([]);
-  expect(await operate('verify', left.id)).toMatchObject({ code: 0 });
+  await link(remaining.names, T);
+  expect(await people.graph.membersOf(ENVIRONMENT, remaining.keys[0]!)).toEqual([]);
+  expect(await operate('verify', remaining.id)).toMatchObject({ code: 0 });
 });

@@ -1,38 +1,35 @@
 import { hashClosure } from '@playline/erasure';
 import { expect, it } from 'vitest';
 import { EXIT } from '../command.ts';
-import { toAgeText, toSpanText } from './subcommands.ts';
+import { toAgeText, toDurationText } from './subcommands.ts';
 import { createOperator, ENVIRONMENT, NOW, newKey, put, T } from './test/operator.ts';
 
 it.each([
   ['no subcommand', [], 'Usage: npm run erasures'],
   ['an unknown subcommand', ['eat'], 'expected a subcommand: list, show, verify, scrub, remove'],
-  ['the id of a person as a subcommand', ['bob'], 'expected a subcommand'],
+  ['a personal id as a subcommand', ['bob'], 'expected a subcommand'],
   ['show without an id', ['show'], "missing required argument 'id'"],
   ['verify without an id', ['verify'], "missing required argument 'id'"],
-  ['an invalid id', ['show', 'bob'], 'expected an x-erasure-id'],
-  ['an id that is too long', ['verify', `${'0'.repeat(32)}0`], 'expected an x-erasure-id'],
+  ['an invalid id', ['show', 'bob'], 'expected an erasure id'],
+  ['an id that is too long', ['verify', `${'0'.repeat(32)}0`], 'expected an erasure id'],
   ['two ids', ['show', '0'.repeat(32), '0'.repeat(32)], 'too many arguments'],
   ['scrub with an argument', ['scrub', '0'.repeat(32)], 'too many arguments'],
   ['an option of another subcommand', ['remove', '--state', 'erased'], "unknown option '--state'"],
   ['an unknown state', ['list', '--state', 'gone'], 'Allowed choices are waiting, erased, physically-erased'],
   ['an invalid environment', ['list', '--environment', 'moon'], '--environment: expected'],
   ['a maximum above the limit', ['list', '--max', '1001'], 'Expected a number from 1 to 1000'],
-  ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an x-erasure-id'],
-])(
-  'the erasures command refuses %s with a message and exit code 2, and opens no store',
-  async (_what, args, sentence) => {
-    const { run, opened } = await createOperator();
-    const { code, progress, results } = await run(...args);
-    expect(code).toBe(EXIT.usage);
-    expect(progress).toContain(sentence);
-    expect(progress).not.toContain('bob');
-    expect(results).toEqual([]);
-    expect(opened).toEqual([]);
-  },
-);
+  ['an invalid id in --after', ['list', '--after', 'bob'], 'expected an erasure id'],
+])('the erasures command refuses %s with exit code 2 before stores are opened', async (_what, args, sentence) => {
+  const { run, opened } = await createOperator();
+  const { code, progress, results } = await run(...args);
+  expect(code).toBe(EXIT.usage);
+  expect(progress).toContain(sentence);
+  expect(progress).not.toContain('bob');
+  expect(results).toEqual([]);
+  expect(opened).toEqual([]);
+});
 
-it('the erasures command reports whether an id without a receipt is unfinished or unknown', async () => {
+it('erasures show and verify report that an erasure without a receipt is unfinished or unknown', async () => {
   const { run, records } = await createOperator();
   const { id } = await put(records, { requestedAt: NOW - 5 * 60_000 });
   for (const word of ['show', 'verify']) {
@@ -42,11 +39,11 @@ it('the erasures command reports whether an id without a receipt is unfinished o
     expect(unfinished.progress).toContain('5 min ago');
     const unknown = await run(word, '0192f3a4-5b6c-7d8e-9f00-112233445566');
     expect(unknown).toMatchObject({ code: EXIT.failed, results: [] });
-    expect(unknown.progress).toContain('no erasure 0192f3a4-5b6c-7d8e-9f00-112233445566 is known');
+    expect(unknown.progress).toContain('erasure 0192f3a4-5b6c-7d8e-9f00-112233445566 does not exist');
   }
 });
 
-it('erasures list shows the newest erasures first with state and age, in pages, filtered by state or environment', async () => {
+it('erasures list shows pages of erasures, newest first, filtered by state and environment', async () => {
   const { run, records } = await createOperator();
   const requestedBefore = (hours: number) => ({ requestedAt: NOW - hours * 3_600_000 });
   const done = await put(records, {
@@ -82,7 +79,7 @@ it('erasures list shows the newest erasures first with state and age, in pages, 
   expect((await run('list', '--environment', 'unknown-production')).results).toEqual(['no erasures']);
 });
 
-it('erasures show prints a receipt: completed steps, pending steps, and their times', async () => {
+it('erasures show prints the completed and pending steps of a receipt', async () => {
   const { run, records } = await createOperator();
   const keys = [newKey(), newKey()];
   const { id } = await put(records, { keys, receipt: {} });
@@ -91,15 +88,15 @@ it('erasures show prints a receipt: completed steps, pending steps, and their ti
   expect(results).toEqual([
     `erasure     ${id}  demo-production  erased`,
     'accepted    2026-06-14T23:59:58.000Z  26 h ago',
-    'cut-off     2026-06-15T00:00:00.000Z  26 h ago, data that happened or was received until here is erased',
+    'cut-off     2026-06-15T00:00:00.000Z  26 h ago, data created or received up to this time is erased',
     'fenced      2026-06-15T00:00:01.000Z  25 h ago, 3 s after the request',
-    'invisible   2026-06-15T00:00:10.000Z  25 h ago, 12 s after the request: no query finds a row',
-    'physical    pending: the next nightly removal, or npm run erasures -- remove',
+    'invisible   2026-06-15T00:00:10.000Z  25 h ago, 12 s after the request: queries return no rows',
+    'physical    pending: removed tonight, or with npm run erasures -- remove',
     'log         pending: due 2026-06-18T06:00:00.000Z, in 2 d',
     'identities  2',
-    `hash        ${hashClosure(keys).toString('hex')}  SHA-256 of their keys`,
-    'stores      clickhouse.events  deleted 12, then found 0',
-    '            redis.i            deleted 2, then found not counted',
+    `hash        ${hashClosure(keys).toString('hex')}  SHA-256 of the identity keys`,
+    'stores      clickhouse.events  deleted 12, remaining 0',
+    '            redis.i            deleted 2, remaining not counted',
     'log ends    audience.messages.v1/0  1234',
     '            audience.messages.v1/1  7',
     `trace       ${'c'.repeat(32)}`,
@@ -107,12 +104,12 @@ it('erasures show prints a receipt: completed steps, pending steps, and their ti
   for (const key of keys) expect(text).not.toContain(key.toString('hex'));
 });
 
-it('erasures show prints later steps, and reports an overdue log expiry', async () => {
+it('erasures show prints the physical removal, and reports an overdue log expiry', async () => {
   const { run, records } = await createOperator();
   const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
   const { text } = await run('show', late.id);
-  expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no row remains in a file');
-  expect(text).toContain('log         pending: DUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
+  expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no rows remain in files');
+  expect(text).toContain('log         pending: OVERDUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
   const done = await put(records, { receipt: { physicallyErasedAt: T + 1, logExpiredAt: NOW } });
   expect((await run('show', done.id)).text).toContain('log         2026-06-16T02:00:00.000Z  0 s ago');
   const { results } = await run('show', done.id, '--json');
@@ -135,7 +132,7 @@ const createRow = (key: Buffer) => ({
   to_key: Buffer.alloc(16),
 });
 
-it('erasures verify exits with 0 if nothing is left, and with 1 and the name of the store if a row is left', async () => {
+it('erasures verify exits with 0 if no data remains, and with 1 if a row remains', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const clean = await run('verify', id);
@@ -143,18 +140,18 @@ it('erasures verify exits with 0 if nothing is left, and with 1 and the name of 
   expect(clean.text).toContain('identities  1 of 1 searched');
   expect(clean.text).toContain('hash        matches');
   expect(clean.text).toContain('redis.i');
-  expect(clean.results.at(-1)).toBe('verified: nothing is left');
+  expect(clean.results.at(-1)).toBe('verified: no data remains');
   rows.add('events', createRow(keys[0]!));
   const { code, text, results } = await run('verify', id);
   expect(code).toBe(EXIT.failed);
-  expect(text).toMatch(/left {8}clickhouse\.events +1 {2}in files 1, removal pending/);
-  expect(results.at(-1)).toMatch(/^NOT VERIFIED: data from before the cut-off is left/);
+  expect(text).toMatch(/remaining {3}clickhouse\.events +1 {2}in files 1, removal pending/);
+  expect(results.at(-1)).toMatch(/^NOT VERIFIED: data from before the cut-off remains/);
   expect(text).not.toContain(keys[0]!.toString('hex'));
   const json = JSON.parse((await run('verify', id, '--json')).results[0]!);
   expect(json).toMatchObject({ erasureId: id, isVerified: false, left: { 'clickhouse.events': 1, 'redis.c': 0 } });
 });
 
-it('erasures verify exits with 1 if a consent from before the cut-off is left or the hash of the keys differs', async () => {
+it('erasures verify exits with 1 if a consent from before the cut-off remains, or the key hash differs', async () => {
   const { run, records, people } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   const position = { partition: 0, offset: 1, loggedAtMs: T };
@@ -169,7 +166,7 @@ it('erasures verify exits with 1 if a consent from before the cut-off is left or
   expect(differs.text).toContain('hash        DIFFERS');
 });
 
-it('erasures verify explains why a hash cannot be checked, and which later erasure covers the rest', async () => {
+it('erasures verify names the later erasure to verify if keys of an erasure are unknown', async () => {
   const { run, records } = await createOperator();
   const [named, other] = [newKey(), newKey()];
   const first = await put(records, { keys: [named], receipt: { closureCount: 2 } });
@@ -178,10 +175,10 @@ it('erasures verify explains why a hash cannot be checked, and which later erasu
   expect(code).toBe(EXIT.failed);
   expect(text).toContain('identities  1 of 2 searched');
   expect(text).toContain('cannot be checked: 1 keys are unknown');
-  expect(text).toContain(`verify ${later.id}, which covers the rest`);
+  expect(text).toContain(`verify erasure ${later.id}, which covers the other keys`);
 });
 
-it('erasures verify reports no result while Redis is empty or partly rebuilt', async () => {
+it('erasures verify fails while Redis has no epoch', async () => {
   const { run, records, people } = await createOperator();
   const { id } = await put(records, { receipt: {} });
   people.readEpoch = async () => null;
@@ -190,7 +187,7 @@ it('erasures verify reports no result while Redis is empty or partly rebuilt', a
   expect(progress).toMatch(/^erasures verify: /);
 });
 
-it('erasures scrub and remove delete what is left and exit with 1; repeated, they find nothing and exit with 0', async () => {
+it('erasures scrub and remove exit with 1 if data is found, and with 0 after the data was deleted', async () => {
   const { run, records, rows } = await createOperator();
   const { id, keys } = await put(records, { receipt: {} });
   rows.add('events', createRow(keys[0]!));
@@ -203,7 +200,7 @@ it('erasures scrub and remove delete what is left and exit with 1; repeated, the
   expect(found.text).toContain('FOUND       1 rows in events of demo-production by identity_key');
   expect(found.progress).toContain('pass 1 found');
   const clean = await run('scrub');
-  expect(clean).toMatchObject({ code: EXIT.ok, results: ['searched    1 fences', 'nothing is left'] });
+  expect(clean).toMatchObject({ code: EXIT.ok, results: ['searched    1 fences', 'no data remains'] });
   const removed = await run('remove', '--json');
   expect(removed.code).toBe(EXIT.ok);
   expect(JSON.parse(removed.results[0]!)).toEqual({ fences: 1, foundOnDisk: [], marked: 1, deferred: 0 });
@@ -224,8 +221,8 @@ it('erasures scrub and remove can be interrupted and run again', async () => {
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a duration is shown in the largest unit with a value of at least two', () => {
-  expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toSpanText)).toEqual([
+it('toDurationText uses the largest unit in which the value is at least two', () => {
+  expect([0, 999, 1_000, 119_000, 120_000, 7_199_999, 7_200_000, 172_800_000].map(toDurationText)).toEqual([
     ...['0 s', '0 s', '1 s', '119 s', '2 min', '119 min', '2 h', '2 d'],
   ]);
   expect([toAgeText(1_000, 4_000), toAgeText(9_000, 4_000), toAgeText(4_000, 4_000)]).toEqual([

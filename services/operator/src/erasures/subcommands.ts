@@ -1,4 +1,4 @@
-/** The subcommands of `erasures` except `list`. */
+/** Implements the subcommands of `erasures`, except `list`. */
 import { fromUuidText, toUuidText } from '@playline/contracts';
 import {
   type ErasureReceipt,
@@ -38,22 +38,22 @@ export interface ErasureWork extends ErasuresWork {
   readonly erasureId: Buffer;
 }
 
-/** @throws UnreachableError, or what `work` throws */
+/** Runs `work` with the erasure records. @throws UnreachableError, or an error of `work` */
 export async function withRecords(context: ErasuresContext, work: (records: ErasureRecords) => Promise<ExitCode>) {
   return withStore('ClickHouse', await context.openRecords(), work);
 }
 
-/** Does not wait for the store: rows and records are in the same store. */
+/** Does not wait for ClickHouse, because `withRecords` already has. */
 async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
   return withOpened(await openRows(), async () => {}, work);
 }
 
 const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
 
-/** Errors do not repeat the argument, which may be the id of a person. @throws UsageError */
+/** Error messages omit the argument, which may be a personal id. @throws UsageError */
 export function parseErasureId(text: string): Buffer {
   if (!ERASURE_ID.test(text))
-    throw new UsageError('expected an x-erasure-id of the gateway, such as 0192f3a4-5b6c-7d8e-9f00-112233445566');
+    throw new UsageError('expected an erasure id from x-erasure-id, such as 0192f3a4-5b6c-7d8e-9f00-112233445566');
   return fromUuidText(text);
 }
 
@@ -64,22 +64,22 @@ const UNITS: readonly [name: string, ms: number][] = [
   ['s', 1000],
 ];
 
-/** A duration in the largest unit with a value of at least two: `90 s`, `47 h`. */
-export function toSpanText(ms: number): string {
+/** Formats a duration in the largest unit in which the value is at least two, such as `90 s` or `47 h`. */
+export function toDurationText(ms: number): string {
   const [name, unit] = UNITS.find(([, each]) => ms >= 2 * each) ?? ['s', 1000];
   return `${Math.max(0, Math.floor(ms / unit))} ${name}`;
 }
 
 export function toAgeText(atMs: number, nowMs: number): string {
-  return atMs <= nowMs ? `${toSpanText(nowMs - atMs)} ago` : `in ${toSpanText(atMs - nowMs)}`;
+  return atMs <= nowMs ? `${toDurationText(nowMs - atMs)} ago` : `in ${toDurationText(atMs - nowMs)}`;
 }
 
 const LABEL_WIDTH = 12;
 
 const toLine = (label: string, text: string): string => `${label.padEnd(LABEL_WIDTH)}${text}`;
 
-/** Lines with a label on the first line. */
-const toLinesOf = (label: string, texts: readonly string[]): string[] =>
+/** Labels the first of several lines. */
+const toLabelledLines = (label: string, texts: readonly string[]): string[] =>
   texts.map((text, index) => toLine(index === 0 ? label : '', text));
 
 export async function show(work: ErasureWork): Promise<ExitCode> {
@@ -90,20 +90,20 @@ export async function show(work: ErasureWork): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-/** Reports whether an erasure without a receipt is unfinished or unknown. */
+/** Reports that an erasure without a receipt is unfinished or unknown. */
 async function explainAbsence({ context, records, terminal, erasureId }: ErasureWork): Promise<ExitCode> {
   const [request] = await records.readRequests([erasureId]);
   const id = toUuidText(erasureId);
   if (request === undefined)
     terminal.progress(
-      `no erasure ${id} is known. A new request is known within seconds of the gateway's response; otherwise check the id and ` +
-        'the deployment',
+      `erasure ${id} does not exist. New requests appear within seconds of the gateway's response. Otherwise, check the id ` +
+        'and the deployment',
     );
   else {
     const { requestedAt, environmentId } = request;
     const age = toAgeText(requestedAt, context.wallClockMs());
     terminal.progress(
-      `erasure ${id} of ${environmentId} is unfinished: requested ${toTimeText(requestedAt)}, ${age}, and without a receipt`,
+      `erasure ${id} of ${environmentId} is unfinished: requested ${toTimeText(requestedAt)}, ${age}, no receipt yet`,
     );
   }
   return EXIT.failed;
@@ -113,19 +113,19 @@ function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
   const { acceptedAt } = receipt;
   const stepLine: StepLine = (name, ms, note) =>
     toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
-  const behind = (ms: number) => `${toSpanText(ms - acceptedAt)} after the request`;
+  const sinceRequest = (ms: number) => `${toDurationText(ms - acceptedAt)} after the request`;
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
     stepLine('accepted', acceptedAt),
-    stepLine('cut-off', receipt.cutoffAt, 'data that happened or was received until here is erased'),
-    stepLine('fenced', receipt.fencedAt, behind(receipt.fencedAt)),
-    stepLine('invisible', receipt.visiblyErasedAt, `${behind(receipt.visiblyErasedAt)}: no query finds a row`),
+    stepLine('cut-off', receipt.cutoffAt, 'data created or received up to this time is erased'),
+    stepLine('fenced', receipt.fencedAt, sinceRequest(receipt.fencedAt)),
+    stepLine('invisible', receipt.visiblyErasedAt, `${sinceRequest(receipt.visiblyErasedAt)}: queries return no rows`),
     physicalLine(receipt, stepLine),
     logLine(receipt, { stepLine, nowMs }),
     toLine('identities', String(receipt.closureCount)),
-    toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of their keys`),
-    ...toLinesOf('stores', countsOf(receipt)),
-    ...toLinesOf(
+    toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of the identity keys`),
+    ...toLabelledLines('stores', countsOf(receipt)),
+    ...toLabelledLines(
       'log ends',
       Object.keys(receipt.logEnds)
         .sort()
@@ -138,17 +138,18 @@ function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
 type StepLine = (name: string, ms: number, note?: string) => string;
 
 function physicalLine({ physicallyErasedAt }: ErasureReceipt, stepLine: StepLine): string {
-  if (physicallyErasedAt !== null) return stepLine('physical', physicallyErasedAt, 'no row remains in a file');
-  return toLine('physical', 'pending: the next nightly removal, or npm run erasures -- remove');
+  if (physicallyErasedAt !== null) return stepLine('physical', physicallyErasedAt, 'no rows remain in files');
+  return toLine('physical', 'pending: removed tonight, or with npm run erasures -- remove');
 }
 
 function logLine(
   { logExpiredAt, logExpiresAt }: ErasureReceipt,
   { stepLine, nowMs }: { stepLine: StepLine; nowMs: number },
 ): string {
-  if (logExpiredAt !== null) return stepLine('log', logExpiredAt, 'every partition starts at or after the ends below');
+  if (logExpiredAt !== null)
+    return stepLine('log', logExpiredAt, 'every partition now starts at or after the log ends below');
   const due = `${toTimeText(logExpiresAt)}, ${toAgeText(logExpiresAt, nowMs)}`;
-  return toLine('log', `pending: ${logExpiresAt < nowMs ? 'DUE SINCE' : 'due'} ${due}`);
+  return toLine('log', `pending: ${logExpiresAt < nowMs ? 'OVERDUE SINCE' : 'due'} ${due}`);
 }
 
 function countsOf({ deleted, verified }: ErasureReceipt): string[] {
@@ -156,7 +157,7 @@ function countsOf({ deleted, verified }: ErasureReceipt): string[] {
   const width = stores.reduce((most, { length }) => Math.max(most, length), 0);
   const toText = (count: number | undefined) => (count === undefined ? 'not counted' : String(count));
   return stores.map(
-    (store) => `${store.padEnd(width)}  deleted ${toText(deleted[store])}, then found ${toText(verified[store])}`,
+    (store) => `${store.padEnd(width)}  deleted ${toText(deleted[store])}, remaining ${toText(verified[store])}`,
   );
 }
 
@@ -186,7 +187,7 @@ function toReceiptJson(receipt: ErasureReceipt): object {
 export async function verify(work: ErasureWork): Promise<ExitCode> {
   const { context, records, json, terminal, erasureId } = work;
   const { wallClockMs } = context;
-  // Checked first, so that a missing receipt is reported even if Redis is down.
+  // Checked first, so that a missing receipt is reported even if Redis is unavailable.
   if ((await records.readReceipt(erasureId)) === null) return explainAbsence(work);
   const verification = await withPeople(context, (people) =>
     withRows(context, (rows) => verifyReceipt({ records, rows, people, wallClockMs, checkDisk: true }, erasureId)),
@@ -213,35 +214,35 @@ function toVerificationLines(verification: Verification, isClean: boolean): stri
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}`),
     toLine('identities', `${identities} of ${receipt.closureCount} searched`),
-    toLine('hash', hashSentenceOf(verification)),
-    ...toLinesOf(
-      'left',
+    toLine('hash', describeHash(verification)),
+    ...toLabelledLines(
+      'remaining',
       Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`),
     ),
-    isClean ? 'verified: nothing is left' : `NOT VERIFIED: ${reasonOf(verification)}`,
+    isClean ? 'verified: no data remains' : `NOT VERIFIED: ${reasonOf(verification)}`,
   ];
 }
 
-function hashSentenceOf({ hash, receipt, identities, laterErasures }: Verification): string {
+function describeHash({ hash, receipt, identities, laterErasures }: Verification): string {
   const later = laterErasures.map(toUuidText).join(', ');
-  if (hash === 'matches') return 'matches: these are the keys that were erased';
-  if (hash === 'differs') return 'DIFFERS: fences and request have other keys than those that were erased';
-  const why =
+  if (hash === 'matches') return 'matches the keys that were erased';
+  if (hash === 'differs') return 'DIFFERS: the keys in the fences and the request are not the keys that were erased';
+  const cause =
     later === ''
-      ? 'their fences belong to another erasure of the person, or are missing'
-      : `their fences belong to a later erasure of the person: ${later}`;
-  return `cannot be checked: ${receipt.closureCount - identities} keys are unknown; ${why}`;
+      ? 'the fences are missing or belong to another erasure of the person'
+      : `the fences belong to a later erasure of the person: ${later}`;
+  return `cannot be checked: ${receipt.closureCount - identities} keys are unknown; ${cause}`;
 }
 
 function reasonOf({ hash, remaining, onDisk, receipt, laterErasures }: Verification): string {
   const isAny = (counts: Readonly<Record<string, number>>) => Object.values(counts).some((count) => count > 0);
-  if (isAny(remaining)) return 'data from before the cut-off is left; npm run erasures -- scrub deletes it';
+  if (isAny(remaining)) return 'data from before the cut-off remains: run npm run erasures -- scrub';
   if (receipt.physicallyErasedAt !== null && onDisk !== null && isAny(onDisk))
-    return 'files contain rows, although the receipt reports none; run npm run erasures -- remove';
-  if (hash === 'differs') return 'the keys are not those of the receipt';
+    return 'files contain rows, but the receipt reports none: run npm run erasures -- remove';
+  if (hash === 'differs') return 'the key hash does not match the receipt';
   const [later] = laterErasures;
-  const next = later === undefined ? '' : `; verify ${toUuidText(later)}, which covers the rest`;
-  return `not every key could be searched${next}`;
+  const next = later === undefined ? '' : `; verify erasure ${toUuidText(later)}, which covers the other keys`;
+  return `some keys could not be searched${next}`;
 }
 
 function toVerificationJson({ receipt, identities, hash, laterErasures, remaining, onDisk }: Verification): object {
@@ -258,10 +259,10 @@ function toVerificationJson({ receipt, identities, hash, laterErasures, remainin
   };
 }
 
-/** Deletes rows, links and consents of all erased people. */
+/** Deletes remaining rows, links and consents of all erased people. */
 export async function scrub({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('searching for rows of erased people');
+  terminal.progress('searching for data of erased people');
   const scrubbed = await withPeople(context, ({ guards }) =>
     withRows(context, (rows) =>
       scrubRows({
@@ -277,20 +278,24 @@ export async function scrub({ context, records, json, terminal }: ErasuresWork):
     ),
   );
   const { fences, unfinished, found, swept } = scrubbed;
-  const skipped = unfinished === 0 ? '' : `; ${unfinished} of running erasures skipped`;
+  const skipped = unfinished === 0 ? '' : `; ${unfinished} fences of unfinished erasures skipped`;
   printResult(terminal, { json }, scrubbed, [
     toLine('searched', `${fences} fences${skipped}`),
     ...found.map((each) => toLine('FOUND', toSurvivorText(each))),
     ...swept.map((each) => toLine('swept', toSurvivorText(each))),
-    found.length === 0 ? 'nothing is left' : 'nothing is left now; find out which service wrote it despite the fence',
+    found.length === 0
+      ? 'no data remains'
+      : 'all data found was deleted; find out which service wrote data despite a fence',
   ]);
   return found.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Removes deleted rows from the files, and marks the receipts. */
+/** Removes deleted rows from files, and updates the receipts. */
 export async function remove({ context, records, json, terminal }: ErasuresWork): Promise<ExitCode> {
   const { wallClockMs, stop: signal } = context;
-  terminal.progress('rewriting files with deleted rows; the old files are removed after about eight minutes');
+  terminal.progress(
+    'rewriting files that contain deleted rows; ClickHouse removes the old files after about eight minutes',
+  );
   let lastFiles = 0;
   const removal = await withRows(context, (rows) =>
     removeFromDisk({
@@ -299,14 +304,15 @@ export async function remove({ context, records, json, terminal }: ErasuresWork)
       wallClockMs,
       signal,
       onReplaced: (files) => {
-        if (files !== lastFiles) terminal.progress(`${files} replaced files remain`);
+        if (files !== lastFiles) terminal.progress(`waiting for the removal of ${files} old files`);
         lastFiles = files;
       },
     }),
   );
   const { fences, foundOnDisk, marked, deferred } = removal;
-  const waiting = deferred === 0 ? '' : `, ${deferred} wait for the next removal: their people are being erased again`;
-  const next = 'no receipt was marked: run npm run erasures -- scrub, then remove again';
+  const waiting =
+    deferred === 0 ? '' : `, ${deferred} deferred to the next removal because the person is being erased again`;
+  const next = 'no receipts were updated: run npm run erasures -- scrub, then run remove again';
   printResult(terminal, { json }, removal, [
     toLine('searched', `${fences} fences in files`),
     ...foundOnDisk.map((each) => toLine('IN FILES', toSurvivorText(each))),
@@ -321,4 +327,4 @@ const IN_REDIS: Readonly<Record<string, string>> = { 'redis.i': 'linked identiti
 const toSurvivorText = ({ table, column, as, environmentId, rows }: Survivors) =>
   table in IN_REDIS
     ? `${rows} ${IN_REDIS[table]} in Redis of ${environmentId}`
-    : `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', carried by another identity'}`;
+    : `${rows} rows in ${table} of ${environmentId} by ${column}${as === 'own' ? '' : ', in a row of another identity'}`;

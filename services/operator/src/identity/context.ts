@@ -12,14 +12,14 @@ export interface QueryContext {
   readonly pepper: () => Buffer;
 }
 
-/** Keeps surplus arguments and unknown subcommands out of errors, because they may be ids of persons. */
+/** Omits excess arguments and unknown subcommands from errors, because they may be personal ids. */
 export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts {
   for (const each of created.commands) each.allowExcessArguments();
   return created
     .allowExcessArguments()
     .hook('preAction', (_, { args, commands, registeredArguments }) => {
       if (commands.length === 0 && args.length > registeredArguments.length)
-        throw new UsageError('too many arguments: an id with spaces needs quotes');
+        throw new UsageError('too many arguments: quote ids that contain spaces');
     })
     .action(() => {
       if (created.args.length === 0) created.help({ error: true });
@@ -27,7 +27,7 @@ export function hidingArguments(created: CommandUnknownOpts): CommandUnknownOpts
     });
 }
 
-/** The pepper is read for the first id; keys need no pepper. */
+/** Reads the pepper on first use, because keys do not need it. */
 export function createOpenKeyer({ pepper }: Pick<QueryContext, 'pepper'>): () => IdentityKeyer {
   let keyer: IdentityKeyer | null = null;
   return () => {
@@ -37,7 +37,7 @@ export function createOpenKeyer({ pepper }: Pick<QueryContext, 'pepper'>): () =>
 }
 
 export const querySecondsOption = () =>
-  new Option('--query-seconds <number>', 'time limit per query of the tables, at most 300')
+  new Option('--query-seconds <number>', 'time limit per table query, in seconds, up to 300')
     .argParser(wholeNumberFrom(1, 300))
     .default(30);
 
@@ -48,7 +48,7 @@ export async function awaitTables({ openTables }: Pick<QueryContext, 'openTables
   return tables;
 }
 
-/** With `--json` the sentence is not part of the result. */
+/** Prints a summary, which is progress if `--json` is set. */
 export function printSummary(terminal: Terminal, { json = false }: JsonOption, sentence: string): void {
   if (json) terminal.progress(sentence);
   else terminal.result(sentence);

@@ -8,7 +8,7 @@ import { configSchema } from '../config.ts';
 import { type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 import { createIdentityTables } from './tables.ts';
 
-// Linkers and writers start as processes, which takes long on a busy machine.
+// Starting the linker and writer processes can be slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 const ENVIRONMENT = 'queries-development';
@@ -29,7 +29,7 @@ const query = async (...args: string[]) => {
   return { code, rows: results.map((line) => JSON.parse(line)), progress };
 };
 
-/** Publishes an identify or an alias as a gateway does: the link fact and its message. */
+/** Publishes an identify or alias message and its link fact, like a gateway. */
 async function link(parts: Omit<LinkParts, 'environmentId'>): Promise<void> {
   await fixture.publishLinks([{ ...parts, environmentId: ENVIRONMENT }]);
   const [from, to] = [key(parts.fromKind, parts.fromId), key(parts.toKind, parts.toId)];
@@ -62,7 +62,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => fixture.close());
 
-it('identity resolve shows the person that Redis and the tables contain', async () => {
+it('identity resolve returns the same person from Redis and from the tables', async () => {
   const { code, rows } = await query('resolve', ...subjectArgs('anonymous', 'device'));
   expect({ code, rows }).toMatchObject({ code: 0, rows: [{ isLinked: true, agrees: true }] });
   const [bob] = (await query('resolve', ...subjectArgs('email', 'bob@example.org'))).rows;
@@ -70,7 +70,7 @@ it('identity resolve shows the person that Redis and the tables contain', async 
   const stored = await fixture.query(`SELECT DISTINCT lower(hex(person_key)) FROM identity_overrides FINAL
     WHERE environment_id = '${ENVIRONMENT}' AND identity_key = unhex('${hex('steam', 'bob')}')`);
   expect(stored).toBe(rows[0].personKey);
-  // The link of eve was refused, so eve is a separate person with its untyped id.
+  // The link to steam:eve was refused, so steam:eve belongs to a different person.
   const eve = await query('resolve', ...subjectArgs('steam', 'eve'));
   expect(eve.rows).not.toMatchObject([{ personKey: rows[0].personKey }]);
   expect((await query('resolve', ...subjectArgs('steam', 'unknown'))).rows).toMatchObject([
@@ -78,7 +78,7 @@ it('identity resolve shows the person that Redis and the tables contain', async 
   ]);
 });
 
-it('identity members lists the person; raw ids come only from identify and alias messages of the person', async () => {
+it('identity members --raw lists all identities of a person with the raw ids that events contain', async () => {
   const { code, rows } = await query('members', ...subjectArgs('steam', 'bob'), '--raw');
   expect(code).toBe(0);
   expect(rows.map(({ key: found, kind, id }) => [kind, found, id]).sort()).toEqual([
@@ -89,7 +89,7 @@ it('identity members lists the person; raw ids come only from identify and alias
   ]);
 });
 
-it('identity why lists each decision once, in log order, even if it was published twice', async () => {
+it('identity why lists a decision once, even if it is stored twice', async () => {
   await fixture.query(
     'INSERT INTO identity_links SELECT * REPLACE (kafka_offset + 1000 AS kafka_offset) FROM identity_links',
   );
@@ -108,12 +108,12 @@ it('identity why lists each decision once, in log order, even if it was publishe
   expect(newest.progress).toContain('older decisions were omitted');
 });
 
-it('identity why shows the chain between two identities, and distinguishes two persons', async () => {
+it('identity why shows the chain between two identities, and the links requested between two persons', async () => {
   const other = ['--other-kind', 'email', '--other-id', 'bob@example.org'];
   const { rows, progress } = await query('why', ...subjectArgs('anonymous', 'device'), ...other);
   expect(rows.map(({ link: requested }) => requested)).toEqual(['identify', 'alias']);
-  expect(progress).toContain('They are one person, by the 2 links');
-  // As after a rebuild: the fact was decided again, with a different outcome.
+  expect(progress).toContain('The identities belong to one person, connected by the 2 links');
+  // Simulates a rebuild, after which the fact was decided again with a different outcome.
   await fixture.query(`INSERT INTO identity_links SELECT * REPLACE ('unchanged' AS outcome, kafka_offset + 2000 AS kafka_offset)
     FROM identity_links WHERE link = 'alias'`);
   await fixture.query('OPTIMIZE TABLE identity_links FINAL');
@@ -123,41 +123,39 @@ it('identity why shows the chain between two identities, and distinguishes two p
   ]);
   const eve = await query('why', ...subjectArgs('steam', 'bob'), '--other-key', hex('untyped', 'eve'));
   expect(eve.rows).toMatchObject([{ reason: 'shared_device', b: { key: hex('steam', 'eve') } }]);
-  expect(eve.progress).toContain('They are two persons.');
+  expect(eve.progress).toContain('The identities belong to two persons.');
   expect((await query('why', ...subjectArgs('steam', 'eve'), '--other-key', hex('steam', 'bob'))).rows).toEqual(
     eve.rows,
   );
 });
 
-it('identity why cancels a query after its time limit, and names the option that raises the limit', async () => {
+it('identity why cancels a query that exceeds --query-seconds', async () => {
   const queryRows = createQueryRows(createAddresses(configSchema.parse(fixture.environment), '/nowhere').clickhouse());
   const tables = createIdentityTables((sql) =>
     queryRows(sql.replace('PREWHERE', 'PREWHERE sleepEachRow(0.2) = 0 AND')),
   );
   const filter = { keys: [key('steam', 'bob')] };
   const requested = tables.linksOf(ENVIRONMENT, filter, { limit: 10, querySeconds: 1 });
-  await expect(requested).rejects.toThrow('the query exceeded 1 s: raise --query-seconds');
+  await expect(requested).rejects.toThrow('the query took longer than 1 s: increase --query-seconds');
 });
 
-it('identity resolve reports that the writer is behind only while Redis and the tables differ', async () => {
+it('identity resolve reports a lagging event writer until the tables match Redis', async () => {
   await fixture.stop(writer, 'SIGKILL');
   await identify('tablet', 'steam', 'ann');
   await fixture.decided();
-  const [behind] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
-  expect(behind).toMatchObject({ isLinked: true, agrees: false, stored: null });
-  expect(behind.says).toContain('the event writer is behind');
+  const [lagging] = (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows;
+  expect(lagging).toMatchObject({ isLinked: true, agrees: false, stored: null });
+  expect(lagging.says).toContain('the event writer is lagging');
   writer = await fixture.startWriter();
   await caughtUp();
   const agrees = async () => (await query('resolve', ...subjectArgs('anonymous', 'tablet'))).rows[0].agrees === true;
-  await until('the tables agree', agrees, 60_000);
+  await until('the tables match Redis', agrees, 60_000);
 });
 
 const MERGED = 'unlink-development';
-/** Group of the linkers after the loss of Redis. */
 const LATER_GROUP = `later-${randomBytes(4).toString('hex')}`;
 const YESTERDAY_MS = Date.now() - 24 * 60 * 60 * 1000;
 
-/** An alias of a steam id and an e-mail address, as a gateway publishes it. */
 const alias = (from: string, to: string, receivedAt: number): IdentityLinkRecord => ({
   environmentId: MERGED,
   messageId: randomBytes(16),
@@ -190,7 +188,7 @@ const outcomesBetween = async () =>
     ({ link, outcome, reason }) => [link, outcome, reason],
   );
 
-/** Empties Redis, with a linker group that has committed nothing: after the rebuild all facts are read again. */
+/** Empties and rebuilds Redis, and starts a new linker group, which reads all facts again. */
 async function loseRedis(): Promise<void> {
   await fixture.stop(linker.child, 'SIGTERM');
   const held = await fixture.dump();
@@ -211,7 +209,7 @@ async function decidedAgain(): Promise<void> {
   await fixture.written(TOPICS.identityDecisions.name);
 }
 
-it('identity unlink splits a wrong merge in graph, tables and views; repeated facts and a rebuild do not undo the split', async () => {
+it('identity unlink splits a person permanently in the graph, the tables and the views', async () => {
   const yesterday = [
     ['bob', 'bob'],
     ['bob', 'eve'],
@@ -236,20 +234,19 @@ it('identity unlink splits a wrong merge in graph, tables and views; repeated fa
   await caughtUp();
   const { split, stayed } = rows[0];
   expect(split.keys).toEqual([hex('steam', 'eve', MERGED), hex('email', 'eve', MERGED)].sort());
-  const apart = [
+  const splitPersons = [
     ['email-bob', stayed.personKey],
     ['email-eve', split.personKey],
     ['steam-bob', stayed.personKey],
     ['steam-eve', split.personKey],
   ];
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
   for (const name of [subjectArgs('steam', 'bob', MERGED), subjectArgs('email', 'eve', MERGED)])
     expect((await query('resolve', ...name)).rows).toMatchObject([{ agrees: true }]);
 
-  // A client repeats yesterday's messages.
   await publishFacts(yesterday);
   await caughtUp();
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
   expect(await outcomesBetween()).toEqual([
     ['alias', 'linked', ''],
     ['unlink', 'unlinked', ''],
@@ -257,9 +254,8 @@ it('identity unlink splits a wrong merge in graph, tables and views; repeated fa
   ]);
 
   await loseRedis();
-  expect(await personsOfEvents()).toEqual(apart);
+  expect(await personsOfEvents()).toEqual(splitPersons);
 
-  // A later message may merge the two persons again.
   await publishFacts([alias('bob', 'eve', Date.now() + 1)]);
   await decidedAgain();
   expect(new Set((await personsOfEvents()).map(([, person]) => person)).size).toBe(1);

@@ -7,11 +7,10 @@ const IN = ['--environment', 'production'];
 const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(line));
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
-/** Must never appear in output or errors. */
 const BOB = 'bob@example.org';
 
-it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', async (word) => {
-  // The epoch at each read: missing, lost during the query, or lost and restored during it.
+it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis has no epoch', async (word) => {
+  // The epoch is missing, is lost during the query, or is lost and restored during the query.
   for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
     const { people, run } = await openMemoryBench();
     people.readEpoch = async () => epochs.shift() ?? null;
@@ -21,21 +20,21 @@ it.each(SUBCOMMANDS)('identity %s fails with advice when Redis has no epoch', as
   }
 });
 
-it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and repeats no id', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with 2 for invalid arguments, and does not repeat ids', async (word) => {
   const { run } = await openMemoryBench();
   const key = hexOf('steam', 'bob');
   for (const [args, sentence] of [
     [[], "required option '--environment <name>'"],
     [['--environment', 'moon', '--kind', 'steam', '--id', BOB], '--environment: expected'],
     [['--environment', 'demo moon', '--key', key], '--environment: expected'],
-    [IN, 'no identity is given'],
-    [[...IN, '--kind', 'steam', '--id', ' '], 'no identity is given'],
+    [IN, 'no identity selected'],
+    [[...IN, '--kind', 'steam', '--id', ' '], 'no identity selected'],
     [[...IN, '--id', BOB], '--kind: expected anonymous or passport'],
     [[...IN, '--kind', 'facebook', '--id', BOB], 'Allowed choices are anonymous, passport'],
     [[...IN, '--key', key, '--id', BOB], 'not both'],
     [[...IN, '--key', key, '--kind', 'steam'], 'not both'],
-    [[...IN, '--key', key.slice(2)], '--key: expected the 32 hexadecimal digits'],
-    [[...IN, '--key', '0'.repeat(32)], '--key: expected the 32 hexadecimal digits'],
+    [[...IN, '--key', key.slice(2)], '--key: expected 32 hexadecimal digits'],
+    [[...IN, '--key', '0'.repeat(32)], '--key: expected 32 hexadecimal digits'],
     [[...IN, '--kind', 'steam', '--id', 'bob', BOB], 'too many arguments'],
     [[...subjectArgs('steam', BOB), '--linker-group', 'x'], "unknown option '--linker-group'"],
   ] as const) {
@@ -46,7 +45,7 @@ it.each(SUBCOMMANDS)('identity %s refuses invalid arguments with exit code 2 and
   }
 });
 
-it('identity queries need the pepper for an id and name the missing setting; keys need no pepper', async () => {
+it('identity queries require the pepper only for ids, and name the missing setting', async () => {
   const pepper = () => {
     throw new UsageError('IDENTITY_PEPPER is not set');
   };
@@ -58,7 +57,7 @@ it('identity queries need the pepper for an id and name the missing setting; key
   }
 });
 
-it('identity refuses an id as a subcommand, and does not repeat the id', async () => {
+it('the identity command does not repeat an unknown subcommand, which may be an id', async () => {
   const { run } = await openMemoryBench();
   const { code, progress } = await run(BOB, 'resolve');
   expect(code).toBe(EXIT.usage);
@@ -66,7 +65,7 @@ it('identity refuses an id as a subcommand, and does not repeat the id', async (
   expect(progress).not.toContain(BOB);
 });
 
-it('identity resolve shows the same person by id, by key and by environment id', async () => {
+it('identity resolve returns the same person for an id and for its key', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
@@ -81,40 +80,40 @@ it('identity resolve shows the same person by id, by key and by environment id',
   );
 });
 
-it('identity resolve reports that an unlinked identity is a person of its own', async () => {
+it('identity resolve reports an unlinked identity as a separate person', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   const { code, text } = await run('resolve', ...subjectArgs('steam', 'eve'));
   expect(code).toBe(EXIT.ok);
-  expect(text).toContain(`person    ${hexOf('steam', 'eve')}  itself\ntables    no row\n`);
-  expect(text).toContain('a person of its own');
-  expect(text).not.toContain('No event of');
-  // An environment without events, such as a mistyped project, is also reported.
+  expect(text).toContain(`person    ${hexOf('steam', 'eve')}  (same key)\ntables    no row\n`);
+  expect(text).toContain('the identity is a separate person');
+  expect(text).not.toContain('No events are stored');
+  // An environment without events may be mistyped.
   const mistyped = await openMemoryBench();
   expect((await mistyped.run('resolve', ...subjectArgs('steam', 'eve'))).text).toContain(
-    'No event of demo-production is stored',
+    'No events are stored for demo-production',
   );
 });
 
-it('identity resolve shows where the tables differ, and why', async () => {
+it('identity resolve reports how the tables differ from Redis, and the probable cause', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   const args = ['resolve', ...subjectArgs('steam', 'bob')];
   const key = hexOf('steam', 'bob');
   const row = stored.persons.get(key)!;
   stored.persons.delete(key);
-  expect((await run(...args)).text).toMatch(/THEY DIFFER: .* do not have the link yet: the event writer is behind/);
+  expect((await run(...args)).text).toMatch(/DIFFERENT: .* do not contain the link yet: the event writer is lagging/);
   stored.persons.set(key, { ...row, personKey: hexOf('steam', 'another') });
-  expect((await run(...args)).text).toMatch(/THEY DIFFER: .* another person: the event writer is behind/);
+  expect((await run(...args)).text).toMatch(/DIFFERENT: .* a different person: the event writer is lagging/);
   expect(toRows((await run(...args, '--json')).results)).toMatchObject([{ agrees: false, isLinked: true }]);
   stored.persons.set(hexOf('steam', 'erased'), row);
   const unknown = await run('resolve', ...subjectArgs('steam', 'erased'));
   expect(unknown.text).toMatch(
-    /THEY DIFFER: it is linked in the tables, but not in Redis: it was erased, or Redis lost/,
+    /DIFFERENT: the identity is linked in the tables, but not in Redis: it was erased, or Redis lost/,
   );
 });
 
-it('identity members lists all identities of the person with kind and time, and raw ids only on request', async () => {
+it('identity members lists all identities of a person, and raw ids only with --raw', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
@@ -139,17 +138,17 @@ it('identity members lists all identities of the person with kind and time, and 
   expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
 });
 
-it('identity members shows only the identity itself if it was never linked, and reports that', async () => {
+it('identity members reports an unlinked identity as a separate person', async () => {
   const { run } = await openMemoryBench();
   const key = hexOf('email', BOB);
   const { code, text } = await run('members', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
-  expect(text).toBe(`${key}  email      not linked  person key\nIt is not linked: it is a person of its own.`);
+  expect(text).toBe(`${key}  email      not linked  person key\nThe identity is a separate person: it is not linked.`);
   const json = await run('members', ...subjectArgs('email', BOB), '--json');
   expect(toRows(json.results)).toEqual([{ key, kind: 'email', linkedAt: null, personKey: key }]);
 });
 
-it('identity why lists messages that linked a person and refused messages, in log order', async () => {
+it('identity why lists applied and refused links of a person in log order', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('device', 'steam', 'eve');
@@ -175,10 +174,10 @@ it('identity why lists messages that linked a person and refused messages, in lo
   );
   expect(text).toContain(`anonymous  ${hexOf('anonymous', 'device')}  <- requested`);
   expect(text).toContain(`message ${'01'.repeat(16)}  trace ${'e'.repeat(32)}  fact 0/3/1 step 1`);
-  expect(text).toMatch(/\n5 decisions about a person of 3 identities\.$/);
+  expect(text).toMatch(/\n5 decisions about a person with 3 identities\.$/);
 });
 
-it('identity why shows links that were refused to an identity that was never linked', async () => {
+it('identity why shows the refused links of an unlinked identity', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'undefined');
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'));
@@ -186,7 +185,7 @@ it('identity why shows links that were refused to an identity that was never lin
   expect(text).toContain('1 decision about an unlinked identity.');
 });
 
-it('identity why shows the newest rows up to its limit, and reports that older rows were omitted', async () => {
+it('identity why shows the newest decisions up to --limit, and reports that older decisions were omitted', async () => {
   const { run, identify } = await openMemoryBench();
   for (const device of ['one', 'two', 'three']) await identify(device, 'untyped', 'bob');
   const args = ['why', ...subjectArgs('untyped', 'bob'), '--limit'];
@@ -199,7 +198,7 @@ it('identity why shows the newest rows up to its limit, and reports that older r
 
 const otherArgs = (kind: string, id: string) => ['--other-kind', kind, '--other-id', id];
 
-it('identity why between two identities of a person shows only the links that joined them', async () => {
+it('identity why with two identities of one person shows only the links that joined them', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   await identify('device', 'untyped', 'bob');
@@ -208,21 +207,21 @@ it('identity why between two identities of a person shows only the links that jo
   const args = ['why', ...subjectArgs('anonymous', 'device'), ...otherArgs('email', BOB)];
   const { text } = await run(...args);
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/0', 'fact 0/3/3']);
-  expect(text).toContain('They are one person, by the 2 links above');
+  expect(text).toContain('The identities belong to one person, connected by the 2 links above');
   const json = await run(...args, '--json');
   expect(toRows(json.results).map(({ place }) => place.offset)).toEqual([0, 3]);
-  expect(json.progress).toContain('They are one person');
+  expect(json.progress).toContain('The identities belong to one person');
 });
 
-it('identity why between two identities reports that the tables do not show the chain if a link is not written yet', async () => {
+it('identity why with two identities reports links that the tables do not contain yet', async () => {
   const { run, identify, stored } = await openMemoryBench();
   await identify('device', 'untyped', 'bob');
   stored.links.length = 0;
   const { text } = await run('why', ...subjectArgs('anonymous', 'device'), ...otherArgs('untyped', 'bob'));
-  expect(text).toContain('They are one person, but the tables do not show how');
+  expect(text).toContain('The identities belong to one person, but the tables do not contain the links');
 });
 
-it('identity why between two persons lists the attempted links between any of their identities', async () => {
+it('identity why with identities of two persons lists all links requested between the persons', async () => {
   const { run, identify, alias } = await openMemoryBench();
   await alias('passport', 'p1', ['email', BOB]);
   await alias('passport', 'p2', ['custom', 'c2']);
@@ -231,15 +230,15 @@ it('identity why between two persons lists the attempted links between any of th
   const { text } = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('passport', 'p2'));
   expect(text.match(/fact \S+/g)).toEqual(['fact 0/3/2']);
   expect(text).toContain('refused: an alias may not join two known users');
-  expect(text).toContain('They are two persons.');
+  expect(text).toContain('The identities belong to two persons.');
   const strangers = await run('why', ...subjectArgs('passport', 'p1'), ...otherArgs('untyped', 'zoe'));
-  expect(strangers.text).toBe('They are two persons: no message has requested a link between the two.');
+  expect(strangers.text).toContain('two persons: no message has requested a link between the persons.');
 });
 
-it('identity why refuses an incomplete identity, and a second identity that equals the first', async () => {
+it('identity why refuses an incomplete second identity, and two equal identities', async () => {
   const { run } = await openMemoryBench();
   const args = ['why', ...subjectArgs('steam', 'bob')];
-  expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity is given: use --other-kind');
-  expect((await run(...args, ...otherArgs('steam', ' bob'))).progress).toContain('both are the same identity');
+  expect((await run(...args, '--other-kind', 'steam')).progress).toContain('no identity selected: pass --other-kind');
+  expect((await run(...args, ...otherArgs('steam', ' bob'))).progress).toContain('the two identities are the same');
   expect((await run(...args, '--other-key', hexOf('steam', 'bob'))).code).toBe(EXIT.usage);
 });

@@ -1,4 +1,4 @@
-/** `identity resolve` and `identity members`. */
+/** Implements `identity resolve` and `identity members`. */
 import * as people from '@playline/people';
 import { keysOf, type Person, type PersonMembers } from '@playline/people';
 import { type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
@@ -8,15 +8,15 @@ import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeTe
 import { type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { StoredPerson } from './tables.ts';
 
-/** Limits the scan of the environment's keys, which only an unlinked identity needs. */
+/** Time limit for scanning the keys of an environment, which is needed only for unlinked identities. */
 const QUERY_SECONDS = 30;
 
-/** Shows the person of an identity, in Redis and in the tables. */
+/** Shows an identity's person in Redis and in the tables. */
 export async function resolve(context: QueryContext, options: SubjectOptions & JsonOption, terminal: Terminal) {
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
-    // Reads the tables first, so that links decided in between do not look like a difference.
+    // The tables are read first, so that links decided in between do not appear as a difference.
     const stored = await tables.personOf(subject);
     const person = await readPerson(people, subject);
     const { environmentId, key } = subject;
@@ -24,7 +24,7 @@ export async function resolve(context: QueryContext, options: SubjectOptions & J
       person.isLinked || stored !== null || (await tables.rawIdsOf(environmentId, [key], QUERY_SECONDS)).size > 0;
     const resolved = toResolved(subject, { ...person, isKnown }, stored);
     const isEmpty = !isKnown && !(await tables.hasEvents(environmentId));
-    const lines = [...toLines(resolved), ...(isEmpty ? [`No event of ${environmentId} is stored.`] : [])];
+    const lines = [...toLines(resolved), ...(isEmpty ? [`No events are stored for ${environmentId}.`] : [])];
     const { summary: says, ...found } = resolved;
     printResult(terminal, options, { ...found, says }, lines);
   });
@@ -32,10 +32,10 @@ export async function resolve(context: QueryContext, options: SubjectOptions & J
 
 interface Agreement {
   readonly isLinked: boolean;
-  /** Whether the identity is linked or an event contains it. */
+  /** Whether the identity is linked, or an event contains the identity. */
   readonly isKnown: boolean;
   readonly stored: StoredPerson | null;
-  /** Whether the tables contain the same person as Redis. */
+  /** Whether the tables and Redis contain the same person. */
   readonly agrees: boolean;
 }
 
@@ -59,22 +59,22 @@ function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson |
   };
 }
 
-const BEHIND =
-  'the event writer is behind the linkers (npm run status shows its lag); until it has caught up, queries count the events ' +
-  'of this identity under';
+const LAGGING =
+  'the event writer is lagging (see npm run status); until it has caught up, queries assign the events of this identity to';
 
 function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
   if (!isKnown)
     return (
-      'No person has this id: it is not linked, and no event contains it. With its first event it becomes a person of its ' +
-      'own, unless it is a placeholder'
+      'the identity is unknown: it is not linked, and no event contains it. Its first event creates a person, unless the ' +
+      'id is a placeholder'
     );
-  if (agrees) return isLinked ? 'the tables have the same person' : 'it is not linked: it is a person of its own';
-  if (stored === null) return `the tables do not have the link yet: ${BEHIND} a person of its own`;
-  if (isLinked) return `the tables have another person: ${BEHIND} that one`;
+  if (agrees)
+    return isLinked ? 'the tables contain the same person' : 'the identity is a separate person: it is not linked';
+  if (stored === null) return `the tables do not contain the link yet: ${LAGGING} a separate person`;
+  if (isLinked) return `the tables contain a different person: ${LAGGING} that person`;
   return (
-    'it is linked in the tables, but not in Redis: it was erased, or Redis lost its last second, which the linkers restore ' +
-    'by themselves. If this persists, this Redis is an old copy, or not the Redis of the linkers'
+    'the identity is linked in the tables, but not in Redis: it was erased, or Redis lost its most recent writes, which the ' +
+    'linkers restore automatically. If the difference persists, Redis is outdated or belongs to another deployment'
   );
 }
 
@@ -82,20 +82,20 @@ function toLines({ environmentId, identityKey, kind, personKey, stored, agrees, 
   const tables = stored === null ? 'no row' : `${stored.personKey}  linked ${toTimeText(stored.linkedAt)}`;
   return [
     `identity  ${identityKey}  ${kind === null ? '' : `${kind}, `}${environmentId}`,
-    `person    ${personKey}${personKey === identityKey ? '  itself' : ''}`,
+    `person    ${personKey}${personKey === identityKey ? '  (same key)' : ''}`,
     `tables    ${tables}`,
-    `${agrees ? '' : 'THEY DIFFER: '}${summary}.`,
+    `${agrees ? '' : 'DIFFERENT: '}${summary}.`,
   ];
 }
 
 interface MemberLine {
   readonly key: string;
-  /** Null for an unlinked identity that was given by its key. */
+  /** Null for an unlinked identity that was selected by key. */
   readonly kind: string | null;
-  /** Epoch milliseconds; null when it was never linked. */
+  /** Epoch milliseconds, or null for an unlinked identity. */
   readonly linkedAt: number | null;
   readonly personKey: string;
-  /** Only with raw ids; null if no event contains the id. */
+  /** Present if raw ids were requested; null if no event contains the id. */
   readonly id?: string | null;
 }
 
@@ -107,13 +107,14 @@ export async function members(
   const subject = subjectOf(options, createOpenKeyer(context));
   await withPeople(context, async (people) => {
     const tables = options.raw === true ? await awaitTables(context) : null;
-    const household = await readHousehold(people, subject);
-    const ids = (await tables?.rawIdsOf(subject.environmentId, keysOf(household), options.querySeconds)) ?? null;
-    const found = toMemberLines(subject, household).map((line) =>
+    const personMembers = await readMembers(people, subject);
+    const ids = (await tables?.rawIdsOf(subject.environmentId, keysOf(personMembers), options.querySeconds)) ?? null;
+    const found = toMemberLines(subject, personMembers).map((line) =>
       ids === null ? line : { ...line, id: ids.get(line.key) ?? null },
     );
     for (const line of found) printResult(terminal, options, line, toLine(line));
-    if (!household.isLinked) printSummary(terminal, options, 'It is not linked: it is a person of its own.');
+    if (!personMembers.isLinked)
+      printSummary(terminal, options, 'The identity is a separate person: it is not linked.');
   });
 }
 
@@ -138,8 +139,8 @@ function toLine({ key, kind, linkedAt, personKey, id }: MemberLine): string {
 }
 
 const NO_EPOCH =
-  'Redis has no complete identity graph (it has no epoch): run npm run rebuild to restore it, or npm run identity -- init ' +
-  'for a new deployment';
+  'Redis has no epoch, so its identity graph is incomplete: run npm run rebuild, or run npm run identity -- init ' +
+  'in a new deployment';
 function requireCompleteGraph<T>(reading: Promise<T>): Promise<T> {
   return reading.catch((fault: unknown) => {
     throw fault instanceof people.MissingEpochFault ? new UnreachableError(NO_EPOCH) : fault;
@@ -151,5 +152,5 @@ const readPerson = (source: people.PersonSource, subject: Subject): Promise<peop
   requireCompleteGraph(people.readPerson(source, subject));
 
 /** @throws UnreachableError when the graph is incomplete */
-export const readHousehold = (source: people.PersonSource, subject: Subject): Promise<people.PersonMembers> =>
+export const readMembers = (source: people.PersonSource, subject: Subject): Promise<people.PersonMembers> =>
   requireCompleteGraph(people.readPersonMembers(source, subject));

@@ -8,7 +8,7 @@ import { type EnvironmentOptions, projectOf, toEnvironmentId } from '../keys/sub
 export interface Subject {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** Null for an identity given by its key. */
+  /** Null if the identity was selected by key. */
   readonly kind: IdentityKind | null;
 }
 
@@ -27,30 +27,30 @@ export interface OtherOptions {
 }
 
 export const environmentOption = () =>
-  new Option('--environment <name>', 'production, development, or the id of an environment, such as demo-production');
-export const projectOption = () => new Option('--project <id>', 'project of the environment').default(FIRST_PROJECT);
-export const keyHelp = 'identity key as in the tables; needs no pepper';
-export const idHelp = 'id as clients send it; your shell may record it';
+  new Option('--environment <name>', 'environment name or id, such as production or demo-production');
+export const projectOption = () => new Option('--project <id>', 'project id').default(FIRST_PROJECT);
+export const keyHelp = 'identity key, as stored in the tables';
+export const idHelp = 'raw id, as sent by clients; may be saved in your shell history';
 
 export const subjectCommand = (name: string, description: string) =>
   command(name, description)
     .addOption(environmentOption().makeOptionMandatory())
     .addOption(projectOption())
-    .addOption(new Option('--kind <kind>', 'kind of the id').choices(IDENTITY_KINDS))
+    .addOption(new Option('--kind <kind>', 'identity kind').choices(IDENTITY_KINDS))
     .option('--id <id>', idHelp)
     .option('--key <hex>', keyHelp);
 
-/** As in the tables: `<project>-<environment>`. */
+/** Matches `<project>-<environment>`. */
 const ENVIRONMENT_ID = /^(?=.{3,64}$)[a-z0-9_-]+-[a-z0-9_-]+$/;
 const KEY = new RegExp(`^[0-9a-fA-F]{${2 * IDENTITY_KEY_BYTES}}$`);
 
-/** Errors never contain the id, which is personal data. @throws UsageError */
+/** Error messages never contain the id, because it is personal data. @throws UsageError */
 export function subjectOf(options: SubjectOptions, openKeyer: () => IdentityKeyer): Subject {
   const environmentId = environmentOf(options);
-  return { environmentId, ...identityOf(options, { before: '', environmentId, openKeyer }) };
+  return { environmentId, ...identityOf(options, { prefix: '', environmentId, openKeyer }) };
 }
 
-/** @returns null without a second identity @throws UsageError */
+/** Parses the second identity, or returns null without one. @throws UsageError */
 export function otherOf(
   { otherKind: kind, otherId: id, otherKey: key }: OtherOptions,
   subject: Subject,
@@ -58,41 +58,41 @@ export function otherOf(
 ): Subject | null {
   if (kind === undefined && id === undefined && key === undefined) return null;
   const { environmentId } = subject;
-  const other = identityOf({ kind, id, key }, { before: 'other-', environmentId, openKeyer });
-  if (other.key.equals(subject.key)) throw new UsageError('both are the same identity');
+  const other = identityOf({ kind, id, key }, { prefix: 'other-', environmentId, openKeyer });
+  if (other.key.equals(subject.key)) throw new UsageError('the two identities are the same');
   return { environmentId, ...other };
 }
 
 /** @throws UsageError */
 export function environmentOf(options: EnvironmentOptions): string {
-  const given = options.environment ?? '';
-  if (given === 'production' || given === 'development') return toEnvironmentId(projectOf(options), given);
-  if (ENVIRONMENT_ID.test(given)) return given;
+  const name = options.environment ?? '';
+  if (name === 'production' || name === 'development') return toEnvironmentId(projectOf(options), name);
+  if (ENVIRONMENT_ID.test(name)) return name;
   throw new UsageError('--environment: expected production, development, or an id such as demo-production');
 }
 
 interface IdentitySource {
-  /** Prefix of the option names. */
-  readonly before: '' | 'other-';
+  /** Option name prefix. */
+  readonly prefix: '' | 'other-';
   readonly environmentId: string;
   readonly openKeyer: () => IdentityKeyer;
 }
 
-function identityOf({ kind, id, key }: IdentityOptions, { before, environmentId, openKeyer }: IdentitySource) {
-  const ways = `--${before}kind and --${before}id, or --${before}key`;
+function identityOf({ kind, id, key }: IdentityOptions, { prefix, environmentId, openKeyer }: IdentitySource) {
+  const expected = `--${prefix}kind and --${prefix}id, or --${prefix}key`;
   if (key !== undefined) {
-    if (id !== undefined || kind !== undefined) throw new UsageError(`use ${ways}, not both`);
-    return { key: parseKey(key, before), kind: null };
+    if (id !== undefined || kind !== undefined) throw new UsageError(`pass ${expected}, not both`);
+    return { key: parseKey(key, prefix), kind: null };
   }
-  if (id === undefined || id.trim() === '') throw new UsageError(`no identity is given: use ${ways}`);
-  const known = IDENTITY_KINDS.find((each) => each === kind);
-  if (known === undefined) throw new UsageError(`--${before}kind: expected ${IDENTITY_KINDS.join(' or ')}`);
-  return { key: openKeyer()(environmentId, known, id), kind: known };
+  if (id === undefined || id.trim() === '') throw new UsageError(`no identity selected: pass ${expected}`);
+  const knownKind = IDENTITY_KINDS.find((each) => each === kind);
+  if (knownKind === undefined) throw new UsageError(`--${prefix}kind: expected ${IDENTITY_KINDS.join(' or ')}`);
+  return { key: openKeyer()(environmentId, knownKind, id), kind: knownKind };
 }
 
-function parseKey(given: string, before: IdentitySource['before']): Buffer {
-  const key = KEY.test(given) ? Buffer.from(given, 'hex') : null;
+function parseKey(text: string, prefix: IdentitySource['prefix']): Buffer {
+  const key = KEY.test(text) ? Buffer.from(text, 'hex') : null;
   if (key === null || key.equals(ZERO_KEY))
-    throw new UsageError(`--${before}key: expected the ${2 * IDENTITY_KEY_BYTES} hexadecimal digits of an identity`);
+    throw new UsageError(`--${prefix}key: expected ${2 * IDENTITY_KEY_BYTES} hexadecimal digits`);
   return key;
 }

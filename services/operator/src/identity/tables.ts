@@ -15,7 +15,7 @@ export interface Side {
   readonly kind: string;
 }
 
-/** Position of a link fact in its topic, and the decided step. */
+/** Position of a link fact in its topic, and the step that was decided. */
 export interface FactPosition {
   readonly generation: number;
   readonly partition: number;
@@ -45,11 +45,11 @@ export interface SplitRow extends Pick<FactPosition, 'generation' | 'offset'> {
 
 export interface Bounds {
   readonly querySeconds: number;
-  /** Maximum number of rows; the newest are kept. */
+  /** Maximum number of rows; older rows are omitted. */
   readonly limit: number;
 }
 
-/** Links of any of the keys; with `others`, only links between the two groups of keys. */
+/** Selects the links of `keys`; with `others`, only links between the two sets of keys. */
 export interface LinkFilter {
   readonly keys: readonly Buffer[];
   readonly others?: readonly Buffer[];
@@ -59,16 +59,16 @@ export interface IdentityTables {
   isReachable(): Promise<boolean>;
   personOf(subject: Subject): Promise<StoredPerson | null>;
   hasEvents(environmentId: string): Promise<boolean>;
-  /** The newest rows, in log order. Reads every decision of the environment. */
+  /** Returns the newest rows in log order. Scans all decisions in the environment. */
   linksOf(environmentId: string, filter: LinkFilter, bounds: Bounds): Promise<LinkRow[]>;
-  /** For each pair of linked keys, the row that joined the pair, and a row that found the pair already joined. */
+  /** Returns, per pair of linked keys, the row that joined the pair and a row that found the pair already joined. */
   joinsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<LinkRow[]>;
   sidesOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<SplitRow[]>;
-  /** Raw ids by hexadecimal key. Scans the keys of the environment's events. */
+  /** Returns raw ids by hexadecimal key. Scans the keys of all events in the environment. */
   rawIdsOf(environmentId: string, keys: readonly Buffer[], querySeconds: number): Promise<ReadonlyMap<string, string>>;
 }
 
-/** Environment ids contain no characters that need escaping in SQL. */
+/** Environment ids contain no characters that must be escaped in SQL. */
 export function createIdentityTables(query: QueryRows): IdentityTables {
   return {
     isReachable: async () => (await readRows(query('SELECT 1'))).length === 1,
@@ -81,7 +81,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
     },
     hasEvents: async (environmentId) =>
       (await readRows(query(`SELECT 1 FROM events WHERE environment_id = '${environmentId}' LIMIT 1`))).length > 0,
-    // A repeated decision has the same sides, so other rows can be filtered before FINAL.
+    // Copies of a decision have the same keys, so filtering before FINAL is safe.
     async linksOf(environmentId, filter, { limit, querySeconds }) {
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links FINAL
         PREWHERE environment_id = '${environmentId}' AND (${toCondition(filter)})
@@ -89,7 +89,7 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
         LIMIT ${limit} SETTINGS max_execution_time = ${querySeconds}`);
       return (await readWithinLimit(rows, querySeconds)).map(toLinkRow).reverse();
     },
-    // After a rebuild, a decision that joined two keys may be stored as "already joined".
+    // After a rebuild, the outcome of a decision that joined two keys may be "unchanged".
     async joinsOf(environmentId, keys, querySeconds) {
       const list = toList(keys);
       const rows = query(`SELECT ${LINK_COLUMNS} FROM identity_links
@@ -121,15 +121,15 @@ export function createIdentityTables(query: QueryRows): IdentityTables {
 const toSql = (key: Buffer) => `toFixedString(unhex('${key.toString('hex')}'), 16)`;
 const toList = (keys: readonly Buffer[]) => keys.map(toSql).join();
 
-/** ClickHouse error codes for a query that exceeds its time limit. */
-const TOO_LONG: readonly unknown[] = ['159', '160'];
+/** ClickHouse error codes for queries that exceed their time limit. */
+const TIMEOUT_CODES: readonly unknown[] = ['159', '160'];
 
 async function readWithinLimit(rows: AsyncIterable<readonly unknown[]>, seconds: number) {
   try {
     return await readRows(rows);
   } catch (fault) {
-    if (!(fault instanceof Error && 'code' in fault && TOO_LONG.includes(fault.code))) throw fault;
-    throw new Error(`the query exceeded ${seconds} s: raise --query-seconds`, { cause: fault });
+    if (!(fault instanceof Error && 'code' in fault && TIMEOUT_CODES.includes(fault.code))) throw fault;
+    throw new Error(`the query took longer than ${seconds} s: increase --query-seconds`, { cause: fault });
   }
 }
 
@@ -137,7 +137,7 @@ const LINK_COLUMNS = `toUnixTimestamp64Milli(received_at), toUnixTimestamp64Mill
   lower(hex(a_key)), a_kind, lower(hex(b_key)), b_kind, outcome, reason, moved_count, toString(message_id), trace_id,
   link_generation, link_partition, link_offset, step`;
 
-/** Ten per identity of the largest person. */
+/** Ten rows per identity of the largest person. */
 const JOINS_MAX = 10_000;
 
 function toCondition(filter: LinkFilter): string {
@@ -166,8 +166,8 @@ function toLinkRow(row: readonly unknown[]): LinkRow {
 }
 
 /**
- * A message that linked an identity belongs to an identity of the same person, or is an alias without an owner. Ids are
- * selected as hexadecimal digits, so that no error message contains an id.
+ * Finds the events of the person's identities, and aliases that do not belong to an identity. Ids are selected in
+ * hexadecimal, so that ClickHouse error messages cannot contain them.
  */
 function rawIdsSql(environmentId: string, keys: readonly Buffer[], querySeconds: number): string {
   const list = toList(keys);

@@ -9,7 +9,7 @@ const IN = ['--environment', 'production'];
 const subjectArgs = (kind: string, id: string) => [...IN, '--kind', kind, '--id', id];
 const BOB = 'bob@example.org';
 
-/** Bob, whose e-mail address was merged with a stranger: device, steam:bob, untyped:bob, email:bob. */
+/** Opens a bench with one person: device, steam:bob, untyped:bob and, wrongly merged, email:bob. */
 async function openMerged() {
   const bench = await openMemoryBench();
   await bench.identify('device', 'steam', 'bob');
@@ -20,13 +20,13 @@ async function openMerged() {
 const membersOf = async ({ run }: Awaited<ReturnType<typeof openMerged>>, kind: string, id: string) =>
   (await run('members', ...subjectArgs(kind, id), '--json')).results.map((line) => JSON.parse(line));
 
-it('identity unlink shows which identities leave and stay, prompts, splits the person, and reports both persons', async () => {
+it('identity unlink shows a plan, prompts for confirmation, and splits the person', async () => {
   const bench = await openMerged();
   const { code, results } = await bench.runAnswering('yes')('unlink', ...subjectArgs('email', BOB));
   expect(code).toBe(EXIT.ok);
-  expect(results.filter((line) => line.includes('leaves'))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
+  expect(results.filter((line) => line.includes(' moves '))).toEqual([expect.stringContaining(hexOf('email', BOB))]);
   expect(results.filter((line) => line.includes(' stays '))).toHaveLength(3);
-  expect(results.join()).toContain('The link fact is 0/3/2 in the log');
+  expect(results.join()).toContain('Link fact 0/3/2 was applied');
   expect(await membersOf(bench, 'email', BOB)).toMatchObject([{ key: hexOf('email', BOB) }]);
   const stayed = (await membersOf(bench, 'steam', 'bob')).map(({ key }) => key);
   expect(stayed.sort()).toEqual([hexOf('anonymous', 'device'), hexOf('steam', 'bob'), hexOf('untyped', 'bob')].sort());
@@ -35,7 +35,7 @@ it('identity unlink shows which identities leave and stay, prompts, splits the p
   expect(JSON.stringify(bench.log.published)).not.toContain('bob');
 });
 
-it('identity unlink accepts several identities by kind and id or by key, and counts duplicates once', async () => {
+it('identity unlink accepts several identities by kind and id or by key, and ignores duplicates', async () => {
   for (const named of [
     ['--kind', 'steam', '--id', 'bob', '--kind', 'untyped', '--id', 'bob'],
     ['--kind', 'steam', '--id', 'bob', '--id', ' bob ', '--key', hexOf('untyped', 'bob')],
@@ -53,7 +53,7 @@ it('identity unlink accepts several identities by kind and id or by key, and cou
 it.each([
   ['the answer no', 'no', EXIT.failed],
   ['no terminal', undefined, EXIT.usage],
-])('identity unlink publishes nothing without confirmation: %s', async (_, answer, expected) => {
+])('identity unlink does not publish an unlink without confirmation: %s', async (_, answer, expected) => {
   const bench = await openMerged();
   const run = answer === undefined ? bench.run : bench.runAnswering(answer);
   const { code, progress } = await run('unlink', ...subjectArgs('email', BOB));
@@ -70,7 +70,7 @@ it.each([
     [...IN, '--kind', 'steam', '--id', 'zoe', '--kind', 'untyped', '--id', 'zoe'],
     'nothing to split',
   ],
-])('identity unlink refuses identities %s with a message, and publishes nothing', async (_, named, sentence) => {
+])('identity unlink refuses identities %s, and does not publish an unlink', async (_, named, sentence) => {
   const bench = await openMerged();
   await bench.alias('steam', 'zoe', ['untyped', 'zoe']);
   const { code, progress, results } = await bench.run('unlink', ...named, '--yes');
@@ -79,7 +79,7 @@ it.each([
   expect(bench.log.published).toEqual([]);
 });
 
-it('identity unlink exits with 2 for invalid arguments, and repeats no id', async () => {
+it('identity unlink exits with 2 for invalid arguments, and does not repeat ids', async () => {
   const { run } = await openMerged();
   for (const args of [
     IN,
@@ -102,11 +102,11 @@ it.each([
   ['a person who was erased since the plan', { outcome: 'refused', reason: 'fenced' }, 'erasure'],
   ['a person who is already split', { outcome: 'unchanged', reason: '' }, 'nothing to split'],
   [
-    'linkers of a release without unlink',
+    'persons because their release does not support unlinking',
     { outcome: 'unchanged', reason: '', unlink: null },
-    'a release that cannot split',
+    'a release that does not support unlinking',
   ],
-] as const)('identity unlink exits with 1 if the linkers split nothing: %s', async (_, changes, sentence) => {
+] as const)('identity unlink exits with 1 if the linkers do not split %s', async (_, changes, sentence) => {
   const bench = await openMerged();
   const none = { stayedRoot: Buffer.alloc(16), stayed: [] };
   const { toDecision } = bench.log;
@@ -114,11 +114,11 @@ it.each([
     ({ ...(await toDecision(fact))!, moved: [], unlink: none, ...changes }) as IdentityDecisionRecord;
   const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
   expect(code).toBe(EXIT.failed);
-  expect(progress).toContain('nothing was split');
+  expect(progress).toContain('no identities were split');
   expect(progress).toContain(sentence);
 });
 
-it('identity unlink exits with 3 without a decision in time: the fact is in the log and will be decided', async () => {
+it('identity unlink exits with 3 if the linkers time out, and reports that the request will be decided later', async () => {
   const bench = await openMerged();
   bench.log.toDecision = async () => null;
   const { code, progress } = await bench.run('unlink', ...subjectArgs('email', BOB), '--yes', '--wait-seconds', '1');
@@ -127,18 +127,17 @@ it('identity unlink exits with 3 without a decision in time: the fact is in the 
   expect(bench.log.published).toHaveLength(1);
 });
 
-it('identity why shows the split and the links refused since, and uses no link that the split has undone', async () => {
+it('identity why shows a split and later refused links, and omits undone links from the chain', async () => {
   const bench = await openMerged();
   await bench.run('unlink', ...subjectArgs('email', BOB), '--yes');
-  // A client repeats the old message with its old time.
   await bench.alias('steam', 'bob', ['email', BOB]);
   const printed = await bench.run('why', ...subjectArgs('email', BOB));
   expect(printed.text).toContain('unlink  unlinked: an operator split the two, and 1 identity became another person');
   expect(printed.text).toContain('refused: an operator has split the two');
   const other = ['--other-kind', 'email', '--other-id', BOB];
   const parted = await bench.run('why', ...subjectArgs('anonymous', 'device'), ...other);
-  expect(parted.text).toContain('They are two persons.');
-  // A later message joins the persons again: links from before the split are not part of the chain.
+  expect(parted.text).toContain('The identities belong to two persons.');
+  // After later messages merge the persons again, the chain does not contain links from before the split.
   const later = Date.now() + 60_000;
   await bench.alias('epic', 'kim', ['steam', 'bob', later]);
   await bench.alias('epic', 'kim', ['email', BOB, later]);
@@ -156,17 +155,17 @@ async function openHeld() {
   return bench;
 }
 
-it('identity suspects lists an id after its 21st anonymous id within a day, and allows the id with its refused link', async () => {
+it('identity suspects lists an id that linked 21 anonymous ids within a day, and allow retries its refused link', async () => {
   const bench = await openHeld();
   const { results } = await bench.run('suspects', 'list', ...IN);
   expect(results).toEqual([expect.stringContaining(`${KEY}  held`)]);
   const allowed = await bench.run('suspects', 'allow', ...NAMED, '--yes');
-  expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; 1 refused links are decided again' });
-  expect(bench.log.again).toEqual([GATHERING.anonymousIdsMax]);
+  expect(allowed).toMatchObject({ code: EXIT.ok, text: 'allowed; 1 refused links will be decided again' });
+  expect(bench.log.repeated).toEqual([GATHERING.anonymousIdsMax]);
   expect((await bench.run('suspects', 'list', ...IN, '--json')).text).toContain('"state":"allowed"');
 });
 
-it('identity suspects blocks an id, also by key, after confirmation', async () => {
+it('identity suspects block requires confirmation, and accepts an id or an identity key', async () => {
   const bench = await openHeld();
   expect(await bench.runAnswering('no')('suspects', 'block', ...NAMED)).toMatchObject({ code: EXIT.failed });
   expect(bench.log.published).toEqual([]);
@@ -175,8 +174,8 @@ it('identity suspects blocks an id, also by key, after confirmation', async () =
   expect(bench.stored.links.at(-1)).toMatchObject({ outcome: 'refused', reason: 'blocked' });
 });
 
-it('identity suspects reports that nothing is held', async () => {
+it('identity suspects list reports an environment without suspects', async () => {
   const bench = await openMemoryBench();
-  expect((await bench.run('suspects', 'list', ...IN)).text).toBe(`No id of ${ENVIRONMENT} is held.`);
+  expect((await bench.run('suspects', 'list', ...IN)).text).toBe(`No suspects in ${ENVIRONMENT}.`);
   expect(await bench.run('suspects', 'else', ...IN)).toMatchObject({ code: EXIT.usage });
 });

@@ -1,4 +1,4 @@
-/** `identity unlink` and `identity suspects`: decisions of operators about identities. */
+/** Implements `identity unlink` and `identity suspects`. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -41,16 +41,16 @@ import {
 import type { EnvironmentOptions } from '../keys/subcommands.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { awaitTables, createOpenKeyer, type QueryContext, toTimeText } from './context.ts';
-import { readHousehold } from './resolve.ts';
+import { readMembers } from './resolve.ts';
 import { environmentOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 
 /** Publishes link facts and reads their decisions. */
 export interface UnlinkLog {
-  /** @throws UnreachableError when it is unknown whether the fact was written */
+  /** @throws UnreachableError when the brokers do not confirm the write */
   publish(fact: IdentityLinkRecord): Promise<void>;
-  /** The decision about a message; null without one in time. */
+  /** Returns the decision about a message, or null after `waitMs`. */
   awaitDecision(messageId: Buffer, waitMs: number): Promise<IdentityDecisionRecord | null>;
-  /** Publishes facts again, so that they are decided again. @returns how many facts the topic still contains */
+  /** Republishes facts that the topic still contains, so that they are decided again. @returns their number */
   publishAgain(offsets: readonly { readonly partition: number; readonly offset: number }[]): Promise<number>;
   close(): Promise<void>;
 }
@@ -63,10 +63,10 @@ interface UnlinkLogSource {
 }
 
 const POLL_MS = 100;
-const NEXT = 'check with identity members whether it took effect; repeating is safe';
+const NEXT = 'check the result with identity members, or run the command again';
 
 /**
- * Closes its producer and reader. Only decisions published from now on are read.
+ * Reads only decisions that are published after this call. `close` also closes the producer and the reader.
  * @throws UnreachableError when brokers or registry do not respond, or the schema is not registered
  */
 export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog> {
@@ -91,7 +91,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
         for (const { partition, offset: start } of offsets)
           for await (const { key, value } of log.read({ topic: linkTopic, partition, start, end: start + 1 })) {
             const record = { topic: linkTopic, key, value: value ?? Buffer.alloc(0) };
-            await sendAll(producer, [record]).catch(unconfirmed('a link', NEXT));
+            await sendAll(producer, [record]).catch(unconfirmed('a link fact', NEXT));
             published++;
           }
         return published;
@@ -111,7 +111,7 @@ export async function openUnlinkLog(source: UnlinkLogSource): Promise<UnlinkLog>
   }
 }
 
-/** Returns a function that finds a message's decision among the decisions published since its last call. */
+/** Creates a function that searches the decisions published since its last call for the decision about a message. */
 async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: string) {
   const next = new Map((await log.bounds(topic)).map(({ partition, end }) => [partition, end]));
   const { schemaOf } = schemas;
@@ -129,11 +129,11 @@ async function createDecisionReader({ log, schemas }: UnlinkLogSource, topic: st
 }
 
 export interface UnlinkContext extends QueryContext {
-  /** @throws UnreachableError when log or registry does not respond */
+  /** @throws UnreachableError when the log or the registry does not respond */
   readonly openUnlinkLog: () => Promise<UnlinkLog>;
 }
 
-/** Options of commands that wait for a decision of the linkers. */
+/** Options of commands that wait for the linkers. */
 export interface WriteOptions extends JsonOption {
   readonly yes?: boolean | undefined;
   readonly waitSeconds: number;
@@ -151,26 +151,24 @@ interface EnvironmentSplit extends PersonSplit {
 
 export async function unlink(context: UnlinkContext, options: SubjectsOptions & WriteOptions, terminal: Terminal) {
   const subjects = subjectsOf(options, createOpenKeyer(context));
-  const split = await withPeople(context, async (people) =>
-    splitOf(subjects, await readHousehold(people, subjects[0])),
-  );
+  const split = await withPeople(context, async (people) => splitOf(subjects, await readMembers(people, subjects[0])));
   if (typeof split === 'string') {
     terminal.progress(`${split} Nothing was changed.`);
     return EXIT.failed;
   }
-  // With --json the result is the outcome, and the plan is progress.
+  // With --json, the plan is progress and the outcome is the result.
   const show = options.json === true ? terminal.progress : terminal.result;
   for (const line of toPlanLines(split)) show(line);
   await confirm(toWarning(split), options, terminal);
   return report(await requestUnlink(context, split, options.waitSeconds * 1000), options, terminal);
 }
 
-/** Identities by kind and id, or by key; one kind may apply to all ids. @throws UsageError */
+/** Parses identities by kind and id, or by key; a single kind applies to all ids. @throws UsageError */
 function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [Subject, ...Subject[]] {
   const { environment, project, kind: kinds = [], id: ids = [], key: keys = [] } = options;
   if (ids.length > 0 && kinds.length !== 1 && kinds.length !== ids.length)
-    throw new UsageError('expected one --kind per --id, or a single --kind for all');
-  if (kinds.length > 0 && ids.length === 0) throw new UsageError('expected --id with --kind');
+    throw new UsageError('pass one --kind per --id, or one --kind for all ids');
+  if (kinds.length > 0 && ids.length === 0) throw new UsageError('--kind requires --id');
   const named = [
     ...ids.map((id, index) => ({ environment, project, kind: kinds[index] ?? kinds[0], id })),
     ...keys.map((key) => ({ environment, project, key })),
@@ -179,10 +177,10 @@ function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [
   return [subjectOf(first, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
 }
 
-/** The split, or why there is nothing to split. */
-function splitOf(subjects: readonly [Subject, ...Subject[]], household: PersonMembers): EnvironmentSplit | string {
+/** Returns the split, or why the person cannot be split. */
+function splitOf(subjects: readonly [Subject, ...Subject[]], members: PersonMembers): EnvironmentSplit | string {
   const keys = subjects.map(({ key }) => key);
-  const split = splitPerson(keys, household);
+  const split = splitPerson(keys, members);
   return typeof split === 'string' ? SPLIT_BLOCKERS[split] : { ...split, environmentId: subjects[0].environmentId };
 }
 
@@ -192,14 +190,14 @@ function toPlanLines({ personKey, leaving, staying }: PersonSplit): string[] {
       ({ key, kind, linkedAt }) =>
         `  ${verb}  ${key.toString('hex')}  ${kind.padEnd('anonymous'.length)}  linked ${toTimeText(linkedAt)}`,
     );
-  return [`person ${personKey.toString('hex')}`, ...toLines(leaving, 'leaves'), ...toLines(staying, 'stays ')];
+  return [`person ${personKey.toString('hex')}`, ...toLines(leaving, 'moves'), ...toLines(staying, 'stays')];
 }
 
 function toWarning({ leaving, staying }: PersonSplit): string {
-  const identities = leaving.length === 1 ? '1 identity leaves' : `${leaving.length} identities leave`;
+  const identities = leaving.length === 1 ? '1 identity' : `${leaving.length} identities`;
   return (
-    `${identities} the person and become a person of their own, ${staying.length} stay. Earlier messages do not merge the ` +
-    'persons again; later messages may.'
+    `This moves ${identities} to a new person; ${staying.length} stay. Earlier messages do not merge the persons again, ` +
+    'but later messages can.'
   );
 }
 
@@ -210,70 +208,70 @@ const newParts = (environmentId: string) => ({
   receivedAt: Date.now(),
 });
 
-/** Publishes a fact and waits for its decision. @throws UnreachableError without a decision in time */
-async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, undecided: string) {
+/** Publishes a fact and waits for its decision. @throws UnreachableError after `waitMs` */
+async function decide(log: UnlinkLog, fact: IdentityLinkRecord, waitMs: number, advice: string) {
   await log.publish(fact);
   const decision = await log.awaitDecision(fact.messageId, waitMs);
   if (decision !== null) return decision;
   throw new UnreachableError(
-    `The linkers have not decided the request within ${waitMs / 1000} s. The request is in the log ${undecided}`,
+    `The linkers have not decided the request within ${waitMs / 1000} s. The request is in the log ${advice}`,
   );
 }
 
 async function requestUnlink(context: UnlinkContext, { environmentId, leaving }: EnvironmentSplit, waitMs: number) {
   const unlinked = leaving.map(({ key, kind }) => ({ key, kind }));
   const fact = toUnlinkFact({ ...newParts(environmentId), unlink: unlinked });
-  const undecided =
-    'and will be decided when the linkers have caught up (npm run status), or when an erasure that holds this person is ' +
-    'complete. identity members shows the result';
+  const advice =
+    'and will be decided when the linkers have caught up (npm run status), or when an erasure that holds this person has ' +
+    'completed. Check the result with identity members';
   return withOpened(
     await context.openUnlinkLog(),
     async () => {},
-    (log) => decide(log, fact, waitMs, undecided),
+    (log) => decide(log, fact, waitMs, advice),
   );
 }
 
 function report(decision: IdentityDecisionRecord, options: JsonOption, terminal: Terminal): ExitCode {
-  const { unlink: stays, root, moved, reason } = decision;
+  const { unlink: split, root, moved, reason } = decision;
   const { outcome } = decisionTextOf(decision);
   const hex = (key: Buffer) => key.toString('hex');
   const position = `${decision.generation}/${decision.partition}/${decision.offset}`;
   if (options.json === true)
     terminal.result(
       JSON.stringify({
-        outcome: stays === null ? 'unchanged' : outcome,
+        outcome: split === null ? 'unchanged' : outcome,
         reason,
         place: position,
         split: moved.length === 0 ? null : { personKey: hex(root), keys: moved.map(({ key }) => hex(key)) },
-        stayed: !stays?.stayed.length
+        stayed: !split?.stayed.length
           ? null
-          : { personKey: hex(stays.stayedRoot), keys: stays.stayed.map(({ key }) => hex(key)) },
+          : { personKey: hex(split.stayedRoot), keys: split.stayed.map(({ key }) => hex(key)) },
       }),
     );
-  if (stays !== null && outcome === 'unlinked') {
+  if (split !== null && outcome === 'unlinked') {
     if (options.json === true) return EXIT.ok;
-    terminal.result(`split off: person ${hex(root)} of ${moved.length}`);
-    terminal.result(`stays:     person ${hex(stays.stayedRoot)} of ${stays.stayed.length}`);
+    terminal.result(`moved:  person ${hex(root)}, identities ${moved.length}`);
+    terminal.result(`stayed: person ${hex(split.stayedRoot)}, identities ${split.stayed.length}`);
     terminal.result(
-      `The link fact is ${position} in the log. Queries show the split once the event writer has stored it.`,
+      `Link fact ${position} was applied. Queries return the new persons once the event writer has stored the decision.`,
     );
     return EXIT.ok;
   }
-  terminal.progress(`nothing was split: ${reasonOf({ stays, outcome, reason })}`);
+  terminal.progress(`no identities were split: ${reasonOf({ split, outcome, reason })}`);
   return EXIT.failed;
 }
 
-function reasonOf({ stays, outcome, reason }: { stays: unknown; outcome: string; reason: string }): string {
-  if (stays === null) return 'the linkers run a release that cannot split persons. Upgrade them and repeat the command';
+function reasonOf({ split, outcome, reason }: { split: unknown; outcome: string; reason: string }): string {
+  if (split === null) return 'the linkers run a release that does not support unlinking: upgrade the linkers first';
   return outcome === 'refused' ? refusalText(reason) : 'there is nothing to split';
 }
 
-/** Refused facts that `allow` publishes again. */
+/** Maximum number of refused facts that `allow` republishes. */
 const REPUBLISHED_MAX = 10_000;
 
 const EFFECTS: Readonly<Record<Ruling['verdict'], string>> = {
-  allow: 'The id can then link more anonymous ids, and its refused links are decided again.',
-  block: 'The id then links no more identities. Split those that it has linked with identity unlink.',
+  allow: 'This allows the id to link more anonymous ids. Its refused links will be decided again.',
+  block: 'This blocks the id from linking identities. To split persons that it has merged, use identity unlink.',
 };
 
 export async function listSuspects(
@@ -283,12 +281,11 @@ export async function listSuspects(
 ): Promise<void> {
   const environmentId = environmentOf(options);
   const found = await withPeople(context, ({ graph }) => graph.suspects(environmentId));
-  for (const one of found) {
-    const { key, state, since } = one;
+  for (const { key, state, since } of found) {
     const text = `${key.toString('hex')}  ${state.padEnd('blocked'.length)}  since ${toTimeText(since)}`;
     printResult(terminal, { json }, { key: key.toString('hex'), state, since }, text);
   }
-  if (found.length === 0 && !json) terminal.result(`No id of ${environmentId} is held.`);
+  if (found.length === 0 && !json) terminal.result(`No suspects in ${environmentId}.`);
 }
 
 export async function ruleOn(
@@ -300,7 +297,7 @@ export async function ruleOn(
   const subject = subjectOf(options, createOpenKeyer(context));
   await confirm(EFFECTS[verdict], options, terminal);
   const again = await rule(context, { subject, verdict, querySeconds, waitMs: options.waitSeconds * 1000 });
-  const outcome = verdict === 'allow' ? `allowed; ${again} refused links are decided again` : 'blocked';
+  const outcome = verdict === 'allow' ? `allowed; ${again} refused links will be decided again` : 'blocked';
   printResult(terminal, options, { state: outcome, again }, outcome);
   return EXIT.ok;
 }
@@ -312,7 +309,7 @@ interface WantedRuling {
   readonly querySeconds: number;
 }
 
-/** @returns the number of refused facts that were published again */
+/** @returns the number of republished facts */
 async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySeconds }: WantedRuling): Promise<number> {
   const { environmentId, key } = subject;
   const kind = subject.kind ?? (await kindOf(context, subject));
@@ -321,9 +318,8 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
     async () => {},
     async (log) => {
       const fact = toRulingFact({ verdict, key, kind }, newParts(environmentId));
-      const undecided =
-        'and will be decided: check the linkers with npm run status, then repeat this command, which is safe';
-      const decision = await decide(log, fact, waitMs, undecided);
+      const advice = 'and will be decided: check the linkers (npm run status), then run the command again';
+      const decision = await decide(log, fact, waitMs, advice);
       if (decision.reason !== RULING_REASONS[verdict])
         throw new Error(`the linkers refused the request: ${decision.reason}`);
       if (verdict === 'block') return 0;
@@ -337,7 +333,7 @@ async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySec
   );
 }
 
-/** The kind of an identity that was given by its key. */
+/** Reads the kind of an identity that was selected by key. */
 async function kindOf(context: UnlinkContext, { environmentId, key }: Subject): Promise<Ruling['kind']> {
   const members = await withPeople(context, async (people) => {
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();

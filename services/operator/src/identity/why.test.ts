@@ -5,8 +5,8 @@ import { findChain } from './why.ts';
 
 const name = (number: number) => `key ${number}`;
 
-it('the chain of links between two identities connects them, each link starting where the previous link ends', () => {
-  // Each identity is linked to an arbitrary earlier identity, so all identities are one person.
+it('findChain returns a connected chain of links between two identities', () => {
+  // Each identity is linked to a random earlier identity, so all identities belong to one person.
   const parents = fc.array(fc.nat(), { minLength: 1, maxLength: 60 });
   fc.assert(
     fc.property(parents, fc.nat(), fc.nat(), (numbers, one, two) => {
@@ -22,14 +22,14 @@ it('the chain of links between two identities connects them, each link starting 
   );
 });
 
-it('the chain of links between two identities uses a link between already joined identities only where the joining links leave a gap', () => {
+it('findChain uses an unchanged link only if the joining links do not connect the two identities', () => {
   const [ab, bc] = ['ab', 'bc'].map(([a, b]) => linkRow({ a: a!, b: b! }));
   const ac = linkRow({ a: 'a', b: 'c', outcome: 'unchanged' });
   expect(findChain([ac, ab!, bc!], 'a', 'c')).toEqual([ab, bc]);
   expect(findChain([ac, ab!], 'a', 'c')).toEqual([ac]);
 });
 
-it('the chain of links between two identities is the shortest if a pair was linked again, and null if rows are missing', () => {
+it('findChain returns the shortest chain if a pair was linked twice, and null if rows are missing', () => {
   const [ab, bc, cd, ac] = ['ab', 'bc', 'cd', 'ac'].map(([a, b]) => linkRow({ a: a!, b: b! }));
   expect(findChain([ab!, bc!, cd!, ac!], 'a', 'd')).toEqual([ac, cd]);
   expect(findChain([ab!, cd!], 'a', 'd')).toBeNull();

@@ -1,9 +1,9 @@
-/** `identity why`: which messages linked a person, and which links make two identities one person. */
+/** Implements `identity why`: lists a person's links, or the links that connect two identities. */
 import { describeLink, keysOf, type PersonMembers } from '@playline/people';
 import { type JsonOption, printResult, type Terminal } from '../command.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
 import { awaitTables, createOpenKeyer, printSummary, type QueryContext, toTimeText } from './context.ts';
-import { readHousehold } from './resolve.ts';
+import { readMembers } from './resolve.ts';
 import { type OtherOptions, otherOf, type Subject, type SubjectOptions, subjectOf } from './subject.ts';
 import type { Bounds, IdentityTables, LinkRow, Side, SplitRow } from './tables.ts';
 
@@ -26,12 +26,12 @@ export async function why(
   const other = otherOf(options, subject, openKeyer);
   await withPeople(context, async (people) => {
     const tables = await awaitTables(context);
-    const household = await readHousehold(people, subject);
-    const query = { tables, bounds, subject, household };
+    const members = await readMembers(people, subject);
+    const query = { tables, bounds, subject, members };
     const { rows, sentence } =
       other === null
         ? await findLinks(query)
-        : await findBetween({ ...query, other, otherHousehold: await readHousehold(people, other) });
+        : await findBetween({ ...query, other, otherMembers: await readMembers(people, other) });
     const requested = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
     for (const row of rows) printResult(terminal, options, toJson(row), toLinkLines(row, requested));
     printSummary(terminal, options, sentence);
@@ -42,22 +42,19 @@ interface LinkQuery {
   readonly tables: IdentityTables;
   readonly bounds: Bounds;
   readonly subject: Subject;
-  readonly household: PersonMembers;
+  readonly members: PersonMembers;
 }
 
-async function findLinks({ tables, bounds, subject, household }: LinkQuery): Promise<FoundLinks> {
-  const { rows, more } = await readNewest(tables, subject.environmentId, {
-    filter: { keys: keysOf(household) },
-    bounds,
-  });
-  const { length } = keysOf(household);
-  const whose = household.isLinked ? `a person of ${length} identities` : 'an unlinked identity';
-  const none = household.isLinked ? ': the event writer may be behind (npm run status)' : '';
+async function findLinks({ tables, bounds, subject, members }: LinkQuery): Promise<FoundLinks> {
+  const { rows, more } = await readNewest(tables, subject.environmentId, { filter: { keys: keysOf(members) }, bounds });
+  const { length } = keysOf(members);
+  const subjectText = members.isLinked ? `a person with ${length} identities` : 'an unlinked identity';
+  const none = members.isLinked ? ': the event writer may be lagging (npm run status)' : '';
   const count = rows.length === 1 ? '1 decision' : `${rows.length} decisions`;
-  return { rows, sentence: `${count} about ${whose}${rows.length === 0 ? none : ''}${more}.` };
+  return { rows, sentence: `${count} about ${subjectText}${rows.length === 0 ? none : ''}${more}.` };
 }
 
-/** Reads one more row than requested, to detect older rows. */
+/** Reads one extra row, to detect whether older rows exist. */
 async function readNewest(
   tables: IdentityTables,
   environmentId: string,
@@ -65,27 +62,27 @@ async function readNewest(
 ): Promise<{ rows: LinkRow[]; more: string }> {
   const rows = await tables.linksOf(environmentId, filter, { ...bounds, limit: bounds.limit + 1 });
   if (rows.length <= bounds.limit) return { rows, more: '' };
-  return { rows: rows.slice(1), more: `; older decisions were omitted (--limit, ${LINKS_MAX} at most)` };
+  return { rows: rows.slice(1), more: `; older decisions were omitted (--limit shows up to ${LINKS_MAX})` };
 }
 
-/** The chain of links within one person, or the links requested between two persons. */
-async function findBetween(query: LinkQuery & { other: Subject; otherHousehold: PersonMembers }): Promise<FoundLinks> {
-  const { tables, bounds, subject, household, other, otherHousehold } = query;
+/** Finds the chain of links within one person, or the links requested between two persons. */
+async function findBetween(query: LinkQuery & { other: Subject; otherMembers: PersonMembers }): Promise<FoundLinks> {
+  const { tables, bounds, subject, members, other, otherMembers } = query;
   const { environmentId } = subject;
-  if (!household.personKey.equals(otherHousehold.personKey)) {
-    const filter = { keys: keysOf(household), others: keysOf(otherHousehold) };
+  if (!members.personKey.equals(otherMembers.personKey)) {
+    const filter = { keys: keysOf(members), others: keysOf(otherMembers) };
     const { rows, more } = await readNewest(tables, environmentId, { filter, bounds });
-    const none = rows.length === 0 ? ': no message has requested a link between the two' : '';
-    return { rows, sentence: `They are two persons${none}${more}.` };
+    const none = rows.length === 0 ? ': no message has requested a link between the persons' : '';
+    return { rows, sentence: `The identities belong to two persons${none}${more}.` };
   }
-  const joins = await tables.joinsOf(environmentId, keysOf(household), bounds.querySeconds);
-  const sides = await tables.sidesOf(environmentId, keysOf(household), bounds.querySeconds);
+  const joins = await tables.joinsOf(environmentId, keysOf(members), bounds.querySeconds);
+  const sides = await tables.sidesOf(environmentId, keysOf(members), bounds.querySeconds);
   const chain = findChain(withoutUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
   const broken =
-    'but the tables do not show how: the event writer is behind (npm run status), or an erased identity was between them';
+    'but the tables do not contain the links: the event writer is lagging (npm run status), or a connecting identity was erased';
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
-  const sentence = chain === null ? broken : `by the ${links} above`;
-  return { rows: chain ?? [], sentence: `They are one person, ${sentence}.` };
+  const sentence = chain === null ? broken : `connected by the ${links} above`;
+  return { rows: chain ?? [], sentence: `The identities belong to one person, ${sentence}.` };
 }
 
 function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
@@ -103,13 +100,13 @@ function toLinkLines(row: LinkRow, requested: readonly string[]): string[] {
 
 const toJson = ({ position, ...row }: LinkRow) => ({ ...row, place: position, says: describeLink(row) });
 
-/** The chain of links between two identities: links that joined them, and in gaps links between already joined identities. */
+/** Finds a chain of joining links between two identities; if there is none, also uses unchanged links. */
 export function findChain(rows: readonly LinkRow[], from: string, to: string): LinkRow[] | null {
   const joined = rows.filter(({ outcome }) => outcome === 'linked');
   return findPath(joined, from, to) ?? findPath(rows, from, to);
 }
 
-/** The links that no later unlink has undone. */
+/** Omits links that a later unlink has undone. */
 function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);

@@ -18,15 +18,13 @@ const rowOf = (value: unknown): ActivityRow => {
 
 class Killed extends Error {}
 
-/** A log, and a writer that has stored part of the log. */
 class World {
   readonly log: ActivityRow[] = [];
   stored = 0;
   readonly refused: string[] = [];
-  /** Number of records until the command is killed. */
   killAfter = Number.POSITIVE_INFINITY;
 
-  /** The current versions in a log, as the writer determines them. */
+  /** Determines the current versions in a log, like the writer. */
   static fold(log: readonly ActivityRow[]): Map<string, ActivityRow> {
     const current = new Map<string, ActivityRow>();
     for (const row of log) {
@@ -67,7 +65,7 @@ class World {
   }
 }
 
-/** Few activities, contents and types, so that lines repeat, update and contradict each other. */
+/** Generates few distinct activities, contents and types, so that lines repeat, update and contradict each other. */
 const arbitraryLine = fc.oneof(
   {
     weight: 9,
@@ -75,12 +73,12 @@ const arbitraryLine = fc.oneof(
   },
   { weight: 1, arbitrary: fc.constant(null) },
 );
-const toValues = (made: readonly ({ number: number; amount: number; type: string } | null)[]) =>
-  made.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
+const toValues = (generated: readonly ({ number: number; amount: number; type: string } | null)[]) =>
+  generated.map((each) => each && lineOf(each.number, { amount: each.amount, type: each.type }));
 const contents = (current: ReadonlyMap<string, ActivityRow>) =>
   new Map([...current].map(([id, { type, details }]) => [id, `${type} ${details}`]));
 
-it('an import fails if validated lines are missing when they are published', async () => {
+it('an import fails if the input loses lines between validation and publication', async () => {
   const world = new World();
   let reads = 0;
   const lines = async function* (): AsyncGenerator<Line> {
@@ -91,16 +89,16 @@ it('an import fails if validated lines are missing when they are published', asy
   expect(world.log).toHaveLength(1);
 });
 
-it('an import that is repeated after kills, with a slow writer, publishes each change exactly once', async () => {
+it('an import that is killed and repeated publishes each change exactly once, even if the writer lags', async () => {
   const lines = fc.array(arbitraryLine, { maxLength: 30 });
   const lives = fc.array(fc.record({ killAfter: fc.nat(6), stored: fc.nat(40) }), { maxLength: 5 });
   await fc.assert(
-    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, made, killed, stored) => {
+    fc.asyncProperty(lines, lines, lives, fc.nat(30), async (earlier, generated, killed, stored) => {
       const world = new World();
       world.log.push(...toValues(earlier).flatMap((value) => (value === null ? [] : [rowOf(value)])));
       world.stored = Math.min(stored, world.log.length);
       const [before, logged] = [World.fold(world.log), world.log.length];
-      const values = toValues(made);
+      const values = toValues(generated);
       const expected = World.fold([...world.log, ...values.flatMap((value) => (value === null ? [] : [rowOf(value)]))]);
       for (const life of killed) {
         world.killAfter = life.killAfter;
@@ -112,7 +110,7 @@ it('an import that is repeated after kills, with a slow writer, publishes each c
       world.killAfter = Number.POSITIVE_INFINITY;
       const last = await world.import(values);
       expect(contents(World.fold(world.log))).toEqual(contents(expected));
-      // Each changed activity has exactly one new version across all runs.
+      // All runs together publish exactly one new version of each changed activity.
       const [previous, current] = [contents(before), contents(expected)];
       const changed = [...current].filter(([id, content]) => previous.get(id) !== content).map(([id]) => id);
       expect(
@@ -128,7 +126,7 @@ it('an import that is repeated after kills, with a slow writer, publishes each c
   );
 });
 
-it('an import publishes in line order across many batches', async () => {
+it('an import publishes several batches in line order', async () => {
   const world = new World();
   const values = Array.from({ length: 1_700 }, (_, number) => lineOf(number));
   const progress: string[] = [];
@@ -141,26 +139,26 @@ it('an import publishes in line order across many batches', async () => {
   expect(progress[0]).toBe('500 lines compared, 0 refused');
 });
 
-it('an import reports each invalid line with its number and all validation errors, and continues', async () => {
+it('an import reports all errors of each invalid line, and continues with the next line', async () => {
   const world = new World();
   const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
   const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
   expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
   expect(world.refused[0]).toContain('2: ');
-  expect(world.refused[0]).toContain('chain is no name of a chain');
+  expect(world.refused[0]).toContain('chain is not a chain name');
   expect(world.refused[0]).toContain('indexed_at is not an RFC 3339 timestamp');
   expect(world.refused[1]).toMatch(/^3: /);
   expect(world.refused[2]).toBe('5: type would be changed, which is not allowed');
 });
 
-it('an import compares with the last version that the writer will accept, even if the tables lag behind the log', async () => {
+it('an import compares lines with the last version in the log that the writer will accept', async () => {
   const world = new World();
   world.log.push(...[lineOf(1, { amount: 1 }), lineOf(1, { amount: 2 }), lineOf(1, { type: 'deposit' })].map(rowOf));
   expect(await world.import([lineOf(1, { amount: 2 })])).toMatchObject({ published: 0, unchanged: 1 });
   expect(await world.import([lineOf(1, { amount: 1 })])).toMatchObject({ published: 1 });
 });
 
-it('an interrupted import finishes the current batch, and publishes no more', async () => {
+it('an interrupted import publishes the current batch, and then stops', async () => {
   const world = new World();
   const stop = new AbortController();
   const values = Array.from({ length: 1_200 }, (_, number) => lineOf(number));

@@ -25,7 +25,7 @@ const WRITER = new URL('../../../activity-writer/src/main.ts', import.meta.url).
 const ACTIVITIES = TOPICS.activities.name;
 const TOKENS = TOPICS.tokens.name;
 
-/** Seven processes run in sequence, which takes long on a busy machine. */
+/** Seven processes run in sequence, which can be slow on a busy machine. */
 const PROCESSES_MS = 240_000;
 
 let stores: OwnStores;
@@ -50,13 +50,11 @@ async function run(topic: string, lines: readonly unknown[], ...more: string[]) 
   return { code, err, json: code === EXIT.usage || out === '' ? null : JSON.parse(out) };
 }
 const records = async (topic: string): Promise<StreamRecord[]> => log.read(stores.prefix + topic);
-/** Each test uses its own chain. */
 const activitiesOf = async (chain: string) =>
   (await records(ACTIVITIES))
     .filter(({ key }) => String(key) === chain)
     .map((record) => ({ record, read: activityCodec.decode(record.value!.subarray(FRAME_BYTES)) }));
 
-/** Runs the real writer until it has written the whole log. */
 async function write(group: string): Promise<void> {
   const redis = await openRedisDatabase();
   const [port] = await freePorts(1);
@@ -81,7 +79,7 @@ async function write(group: string): Promise<void> {
   }
 }
 
-it('an import of activities writes valid lines in order to the partition of their chain, and reports invalid lines', async () => {
+it('import publishes valid activities in line order to the partition of their chain, and reports invalid lines', async () => {
   const lines = [
     ...[3, 1, 2].map((number) => lineOf(number)),
     '{"half":',
@@ -92,7 +90,7 @@ it('an import of activities writes valid lines in order to the partition of thei
   const { code, json, err } = await run(ACTIVITIES, lines);
   expect(code).toBe(EXIT.failed);
   expect(json).toEqual({ lines: 7, published: 4, standing: 0, superseded: 1, refused: 2 });
-  expect(err).toContain('line 4: is no JSON');
+  expect(err).toContain('line 4: is not valid JSON');
   expect(err).toMatch(/line 5: .*indexed_at is not an RFC 3339 timestamp/);
   const found = await activitiesOf('demo-chain');
   expect(found.map(({ read }) => [read.id[15], JSON.parse(read.details).amount])).toEqual([
@@ -106,13 +104,13 @@ it('an import of activities writes valid lines in order to the partition of thei
 });
 
 it(
-  'a repeated import of activities publishes nothing, neither while the writer is behind nor afterwards',
+  'a repeated import does not publish activities again, whether or not the writer has stored them',
   async () => {
     const chain = 'repeated-chain';
     const lines = Array.from({ length: 1_200 }, (_, number) => lineOf(1_000 + number, { chain }));
     expect((await run(ACTIVITIES, lines)).json).toMatchObject({ published: 1_200 });
     const { record } = (await activitiesOf(chain))[0]!;
-    // A tick and an unreadable record follow, as in any log.
+    // Logs also contain ticks and may contain unreadable records.
     await log.producer.sendForOffset({
       topic: record.topic,
       partition: record.partition,
@@ -126,15 +124,15 @@ it(
     const group = ['--writer-group', `${stores.prefix}writer`] as const;
     await write(group[1]);
     expect(await stores.query(`SELECT uniqExact(id) FROM activities WHERE chain = '${chain}'`)).toBe('1200');
-    const again = await run(ACTIVITIES, lines, ...group);
-    expect(again).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
+    const repeated = await run(ACTIVITIES, lines, ...group);
+    expect(repeated).toMatchObject({ code: EXIT.ok, json: { published: 0, standing: 1_200 } });
     const changed = [...lines.slice(0, 10), lineOf(1_010, { chain, amount: 7 }), ...lines.slice(11)];
     expect((await run(ACTIVITIES, changed, ...group)).json).toMatchObject({ published: 1, standing: 1_199 });
   },
   PROCESSES_MS,
 );
 
-it('an import of activities from standard input that is killed and repeated publishes each activity once', async () => {
+it('an import from standard input that is killed and repeated publishes each activity once', async () => {
   const chain = 'killed-chain';
   const toLine = (_: unknown, number: number) => JSON.stringify(lineOf(10_000 + number, { chain }));
   const lines = Array.from({ length: 6_000 }, toLine).join('\n');
@@ -152,20 +150,20 @@ it('an import of activities from standard input that is killed and repeated publ
   const before = await count();
   const killed = start();
   const ended = once(killed, 'exit');
-  await until('something is published', async () => (await count()) > before);
+  await until('the import has published records', async () => (await count()) > before);
   killed.kill('SIGKILL');
   await ended;
-  const again = start();
+  const repeated = start();
   const out: Buffer[] = [];
-  again.stdout.on('data', (chunk: Buffer) => out.push(chunk));
-  expect((await once(again, 'exit'))[0]).toBe(EXIT.ok);
+  repeated.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+  expect((await once(repeated, 'exit'))[0]).toBe(EXIT.ok);
   const ids = (await activitiesOf(chain)).map(({ read }) => read.id.toString('hex'));
   expect(new Set(ids).size).toBe(6_000);
   expect(ids).toHaveLength(6_000);
   expect(JSON.parse(Buffer.concat(out).toString())).toMatchObject({ lines: 6_000, refused: 0 });
 });
 
-it('an import of tokens publishes each token once, and again after a change', async () => {
+it('import publishes each token once, and again after a change', async () => {
   const lines = [tokenLineOf(1), tokenLineOf(2), tokenLineOf(1, 'Silver')];
   expect((await run(TOKENS, lines)).json).toMatchObject({ published: 2, superseded: 1 });
   expect((await run(TOKENS, lines)).json).toMatchObject({ published: 0, standing: 2 });

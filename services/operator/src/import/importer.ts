@@ -1,4 +1,4 @@
-/** Imports lines into a topic of activities or tokens. */
+/** Imports lines into the topic of activities or tokens. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ActivityConstants, ChainStore, Parsed } from '@playline/chain';
@@ -15,13 +15,13 @@ import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.
 export interface ImportOptions<R, Row extends ImportedRow> {
   readonly subject: Pick<ImportSubject<R, Row>, 'toRow' | 'nameOf' | 'constantsOf'>;
   readonly parse: (line: unknown) => Parsed<R>;
-  /** Returns the same lines each time. */
+  /** Called twice; must return the same lines. */
   readonly lines: () => AsyncIterable<Line>;
-  /** Last versions in the tables, by name. */
+  /** Reads the last versions in the tables, by name. */
   readonly readStored: (rows: readonly Row[]) => Promise<ReadonlyMap<string, Row>>;
-  /** Versions in the log that the tables may lack, in order, by name. */
+  /** Versions in the log that may not be in the tables yet, in log order, by name. */
   readonly tail: ReadonlyMap<string, readonly Row[]>;
-  /** Resolves when the log contains all records in this order. */
+  /** Resolves once the log contains all records in this order. */
   readonly publish: (records: readonly R[]) => Promise<void>;
   readonly onRefused: (number: number, faults: readonly string[]) => void;
   readonly onProgress: (line: string) => void;
@@ -34,24 +34,24 @@ export interface Imported {
   published: number;
   /** Lines whose content is already stored. */
   unchanged: number;
-  /** Lines that a later line for the same activity or token replaces. */
+  /** Lines that are replaced by a later line for the same activity or token. */
   superseded: number;
   refused: number;
 }
 
 interface Planned {
-  /** The line to publish; null if its content is already stored. */
+  /** Number of the line to publish, or null if the content is already stored. */
   line: number | null;
   readonly constants: ActivityConstants | null;
 }
 
-/** Lines per query and per publication. */
+/** Lines per query and per batch of records. */
 const BATCH_LINES = 500;
 
 /**
- * Publishes the last valid line per activity or token, unless its content is stored: a repeated import adds one new
- * version or none. All lines are validated before the first is published.
- * @throws Error if the lines changed during the import, or from the sources; records published before are kept
+ * Publishes the last valid line for each activity or token, unless its content is already stored, so that an import can
+ * be repeated. All lines are validated before the first line is published.
+ * @throws Error if the lines changed during the import, or a source fails; earlier batches remain published
  */
 export async function importLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>): Promise<Imported> {
   const result: Imported = { lines: 0, published: 0, unchanged: 0, superseded: 0, refused: 0 };
@@ -76,7 +76,7 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
   return result;
 }
 
-const CHANGED = 'the lines changed during the import: run the command again; it publishes nothing twice';
+const CHANGED = 'the lines changed during the import: run the command again, which does not publish duplicates';
 
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
   const { subject, readStored, stop, onProgress } = options;
@@ -121,7 +121,7 @@ function readLine<R, Row extends ImportedRow>(
   return [];
 }
 
-/** The current version once the writer has written the whole log. The writer refuses changes to constants. */
+/** Determines the current version after the writer has processed the log. The writer refuses changes to constants. */
 function findCurrent<R, Row extends ImportedRow>(
   stored: Row | undefined,
   name: string,
@@ -133,7 +133,7 @@ function findCurrent<R, Row extends ImportedRow>(
   }, stored);
 }
 
-/** Ignores position, time and trace in the log. */
+/** Compares two versions, ignoring log position, time and trace. */
 function isSame<Row extends ImportedRow>(current: Row | undefined, row: Row): boolean {
   return current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
 }
@@ -143,27 +143,27 @@ function contentOf({ updatedAt, partition, offset, loggedAtMs, traceId, ...conte
 }
 
 export interface ImportSources extends LogSources {
-  /** @param topic full name on the broker */
+  /** @param topic name with prefix */
   readonly openProducer: (topic: string) => Promise<Producer>;
   readonly openStore: () => Promise<ChainStore>;
 }
 
 export interface ImporterOptions extends ImportSources {
-  /** Consumer group of the activity writer: records that it has committed are in the tables. */
+  /** Consumer group of the activity writer; records before its committed offsets are in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }
 
 export interface ImportJob<R, Row extends ImportedRow>
   extends Pick<ImportOptions<R, Row>, 'lines' | 'tail' | 'onRefused' | 'onProgress' | 'stop'> {
-  /** Lines for other chains are refused; null accepts all chains. */
+  /** The only accepted chain, or null to accept all chains. */
   readonly chain: string | null;
 }
 
 export interface Importer<R, Row extends ImportedRow> {
-  /** Versions that the writer has not committed, by name, in log order. Read the tables afterwards. */
+  /** Reads versions that the writer has not committed, by name, in log order. Call this before reading the tables. */
   readTail(): Promise<Map<string, Row[]>>;
-  /** @throws UnreachableError when it is unknown whether the brokers stored the records */
+  /** @throws UnreachableError when the brokers do not confirm the records */
   import(job: ImportJob<R, Row>): Promise<Imported>;
   close(): Promise<void>;
 }
@@ -195,7 +195,7 @@ export async function openImporter<R, Row extends ImportedRow>(
       key: subject.keyOf(subject.toRow(record)),
       value: frameRecord(schemaId, subject.codec.encode(record)),
     });
-    const next = 'run the command again; it publishes nothing twice';
+    const next = 'run the command again, which does not publish duplicates';
     return {
       close,
       readTail: () => readTail(subject, { log, schemas, topicPrefix, writerGroup, onProgress }),
@@ -206,7 +206,7 @@ export async function openImporter<R, Row extends ImportedRow>(
           parse: subject.createParse({ chain, traceId: randomBytes(16).toString('hex') }),
           readStored: (rows) => subject.readStored(store, rows),
           publish: async (records) =>
-            sendAll(producer, records.map(toLogged)).catch(unconfirmed('what was published', next)),
+            sendAll(producer, records.map(toLogged)).catch(unconfirmed('the published records', next)),
         }),
     };
   } catch (fault) {
@@ -215,7 +215,7 @@ export async function openImporter<R, Row extends ImportedRow>(
   }
 }
 
-/** Omits ticks, and records that the writer would turn into dead letters. */
+/** Reads the uncommitted versions, except ticks and records that the writer would move to the dead-letter topic. */
 async function readTail<R, Row extends ImportedRow>(
   subject: ImportSubject<R, Row>,
   { schemas, ...sources }: Parameters<typeof findTail>[0] & Pick<LogSources, 'schemas'>,

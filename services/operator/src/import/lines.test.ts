@@ -26,18 +26,18 @@ async function collect(lines: AsyncIterable<Line>): Promise<Line[]> {
 const read = (bytes: Buffer | string, sizes = [64 * 1024]) =>
   collect(readLines(chunksOf(Buffer.from(bytes as string), sizes)));
 
-it('lines of an import keep content and number wherever the bytes are cut, also after blank lines', async () => {
+it('readLines returns the same lines and line numbers for all chunk sizes', async () => {
   const line = fc.oneof(fc.json(), fc.constant(''), fc.constant('  '), fc.constant('{"half":'), fc.string());
   const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 });
   await fc.assert(
-    fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (made, cuts, end) => {
-      const texts = made.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
+    fc.asyncProperty(fc.array(line), sizes, fc.constantFrom('\n', '\r\n'), async (generated, cuts, end) => {
+      const texts = generated.map((each) => each.replace(/[\n\r\uFEFF]/g, ' '));
       const expected = texts.flatMap((each, index): Line[] => {
         if (each.trim() === '') return [];
         try {
           return [{ number: index + 1, value: JSON.parse(each) as unknown, fault: null }];
         } catch {
-          return [{ number: index + 1, value: undefined, fault: 'is no JSON' }];
+          return [{ number: index + 1, value: undefined, fault: 'is not valid JSON' }];
         }
       });
       expect(await read(texts.join(end), cuts)).toEqual(expected);
@@ -46,7 +46,7 @@ it('lines of an import keep content and number wherever the bytes are cut, also 
   );
 });
 
-it('lines of an import that are not UTF-8 or too long are reported, and later lines are read', async () => {
+it('readLines reports lines that are too long or not UTF-8, and continues with the next line', async () => {
   const bytes = Buffer.concat([
     Buffer.from([0x22, 0xff, 0x22, 0x0a]),
     Buffer.from(`"${'x'.repeat(LINE_BYTES_MAX)}"\n`),
@@ -54,7 +54,7 @@ it('lines of an import that are not UTF-8 or too long are reported, and later li
   ]);
   const lines = await read(bytes, [100_000]);
   expect(lines.map(({ number, fault }) => [number, fault])).toEqual([
-    [1, 'is no UTF-8'],
+    [1, 'is not valid UTF-8'],
     [2, `is longer than ${LINE_BYTES_MAX} bytes`],
     [3, null],
     [4, null],
@@ -62,14 +62,14 @@ it('lines of an import that are not UTF-8 or too long are reported, and later li
   expect(lines[3]!.value).toEqual({ a: 1 });
 });
 
-it('lines of an import that never arrive do not delay an interruption', async () => {
+it('openLineSource can be interrupted while it waits for standard input', async () => {
   const end = new AbortController();
   const source = openLineSource(null, { stdin: new PassThrough(), stop: end.signal });
   end.abort();
   await expect(source).rejects.toThrow('interrupted before all lines were read');
 });
 
-it('lines of an import from standard input can be read again', async () => {
+it('lines from standard input can be read twice', async () => {
   const source = await openLineSource(null, { stdin: Readable.from([Buffer.from('1\n2')]), stop });
   onTestFinished(source.close);
   for (let time = 0; time < 2; time++) expect((await collect(source.read())).map(({ value }) => value)).toEqual([1, 2]);
@@ -78,26 +78,23 @@ it('lines of an import from standard input can be read again', async () => {
 it.each([
   ['gzip', gzipSync('1\n'), 'zcat'],
   ['zstd', zstdCompressSync('1\n'), 'zstdcat'],
-])(
-  'lines of an import compressed by %s are not read from a file or standard input, and the error message explains what to do',
-  async (_name, bytes, command) => {
-    const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const path = join(folder, 'packed');
-    writeFileSync(path, bytes);
-    const sources = [
-      openLineSource(path, { stdin: Readable.from([]), stop }),
-      openLineSource(null, { stdin: Readable.from([bytes]), stop }),
-    ];
-    for (const source of sources) {
-      const fault = await source.catch((refused: unknown) => refused);
-      expect(fault).toBeInstanceOf(UsageError);
-      expect(String(fault)).toContain(`${command} FILE`);
-    }
-  },
-);
+])('openLineSource refuses %s files, and names the command that decompresses them', async (_name, bytes, command) => {
+  const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'packed');
+  writeFileSync(path, bytes);
+  const sources = [
+    openLineSource(path, { stdin: Readable.from([]), stop }),
+    openLineSource(null, { stdin: Readable.from([bytes]), stop }),
+  ];
+  for (const source of sources) {
+    const fault = await source.catch((refused: unknown) => refused);
+    expect(fault).toBeInstanceOf(UsageError);
+    expect(String(fault)).toContain(`${command} FILE`);
+  }
+});
 
-it('lines of an import are read from a file, and an invalid path is reported', async () => {
+it('openLineSource reads a file, and refuses folders and missing files', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'lines-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'lines'), '\uFEFF1\n');

@@ -1,4 +1,4 @@
-/** Reads the lines of an import from a file or a stream. */
+/** Reads the lines of an import from a file or from standard input. */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdtemp, open, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,15 +7,15 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { UsageError } from '../command.ts';
 
-/** Invalid JSON has a `fault` and no `value`. */
+/** A line of the input; invalid lines have a `fault` and no `value`. */
 export interface Line {
-  /** Counts from 1. */
+  /** Line number, starting at 1. */
   readonly number: number;
   readonly value: unknown;
   readonly fault: string | null;
 }
 
-/** Lines that can be read several times. */
+/** An input whose lines can be read several times. */
 export interface LineSource {
   read(): AsyncGenerator<Line>;
   close(): Promise<void>;
@@ -26,8 +26,8 @@ export const LINE_BYTES_MAX: number = 512 * 1024;
 const NEWLINE = 0x0a;
 
 /**
- * Opens a file. Streams are kept in a temporary file until `close`.
- * @param path absolute; null: `stdin`
+ * Opens a file. Streams are copied to a temporary file until `close`.
+ * @param path absolute path, or null for `stdin`
  * @throws UsageError for a missing or compressed file; Error when interrupted before the end of the input
  */
 export async function openLineSource(
@@ -35,26 +35,26 @@ export async function openLineSource(
   { stdin, stop }: { readonly stdin: Readable; readonly stop: AbortSignal },
 ): Promise<LineSource> {
   const found = path === null ? null : await stat(path).catch(() => null);
-  if (path !== null && found === null) throw new UsageError(`there is no file ${path}`);
+  if (path !== null && found === null) throw new UsageError(`file ${path} does not exist`);
   if (found?.isDirectory()) throw new UsageError(`${path} is a folder`);
   if (path !== null && found?.isFile()) {
     await assertPlain(path);
     return { read: () => readLines(createReadStream(path)), close: async () => {} };
   }
   const folder = await mkdtemp(join(tmpdir(), 'import-'));
-  const kept = join(folder, 'lines');
+  const copyPath = join(folder, 'lines');
   const close = () => rm(folder, { recursive: true, force: true });
   try {
-    const given = path === null ? stdin : createReadStream(path);
-    await pipeline(given, createWriteStream(kept, { mode: 0o600 }), { signal: stop });
-    await assertPlain(kept);
+    const input = path === null ? stdin : createReadStream(path);
+    await pipeline(input, createWriteStream(copyPath, { mode: 0o600 }), { signal: stop });
+    await assertPlain(copyPath);
   } catch (fault) {
     await close();
     if (stop.aborted)
-      throw new Error('interrupted before all lines were read: nothing was published', { cause: fault });
+      throw new Error('interrupted before all lines were read: no lines were published', { cause: fault });
     throw fault;
   }
-  return { read: () => readLines(createReadStream(kept)), close };
+  return { read: () => readLines(createReadStream(copyPath)), close };
 }
 
 const PACKED = [
@@ -62,7 +62,7 @@ const PACKED = [
   { name: 'zstd', magic: Buffer.from('28b52ffd', 'hex'), command: 'zstdcat' },
 ];
 
-/** @throws UsageError for a compressed file, whose lines would all fail with an unhelpful reason */
+/** @throws UsageError for a compressed file, in which every line would be invalid */
 async function assertPlain(path: string): Promise<void> {
   const file = await open(path);
   try {
@@ -70,21 +70,21 @@ async function assertPlain(path: string): Promise<void> {
     const packed = PACKED.find(({ magic }) => buffer.subarray(0, bytesRead).indexOf(magic) === 0);
     if (packed === undefined) return;
     throw new UsageError(
-      `the lines are compressed by ${packed.name}: decompress them with ${packed.command} FILE | … -`,
+      `the input is compressed with ${packed.name}: decompress it with ${packed.command} FILE | … -`,
     );
   } finally {
     await file.close();
   }
 }
 
-/** Parses lines of UTF-8 with JSON. Blank lines are counted but skipped. @param chunks bytes, cut anywhere */
+/** Parses JSON Lines in UTF-8. Blank lines are skipped, but counted. @param chunks bytes, split at any position */
 export async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line> {
   let number = 0;
   let parts: Buffer[] = [];
   let bytes = 0;
   const add = (part: Buffer) => {
     bytes += part.length;
-    // A file without line breaks may be larger than the memory.
+    // A file without line breaks may not fit in memory.
     if (bytes <= LINE_BYTES_MAX) parts.push(part);
   };
   const endLine = (): Line | null => {
@@ -115,6 +115,10 @@ function parseLine(number: number, bytes: Buffer): Line | null {
     const text = decoder.decode(bytes).trim();
     return text === '' ? null : { number, value: JSON.parse(text), fault: null };
   } catch (fault) {
-    return { number, value: undefined, fault: fault instanceof SyntaxError ? 'is no JSON' : 'is no UTF-8' };
+    return {
+      number,
+      value: undefined,
+      fault: fault instanceof SyntaxError ? 'is not valid JSON' : 'is not valid UTF-8',
+    };
   }
 }

@@ -1,4 +1,4 @@
-/** The kinds of imported lines: activities and tokens. */
+/** The two types of imported lines: activities and tokens. */
 import {
   type ActivityConstants,
   type ActivityRow,
@@ -25,7 +25,7 @@ import {
 
 export type ImportedRow = LoggedVersion & { readonly traceId: string };
 
-/** `R` is a record of the topic, `Row` its row in the table. */
+/** `R` is the record type of the topic, and `Row` is the row type of the table. */
 export interface ImportSubject<R, Row extends ImportedRow> {
   readonly topic: Topic;
   readonly codec: RecordCodec<R>;
@@ -36,13 +36,13 @@ export interface ImportSubject<R, Row extends ImportedRow> {
   keyOf(row: Row): Buffer;
   /** Fields that updates must not change, or null. */
   constantsOf(row: Row): ActivityConstants | null;
-  /** Last versions in the tables, by name. @throws StoreFault */
+  /** Reads the last versions in the tables, by name. @throws StoreFault */
   readStored(store: Pick<ChainStore, 'readActivities' | 'readToken'>, rows: readonly Row[]): Promise<Map<string, Row>>;
 }
 
 const NOT_LOGGED: LoggedVersion = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
 
-/** The name is the id: the writer treats the same id on any chain as an update. */
+/** Activities are identified by their id alone: the writer treats the same id on another chain as an update. */
 export const ACTIVITIES: ImportSubject<ActivityRecord, ActivityRow> = {
   topic: TOPICS.activities,
   codec: activityCodec,
@@ -79,7 +79,7 @@ export const TOKENS: ImportSubject<TokenRecord, TokenRow> = {
 
 const WIRE_NAMES: Readonly<Record<string, string>> = { contractAddress: 'contract_address', indexedAt: 'indexed_at' };
 
-/** Constant fields that an update would change, as named in the lines. */
+/** Returns the JSON names of constant fields that an update would change. */
 export function findForbidden(current: ActivityConstants | null, update: ActivityConstants | null): string[] {
   if (current === null || update === null) return [];
   return findChanged(current, update).map((name) => WIRE_NAMES[name] ?? name);

@@ -11,7 +11,7 @@ const KEYS = {
   development: { publishable: 'pk-2', secret: 'sk-2' },
 };
 
-/** A folder with the files of a stack; `supervised` simulates the supervisor that follows `keys.json`. */
+/** Creates a folder with stack files. @param supervised simulates the supervisor, which copies `keys.json` */
 function createFolder(supervised = true) {
   const folder = mkdtempSync(join(tmpdir(), 'demo-keys-test-'));
   const state = join(folder, '.playline');
@@ -33,7 +33,7 @@ function createFolder(supervised = true) {
 const changed = { project: 'demo', environment: 'development', kind: 'secret', key: 'sk-new' } as const;
 const CHANGED = { ...KEYS, development: { publishable: 'pk-2', secret: 'sk-new' } };
 
-test('a changed key of the demo project is in both files when the command ends', async () => {
+test('publishDemoKey updates both files before it resolves', async () => {
   const { folder, state, pathOf, read } = createFolder();
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
   expect(read('keys')).toEqual(CHANGED);
@@ -42,10 +42,10 @@ test('a changed key of the demo project is in both files when the command ends',
   expect(readdirSync(state).toSorted()).toEqual(['keys.json', 'stack.json']);
 });
 
-test('the stack file is rewritten, with its other contents, when no supervisor follows', async () => {
+test('publishDemoKey updates stack.json itself if no supervisor is running', async () => {
   const { folder, pathOf, read } = createFolder(false);
   const now = performance.now.bind(performance);
-  // The wait for a supervisor takes a tenth of its time.
+  // Shortens the wait for the supervisor.
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => 10 * now());
   onTestFinished(() => clock.mockRestore());
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);
@@ -53,7 +53,7 @@ test('the stack file is rewritten, with its other contents, when no supervisor f
   expect(statSync(pathOf('stack')).mode & 0o777).toBe(0o600);
 });
 
-test('simultaneous commands lose none of their keys, even after one died with the lock', async () => {
+test('concurrent commands publish all of their keys, even if a killed command has left its lock behind', async () => {
   const { folder, pathOf, read } = createFolder();
   writeFileSync(`${pathOf('keys')}.lock`, '');
   const all = (['production', 'development'] as const).flatMap((environment) =>
@@ -62,19 +62,19 @@ test('simultaneous commands lose none of their keys, even after one died with th
   await Promise.all(all.map((each) => publishDemoKey({ folder, redisUrl: REDIS }, each)));
   const pair = { publishable: 'new publishable', secret: 'new secret' };
   expect(read('keys')).toEqual({ production: pair, development: pair });
-  await until('the stack file follows', () => read('stack').keys.production.secret === 'new secret');
+  await until('stack.json contains the new keys', () => read('stack').keys.production.secret === 'new secret');
 });
 
 test.each([
   ['another project', { folder: '', redisUrl: REDIS }, { ...changed, project: 'outlands' }],
   ['another deployment', { folder: '', redisUrl: 'redis://127.0.0.1:9' }, changed],
-])('keys of %s leave the files of this stack alone', async (_name, target, change) => {
+])('publishDemoKey does not change the stack files for a key of %s', async (_name, target, change) => {
   const { folder, read } = createFolder();
   await publishDemoKey({ ...target, folder }, change);
   expect(read('keys')).toEqual(KEYS);
 });
 
-test('a folder without a stack stays empty', async () => {
+test('publishDemoKey does not create files in a folder without a stack', async () => {
   const { folder, state } = createFolder(false);
   for (const name of readdirSync(state)) rmSync(join(state, name));
   await publishDemoKey({ folder, redisUrl: REDIS }, changed);

@@ -1,11 +1,11 @@
-/** Keeps the demo keys in the files of a local stack up to date. */
+/** Updates the demo keys in the files of a local stack. */
 import { closeSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KeyEnvironment, KeyKind } from '@playline/access-keys';
 import { readStack, type Stack } from '../addresses.ts';
 
-/** The folder of the stack, and the Redis that was changed. */
+/** The stack folder, and the Redis in which a key was changed. */
 export interface DemoKeysTarget {
   readonly folder: string;
   readonly redisUrl: string;
@@ -15,7 +15,7 @@ export interface ChangedKey {
   readonly project: string;
   readonly environment: KeyEnvironment;
   readonly kind: KeyKind;
-  /** '' without a live key. */
+  /** The live key, or '' without one. */
   readonly key: string;
 }
 
@@ -24,13 +24,13 @@ type DemoKeys = NonNullable<Stack['keys']>;
 const DEMO = 'demo';
 /** A running supervisor reads a changed `keys.json` within two seconds. */
 const SUPERVISOR_MAX_MS = 3_000;
-/** Writing takes a millisecond: an older lock belongs to a dead command. */
+/** A write takes about a millisecond, so an older lock belongs to a dead process. */
 const LOCK_STALE_MS = 2_000;
 const POLL_MS = 20;
 
 /**
- * Writes a changed key of the demo project to `keys.json`, unless the stack uses another Redis. The supervisor copies it to
- * `stack.json`, of which it is the only writer; without a supervisor the file is written here.
+ * Writes a changed key of the demo project to `keys.json`, unless the stack uses another Redis. A running supervisor
+ * copies the key to `stack.json`; without a supervisor, this function also updates `stack.json`.
  */
 export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, changed: ChangedKey): Promise<void> {
   const stack = readStack(folder);
@@ -53,11 +53,11 @@ export async function publishDemoKey({ folder, redisUrl }: DemoKeysTarget, chang
   if (current !== null) replaceFile(stackPath, { ...current, keys: readJson(path) });
 }
 
-/** Concurrent commands must not lose each other's key. */
+/** Runs `write` while holding the lock file, so that concurrent commands do not overwrite each other's keys. */
 async function whileLocked(path: string, write: () => void): Promise<void> {
-  // A monotonic clock, since the time of a file is wall-clock time.
+  // Uses a monotonic clock, because file times are wall-clock times.
   let seen = { mark: '', sinceMs: 0 };
-  while (!takeLock(path)) {
+  while (!acquireLock(path)) {
     const mark = markOf(path);
     if (mark !== seen.mark) seen = { mark, sinceMs: performance.now() };
     else if (performance.now() - seen.sinceMs > LOCK_STALE_MS) rmSync(path, { force: true });
@@ -70,7 +70,7 @@ async function whileLocked(path: string, write: () => void): Promise<void> {
   }
 }
 
-function takeLock(path: string): boolean {
+function acquireLock(path: string): boolean {
   try {
     closeSync(openSync(path, 'wx', 0o600));
     return true;
@@ -80,13 +80,13 @@ function takeLock(path: string): boolean {
   }
 }
 
-/** Distinguishes a lock from a later one with the same name. */
+/** Distinguishes a lock file from a later lock file at the same path. */
 function markOf(path: string): string {
   const lock = statSync(path, { throwIfNoEntry: false });
   return lock === undefined ? '' : `${lock.ino} ${lock.mtimeMs}`;
 }
 
-/** Replaces a file with secrets atomically. */
+/** Atomically replaces a file that contains secrets. */
 function replaceFile(path: string, value: object): void {
   const draft = `${path}.${process.pid}.new`;
   writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

@@ -1,4 +1,4 @@
-/** Subcommands of `keys` about keys of environments. */
+/** Implements the subcommands of `keys` for publishable and secret keys. */
 import {
   type AccessKeyRecord,
   createKey,
@@ -26,7 +26,7 @@ import type { ChangedKey } from './demo-keys.ts';
 export interface EnvironmentKeysContext extends ProjectSources, UsageSource {
   readonly keys: RecordSources<AccessKeyRecord>;
   readonly prefix: string;
-  /** Called for every changed key, which updates the files of a local stack. */
+  /** Updates the files of a local stack; called for every changed key. */
   publish(changed: ChangedKey): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export function environmentOf(options: EnvironmentOptions): EnvironmentName {
   return { project: projectOf(options), environment: environmentNameOf(options) };
 }
 
-/** @throws UsageError for invalid options, Error without the environment */
+/** @throws UsageError for invalid options; Error when the environment does not exist */
 async function newKeyOf(
   context: EnvironmentKeysContext,
   { kind, name, ...options }: EnvironmentOptions & Pick<KeyOptions, 'kind' | 'name'>,
@@ -67,11 +67,11 @@ async function newKeyOf(
 
 function environmentNameOf({ environment: name = '' }: EnvironmentOptions): string {
   if (!isEnvironmentId(name))
-    throw new UsageError('--environment: expected the name of an environment, such as production or development');
+    throw new UsageError('--environment: expected an environment name, such as production or development');
   return name;
 }
 
-/** A local stack has keys of two environments only. */
+/** Publishes a key of the default environments, whose keys a local stack stores. */
 async function publish(
   context: EnvironmentKeysContext,
   { projectId, environmentId, environment, kind }: NewKey,
@@ -90,22 +90,22 @@ export async function create(
   const { environmentId, environment, kind } = wanted;
   const { record, key } = await withRecords(context.keys, async (store) => {
     const isReplaced = options.replace === true && findLiveKey(await store.readAll(), wanted) !== null;
-    const at = { store, prefix: context.prefix };
-    if (options.isRefresh || isReplaced) return refreshKey(at, wanted);
-    return createKey(at, wanted).catch((fault) => {
+    const keyStore = { store, prefix: context.prefix };
+    if (options.isRefresh || isReplaced) return refreshKey(keyStore, wanted);
+    return createKey(keyStore, wanted).catch((fault) => {
       const isTaken = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
       throw isTaken ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
     });
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
-  // Printed before anything else can fail, since the text cannot be shown a second time.
-  printResult(terminal, options, line, [`${kind} key of ${environmentId}, shown once:`, key]);
+  // Printed before other steps can fail, because the key cannot be shown again.
+  printResult(terminal, options, line, [`New ${kind} key for ${environmentId} (shown only once):`, key]);
   await publish(context, wanted, key);
 }
 
 function toReplacement({ projectId, environmentId, kind }: NewKey): string {
   const options = `--project ${projectId} --environment ${environmentId} --kind ${kind}`;
-  return `npm run keys -- refresh ${options} ends it and prints its successor.`;
+  return `To replace the key, run npm run keys -- refresh ${options}`;
 }
 
 export async function revoke(context: EnvironmentKeysContext, options: KeyOptions, terminal: Terminal): Promise<void> {
@@ -115,7 +115,7 @@ export async function revoke(context: EnvironmentKeysContext, options: KeyOption
   await publish(context, wanted, '');
 }
 
-/** Shows or sets the origins of the publishable key; `any` removes the list. */
+/** Shows or sets the allowed origins of the publishable key; `any` removes the restriction. */
 export async function origins(
   context: EnvironmentKeysContext,
   options: EnvironmentOptions & JsonOption & { readonly origins?: string | undefined },
@@ -123,20 +123,21 @@ export async function origins(
 ): Promise<void> {
   const kind = 'publishable';
   const { environmentId } = await newKeyOf(context, { ...options, kind });
-  const given = options.origins;
+  const list = options.origins;
   const record = await withRecords(context.keys, async (store) => {
-    if (given === undefined) return findLiveKey(await store.readAll(), { environmentId, kind });
-    const wanted = given === 'any' ? [] : given.split(',').map((text) => text.trim());
+    if (list === undefined) return findLiveKey(await store.readAll(), { environmentId, kind });
+    const wanted = list === 'any' ? [] : list.split(',').map((text) => text.trim());
     return setKeyOrigins({ store }, { environmentId, origins: wanted });
   });
-  if (record === null) throw new Error(`${environmentId} has no publishable key.`);
+  if (record === null)
+    throw new Error(`${environmentId} has no live publishable key: create one with npm run keys -- create`);
   const allowed = record.origins.length === 0 ? ['any'] : record.origins;
   printResult(terminal, options, toPublicRecord(record), allowed);
 }
 
 /**
- * Finds a live key without its project, so that a leaked key can always be ended.
- * @returns null when the options may be names instead of ids
+ * Finds a live key without reading projects, so that a leaked key can always be revoked.
+ * @returns null if no key matches, because the options may be names instead of ids
  */
 async function findNamedKey(context: EnvironmentKeysContext, options: KeyOptions): Promise<NewKey | null> {
   const [project, environment, { kind }] = [projectOf(options), environmentNameOf(options), options];
@@ -169,7 +170,7 @@ function isOf({ projectId, environmentId, environment }: KeyRecord, name: string
   return [environment, environmentId].includes(name) || environmentId === toEnvironmentId(projectId, name);
 }
 
-/** Without the hash, since output may be kept by anyone. */
+/** Omits the key's hash. */
 function toPublicRecord({ hash: _, ...record }: KeyRecord) {
   return { ...record, state: record.revokedAt === null ? 'live' : 'ended' };
 }
@@ -183,19 +184,19 @@ export interface UsageSource {
   openUsage(): Promise<Pick<KeyUsage, 'readKeys'> & { close(): Promise<void> }>;
 }
 
-/** @throws UnreachableError when Redis does not answer */
+/** @throws UnreachableError when Redis does not respond */
 export async function readUse({ openUsage }: UsageSource, keyIds: readonly string[]) {
   const usage = await openUsage();
   try {
     return await usage.readKeys(keyIds);
   } catch {
-    throw new UnreachableError('Redis does not return the use of keys: check npm run status');
+    throw new UnreachableError('key usage could not be read from Redis: check npm run status');
   } finally {
     await usage.close();
   }
 }
 
 export function toUseText({ lastUsedAt, usesOfHour, refusalsOfHour }: KeyUse): string {
-  if (lastUsedAt === null) return 'not seen in use';
+  if (lastUsedAt === null) return 'never used';
   return `last used ${new Date(lastUsedAt).toISOString()}, ${usesOfHour} uses and ${refusalsOfHour} refusals in the last hour`;
 }

@@ -18,10 +18,10 @@ const toTransactionRecord = (state: MintStateRecord): TransactionRecord => ({
   value: frameRecord(SCHEMA_ID, mintStateCodec.encode(state)),
 });
 
-/** A log of one partition whose minter takes over `takeOvers` times, each time after the operator wrote a batch. */
+/** Opens a log with one partition, whose minter takes over after each of the first `takeOvers` batches. */
 function openLog(takeOvers: number) {
   const log: TransactionRecord[] = [];
-  let [opened, pieces] = [0, 0];
+  let [opened, batches] = [0, 0];
   const reader: LogReader = {
     bounds: async (name): Promise<LogBounds[]> =>
       name === topic ? [{ partition: 0, start: 0, end: log.length } as LogBounds] : [],
@@ -36,9 +36,9 @@ function openLog(takeOvers: number) {
     const generation = ++opened;
     return {
       publish: async (records) => {
-        if (generation <= takeOvers && pieces === generation)
+        if (generation <= takeOvers && batches === generation)
           throw Object.assign(new Error('fenced'), { type: 'PRODUCER_FENCED' });
-        pieces++;
+        batches++;
         log.push(...records);
       },
       close: async () => {},
@@ -56,19 +56,19 @@ function giveUpAll(sources: WritableLogSources, audited: unknown[]) {
   return giveUpMints({ ...sources, author, audit, wallClockMs: () => 3_000 } as never, order);
 }
 
-it('mints give-up ends all assets of a signer even if its minter takes over between batches, and audits each asset once', async () => {
+it('giveUpMints gives up all assets of a signer, and audits each asset once, even if the minter takes over between batches', async () => {
   const { log, sources } = openLog(3);
   const count = 1_800;
   log.push(...Array.from({ length: count }, (_, number) => toTransactionRecord(stateOf(number))));
   const audited: { detail: { assets: number } }[] = [];
-  const { ended, carried } = await giveUpAll(sources, audited);
-  expect([ended.length, carried.length]).toEqual([count, 0]);
-  expect(new Set(ended.map(toMintStateKey)).size).toBe(count);
+  const { failed, skipped } = await giveUpAll(sources, audited);
+  expect([failed.length, skipped.length]).toEqual([count, 0]);
+  expect(new Set(failed.map(toMintStateKey)).size).toBe(count);
   expect(audited.map(({ detail }) => detail.assets)).toEqual([count]);
 });
 
-it('mints give-up fails with an instruction if a minter takes over after every batch', async () => {
+it('giveUpMints fails if a minter takes over after every batch', async () => {
   const { log, sources } = openLog(100);
   log.push(...Array.from({ length: 3_000 }, (_, number) => toTransactionRecord(stateOf(number))));
-  await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop it and run the command again/);
+  await expect(giveUpAll(sources, [])).rejects.toThrow(/took over 5 times. Stop the minter and run the command again/);
 });

@@ -1,4 +1,4 @@
-/** `mints give-up`: fails pending assets that can never be minted. */
+/** Implements `mints give-up`, which marks pending assets that can never be minted as failed. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import { type AuditEntry, type Author, createAuditLog } from '@playline/access-keys';
 import {
@@ -21,31 +21,30 @@ import { confirm, EXIT, type ExitCode, type Terminal, unconfirmed } from '../com
 import { readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
 
 export interface GiveUpParts extends WritableLogSources {
-  /** Resolves when the entry is in the audit log. */
+  /** Resolves once the audit log contains the entry. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly author: Author;
   readonly wallClockMs: () => number;
 }
 
 export interface GiveUpOrder extends SignerName {
-  /** Null: all pending assets of the signer. */
+  /** The asset to give up, or null for all pending assets of the signer. */
   readonly only: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
-  /** Shown to those who requested the assets. */
+  /** Shown to the project that requested the asset. */
   readonly reason: string;
 }
 
 export interface GiveUpResult {
-  /** Assets that have failed. */
-  readonly ended: readonly MintStateRecord[];
-  /** Assets with a signed transaction, which may be included in a block at any time. */
-  readonly carried: readonly MintStateRecord[];
+  /** Assets that were marked as failed. */
+  readonly failed: readonly MintStateRecord[];
+  /** Assets with a signed transaction, which could still be included in a block. */
+  readonly skipped: readonly MintStateRecord[];
 }
 
 /**
- * Fails pending assets without a signed transaction, which frees their reference ids. A signed transaction stays valid
- * until its nonce is used, so its asset could be minted twice; the minter logs the nonce with the signed bytes.
- * The audit entry is written first.
- * @throws Error when a minter keeps taking over; UnreachableError
+ * Marks pending assets without a signed transaction as failed, which releases their reference ids. A signed transaction
+ * remains valid until its nonce is used, so its asset could be minted twice. The audit entry is written first.
+ * @throws Error when a minter repeatedly takes over; UnreachableError
  */
 export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
   const error = `Given up by the operator: ${order.reason}`;
@@ -60,11 +59,11 @@ export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promi
           return { ...state, ...failed, revision: state.revision + 1, changedAt };
         });
     },
-    before: async (ended) => {
-      for (const entry of toEntries(parts.author, order, ended)) await parts.audit(entry);
+    beforeWrite: async (failed) => {
+      for (const entry of toEntries(parts.author, order, failed)) await parts.audit(entry);
     },
   });
-  return { ended: written, carried: states.filter((state) => isPending(state) && state.nonce !== null) };
+  return { failed: written, skipped: states.filter((state) => isPending(state) && state.nonce !== null) };
 }
 
 const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
@@ -73,10 +72,10 @@ const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
     only.projectId === state.projectId &&
     only.contractAddress === toHexText(state.contractAddress));
 
-/** One entry per environment that requested an asset. */
-function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: readonly MintStateRecord[]) {
+/** Creates an audit entry per environment that requested an asset. */
+function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, failed: readonly MintStateRecord[]) {
   const environments = new Map<string, MintStateRecord[]>();
-  for (const state of ended)
+  for (const state of failed)
     environments.set(state.environmentId, [...(environments.get(state.environmentId) ?? []), state]);
   const { chain, signer, reason, only } = order;
   return [...environments].map(([environmentId, states]): AuditEntry => {
@@ -95,36 +94,36 @@ function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, ended: 
   });
 }
 
-/** The address is `0x` and 40 lower-case hexadecimal digits. */
+/** `signer` is `0x` and 40 lower-case hexadecimal digits. */
 interface SignerName {
   readonly chain: string;
   readonly signer: string;
 }
 
 interface SignerChange {
-  /** Decides based on all pending states. Called again after a minter has taken over. */
+  /** Returns the states to write, given all pending states. Called again after a minter has taken over. */
   readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
-  /** Called before the write, once per state. */
-  readonly before: (states: readonly MintStateRecord[]) => Promise<void>;
+  /** Called before states are written, once per state. */
+  readonly beforeWrite: (states: readonly MintStateRecord[]) => Promise<void>;
 }
 
-/** Records per transaction, which takes far less than its timeout of ten seconds. */
+/** Records per transaction, which must complete within its timeout of ten seconds. */
 const BATCH_MAX = 500;
-/** A fenced minter takes over again after ten seconds; the next attempt writes the rest. */
+/** A fenced minter takes over again after ten seconds; the next attempt writes the remaining states. */
 const ATTEMPTS = 5;
-const AGAIN = 'it is safe to repeat';
+const RETRY = 'run the command again';
 
 /**
- * Changes states of a signer: fences its minter by opening its transactional id, and reads the log only then, so that no
- * decision of the minter can intervene. The minter takes over again by itself.
- * @throws UnreachableError; Error when the signer's records are in several partitions, or a minter keeps taking over
+ * Changes states of a signer. Opening the minter's transactional id fences the minter, so that the states cannot change
+ * between the read and the write. The minter recovers automatically.
+ * @throws UnreachableError; Error when the records are in several partitions, or a minter repeatedly takes over
  */
 function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange) {
   const { schemas } = sources;
   const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
   return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
     const readStates = createReadStates(log, topic, schemas, name);
-    // Reads before the minter is fenced: during a long read the minter would take over again.
+    // The log is first read before the minter is fenced, because the minter would take over again during a long read.
     await readStates();
     const written: MintStateRecord[] = [];
     const announced = new Set<string>();
@@ -134,24 +133,24 @@ function changeSignerLog(sources: WritableLogSources, name: SignerName, change: 
       const wanted = change.decide(states);
       if (wanted.length === 0 || home === null) return { written, states };
       const added = wanted.filter((state) => !announced.has(toMintStateKey(state)));
-      await change.before(added);
+      await change.beforeWrite(added);
       for (const state of added) announced.add(toMintStateKey(state));
       if (await write({ publisher, topic, schemaId, partition: home }, wanted, written)) return { written, states };
     }
-    throw new Error(`A minter of the signer took over ${ATTEMPTS} times. Stop it and run the command again: ${AGAIN}.`);
+    throw new Error(`The signer's minter took over ${ATTEMPTS} times. Stop the minter and run the command again.`);
   });
 }
 
-/** Adds written states to `written`. @returns false if a minter has taken over and the rest was not written */
+/** Adds written states to `written`. @returns false if a minter took over before all states were written */
 async function write(
-  to: { publisher: AtomicPublisher; topic: string; schemaId: number; partition: number },
+  target: { publisher: AtomicPublisher; topic: string; schemaId: number; partition: number },
   states: readonly MintStateRecord[],
   written: MintStateRecord[],
 ): Promise<boolean> {
-  const { publisher, topic, schemaId, partition } = to;
+  const { publisher, topic, schemaId, partition } = target;
   for (let from = 0; from < states.length; from += BATCH_MAX) {
-    const piece = states.slice(from, from + BATCH_MAX);
-    const records = piece.map((state) => ({
+    const batch = states.slice(from, from + BATCH_MAX);
+    const records = batch.map((state) => ({
       topic,
       partition,
       key: Buffer.from(toMintStateKey(state)),
@@ -162,16 +161,16 @@ async function write(
       await publisher.publish(records);
     } catch (fault) {
       if (isTakenOver(fault)) return false;
-      unconfirmed('the change', AGAIN)(fault instanceof Error ? fault : new Error(String(fault)));
+      unconfirmed('the change', RETRY)(fault instanceof Error ? fault : new Error(String(fault)));
     }
-    for (const state of piece) written.push(state);
+    for (const state of batch) written.push(state);
   }
   return true;
 }
 
 /**
- * Reads the pending states of one signer; millions of others may be settled. Each call continues to the current end,
- * after all open transactions have ended. @returns all pending states, and the partition of the signer's records
+ * Creates a function that reads the pending states of a signer, and retains only these. Each call continues up to the
+ * current end of the log, once all open transactions have ended. It returns the pending states and their partition.
  * @throws Error for records in several partitions, whose order is unknown
  */
 function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, name: SignerName) {
@@ -185,7 +184,7 @@ function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, 
       for await (const { value } of log.read({ topic, partition, start: from, end, isWhole: true })) {
         if (value === null) continue;
         const found = await decode(value);
-        if (found.kind !== 'record') throw new Error(`a record of ${topic} is unreadable: ${found.reason}`);
+        if (found.kind !== 'record') throw new Error(`a record in ${topic} cannot be read: ${found.reason}`);
         if (toSignerKey(found.record) !== `${name.chain}:${name.signer}`) continue;
         partitions.add(partition);
         const key = toMintStateKey(found.record);
@@ -196,19 +195,19 @@ function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, 
     }
     const [home = null, ...others] = partitions;
     if (others.length === 0) return { states: [...states.values()], home };
-    throw new Error(`records of the signer are in several partitions of ${topic}: nothing is written`);
+    throw new Error(`records of the signer are in several partitions of ${topic}: no changes were written`);
   };
 }
 
 export interface GiveUpContext extends Omit<GiveUpParts, 'audit' | 'wallClockMs'> {
   readonly openProducer: (topic: string) => Promise<Producer>;
-  /** @throws Error without the request */
-  readonly find: (named: MintName) => Promise<MintState>;
+  /** @throws Error when the mint request does not exist */
+  readonly find: (name: MintName) => Promise<MintState>;
 }
 
 export interface MintName {
   readonly collection: MintCollection;
-  /** Null: the project of the collection. */
+  /** Null selects the project that linked the collection. */
   readonly projectId: string | null;
   readonly referenceId: string;
 }
@@ -241,34 +240,35 @@ export async function giveUp(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const order = await toOrder(context, target, reason);
-  await confirm(`${toWhat(order)} This cannot be undone.`, options, terminal);
-  const given = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
-  for (const line of toLines(given)) terminal.result(line);
-  if (given.ended.length + given.carried.length > 0) return given.carried.length === 0 ? EXIT.ok : EXIT.failed;
+  await confirm(`${describeEffect(order)} This cannot be undone.`, options, terminal);
+  const result = await withAudit(context, (audit) => giveUpMints({ ...context, audit, wallClockMs: Date.now }, order));
+  for (const line of toLines(result)) terminal.result(line);
+  if (result.failed.length + result.skipped.length > 0) return result.skipped.length === 0 ? EXIT.ok : EXIT.failed;
   throw new Error(order.only === null ? 'the signer has no pending assets' : NOT_ACCEPTED);
 }
 
-const NOT_ACCEPTED = 'the minter has not accepted the asset yet, or has just settled it: check with mints show';
+const NOT_ACCEPTED =
+  'the minter has not accepted the asset yet, or has just completed it: check the asset with mints show';
 
 async function toOrder(context: GiveUpContext, target: GiveUpTarget, reason: string): Promise<GiveUpOrder> {
   if (target.kind === 'signer') return { chain: target.chain, signer: target.signer, only: null, reason };
   const { chain, contractAddress, projectId, referenceId, signer, status } = await context.find(target);
-  if (status !== 'pending') throw new Error(`the asset has ${status}: only a pending asset can be given up`);
+  if (status !== 'pending') throw new Error(`the asset has ${status}: only pending assets can be given up`);
   return { chain, signer, only: { contractAddress, projectId, referenceId }, reason };
 }
 
-const toWhat = ({ only, chain, signer }: GiveUpOrder) =>
+const describeEffect = ({ only, chain, signer }: GiveUpOrder) =>
   only === null
-    ? `All pending assets of ${signer} on ${chain} without a signed transaction will fail.`
-    : `${only.referenceId} of ${only.contractAddress} will fail, and its reference id can be used again.`;
+    ? `This marks all pending assets of ${signer} on ${chain} that have no signed transaction as failed.`
+    : `This marks ${only.referenceId} of ${only.contractAddress} as failed, and releases its reference id.`;
 
-function toLines({ ended, carried }: GiveUpResult): readonly string[] {
-  const name = ({ contractAddress, referenceId }: GiveUpResult['ended'][number]) =>
+function toLines({ failed, skipped }: GiveUpResult): readonly string[] {
+  const name = ({ contractAddress, referenceId }: GiveUpResult['failed'][number]) =>
     `${referenceId} of 0x${contractAddress.toString('hex')}`;
-  const why = 'its signed transaction may still be included in a block, nonce';
+  const reason = 'its signed transaction may still be included in a block, nonce';
   return [
-    ...ended.map((state) => `given up: ${name(state)}`),
-    ...carried.map((state) => `skipped: ${name(state)}: ${why} ${state.nonce}`),
+    ...failed.map((state) => `given up: ${name(state)}`),
+    ...skipped.map((state) => `skipped: ${name(state)}: ${reason} ${state.nonce}`),
   ];
 }
 

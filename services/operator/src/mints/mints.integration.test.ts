@@ -33,9 +33,8 @@ afterAll(async () => {
 }, START_MS);
 
 const bytes = (hex: string) => Buffer.from(hex.slice(2), 'hex');
-const carried = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
+const signedState = { stage: 'logged', reason: null, nonce: 5, transactionHash: Buffer.alloc(32, 9) } as const;
 
-/** Writes as the minter of the signer does. */
 async function openMinter() {
   const publisher = await openAtomicPublisher({ brokers, name: `${own.prefix}minter.demo-chain.${SIGNER}` });
   opened.push(publisher);
@@ -63,7 +62,6 @@ async function readAudit() {
   return records.map(({ value }) => auditEntryCodec.decode(value!.subarray(FRAME_BYTES)));
 }
 
-/** Stores states as the activity writer does, so that the API shows them. */
 async function show(...states: readonly MintStateRecord[]) {
   const mints = await openRedisMints({ url: redis.url });
   await mints.view.restore(states.map(toMintState));
@@ -78,12 +76,12 @@ const REASON = ['--reason', 'the key is lost'];
 const row = { ...FAILED, referenceId: 'shield' };
 const COLLECTION = ['--chain', 'demo-chain', '--contract', CONTRACT];
 
-// Runs first, while no log contains a record.
-it('mints list and show report the result of an asset, and rebuild restores it in an emptied Redis', async () => {
+// Runs first, while the logs are empty.
+it('mints list and show report the status of an asset, and mints rebuild restores the asset in an emptied Redis', async () => {
   const { CLICKHOUSE_URL: url = '', CLICKHOUSE_USER: user = '', CLICKHOUSE_PASSWORD: password = '' } = own.environment;
   const writer = openMintWriter({ url, user, password, database: own.database });
   const logged = { updatedAt: 1, partition: 0, offset: 0, loggedAtMs: 1_764_000_000_000, metadata: null };
-  // The row of an earlier revision exists too, until a merge.
+  // The row of an earlier revision exists until a merge.
   const rows: MintRow[] = [
     { ...row, ...logged, revision: 1, status: 'pending', error: null },
     { ...row, ...logged },
@@ -108,7 +106,7 @@ it('mints list and show report the result of an asset, and rebuild restores it i
   await opened.close();
 });
 
-it('mints give-up fails a pending asset with the reason, fences the minter, and writes an audit entry', async () => {
+it('mints give-up marks a pending asset as failed, fences the minter, and writes an audit entry', async () => {
   const [sword, axe] = [stateOf('sword'), stateOf('axe')];
   const write = await openMinter();
   await write([sword, axe]);
@@ -126,8 +124,8 @@ it('mints give-up fails a pending asset with the reason, fences the minter, and 
     error: 'Given up by the operator: the key is lost',
   });
   expect(await lastOf('axe')).toMatchObject({ status: 'pending', revision: 2 });
-  // The minter's earlier decisions are invalid: it must read the log before it continues.
-  await expect(write([{ ...sword, ...carried, revision: 3 }])).rejects.toThrow();
+  // The fenced minter must read the log again before it can write.
+  await expect(write([{ ...sword, ...signedState, revision: 3 }])).rejects.toThrow();
   expect((await readAudit()).at(-1)).toMatchObject({
     action: 'mint.give-up',
     projectId: 'demo',
@@ -137,17 +135,17 @@ it('mints give-up fails a pending asset with the reason, fences the minter, and 
   });
 });
 
-it('mints give-up is refused while a signed transaction of the asset may still be mined, and if no asset is pending', async () => {
-  const [bow, done] = [stateOf('bow', carried), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
-  await (await openMinter())([bow, done]);
-  await show(bow, done);
+it('mints give-up skips assets with a signed transaction, and fails if no asset is pending', async () => {
+  const [bow, old] = [stateOf('bow', signedState), stateOf('done', { status: 'failed', stage: 'settled', error: 'x' })];
+  await (await openMinter())([bow, old]);
+  await show(bow, old);
   const { length } = await readAudit();
   const ofBow = ['--contract', CONTRACT, '--project', 'demo', '--reference', 'bow', '--yes'];
   const refused = await giveUp(...ofBow, ...REASON);
   expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
   expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
   const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
-  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only a pending asset')]);
+  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only pending assets')]);
   expect(await readAudit()).toHaveLength(length);
   expect((await giveUp(...ofBow)).code).toBe(2);
   const ambiguous = await giveUp(...ofBow, ...REASON, '--signer', SIGNER);
@@ -155,8 +153,8 @@ it('mints give-up is refused while a signed transaction of the asset may still b
   expect((await giveUp(...REASON, '--yes')).code).toBe(2);
 });
 
-it('mints give-up fails all assets of a signer that have no signed transaction, lists them, and can be repeated', async () => {
-  await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', carried)]);
+it('mints give-up --signer gives up all assets of a signer without a signed transaction, and can be repeated', async () => {
+  await (await openMinter())([stateOf('one'), stateOf('two'), stateOf('three', signedState)]);
   const { code, out } = await giveUp('--signer', SIGNER, ...REASON, '--yes');
   const lines = out.trim().split('\n');
   for (const name of ['one', 'two']) expect(lines).toContain(`given up: ${name} of ${CONTRACT}`);
@@ -169,7 +167,7 @@ it('mints give-up fails all assets of a signer that have no signed transaction, 
   expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('the signer has no pending assets')]);
 });
 
-it('mints give-up is refused without an audit entry when records of the signer are in several partitions', async () => {
+it('mints give-up fails without an audit entry if records of the signer are in several partitions', async () => {
   const signer = `0x${'52'.repeat(20)}`;
   const write = await openMinter();
   await write([stateOf('here', { signer: bytes(signer) })]);

@@ -50,7 +50,7 @@ function openRetry() {
   return { claims, view, published, retry };
 }
 
-it('a retry accepts a failed asset with the same contents, as a new attempt, with the current signing key', async () => {
+it('retryMint requests a failed asset again as a new attempt with the current signing key', async () => {
   const { claims, view, published, retry } = openRetry();
   await view.restore([failed]);
   await retry(failed);
@@ -62,7 +62,7 @@ it('a retry accepts a failed asset with the same contents, as a new attempt, wit
   expect(state!.requestedAt).toBeGreaterThan(failed.requestedAt);
 });
 
-it('a retry is refused for a pending or minted asset, an unlinked collection, and without a signing key', async () => {
+it('retryMint refuses pending and minted assets, unlinked collections and environments without a signing key', async () => {
   const { published, retry } = openRetry();
   await expect(retry({ ...failed, status: 'pending' })).rejects.toThrow(
     'only a failed asset can be retried: the asset is pending',
@@ -70,20 +70,20 @@ it('a retry is refused for a pending or minted asset, an unlinked collection, an
   await expect(retry({ ...failed, status: 'succeeded' })).rejects.toThrow(
     'only a failed asset can be retried: the asset is token 7',
   );
-  await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('no project');
-  await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('no key signs for demo-development');
+  await expect(retry(failed, { collections: [{ ...collection, state: 'unlinked' }] })).rejects.toThrow('not linked');
+  await expect(retry(failed, { signableKeys: [] })).rejects.toThrow('demo-development has no live signable key');
   expect(published).toEqual([]);
 });
 
 it.each([
   { projectId: 'former', environmentId: 'former-production' },
   { projectId: 'demo', environmentId: 'demo-production' },
-])('a retry is refused when $environmentId requested it, which no longer links the collection', async (requester) => {
+])('retryMint refuses an asset that $environmentId requested before the collection was moved', async (requester) => {
   const { view, published, retry } = openRetry();
   const foreign = { ...failed, ...requester };
   await view.restore([foreign]);
   await expect(retry(foreign)).rejects.toThrow(
-    `the asset was requested by ${requester.environmentId} of project ${requester.projectId}, but the collection is now linked by demo-development`,
+    `the asset was requested by ${requester.environmentId} of project ${requester.projectId}, but the collection is now linked to demo-development`,
   );
   expect(published).toEqual([]);
 });
@@ -96,15 +96,15 @@ const logOf = (topic: string, states: readonly MintState[]): MintLog => ({
   },
 });
 
-it('a rebuild of mints restores in an emptied store the mints that only the tables or only the log contain', async () => {
+it('rebuildMints restores mint requests that are only in the tables or only in the log', async () => {
   const mints = createMemoryMints();
   mints.restart({ isEmptied: true });
   const old = { ...failed, referenceId: 'old', attemptId: 'b1'.repeat(16), status: 'succeeded' as const };
-  const again = { ...failed, attemptId: 'a2'.repeat(16), requestedAt: 3_000, revision: 0, status: 'pending' as const };
+  const later = { ...failed, attemptId: 'a2'.repeat(16), requestedAt: 3_000, revision: 0, status: 'pending' as const };
   async function* stored() {
     yield [failed, old];
   }
-  const logs = { states: logOf('states', [failed]), requests: logOf('requests', [again]) };
+  const logs = { states: logOf('states', [failed]), requests: logOf('requests', [later]) };
   expect(await rebuildMints({ view: mints.view, logs, stored })).toEqual({ rows: 2, records: 2 });
   const read = async (referenceId: string) => (await mints.claims.read(failed, referenceId)).state?.status;
   expect([await read('old'), await read('sword')]).toEqual(['succeeded', 'pending']);
@@ -125,7 +125,7 @@ const inBatches = async function* (...pieces: readonly (readonly MintState[])[])
   yield* pieces;
 };
 
-it('the list of signers shows pending assets, why they wait, and open nonces, with waiting signers first', async () => {
+it('readSigners reports pending assets, blockers and open nonces, blocked signers first', async () => {
   const states = [
     [failed, waiting({ signer: newer, requestedAt: 500 }), waiting({ signer: newer, reason: 'Its key is disabled.' })],
     [waiting({ signer: newer, requestedAt: 700 }), waiting({ signer: newer, stage: 'logged', nonce: 9, reason: null })],
@@ -153,7 +153,7 @@ it('the list of signers shows pending assets, why they wait, and open nonces, wi
     { chain: null, signer: `0x${'77'.repeat(20)}`, keyState: 'live', pending: 0 },
   ]);
   expect(toSignerLines(lanes[0]!)).toEqual([
-    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest from 1970-01-01T00:00:00.500Z, nonces 4, 9 open, 0 succeeded, 0 failed`,
+    `demo-chain  ${newer}  (key "k", disabled): 5 pending, oldest since 1970-01-01T00:00:00.500Z, open nonces 4, 9, 0 succeeded, 0 failed`,
     '  2 assets waiting: The signer lacks MINTER_ROLE.',
     '  1 asset waiting: Its key is disabled.',
   ]);

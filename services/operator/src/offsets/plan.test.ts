@@ -17,7 +17,7 @@ const truncated: GroupPartition = {
   decision: null,
 };
 
-it('a decision about a replaced log continues where the two logs diverge, and repeats and skips no record', () => {
+it('a decision about a replaced log resumes where the two logs diverge, without repeating or skipping records', () => {
   const { decision, description, skipped } = planDecision(truncated, 'earliest-unread', 1_000);
   expect(decision).toEqual({
     from: 50,
@@ -30,19 +30,19 @@ it('a decision about a replaced log continues where the two logs diverge, and re
   expect(description.join(' ')).toContain('Rows at offsets 50 to 94');
 });
 
-it('a decision about a replaced log continues at the first record if the point of divergence is unknown, and explains why', () => {
+it('a decision about a replaced log resumes at the start of the log if the point of divergence is unknown', () => {
   const { decision, description } = planDecision({ ...truncated, divergesAt: null }, 'earliest-unread', 1_000);
   expect(decision.from).toBe(10);
   expect(description.join(' ')).toContain('records may be read again');
 });
 
-it('a decision about a replaced log reports which records will never be read', () => {
+it('a decision about a replaced log reports the offsets that will never be read', () => {
   const { description, skipped } = planDecision(truncated, 'end', 1_000);
   expect(skipped).toBe(10);
-  expect(description.join(' ')).toContain('Offsets 50 to 59 hold records that were not read');
+  expect(description.join(' ')).toContain('Offsets 50 to 59 contain unread records');
 });
 
-it('a decision about a replaced log keeps earlier decisions, and applies only to the given commit', () => {
+it('a decision about a replaced log includes earlier replaced ranges, and applies only to one committed offset', () => {
   const before = planDecision(truncated, 'earliest-unread', 1_000).decision;
   const { decision } = planDecision({ ...truncated, decision: before, readTo: 80 }, 'earliest-unread', 2_000);
   expect(decision.replaced).toEqual([
@@ -54,7 +54,7 @@ it('a decision about a replaced log keeps earlier decisions, and applies only to
   expect(isDecisionFor(decision, { ...truncated, mark: { ...mark, crc: 8 } })).toBe(false);
 });
 
-it('a decision about a replaced log reports the records that retention deleted before they were read', () => {
+it('a decision about an expired log reports the offsets that retention deleted before they were read', () => {
   const expired = { ...truncated, committed: 5, readTo: 5, start: 10, end: 60, divergesAt: null };
   const { decision, description, skipped } = planDecision(
     { ...expired, finding: { kind: 'expired', start: 10 } },
@@ -65,7 +65,7 @@ it('a decision about a replaced log reports the records that retention deleted b
   expect(description.join(' ')).toContain('Offsets 5 to 9 are lost');
 });
 
-it('a decision about a replaced log reports for every offset whether records are read, read again or skipped, and refuses offsets outside the log', () => {
+it('a decision about a replaced log reports repeated and skipped offsets, and refuses offsets outside the log', () => {
   const property = fc.property(fc.nat(120), (from) => {
     if (from < 10 || from > 60) {
       expect(() => planDecision(truncated, from, 1)).toThrow(RangeError);
@@ -73,8 +73,8 @@ it('a decision about a replaced log reports for every offset whether records are
     }
     const { description, skipped } = planDecision(truncated, from, 1);
     expect(skipped).toBe(Math.max(0, from - 50));
-    const again = /Offsets (\d+) to (\d+) are read again/.exec(description.join(' '));
-    expect(again === null ? null : [Number(again[1]), Number(again[2])]).toEqual(from < 50 ? [from, 49] : null);
+    const match = /Offsets (\d+) to (\d+) are read again/.exec(description.join(' '));
+    expect(match === null ? null : [Number(match[1]), Number(match[2])]).toEqual(from < 50 ? [from, 49] : null);
   });
   fc.assert(property);
 });

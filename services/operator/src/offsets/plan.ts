@@ -1,25 +1,25 @@
 import type { GroupPartition, OffsetDecision, ReplacedRange } from '@playline/stream';
 
-/** Value of `--from`. */
+/** The value of `--from`. */
 export type StartPoint = 'earliest-unread' | 'end' | number;
 
-/** The effects of a decision. */
+/** A decision and its effects. */
 export interface Plan {
   readonly decision: OffsetDecision;
-  /** Sentences, most important first. */
+  /** Sentences in order of importance. */
   readonly description: readonly string[];
-  /** Number of records in the log that will never be read. */
+  /** Number of offsets in the log that will never be read. */
   readonly skipped: number;
 }
 
-/** Whether consumers wait for a decision of an operator. */
+/** Whether the log was truncated or replaced. */
 export const isReplaced = ({ finding }: GroupPartition): boolean =>
   finding.kind === 'shortened' || finding.kind === 'exchanged';
 
 export const needsDecision = (found: GroupPartition): boolean =>
   isReplaced(found) || found.finding.kind === 'expired' || found.finding.kind === 'foreign';
 
-/** The first record that was certainly not read, otherwise the log's first record. */
+/** Returns the first offset known to be unread, or the start of the log if unknown. */
 function firstUnread(found: GroupPartition): number {
   if (!needsDecision(found)) return Math.max(found.start, found.committed);
   return found.finding.kind === 'expired' ? found.start : (found.divergesAt ?? found.start);
@@ -30,7 +30,7 @@ function toOffset(found: GroupPartition, from: StartPoint): number {
   return from === 'earliest-unread' ? firstUnread(found) : from;
 }
 
-/** Offsets that may have rows from the lost log. */
+/** Returns the offsets at which rows from the lost log may be stored. */
 function replacedBy(found: GroupPartition): ReplacedRange[] {
   const start = firstUnread(found);
   return isReplaced(found) && found.readTo > start ? [{ start, end: found.readTo }] : [];
@@ -41,7 +41,7 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
   const offset = toOffset(found, from);
   if (offset < found.start || offset > found.end)
     throw new RangeError(
-      `${found.topic}/${found.partition} has offsets ${found.start} to ${found.end}: ${offset} is outside`,
+      `offset ${offset} is out of range: ${found.topic}/${found.partition} contains offsets ${found.start} to ${found.end}`,
     );
   const unread = firstUnread(found);
   const skipped = Math.max(0, offset - unread);
@@ -49,21 +49,22 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
   const isForeign = found.finding.kind === 'foreign';
   const replaced = replacedBy(found);
   const description = [
-    `Reading continues at ${offset}; the log ends at ${found.end}, so ${found.end - offset} offsets are left.`,
+    `Reading resumes at ${offset}, ${found.end - offset} offsets before the end of the log (${found.end}).`,
     found.finding.kind === 'expired' &&
       `Offsets ${found.committed} to ${found.start - 1} are lost: retention deleted them before they were read.`,
     isReplaced(found) &&
       found.divergesAt === null &&
-      'It is unknown where the log differs from the log that was read: records may be read again.',
+      'The offset at which the two logs diverge is unknown: records may be read again.',
     isForeign &&
-      `It is unknown how far the log was read. --from ${found.committed} continues at that commit and skips unread records before ` +
-        `that offset. Records that are read again: ${AGAIN}`,
+      `The number of records already read is unknown. --from ${found.committed} resumes at the committed offset and skips unread ` +
+        `records before that offset. ${AGAIN}`,
     again > 0 && `Offsets ${offset} to ${offset + again - 1} are read again. ${AGAIN}`,
     skipped > 0 &&
-      `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may hold' : 'hold'} records that ` +
-        `were not read and NEVER WILL BE: these ${skipped} offsets are skipped.`,
+      `Offsets ${unread} to ${offset - 1} ${isForeign ? 'may contain' : 'contain'} unread records, ` +
+        `which WILL NEVER BE READ: ${skipped} offsets are skipped.`,
     ...replaced.map(
-      ({ start, end }) => `Rows at offsets ${start} to ${end - 1} may be from the lost log. They are kept.`,
+      ({ start, end }) =>
+        `Rows at offsets ${start} to ${end - 1} may be from the lost log. These rows are not deleted.`,
     ),
   ].filter((sentence) => sentence !== false);
   const forCommit = { committed: found.committed, mark: found.mark };
@@ -72,5 +73,5 @@ export function planDecision(found: GroupPartition, from: StartPoint, nowMs: num
 }
 
 const AGAIN =
-  'A stored row is not written again; a row that a merge has deduplicated may be, and events_exact shows it once. ' +
-  'A link fact that the graph has applied is not decided again.';
+  'Rows that are already stored are not written again, except rows that a merge has deduplicated, which events_exact shows ' +
+  'once. Link facts that were already applied are not decided again.';

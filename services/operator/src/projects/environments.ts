@@ -13,13 +13,13 @@ export interface ProjectSources {
   readonly projects: RecordSources<ProjectRecord>;
 }
 
-/** Project and environment by id or by name. */
+/** A project and an environment, each by id or name. */
 export interface EnvironmentName {
   readonly project: string;
   readonly environment: string;
 }
 
-/** Reads or changes projects. Creates the project `demo` in an empty deployment. */
+/** Runs `work` with the project store, and creates the project `demo` in a new deployment. */
 export function withProjects<T>(sources: ProjectSources, work: (store: RecordStore<ProjectRecord>) => Promise<T>) {
   return withRecords(sources.projects, async (store) => {
     if ((await store.readAll()).length === 0) await createFirstProject({ store });
@@ -27,36 +27,36 @@ export function withProjects<T>(sources: ProjectSources, work: (store: RecordSto
   });
 }
 
-/** @param wanted id or name */
-export async function requireProjectId(sources: ProjectSources, wanted: string): Promise<string> {
-  const found = findProject(await withProjects(sources, (store) => store.readAll()), wanted);
+/** @throws Error when the project does not exist */
+export async function requireProjectId(sources: ProjectSources, idOrName: string): Promise<string> {
+  const found = findProject(await withProjects(sources, (store) => store.readAll()), idOrName);
   if (found !== null) return found.id;
-  throw new Error(`there is no project ${wanted}: npm run projects -- list shows all projects`);
+  throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
 }
 
-/** @throws Error without the environment, or when its project is archived */
+/** @throws Error when the environment does not exist, or its project is archived */
 export async function requireEnvironment(sources: ProjectSources, name: EnvironmentName): Promise<OwnedEnvironment> {
   const found = findOwned(await withProjects(sources, (store) => store.readAll()), name);
   if (typeof found === 'string') throw new Error(found);
   return found;
 }
 
-/** The environment, or an error message. An environment id needs no project, because it is unique. */
+/** Returns the environment, or an error message. Environment ids are unique, so a full id needs no project. */
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
   const owner = projects.find(({ environments }) => environments.some(({ id }) => id === wanted.environment));
   if (owner !== undefined && owner.id !== project?.id && findOwnEnvironment(project, wanted) === null) {
     if (wanted.project !== FIRST_PROJECT)
-      return `environment ${wanted.environment} belongs to project ${owner.id}: use --project ${owner.id}`;
+      return `environment ${wanted.environment} belongs to project ${owner.id}: pass --project ${owner.id}`;
     return findOwned(projects, { ...wanted, project: owner.id });
   }
   if (project === null)
-    return `there is no project ${wanted.project}: npm run projects -- create --name ${wanted.project} creates it, list shows all projects`;
-  if (project.state === 'archived') return `project ${project.id} is archived: nothing can be created in it`;
+    return `project ${wanted.project} does not exist: create it (npm run projects -- create --name ${wanted.project}), or list all projects (npm run projects -- list)`;
+  if (project.state === 'archived') return `project ${project.id} is archived and can no longer be changed`;
   const environment = findEnvironment(project, wanted.environment);
   if (environment !== null) return { project, environment };
   const names = project.environments.map(({ name }) => name).join(', ');
-  return `project ${project.id} has no environment ${wanted.environment} (it has ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind production|development`;
+  return `project ${project.id} has no environment ${wanted.environment} (existing environments: ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind production|development`;
 }
 
 const findOwnEnvironment = (project: ProjectRecord | null, { environment }: EnvironmentName) =>

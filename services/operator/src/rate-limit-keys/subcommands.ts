@@ -1,4 +1,4 @@
-/** Subcommands of `keys` for rate limit keys. */
+/** Implements the subcommands of `keys` for rate limit keys. */
 import {
   createRateLimitKey,
   isGoodAt,
@@ -31,7 +31,7 @@ interface RateLimitKeyOptions extends JsonOption {
   readonly partner?: string | undefined;
 }
 
-/** A date, or a time with its offset. */
+/** Matches a date, or a time with a UTC offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
 export async function create(
@@ -41,7 +41,7 @@ export async function create(
   const partner = options.partner?.trim() ?? '';
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
     throw new UsageError(`--partner: expected a name of 1 to ${PARTNER_CHARACTERS_MAX} characters`);
-  if (options.calls === undefined) throw new UsageError('--calls: expected the calls per window');
+  if (options.calls === undefined) throw new UsageError('--calls: expected the number of calls per window');
   const plan = { windowS: PLAN_WINDOW_S, expiresAt: null, ...planOf(options) } as Plan;
   const created = await withRecords(sources, (store) => createRateLimitKey({ store, prefix }, { partner, ...plan }));
   show(created, options, terminal);
@@ -84,17 +84,17 @@ function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
   };
 }
 
-/** `never` removes the expiry. */
+/** Parses an expiry; `never` removes it. @throws UsageError */
 function instantOf(text: string): number | null {
   if (text === 'never') return null;
   const instant = INSTANT.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(instant))
-    throw new UsageError('--expires: expected a date, a time with its offset, such as 2027-01-31T12:00Z, or never');
+    throw new UsageError('--expires: expected a date, a time with a UTC offset (2027-01-31T12:00Z), or never');
   return instant;
 }
 
 function idOf({ id: keyId }: RateLimitKeyOptions): string {
-  if (keyId === undefined) throw new UsageError('--id: expected the key id, as shown by list');
+  if (keyId === undefined) throw new UsageError('--id: expected a key id, as printed by list');
   return keyId;
 }
 
@@ -106,7 +106,7 @@ function show(
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
   printResult(terminal, options, line, [
-    `rate limit key for ${partner}, ${calls} calls in ${windowS} s, shown once:`,
+    `Rate limit key for ${partner}, ${calls} calls per ${windowS} s (shown only once):`,
     key,
   ]);
 }
@@ -116,7 +116,7 @@ function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
   return isGoodAt(record, Date.now()) ? 'live' : 'expired';
 }
 
-/** Without the hash, because output may be stored anywhere. */
+/** Omits the key's hash. */
 const toPublicRecord = ({ hash: _, ...shown }: RateLimitKeyRecord) => ({
   ...shown,
   kind: 'rate-limit',
@@ -127,7 +127,7 @@ function toLine(record: RateLimitKeyRecord): string {
   const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;
   const until = expiresAt === null ? 'does not expire' : `expires ${toInstant(expiresAt)}`;
   const state = stateOf(record) === 'ended' ? `ended ${toInstant(revokedAt ?? 0)}` : stateOf(record);
-  return `${keyId}  ${partner}  ${calls} calls in ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${state}`;
+  return `${keyId}  ${partner}  ${calls} calls per ${windowS} s  ${first4}…${last4}  created ${toInstant(createdAt)}  ${until}  ${state}`;
 }
 
 const toInstant = (atMs: number) => new Date(atMs).toISOString();

@@ -6,20 +6,19 @@ import { assertNew } from './rebuild-identity.ts';
 
 const EMPTY: LogBounds[] = [{ partition: 0, start: 0, end: 0 }];
 
-/** Checks a deployment without ClickHouse, whose log has these bounds. */
 function check(bounds: (topic: string) => LogBounds[]) {
   const log = { bounds: async (topic: string) => (topic === '' ? [] : bounds(topic)), close: async () => {} };
   const clickhouse = () => {
-    throw new UnreachableError('it is not set');
+    throw new UnreachableError('CLICKHOUSE_URL is not set');
   };
   return assertNew({ openLog: async () => log as unknown as LogReader, clickhouse, topicPrefix: 'p.' });
 }
 
-it('identity init accepts a deployment whose topics exist and are empty', async () => {
+it('identity init accepts a deployment with empty topics', async () => {
   await check(() => EMPTY);
 });
 
-it('identity init waits while leaders refuse: a broker may still be creating the logs of new topics', async () => {
+it('identity init retries while the brokers are still creating the partition logs of new topics', async () => {
   let refusals = 3;
   await check(() => {
     if (refusals-- > 0) throw new Error('This server is not the leader');
@@ -28,7 +27,7 @@ it('identity init waits while leaders refuse: a broker may still be creating the
   expect(refusals).toBeLessThan(0);
 });
 
-it('identity init refuses an emptied Redis, and names the topics that had records, including expired records', async () => {
+it('identity init refuses an emptied Redis, and names topics that contained records, even if the records have expired', async () => {
   const consents = `p.${TOPICS.consents.name}`;
   const isHeld = check((topic) => (topic === consents ? [{ partition: 0, start: 7, end: 7 }] : EMPTY));
   await expect(isHeld).rejects.toThrow(EmptiedError);

@@ -1,4 +1,4 @@
-/** Reads the part of a topic that the tables may lack. */
+/** Reads the part of a topic that may not be in the tables yet. */
 import { createRecordReader, type RecordCodec, type Topic } from '@playline/contracts';
 import type { LogBounds, StreamRecord } from '@playline/stream';
 import type { RebuildSources } from './with-stores.ts';
@@ -10,13 +10,13 @@ export interface LogTail<R> {
 }
 
 type TailSources = Pick<RebuildSources, 'log' | 'topicPrefix' | 'writerGroup' | 'onProgress'>;
-type Named<R> = readonly [topic: Topic, codec: RecordCodec<R>];
+type TopicCodec<R> = readonly [topic: Topic, codec: RecordCodec<R>];
 
 /**
- * The part from the writer's commits to the end of the topic. Reads commits before the end; read the tables after both.
- * @throws Error without the topic
+ * Finds the range from the writer's committed offsets to the end of the topic. Call this before reading the tables.
+ * @throws Error when the topic does not exist
  */
-export async function findTail<R>(sources: TailSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
+export async function findTail<R>(sources: TailSources, [{ name }, codec]: TopicCodec<R>): Promise<LogTail<R>> {
   const topic = sources.topicPrefix + name;
   const committed = await sources.log.committed(sources.writerGroup, topic);
   const bounds = (await boundsOf(sources, topic)).map(({ partition, start, end }) => {
@@ -30,13 +30,13 @@ export async function findTail<R>(sources: TailSources, [{ name }, codec]: Named
   return { topic, codec, bounds };
 }
 
-/** @throws Error without the topic */
-export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: Named<R>): Promise<LogTail<R>> {
+/** Finds the whole range of a topic. @throws Error when the topic does not exist */
+export async function findWhole<R>(sources: RebuildSources, [{ name }, codec]: TopicCodec<R>): Promise<LogTail<R>> {
   const topic = sources.topicPrefix + name;
   return { topic, codec, bounds: await boundsOf(sources, topic) };
 }
 
-/** The records that were added after the end of a tail. */
+/** Finds the range of records that were added after the end of a tail. */
 export async function findGrowth<R>(sources: RebuildSources, tail: LogTail<R>): Promise<LogTail<R>> {
   const ends = new Map(tail.bounds.map(({ partition, end }) => [partition, end]));
   const bounds = await boundsOf(sources, tail.topic);
@@ -47,14 +47,14 @@ export function countOffsets({ bounds }: Pick<LogTail<unknown>, 'bounds'>): numb
   return bounds.reduce((sum, { start, end }) => sum + Math.max(0, end - start), 0);
 }
 
-/** @throws Error without the topic: with a wrong prefix a rebuild would find nothing and succeed */
+/** @throws Error when the topic does not exist: with a wrong prefix, a rebuild would restore no data and succeed */
 export async function boundsOf({ log }: Pick<RebuildSources, 'log'>, topic: string): Promise<LogBounds[]> {
   const bounds = await log.bounds(topic);
   if (bounds.length === 0) throw new Error(`Topic ${topic} does not exist: check KAFKA_BROKERS and TOPIC_PREFIX.`);
   return bounds;
 }
 
-/** Reads records partition by partition. An unreadable record is reported and skipped, as by the event writer. */
+/** Reads records partition by partition. Unreadable records are reported and skipped, as by the event writer. */
 export async function* readTail<R>(
   sources: RebuildSources,
   tail: LogTail<R>,

@@ -1,4 +1,4 @@
-/** Restores an empty Redis from the log and the tables, or asserts that the deployment is new. */
+/** Restores identity data in an empty Redis from the log and the tables, or asserts that the deployment is new. */
 import {
   type ConsentRecord,
   consentCodec,
@@ -38,12 +38,12 @@ import type { RebuildSources, StoresContext } from './with-stores.ts';
 
 interface RestoredConsents {
   readonly rebuilt: RebuiltConsents;
-  /** The run of Redis in which the restore started. */
+  /** Run id of Redis when the restore started. */
   readonly run: string;
   readonly tail: LogTail<ConsentRecord>;
 }
 
-/** Restores consents from table and log; the latest position wins, so it is safe at any time. Restore fences first. */
+/** Restores consents from the table and the log; later positions take precedence. Restore fences first. */
 export async function restoreConsents(
   sources: RebuildSources,
   { consents, rebuild }: Pick<People, 'consents' | 'rebuild'>,
@@ -56,8 +56,8 @@ export async function restoreConsents(
 }
 
 /**
- * Restores consents logged after `tail`, once the epoch is set. If Redis has restarted since, they are not marked as
- * current, and gateways read the end of the log themselves.
+ * Restores consents that were logged after `tail`, once the epoch is set. If Redis has restarted in the meantime, the
+ * consents are not marked as current, and gateways read the end of the log themselves.
  */
 export async function restoreLaterConsents(
   sources: RebuildSources,
@@ -85,9 +85,9 @@ async function* toLoggedConsent(sources: RebuildSources, tail: LogTail<ConsentRe
 export type RebuiltIdentity = Awaited<ReturnType<typeof rebuildIdentity>>;
 
 /**
- * Restores fences, graph, consents, holds, and last the epoch, for which linkers and gateways wait. An interrupted run
- * sets no epoch, and can be repeated.
- * @throws Error if an epoch exists or later consents could not be restored, or from a store
+ * Restores fences, graph, consents and holds, and finally sets the epoch, for which linkers and gateways wait. An
+ * interrupted rebuild does not set the epoch and can be repeated.
+ * @throws Error if an epoch exists, later consents could not be restored, or a store fails
  */
 export async function rebuildIdentity(sources: RebuildSources, people: People, progress: LinkerProgress) {
   if ((await people.readEpoch()) !== null) throw new Error(IN_USE);
@@ -96,24 +96,24 @@ export async function rebuildIdentity(sources: RebuildSources, people: People, p
     throw fault instanceof EpochPresentFault ? new Error(IN_USE, { cause: fault }) : fault;
   });
   const restoredConsents = await restoreConsents(sources, people);
-  // Restored late, because erasures may be requested while the graph is read.
+  // Restored after the graph, because erasures may be requested while the graph is being read.
   const holds = await restoreHolds(sources, people);
   const epoch = await people.rebuild.mintEpoch(run);
-  // Restored after the epoch: without an epoch, a gateway may log consents that it cannot store in Redis.
+  // Restored after the epoch is set, because without an epoch, gateways log consents that they cannot store in Redis.
   const later = await restoreLaterConsents(sources, people, restoredConsents).catch((cause: unknown) => {
-    throw new Error(`everything is restored and in use, except ${CONSENTS_LEFT}`, { cause });
+    throw new Error(`the rebuild is complete, except for ${MISSING_CONSENTS}`, { cause });
   });
   const consents = sum(restoredConsents.rebuilt, later);
   return { graph: restored, consents, holds, epoch };
 }
 
-const CONSENTS_LEFT = 'the consents logged during the rebuild: run npm run consent -- rebuild';
+const MISSING_CONSENTS = 'the consents that were logged during the rebuild: run npm run consent -- rebuild';
 
-/** With an epoch the graph is in use: loading old data would undo the work of the linkers. */
+/** A graph with an epoch is in use, and loading old data would undo the linkers' changes. */
 const IN_USE =
-  'the identity graph has an epoch: it is complete and in use, and was not changed. If it was initialised by mistake or ' +
-  'comes from an old copy, empty that database of Redis (FLUSHDB), which stops all consumers, and run npm run rebuild; ' +
-  `if a rebuild failed after its epoch, it lacks ${CONSENTS_LEFT}`;
+  'Redis already has an epoch, so the identity graph is complete and in use, and was not changed. If the epoch was created ' +
+  'by mistake or is from an old copy, empty this Redis database (FLUSHDB), which stops all consumers, and run npm run ' +
+  `rebuild. If an earlier rebuild failed after it had set the epoch, restore ${MISSING_CONSENTS}`;
 
 /**
  * Restores the holds of all erasures without a receipt. The topic contains requests that are not stored yet, the
@@ -123,10 +123,10 @@ const IN_USE =
 export async function restoreHolds(sources: RebuildSources, { guards }: Pick<People, 'guards'>): Promise<number> {
   const holds = new Map<string, ErasureHold>();
   for await (const hold of readLoggedHolds(sources)) holds.set(toId(hold), hold);
-  // The table may know more members of a request. The topic fills the table, so the topic is read first.
+  // The table may contain more members of a request than the topic, so its entries replace those of the topic.
   for (const request of await sources.records.readUnfinished()) holds.set(toId(request), toHold(request));
   for (const hold of holds.values()) await guards.putHold(hold);
-  // A receipt is written before its hold is released, so the hold may already have been released.
+  // A request with a receipt may already have been released, because the receipt is written before the release.
   const done = await sources.records.readFinished();
   const finished = [...holds.values()].filter((hold) => done.has(toId(hold)));
   for (const hold of finished) await guards.releaseHold(hold);
@@ -156,20 +156,20 @@ interface LinkerProgress {
   readonly linkerGroup: string;
   /** LINK_TOPIC_GENERATION of the linkers. */
   readonly generation: number;
-  /** Continue even if the group has no commits: all facts in the log are decided again. */
+  /** Whether to continue if the group has no committed offsets; all facts in the log are then decided again. */
   readonly decideAgain: boolean;
 }
 
-/** Without an epoch, linkers publish only the decisions of the batch that was running. */
+/** Without an epoch, linkers publish only the decisions of their current batch, so few rounds are needed. */
 const ROUNDS_MAX = 5;
 
 /**
- * Loads the graph from tables and log. If decisions are published during the read, everything is read again.
- * @throws EpochPresentFault, or a fault of a store; can be repeated
+ * Loads the graph from the tables and the log. If decisions are published in the meantime, all data is read again.
+ * @throws EpochPresentFault, or an error of a store; can be repeated
  */
 async function restoreGraph(sources: RebuildSources, people: People, progress: LinkerProgress) {
   for (let round = 1; round <= ROUNDS_MAX; round++) {
-    // Reads commits before the end of the decisions, so that all decisions on committed facts are read.
+    // Committed offsets are read before the end of the decisions, so that all decisions on committed facts are read.
     const applied = await readApplied(sources, progress);
     const tail = await findTail(sources, [TOPICS.identityDecisions, identityDecisionCodec]);
     if (applied.every(({ offset }) => offset < 0) && !progress.decideAgain) assertNothingDecided(tail, progress);
@@ -188,14 +188,16 @@ async function restoreGraph(sources: RebuildSources, people: People, progress: L
     // `decisions` counts the decisions read from the log.
     if (growth === 0)
       return { ...rebuilt, fences: fences.length, decisions: countOffsets(tail), partitions: applied.length };
-    sources.onProgress(`${growth} decisions were published during the rebuild: reading everything again`);
+    sources.onProgress(`${growth} decisions were published during the rebuild: reading all data again`);
   }
-  throw new Error('decisions are still being published: stop the linker that uses a different Redis, and try again');
+  throw new Error(
+    'decisions are still being published: stop the linker that uses a different Redis, then run the command again',
+  );
 }
 
 /**
- * Facts before the group's commit are decided. The graph also learns which later facts are decided, so that they have
- * no effect when they are read again: a fact could join identities that an unlink has separated since.
+ * Facts before the committed offsets are decided. Later facts that are also decided are marked in the graph, so that
+ * they have no effect when they are read again and cannot merge identities that have since been unlinked.
  */
 async function readApplied(
   sources: RebuildSources,
@@ -204,7 +206,7 @@ async function readApplied(
   const topic = sources.topicPrefix + TOPICS.identityLinks.name;
   const committed = await sources.log.committed(linkerGroup, topic);
   const bounds = await boundsOf(sources, topic);
-  // A commit after the end belongs to an earlier topic of that name.
+  // A committed offset beyond the end belongs to an earlier topic with the same name.
   return bounds.map(({ partition, start, end }) => {
     const next = Math.min(committed.get(partition) ?? 0, end);
     return { generation, partition, offset: next - 1, from: Math.max(next, start) };
@@ -215,8 +217,8 @@ async function readApplied(
 function assertNothingDecided(tail: LogTail<IdentityDecisionRecord>, { linkerGroup }: LinkerProgress): void {
   if (tail.bounds.every(({ end }) => end === 0)) return;
   throw new Error(
-    `the consumer group '${linkerGroup}' has committed nothing: check --linker-group. If the linkers have never committed, ` +
-      '--decide-again makes the linkers decide every fact in the log again',
+    `consumer group '${linkerGroup}' has no committed offsets: check --linker-group. If the linkers have never committed an ` +
+      'offset, pass --decide-again, and the linkers will decide all facts in the log again',
   );
 }
 
@@ -229,21 +231,21 @@ async function* toRows(sources: RebuildSources, tail: LogTail<IdentityDecisionRe
   }
 }
 
-/** Topics whose records would contradict an empty Redis. The end of a topic never decreases. */
+/** Topics that are empty in a new deployment. The end offset of a topic never decreases. */
 const WITNESS_TOPICS = [TOPICS.identityDecisions, TOPICS.consents, TOPICS.erasures];
 const WITNESS_TABLES = ['identity_overrides', 'consent_log'];
 
 type Context = Pick<StoresContext, 'openLog' | 'clickhouse' | 'topicPrefix'>;
 
 /**
- * Asserts that no link, consent or erasure ever existed: an epoch for an empty graph would separate all persons.
+ * Asserts that the deployment has no links, consents or erasures, because an empty graph would separate all persons.
  * @throws EmptiedError for a deployment with data; UnreachableError
  */
 export async function assertNew(context: Context): Promise<void> {
   const found = [...(await findRecords(context)), ...(await findRows(context))];
   if (found.length === 0) return;
   throw new EmptiedError(
-    `${found.join(', ')} contain data, so this Redis is not new but has lost its data: run npm run rebuild`,
+    `${found.join(', ')} contain data, so Redis is not new and has lost its data: run npm run rebuild`,
   );
 }
 
@@ -252,7 +254,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
   if (log === null) return [];
   return withLog(log, async () => {
     const names = WITNESS_TOPICS.map(({ name }) => topicPrefix + name);
-    // Leaders of new topics refuse requests until they have created their logs, for up to 1.9 s.
+    // Leaders of new topics refuse requests for up to 1.9 s, until they have created the partition logs.
     const bounds = await awaitStore('Kafka', () => Promise.all(names.map((name) => log.bounds(name))));
     return names.filter((_, index) => bounds[index]!.some(({ end }) => end > 0));
   });
@@ -261,7 +263,7 @@ async function findRecords({ openLog, topicPrefix }: Context): Promise<string[]>
 async function findRows({ clickhouse }: Context): Promise<string[]> {
   const account = await nullIfUnreachable(clickhouse);
   if (account === null) return [];
-  // Uses a database that every account can read, because the deployment's database may not exist yet.
+  // Uses a database that every account can read, because the configured database may not exist yet.
   const query = createQueryRows({ ...account, database: 'system' });
   await awaitClickHouse(query);
   const names = WITNESS_TABLES.map((name) => `'${name}'`).join();

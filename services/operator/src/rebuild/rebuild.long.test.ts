@@ -13,7 +13,7 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
 import { ENVIRONMENTS, type LinkParts, openRebuildFixture, type RebuildFixture } from '../test/rebuild-fixture.ts';
 
-// Linkers start as processes, which takes long on a busy machine.
+// Starting the linker processes can be slow on a busy machine.
 vi.setConfig({ testTimeout: 240_000 });
 
 let fixture: RebuildFixture;
@@ -42,7 +42,6 @@ const digests = ({ rebuild }: Pick<RebuildFixture['people'], 'rebuild'>) =>
 const expectModel = async () =>
   expect(await digests(fixture.people)).toEqual(await digests((await fixture.model()).people));
 
-/** Publishes links, and stops the linker once it has decided all links. */
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
@@ -56,7 +55,6 @@ function toConsent(identityKey: Buffer, status: ConsentRecord['status']) {
   return { ...fixture.toRecord(TOPICS.consents.name, consentCodec, change), key: identityKey };
 }
 
-/** Twelve identities change their consent, stored as by the gateway. */
 async function publishConsents(): Promise<void> {
   const { publish, read, people } = fixture;
   const keys = Array.from({ length: 12 }, () => randomBytes(16));
@@ -96,7 +94,7 @@ beforeAll(async () => {
   await publishConsents();
   await link100(1);
   for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
-  // From now on, the log is ahead of the tables.
+  // From this point on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
   await requestErasure();
@@ -109,15 +107,15 @@ afterEach(async () => {
 });
 afterAll(() => fixture.close());
 
-it('an emptied Redis is restored identically if the command is killed before its first call of any kind and run again', async () => {
+it('a rebuild that is killed before any Redis call and run again restores identical data', async () => {
   const before = await fixture.dump();
   const calls = new Set<string>();
   fixture.hooks.beforeCall = (name) => void calls.add(name);
   await fixture.wipe();
   expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-  // Nothing happens before the epoch is read, and waiting for Redis would repeat the call.
+  // Excluded, because the command would retry this call while it waits for Redis.
   calls.delete('readEpoch');
-  // After the epoch everything is restored; without this call gateways read the end of the log themselves.
+  // Excluded, because it is called after the epoch is set, and gateways can read the end of the log themselves.
   expect(calls.delete('consents.markCurrent')).toBe(true);
   expect([...calls]).toEqual(
     expect.arrayContaining(['rebuild.loadOverrides', 'rebuild.loadConsents', 'guards.putHold', 'rebuild.mintEpoch']),
@@ -137,7 +135,7 @@ it('an emptied Redis is restored identically if the command is killed before its
   }
 });
 
-it('an emptied Redis is refused by linkers, restored byte for byte by one command, and then used as before', async () => {
+it('linkers are not ready with an emptied Redis, and continue after a rebuild has restored identical data', async () => {
   const before = await fixture.dump();
   const linker = await startLinker();
   await until('the linker is ready', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
@@ -161,7 +159,7 @@ it('an emptied Redis is refused by linkers, restored byte for byte by one comman
   await expectModel();
 });
 
-it('an emptied Redis receives facts that were published while it was empty', async () => {
+it('facts that are published while Redis is empty are applied after a rebuild', async () => {
   await fixture.wipe();
   await startLinker();
   await fixture.publishLinks(randomLinks(60, 4));
@@ -170,12 +168,12 @@ it('an emptied Redis receives facts that were published while it was empty', asy
   await expectModel();
 });
 
-it('an emptied Redis loses no link whose decision was not published before a later decision of its partition', async () => {
+it('a rebuild does not lose a link whose decision was not published before later decisions in its partition', async () => {
   const { publish, toRecord } = fixture;
   const known = (await fixture.model()).decisions.length;
   await fixture.publishLinks(randomLinks(90, 5));
   const decisions = (await fixture.model()).decisions.slice(known);
-  // Two of three environments share a partition: a linker was killed when only one environment was published.
+  // Two environments share a partition. A linker was killed after it published the decisions of one of them.
   const partitions = ENVIRONMENTS.map((id) => decisions.find(({ environmentId }) => environmentId === id)!.partition);
   const shared = partitions.find((partition, at) => partitions.indexOf(partition) !== at)!;
   const [, published] = ENVIRONMENTS.filter((_, at) => partitions[at] === shared);
@@ -185,7 +183,7 @@ it('an emptied Redis loses no link whose decision was not published before a lat
       ...toRecord(TOPICS.identityDecisions.name, identityDecisionCodec, one),
       key: Buffer.from(one.environmentId),
     }));
-  // The next linker was also killed while it published the decisions again: earlier decisions follow later decisions.
+  // The next linker was killed while it published the same decisions again.
   await publish([...records, ...records.slice(0, records.length / 2)]);
   await fixture.wipe();
   let isLate = false;
@@ -196,13 +194,13 @@ it('an emptied Redis loses no link whose decision was not published before a lat
   const { code, progress } = await fixture.restore('rebuild');
   fixture.hooks.beforeCall = null;
   expect(code).toBe(0);
-  expect(progress).toContain('reading everything again');
+  expect(progress).toContain('reading all data again');
   await startLinker();
   await fixture.decided();
   await expectModel();
 });
 
-it('an emptied Redis is restored with consents that were logged before the epoch was set', async () => {
+it('a rebuild restores consents that were logged before the epoch was set', async () => {
   await fixture.wipe();
   const identityKey = randomBytes(16);
   fixture.hooks.beforeCall = async (name) => {
@@ -213,7 +211,7 @@ it('an emptied Redis is restored with consents that were logged before the epoch
   expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
 });
 
-it('a rebuild of an emptied Redis that fails after the epoch reports missing consents and how to restore them', async () => {
+it('a rebuild that fails after the epoch was set reports how to restore the missing consents', async () => {
   await fixture.wipe();
   const identityKey = randomBytes(16);
   let isMinted = false;
@@ -232,7 +230,7 @@ it('a rebuild of an emptied Redis that fails after the epoch reports missing con
   expect(await fixture.people.consents.read('test-one', identityKey)).toMatchObject({ status: 'none' });
 });
 
-it('an emptied Redis is not initialised as new, and not rebuilt with a different group than that of the linkers', async () => {
+it('identity init refuses an emptied Redis, and identity rebuild refuses a consumer group without commits', async () => {
   await fixture.wipe();
   const init = await fixture.restore('identity', 'init');
   expect(init).toMatchObject({ code: 4, progress: expect.stringContaining('npm run rebuild') });
@@ -248,14 +246,14 @@ it('an emptied Redis is not initialised as new, and not rebuilt with a different
   await expectModel();
 });
 
-it('consents can be restored alone, without changes to other data in Redis', async () => {
+it('consent rebuild restores consents without changing other data in Redis', async () => {
   const before = await fixture.dump();
   await fixture.database.client.del(...Object.keys(before).filter((name) => name.startsWith('c:')));
   expect(await fixture.restore('consent', 'rebuild')).toMatchObject({ code: 0 });
   expect(await fixture.dump()).toEqual(before);
 });
 
-it('a Redis with an epoch is not changed, and the command explains why', async () => {
+it('rebuild fails if Redis has an epoch, and does not change data', async () => {
   const before = await fixture.dump();
   const epoch = await fixture.people.readEpoch();
   const { code, progress } = await fixture.restore('rebuild');
@@ -265,7 +263,7 @@ it('a Redis with an epoch is not changed, and the command explains why', async (
   expect(await fixture.restore('identity', 'init')).toMatchObject({ code: 0, results: [`epoch ${epoch}`] });
 });
 
-it('an id that linkers hold is held again after a rebuild', async () => {
+it('a rebuild restores held ids', async () => {
   const environmentId = 'test-suspects';
   const to = { toKind: 'untyped', toId: 'everybody' } as const;
   const links = Array.from(

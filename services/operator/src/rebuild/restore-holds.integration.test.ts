@@ -64,7 +64,6 @@ const publish = (...requests: ErasureRequestRecord[]) =>
 
 const toUuid = (id: Buffer) => id.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** Stores a request as the eraser's intake does. */
 async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoffAt }: ErasureRequestRecord) {
   const [subjects, members] = [subjectKeys, memberKeys].map(
     (keys) => `[${keys.map((key) => `unhex('${key.toString('hex')}')`).join()}]`,
@@ -76,13 +75,13 @@ async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoff
 const finish = ({ erasureId }: ErasureRequestRecord) =>
   fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('x', '${toUuid(erasureId)}')`);
 
-/** Time up to which links of each key may pass; null without a hold. */
+/** Returns, for each key, the time after which links are held, or null without a hold. */
 const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
   people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
 
-it('holds of erasures without a receipt are restored from the topic, the table or both', async () => {
+it('restoreHolds restores the holds of erasures without a receipt from the topic and the table', async () => {
   const [onTopic, inTable, done, doneInTable] = [createRequest(), createRequest(), createRequest(), createRequest()];
-  // The table contains one more member, found by an earlier erasure of the same person.
+  // The table contains an additional member, which an earlier erasure of the same person has found.
   const inBoth = createRequest({ memberKeys: [] });
   const known = { ...inBoth, memberKeys: [randomBytes(16)] };
   await publish(onTopic, inBoth, done);
@@ -100,7 +99,7 @@ it('holds of erasures without a receipt are restored from the topic, the table o
   for (const request of [onTopic, inTable, inBoth]) await finish(request);
 });
 
-it('a request that the eraser rejects gets no hold, is reported, and prevents no other hold', async () => {
+it('restoreHolds reports invalid requests, and restores all other holds', async () => {
   const valid = createRequest();
   const invalid = [
     createRequest({ cutoffAt: 2 ** 50 }),

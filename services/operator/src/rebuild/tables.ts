@@ -1,4 +1,4 @@
-/** Reads the rows of the tables from which Redis is rebuilt. */
+/** Reads the table rows from which Redis is rebuilt. */
 import { IDENTITY_KINDS } from '@playline/contracts';
 import {
   type ChosenStatus,
@@ -12,18 +12,18 @@ import {
 } from '@playline/people';
 import type { QueryRows } from '@playline/stores';
 
-/** About 10 MB per response, so that queries stay short even if their rows are loaded slowly. */
+/** About 10 MB per response, so that slow processing does not keep queries running. */
 const ROWS_PER_PAGE_MAX = 100_000;
 
 type Row = readonly unknown[];
 
-/** Pages of a table in the order of its sorting key, whose columns come first in each row. */
+/** A table to read page by page in sorting key order; the key columns are the first columns of each row. */
 interface Pages {
   readonly table: string;
   readonly key: string;
   readonly columns: string;
   readonly where?: string;
-  /** The sorting key of a row as a SQL tuple. */
+  /** Returns the sorting key of a row as a SQL tuple. */
   toCursor(row: Row): string;
 }
 
@@ -46,7 +46,7 @@ async function* readPages(query: QueryRows, { table, key, columns, where = 'true
 
 const CHOSEN_STATUSES: readonly ChosenStatus[] = ['none', 'anonymous', 'full'];
 
-/** Environment ids contain no characters that need escaping in SQL. */
+/** Environment ids contain no characters that must be escaped in SQL. */
 const IDENTITY = 'environment_id, lower(hex(identity_key))';
 const toKeyText = ([environmentId, key]: Row) => `'${environmentId}', toFixedString(unhex('${key}'), 16)`;
 const toIdentity = ([environmentId, key]: Row) => ({
@@ -75,7 +75,7 @@ export async function* readOverrides(query: QueryRows): AsyncGenerator<Versioned
 
 const SIDES: readonly UnlinkSide['side'][] = ['split', 'stayed', 'none'];
 
-/** Both sides of every unlink. */
+/** Reads both sides of all unlinks. */
 export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkSide> {
   const rows = readPages(query, {
     table: 'identity_unlinks',
@@ -95,7 +95,7 @@ export async function* readUnlinkSides(query: QueryRows): AsyncGenerator<UnlinkS
   }
 }
 
-/** Every decision that held an identity, and every ruling. */
+/** Reads all decisions that held an identity, and all rulings. */
 export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSuspect> {
   const rows = readPages(query, {
     table: 'identity_links',
@@ -119,12 +119,12 @@ export async function* readSuspects(query: QueryRows): AsyncGenerator<LoggedSusp
     });
 }
 
-/** A partition of the link topic, and the first offset that is read again. */
+/** A partition of the link topic, and the first offset that the linkers will read again. */
 export type RereadPartition = LinkSourcePartition & { readonly from: number };
 
 /**
- * Decided facts that are read again, including all facts of later generations: none of those would count as applied if
- * the linkers used a later generation.
+ * Reads the offsets of decided facts that the linkers will read again. Facts from later generations are included,
+ * because linkers that use a later generation would decide them again.
  */
 export async function* readDecidedOffsets(query: QueryRows, partitions: readonly RereadPartition[]) {
   const ranges = partitions.map(
@@ -148,7 +148,7 @@ export async function* readDecidedOffsets(query: QueryRows, partitions: readonly
     };
 }
 
-/** Every consent change, including superseded changes. */
+/** Reads all consent changes, including superseded changes. */
 export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedConsent> {
   const rows = readPages(query, {
     table: 'consent_log',
@@ -170,9 +170,12 @@ export async function* readConsents(query: QueryRows): AsyncGenerator<LoggedCons
   }
 }
 
-/** @throws Error for an unknown value: the table belongs to a newer release */
-function parseValue<T extends string>(known: readonly T[], text: unknown): T {
-  const value = known.find((one) => one === text);
-  if (value === undefined) throw new Error(`the tables contain an unknown value: ${String(text).slice(0, 40)}`);
+/** @throws Error for an unknown value, which a newer release has written */
+function parseValue<T extends string>(values: readonly T[], text: unknown): T {
+  const value = values.find((each) => each === text);
+  if (value === undefined)
+    throw new Error(
+      `the tables contain the unknown value ${String(text).slice(0, 40)}: use the release that wrote the value`,
+    );
   return value;
 }

@@ -15,10 +15,10 @@ export interface StoresContext {
   readonly topicPrefix: string;
 }
 
-/** Not a readiness check, which would require the epoch. */
+/** Does not use the readiness check, which requires an epoch. */
 const awaitPeople = (people: People) => awaitStore('Redis', async () => (await people.readEpoch()) !== undefined);
 
-/** Runs `work` once Redis responds, and closes the store. @throws UnreachableError */
+/** Runs `work` once Redis responds, and then closes the store. @throws UnreachableError */
 export async function withPeople<T>(
   { openPeople }: Pick<StoresContext, 'openPeople'>,
   work: (people: People) => Promise<T>,
@@ -26,7 +26,7 @@ export async function withPeople<T>(
   return withOpened(await openPeople(), awaitPeople, work);
 }
 
-/** Runs `work` once all stores respond, and closes the stores. @throws UnreachableError */
+/** Runs `work` once all stores respond, and then closes the stores. @throws UnreachableError */
 export async function withStores<T>(
   context: StoresContext,
   options: Pick<RebuildSources, 'writerGroup' | 'onProgress'>,
@@ -49,7 +49,7 @@ export interface RebuildSources {
   readonly records: Pick<ErasureRecords, 'readFences' | 'readUnfinished' | 'readFinished'>;
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
-  /** Consumer group of the event writer: records that it has committed are in the tables. */
+  /** Consumer group of the event writer; records before its committed offsets are in the tables. */
   readonly writerGroup: string;
   readonly onProgress: (line: string) => void;
 }

@@ -32,7 +32,7 @@ afterAll(() => redis.close());
 
 const stores = () => createTestStores({ redis: redis.url, kafka: brokers, registry });
 
-/** Runs a command on the real stores, like a process does. @param answer typed at the terminal; absent: no terminal */
+/** Runs a command on the real stores. @param answer to confirmation prompts; without it, there is no terminal */
 async function run(args: readonly string[], answer?: string) {
   const author = { changedBy: 'ada', requestId: randomBytes(4).toString('hex') };
   const sourcesOf = createRecordSources(stores(), { topicPrefix, author });
@@ -58,7 +58,7 @@ async function run(args: readonly string[], answer?: string) {
   return { code, results, prompts, progress };
 }
 
-/** Writes an invalid record to a topic. @returns the arguments that name its offset */
+/** Writes an invalid record to a topic. @returns the command arguments that select the record */
 async function spoil(topic: string, key: string, more: Partial<Message> = {}): Promise<string[]> {
   const producer = new Kafka({ brokers: [...brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
@@ -80,7 +80,7 @@ const namesOf = async () => {
   return results.map((line) => JSON.parse(line).name);
 };
 
-it('an unreadable access record blocks changes of its kind, is reported with its offset, and is skipped by keys pass-over', async () => {
+it('an unreadable access record blocks changes to records of its kind until keys pass-over skips the record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const positionArgs = await spoil(PROJECTS.topic, 'game');
   const kept = await run(['projects', 'rename', '--project', 'game', '--name', 'Other']);
@@ -106,7 +106,7 @@ it('an unreadable access record blocks changes of its kind, is reported with its
   ]);
 });
 
-it('an unreadable access record with an unknown key leaves no record after it is skipped, even in the partition of another key', async () => {
+it('skipping an unreadable access record with an unknown key does not create a record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   for (const partition of [0, 1]) {
     const positionArgs = await spoil(PROJECTS.topic, 'unknown', { partition });
@@ -117,7 +117,7 @@ it('an unreadable access record with an unknown key leaves no record after it is
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record is skipped alone: a second unreadable record is reported next, and readable records are kept', async () => {
+it('keys pass-over skips one unreadable access record at a time, and never a readable record', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const [first, second] = [await spoil(PROJECTS.topic, 'game'), await spoil(PROJECTS.topic, 'other', { partition: 0 })];
   const passed = await run(['keys', 'pass-over', ...first, '--yes']);
@@ -131,12 +131,12 @@ it('an unreadable access record is skipped alone: a second unreadable record is 
   const [, , , partition = '', , offset = ''] = first;
   const good = ['--topic', PROJECTS.topic, '--partition', partition, '--offset', String(Number(offset) - 1)];
   await run(['projects', 'create', '--id', 'third', '--name', 'Third', '--json']);
-  const left = await run(['keys', 'pass-over', ...good, '--yes']);
-  expect([left.code, left.progress]).toEqual([1, expect.stringMatching(/readable|no record|nothing to skip/)]);
+  const result = await run(['keys', 'pass-over', ...good, '--yes']);
+  expect([result.code, result.progress]).toEqual([1, expect.stringMatching(/readable|no record|nothing to skip/)]);
   expect(await namesOf()).toEqual(expect.arrayContaining(['Game', 'Third']));
 });
 
-it('an unreadable access record is skipped only after confirmation, which needs a terminal', async () => {
+it('keys pass-over skips an unreadable access record only after confirmation', async () => {
   const positionArgs = await spoil(PROJECTS.topic, 'unknown');
   const refused = await run(['keys', 'pass-over', ...positionArgs], 'no');
   expect([refused.code, refused.prompts[0]]).toEqual([1, expect.stringContaining('"unknown" does not exist')]);
@@ -147,7 +147,7 @@ it('an unreadable access record is skipped only after confirmation, which needs 
   expect((await run(['keys', 'rebuild'])).code).toBe(0);
 });
 
-it('an unreadable access record neither ends nor restores a key once it is skipped: the previous record applies again', async () => {
+it('the previous record of a key applies again after an unreadable access record is skipped', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
@@ -170,13 +170,13 @@ it('an unreadable access record neither ends nor restores a key once it is skipp
   expect(await listed()).toEqual(before);
 });
 
-it('a key that only Redis knows as ended stays ended after an unreadable access record is skipped', async () => {
+it('a key that was revoked only in Redis remains revoked after an unreadable access record is skipped', async () => {
   await run(['projects', 'create', '--id', 'game', '--name', 'Game', '--json']);
   const ofGame = ['--project', 'game', '--environment', 'production', '--kind', 'secret'];
   await run(['keys', 'create', ...ofGame, '--json']);
   const view = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
   onTestFinished(() => view.close());
-  // The process that wrote the unreadable record has ended the key in Redis.
+  // The process that wrote the unreadable record has also revoked the key in Redis.
   await revokeKey({ store: createUnloggedStore(view) }, { environmentId: 'game-production', kind: 'secret' });
   const positionArgs = await spoil(ACCESS_KEYS.topic, 'game-production/secret');
   const { code, results } = await run(['keys', 'pass-over', ...positionArgs, '--yes', '--json']);

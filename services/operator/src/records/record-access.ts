@@ -17,7 +17,7 @@ import { redactSecrets } from '@playline/runtime';
 import { withStore } from '../await-store.ts';
 import { EXIT, type JsonOption, printResult, type Terminal, UnreachableError } from '../command.ts';
 
-/** Opens the live view and the log of one kind of records. */
+/** Opens the Redis view and the log of one record kind. */
 export interface RecordSources<R extends Change> {
   readonly kind: RecordKind<R>;
   readonly author: Author;
@@ -26,7 +26,8 @@ export interface RecordSources<R extends Change> {
 }
 
 /**
- * Reads or changes records, first in the log and then in the view. Completes changes of a command that was killed.
+ * Runs `work` with a record store, which writes changes to the log and then to the view, and completes unfinished
+ * changes.
  * @throws UnreachableError when a store does not respond
  */
 export function withRecords<R extends Change, T>(
@@ -39,9 +40,7 @@ export function withRecords<R extends Change, T>(
       return await work(createRecordStore(pair, author));
     } catch (fault) {
       if (!(fault instanceof ViewFault)) throw fault;
-      throw new UnreachableError(
-        `${fault.message}: gateways apply the change within seconds, otherwise the next ${kind.name} command does`,
-      );
+      throw new UnreachableError(`${fault.message}: gateways or the next ${kind.name} command will apply the change`);
     }
   });
 }
@@ -56,7 +55,7 @@ export async function withPair<R extends Change, T>(
   });
 }
 
-/** Reads records from Redis alone, without brokers; from the log if Redis has lost records. */
+/** Reads records from Redis without using the brokers, or from the log if Redis has lost records. */
 export async function readRecords<R extends Change>(sources: RecordSources<R>): Promise<readonly R[]> {
   const found = await withStore('Redis', await sources.openView(), (view) =>
     view.readSince(null).catch((fault: unknown) => {
@@ -68,20 +67,20 @@ export async function readRecords<R extends Change>(sources: RecordSources<R>): 
 }
 
 /**
- * Restores the view of every kind of access records from its log. A failure does not affect other kinds.
+ * Restores the views of all record kinds from their logs. A failure does not affect other kinds.
  * @returns 1 after a failure
- * @throws UnreachableError when no kind could be reached
+ * @throws UnreachableError when no store responds
  */
 export async function rebuildViews(kinds: readonly RecordSources<Change>[], options: JsonOption, terminal: Terminal) {
   const ended = await Promise.allSettled(kinds.map((kind) => withPair(kind, (pair) => rebuildRecords(pair))));
   const faults = ended.flatMap((end) => (end.status === 'rejected' ? [end.reason as unknown] : []));
-  // If a store is down, all views fail: one message is enough.
+  // If a store is unavailable, all kinds fail with the same error.
   if (faults.length === kinds.length && faults.every((fault) => fault instanceof UnreachableError)) throw faults[0];
   for (const [index, end] of ended.entries()) {
     const name = `${kinds[index]?.kind.name}`;
     if (end.status === 'fulfilled') {
       const { records, removed } = end.value;
-      const text = `${name.replaceAll('-', ' ')}: ${records.length} records in the log, ${removed} removed from Redis that are not in the log`;
+      const text = `${name.replaceAll('-', ' ')}: ${records.length} records restored from the log, ${removed} unlogged records removed from Redis`;
       printResult(terminal, options, { kind: name, records: records.length, removed }, text);
     } else terminal.progress(`keys: ${name} were not rebuilt: ${toSentence(end.reason)}`);
   }
@@ -90,12 +89,12 @@ export async function rebuildViews(kinds: readonly RecordSources<Change>[], opti
 
 const toSentence = (fault: unknown) => redactSecrets(fault instanceof Error ? fault.message : String(fault));
 
-/** The operating-system account of this process, and one request id for all its changes. */
+/** Returns the operating-system account and a request id for all changes of this process. */
 export function createAuthor(): Author {
   return { changedBy: accountName(), requestId: randomUUID() };
 }
 
-/** In a container the user id may have no account. */
+/** In a container, the user id may not have an account name. */
 function accountName(): string {
   try {
     return userInfo().username;

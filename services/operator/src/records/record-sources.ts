@@ -1,4 +1,4 @@
-/** Opens the view and the log of any kind of access records. */
+/** Opens the views and the logs of access records. */
 import {
   type AccessLogBytes,
   type AuditLog,
@@ -31,7 +31,7 @@ import {
 import type { LogOpeners, RecordOpeners } from '../store-openers.ts';
 import { type RecordSources, withPair } from './record-access.ts';
 
-/** Opens the clients of topics, and closes them if `create` fails. */
+/** Opens the Kafka and registry clients, and closes them if `create` fails. */
 async function openTopics<L>(
   { openLog, createSchemas }: LogOpeners,
   openProducer: () => Promise<Producer>,
@@ -49,7 +49,7 @@ async function openTopics<L>(
   }
 }
 
-/** The opened logs throw UnreachableError, before any change, when brokers, registry or schema are missing. */
+/** Opening a log throws UnreachableError when the brokers, the registry or the schema are unavailable. */
 export function createRecordSources(
   { openRecordView, ...openers }: RecordOpeners,
   { topicPrefix, author }: { readonly topicPrefix: string; readonly author: Author },
@@ -80,7 +80,7 @@ export function createRecordSources(
   });
 }
 
-/** A topic of access records as bytes, and the audit. */
+/** The raw records of an access topic, and the audit log. */
 export interface OpenAccessLog {
   readonly log: AccessLogBytes;
   readonly audit: AuditLog;
@@ -89,7 +89,7 @@ export interface OpenAccessLog {
   close(): Promise<void>;
 }
 
-/** Throws like the logs of `createRecordSources`. @param topic without prefix */
+/** @param topic name without prefix @throws UnreachableError like the logs of `createRecordSources` */
 export type OpenLogOfTopic = (topic: string, schema: string) => Promise<OpenAccessLog>;
 
 export const createOpenLogOfTopic =
@@ -140,29 +140,29 @@ export async function passOver(
     return skip({ view, author, ...opened }).finally(close);
   });
   const line = { ...position, id: found.key.toString(), reason: found.reason, isKept: found.kept !== null };
-  printResult(terminal, { json }, line, `record skipped. ${describeKept(found)}`);
+  printResult(terminal, { json }, line, `Record skipped. ${describeKept(found)}`);
   return applyNow(sources, terminal);
 }
 
 const describe = ({ topic, partition, offset }: LogPosition, found: FoundUnreadable<Change>) =>
-  `${topic}, partition ${partition}, offset ${offset} cannot be read: ${found.reason}. Without it: ${describeKept(found)}`;
+  `The record at ${topic}/${partition}/${offset} cannot be read: ${found.reason}. If it is skipped, ${describeKept(found)}`;
 
-/** An unreadable record may have any bytes as its id. */
+/** The id of an unreadable record may contain any bytes. */
 function describeKept({ key, kept }: FoundUnreadable<Change>): string {
   const id = JSON.stringify(key.toString());
   return kept === null
     ? `${id} does not exist.`
-    : `the previous record of ${id} applies again; if the unreadable record ended a key, end the key again.`;
+    : `the previous record of ${id} applies again. If the unreadable record revoked a key, revoke the key again.`;
 }
 
-/** Updates Redis immediately; running processes apply the change within seconds. */
+/** Updates Redis immediately, instead of waiting until a running process applies the change. */
 async function applyNow(sources: RecordSources<Change>, terminal: Terminal): Promise<ExitCode> {
   try {
     await withPair(sources, (pair) => syncFromLog(pair));
     return EXIT.ok;
   } catch (fault) {
     if (!(fault instanceof UnreadableRecord)) throw fault;
-    terminal.progress(`keys: there is another unreadable record: ${fault.message}`);
+    terminal.progress(`keys: another record is unreadable: ${fault.message}`);
     return EXIT.failed;
   }
 }

@@ -47,7 +47,6 @@ afterAll(async () => {
   await recordStores?.close();
 });
 
-/** The real stores, opened as by a separate process. */
 const openSources = (changedBy = 'ada', requestId = randomBytes(4).toString('hex')) =>
   createRecordSources(recordStores.storesOn(), {
     topicPrefix: recordStores.topicPrefix,
@@ -71,14 +70,14 @@ function asUser(changedBy: string, ...args: string[]) {
 const loggedProjects = async () =>
   (await logged(TOPICS.projects.name)).map(({ value }) => projectCodec.decode(value!.subarray(FRAME_BYTES)));
 
-it('project commands create the project demo once in an empty deployment, even if they run concurrently', async () => {
+it('concurrent project commands create the project demo only once in a new deployment', async () => {
   await Promise.all(['ada', 'bob', 'eve'].map((name) => asUser(name, 'list')));
   expect(await loggedProjects()).toMatchObject([
     { id: 'demo', revision: 1, environments: [{ id: 'demo-production' }, { id: 'demo-development' }] },
   ]);
 });
 
-it('project commands write every change to the log as the whole project, with its author and request id', async () => {
+it('project commands log the complete project with the author and the request id of each change', async () => {
   await asUser('ada', 'add-environment', '--project', 'demo', '--name', 'staging', '--kind', 'development');
   await asUser('bob', 'limit', '--project', 'demo', '--environment', 'staging', '--cap', '5/10', '--limit', '4/8');
   const changes = (await loggedProjects()).filter(({ id }) => id === 'demo').slice(-2);
@@ -105,7 +104,7 @@ beforeEach(async () => {
 const author = { changedBy: 'ada', requestId: 'r-1' };
 const sources = () => openSources('ada', 'r-1')(ACCESS_KEYS);
 
-/** `overrides` replaces parts of the key stores, for faults after the log contains the change. */
+/** @param overrides replaces parts of the key stores, to simulate failures after the log write */
 const contextOf = (overrides: Partial<KeysContext['keys']> = {}): KeysContext => ({
   ...createMemoryAccess(),
   keys: { ...sources(), ...overrides },
@@ -116,7 +115,6 @@ const contextOf = (overrides: Partial<KeysContext['keys']> = {}): KeysContext =>
   publish: async () => {},
 });
 
-/** Runs a key command for a new project on the real stores. */
 async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> = {}) {
   const ofProject = rest[0] === 'rebuild' ? [] : ['--project', project];
   const done = await run([createKeysCommand(contextOf(overrides))], 'keys', ...rest, ...ofProject);
@@ -126,7 +124,6 @@ async function runKeys(rest: string[], overrides: Partial<KeysContext['keys']> =
 
 const change = (word: string, kind: KeyKind) => [word, '--environment', 'production', '--kind', kind];
 
-/** A view that fails before it is written. */
 const failing: Partial<KeysContext['keys']> = {
   openView: async () => {
     const opened = await openRedisRecords(ACCESS_KEYS, { url: recordStores.redis.url });
@@ -134,7 +131,7 @@ const failing: Partial<KeysContext['keys']> = {
   },
 };
 
-/** The verdict of a service with an empty cache on every key shown so far. */
+/** Verifies every printed key without a cache: the key id, 'refused' or an error name. */
 async function verdicts(): Promise<string[]> {
   const keys = openKeys({ view, readEveryMs: 0 });
   const verifiers = {
@@ -151,7 +148,7 @@ async function verdicts(): Promise<string[]> {
   return Promise.all(shown.map(verdict));
 }
 
-it('key commands write every change to the log under environment and kind, with hashes only', async () => {
+it('key commands log every change with the environment and kind as the record key, and never log a key itself', async () => {
   const [{ keyId, key }] = (await runKeys(change('create', 'secret'))).printed;
   await runKeys(change('revoke', 'secret'));
   const records = await logged(TOPICS.accessKeys.name);
@@ -165,7 +162,7 @@ it('key commands write every change to the log under environment and kind, with 
   expect(bytes).not.toContain(key.slice(key.indexOf('-') + 1));
 });
 
-it('key commands set and show the allowed origins of a publishable key, also in the log', async () => {
+it('keys origins sets and shows the allowed origins of a publishable key, and logs the change', async () => {
   const [{ keyId }] = (await runKeys(change('create', 'publishable'))).printed;
   const origins = ['origins', '--environment', 'production'];
   const list = ['https://game.example', 'http://localhost:5173'];
@@ -182,7 +179,7 @@ it('key commands set and show the allowed origins of a publishable key, also in 
   expect(await runKeys([...origins, '--kind', 'secret'])).toMatchObject({ code: 2, printed: [] });
 });
 
-it('every key has the same verdict after Redis was emptied and rebuilt, and no key is refused before the rebuild', async () => {
+it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verified before the rebuild', async () => {
   await runKeys(change('create', 'publishable'));
   await runKeys(change('create', 'secret'));
   await runKeys(change('refresh', 'secret'));
@@ -195,10 +192,10 @@ it('every key has the same verdict after Redis was emptied and rebuilt, and no k
   expect(await verdicts()).toEqual(before);
 });
 
-it('key commands complete a refresh that was killed between Kafka and Redis, with the next command or a rebuild', async () => {
+it('a key change that fails between Kafka and Redis is completed by the next key command or by a rebuild', async () => {
   const [first] = (await runKeys(change('create', 'secret'))).printed;
   const killed = await runKeys(change('refresh', 'secret'), failing);
-  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('gateways apply') });
+  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');
@@ -210,7 +207,7 @@ it('key commands complete a refresh that was killed between Kafka and Redis, wit
   expect((await verdicts()).at(-1)).toBe('refused');
 });
 
-it('key commands run in sequence: of several concurrent refreshes, each ends the previous key', async () => {
+it('concurrent refreshes of a key leave exactly one live key', async () => {
   await runKeys(change('create', 'secret'));
   const results = await Promise.all(Array.from({ length: 4 }, () => runKeys(change('refresh', 'secret'))));
   expect(results.some(({ code }) => code === 0)).toBe(true);
@@ -220,7 +217,7 @@ it('key commands run in sequence: of several concurrent refreshes, each ends the
   expect((await runKeys(['list'])).printed.filter(({ state }) => state === 'live')).toHaveLength(1);
 });
 
-it('key commands print the environment id, and end a key even if its project is archived', async () => {
+it('keys revoke revokes a key even if its project is archived', async () => {
   const store = createRecordStore(projects, projects.author);
   await addEnvironment({ store }, { project, name: 'staging', kind: 'production' });
   const rest = ['--environment', 'staging', '--kind', 'secret'];
@@ -234,7 +231,7 @@ it('key commands print the environment id, and end a key even if its project is 
   expect((await runKeys(['revoke', ...rest])).code).toBe(0);
 });
 
-it('key commands list the usage of a key, as JSON and as text, and report a key that was never used', async () => {
+it('keys list shows the usage of each key, as JSON and as text', async () => {
   const [used] = (await runKeys(change('create', 'secret'))).printed;
   await runKeys(change('create', 'publishable'));
   const usage = await openRedisKeyUsage({ url: recordStores.redis.url });
@@ -250,10 +247,10 @@ it('key commands list the usage of a key, as JSON and as text, and report a key 
   const { results } = await runInProcess([createKeysCommand(contextOf())], ['keys', 'list', '--project', project]);
   const usedAt = new Date(lastUsedAt).toISOString();
   expect(results[0]).toContain(`last used ${usedAt}, 3 uses and 1 refusals in the last hour`);
-  expect(results[1]).toContain('not seen in use');
+  expect(results[1]).toContain('never used');
 });
 
-it('key commands remove a key from Redis that is not in the log', async () => {
+it('keys rebuild removes keys from Redis that are not in the log', async () => {
   const wanted: NewKey = { projectId: project, environmentId: project, environment: 'production', kind: 'secret' };
   const { key } = await createKey({ store: createUnloggedStore(view), prefix: KEY_PREFIX }, wanted);
   shown.push({ kind: 'secret', key });
@@ -276,7 +273,6 @@ function runPartners(args: string[], overrides: Partial<KeysContext['rateLimitKe
 const createOf = (partner: string, ...args: string[]) =>
   runPartners(['create', '--partner', partner, '--calls', '6000', ...args]);
 
-/** The verdict of a service with an empty cache on a key. */
 async function verdictOf(key: string): Promise<string> {
   const view = await openRedisRecords(RATE_LIMIT_KEYS, { url: recordStores.redis.url });
   const finder = openRateLimitKeyFinder({ view, prefix: KEY_PREFIX, readEveryMs: 0 });
@@ -291,7 +287,7 @@ async function verdictOf(key: string): Promise<string> {
   }
 }
 
-it('rate limit key commands write every change to the log under its key id, with hashes only and with its author', async () => {
+it('rate limit key commands log every change with the key id and author, and never log a key itself', async () => {
   const [printed] = (await createOf('Acme', '--expires', '2999-01-31')).printed;
   expect(printed).toMatchObject({ partner: 'Acme', calls: 6000, windowS: 300, expiresAt: Date.UTC(2999, 0, 31) });
   await runPartners(['revoke', '--id', printed.keyId]);
@@ -306,7 +302,7 @@ it('rate limit key commands write every change to the log under its key id, with
   expect(records.map(({ value }) => value!.toString('latin1')).join()).not.toContain(printed.key.slice(-36));
 });
 
-it('rate limit key commands replace a key by its successor under the same id, and change its plan only on request', async () => {
+it('keys refresh replaces a rate limit key under the same id, and changes its plan only on request', async () => {
   const [first] = (await createOf('Beta', '--window-s', '60')).printed;
   const [second] = (await runPartners(['refresh', '--id', first.keyId, '--calls', '9'])).printed;
   expect(second).toMatchObject({ keyId: first.keyId, partner: 'Beta', calls: 9, windowS: 60 });
@@ -317,7 +313,7 @@ it('rate limit key commands replace a key by its successor under the same id, an
   expect(again).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
 });
 
-it('rate limit key commands list keys of a partner without key and hash, and show expired keys as expired', async () => {
+it("keys list shows a partner's rate limit keys, including expired keys, without their hashes", async () => {
   const [printed] = (await createOf('Gamma', '--expires', '2020-01-31T12:00Z')).printed;
   const listed = await runPartners(['list', '--partner', 'Gamma']);
   expect(listed.printed).toMatchObject([{ keyId: printed.keyId, state: 'expired', last4: printed.key.slice(-4) }]);
@@ -339,16 +335,15 @@ it.each([
     ['create', '--partner', 'P', '--calls', '5', '--expires', '2027-01-31T12:00'],
     '--expires: expected',
   ],
-  ['an environment', ['list', '--environment', 'production'], '--environment: not with --kind rate-limit'],
-  ['a refresh without a key', ['refresh'], '--id: expected'],
-])('rate limit key commands refuse %s with exit code 2, before stores are opened', async (_what, args, sentence) => {
+  ['an environment', ['list', '--environment', 'production'], '--environment cannot be used with --kind rate-limit'],
+  ['a refresh without a key id', ['refresh'], '--id: expected'],
+])('rate limit key commands refuse %s with exit code 2 before stores are opened', async (_what, args, sentence) => {
   const nowhere = () => Promise.reject(new Error('opened'));
   const { code, printed, progress } = await runPartners(args, { openView: nowhere, openLog: nowhere });
   expect({ code, printed }).toEqual({ code: 2, printed: [] });
   expect(progress).toContain(sentence);
 });
 
-/** Runs a command on the real stores of all kinds. */
 function runAll(...args: string[]) {
   const sourcesOf = openSources();
   const shared = { keys: sourcesOf(ACCESS_KEYS), projects: sourcesOf(PROJECTS) };
@@ -364,7 +359,6 @@ function runAll(...args: string[]) {
   return run([keys, createCollectionsCommand(context)], ...args);
 }
 
-/** Writes an invalid record to a topic. */
 async function spoil(topic: string): Promise<void> {
   const producer = new Kafka({ brokers: [...recordStores.brokers], logLevel: logLevel.NOTHING }).producer();
   await producer.connect();
@@ -377,7 +371,7 @@ const listed = async () => [
   ...(await runAll('keys', 'list', '--kind', 'signable')).printed,
 ];
 
-it('collections and signable keys are restored unchanged in an emptied Redis, together with all other access records', async () => {
+it('keys rebuild restores collections and signable keys in an emptied Redis', async () => {
   const contract = ['--chain', 'demo-chain', '--contract', `0x${'ab'.repeat(20)}`];
   await runAll('collections', 'link', ...contract, '--environment', 'production', '--name', 'Swords');
   await runAll('keys', 'create', '--kind', 'signable', '--environment', 'production', '--name', 'Minter');
@@ -391,7 +385,7 @@ it('collections and signable keys are restored unchanged in an emptied Redis, to
   expect(await listed()).toEqual(before);
 });
 
-it('a rebuild that cannot read the log of one kind of records reports that, keeps those records, and restores all other kinds', async () => {
+it('keys rebuild does not change records whose log cannot be read, and restores all other records', async () => {
   const before = await recordStores.redis.client.hgetall('access:collections');
   await recordStores.redis.client.del('access:signable-keys');
   await spoil(`${recordStores.topicPrefix}${COLLECTIONS.topic}`);

@@ -1,9 +1,9 @@
-/** Reads the history of a chain over the public API. */
+/** Reads the activity history of a chain from the public API. */
 import { pauseOrThrow } from '@playline/stores';
 import { z } from 'zod';
 import { UnreachableError } from '../command.ts';
 
-/** The fields that a copy needs; other fields of an activity are copied unchanged. */
+/** The fields that a copy requires; all other fields are copied unchanged. */
 const pageSchema = z.object({
   result: z.array(z.looseObject({ id: z.string(), updated_at: z.string() })),
   page: z.object({ previous_cursor: z.string().min(1), next_cursor: z.string().min(1) }),
@@ -14,49 +14,49 @@ export type Activity = z.infer<typeof pageSchema>['result'][number];
 export interface HistoryPage {
   readonly activities: readonly Activity[];
   readonly nextCursor: string;
-  /** For reading backwards. */
+  /** Cursor of the previous page. */
   readonly previousCursor: string;
 }
 
 export interface HistoryOptions {
-  /** Without `/v1`. */
+  /** API URL, without `/v1`. */
   readonly url: string;
   readonly chain: string;
-  /** 1 to 200. */
+  /** From 1 to 200. */
   readonly pageSize: number;
-  /** Query parameters; a cursor is valid only with the same parameters. */
+  /** Query parameters; a cursor is valid only for the same parameters. */
   readonly filters?: Readonly<Record<string, string>>;
-  /** Rejects when `stop` is aborted. */
+  /** Waits; rejects when `stop` is aborted. */
   readonly pause?: (ms: number, stop: AbortSignal) => Promise<void>;
-  /** Maximum total wait for a page. */
+  /** Maximum total waiting time per page. */
   readonly patienceMs: number;
   /** Called before each wait. */
-  readonly onWait: (why: string, ms: number) => void;
+  readonly onWait: (reason: string, ms: number) => void;
 }
 
-/** Reads the page after a cursor, or the first page. */
+/** Reads the page after `cursor`, or the first page. */
 export type ReadHistory = (cursor: string | null, stop: AbortSignal) => Promise<HistoryPage>;
 
-/** Longer than any page takes. */
+/** Longer than the API needs for any page. */
 const RESPONSE_MAX_MS = 30_000;
 const WAIT_FIRST_MS = 500;
 const WAIT_MAX_MS = 30_000;
 const RETRY_AFTER_MAX_S = 3_600;
 
-/** A page that may succeed later. @param retryAfterMs null: after exponential backoff */
+/** A page request that can be retried, after `retryAfterMs` or, if null, with exponential backoff. */
 class PageFault extends Error {
   override readonly name = 'PageFault';
   readonly retryAfterMs: number | null;
 
-  constructor(why: string, retryAfterMs: number | null = null) {
-    super(why);
+  constructor(message: string, retryAfterMs: number | null = null) {
+    super(message);
     this.retryAfterMs = retryAfterMs;
   }
 }
 
 /**
- * Creates the reader of a history. After 429 it waits for the requested time; after 5xx, broken connections and invalid
- * pages it retries with exponential backoff and jitter.
+ * Creates a function that reads pages. After 429, it waits for the requested time. After 5xx, connection errors and
+ * invalid pages, it retries with exponential backoff and jitter.
  * @throws UnreachableError after `patienceMs`; Error for any other response
  */
 export function createReadHistory(options: HistoryOptions): ReadHistory {
@@ -70,10 +70,12 @@ export function createReadHistory(options: HistoryOptions): ReadHistory {
         stop.throwIfAborted();
         if (!(fault instanceof PageFault)) throw fault;
         if (waitedMs >= patienceMs)
-          throw new UnreachableError(`no page of ${options.chain}: ${fault.message}. Run the command again to resume`);
+          throw new UnreachableError(
+            `the next page of ${options.chain} is unavailable: ${fault.message}. Run the command again to resume`,
+          );
         const longestMs = Math.min(WAIT_MAX_MS, WAIT_FIRST_MS * 2 ** attempt);
         const ms = fault.retryAfterMs ?? longestMs * (0.5 + Math.random() / 2);
-        // Waits that a rate limit requests do not count.
+        // Waits requested by a rate limit do not count.
         if (fault.retryAfterMs === null) waitedMs += longestMs;
         onWait(fault.message, ms);
         await pause(ms, stop);
@@ -97,7 +99,7 @@ async function requestOnce(url: URL, stop: AbortSignal): Promise<HistoryPage> {
   if (status >= 500) throw new PageFault(`the chain API responded with ${status}`);
   if (status !== 200) throw new Error(`the chain API responded with ${status}: ${messageOf(text)}`);
   const parsed = pageSchema.safeParse(toJson(text));
-  if (!parsed.success) throw new PageFault('the response is not a page of a history');
+  if (!parsed.success) throw new PageFault('the response is not a history page');
   const { result: activities, page } = parsed.data;
   return { activities, nextCursor: page.next_cursor, previousCursor: page.previous_cursor };
 }
@@ -107,11 +109,11 @@ async function read(url: URL, signal: AbortSignal) {
     const response = await fetch(url, { signal });
     return { status: response.status, headers: response.headers, text: await response.text() };
   } catch {
-    throw new PageFault(`${url.origin} does not respond, or its response is incomplete`);
+    throw new PageFault(`${url.origin} does not respond, or the response was incomplete`);
   }
 }
 
-/** Whole seconds; null for anything else. */
+/** Parses whole seconds; returns null for any other format. */
 function toRetryAfterMs(text: string | null): number | null {
   return text !== null && /^\d{1,9}$/.test(text) ? Math.min(Number(text), RETRY_AFTER_MAX_S) * 1_000 : null;
 }
@@ -125,4 +127,4 @@ function toJson(text: string): unknown {
 }
 
 const envelopeSchema = z.object({ message: z.string() });
-const messageOf = (text: string) => envelopeSchema.safeParse(toJson(text)).data?.message ?? 'without an envelope';
+const messageOf = (text: string) => envelopeSchema.safeParse(toJson(text)).data?.message ?? 'no error message';

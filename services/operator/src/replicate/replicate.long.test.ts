@@ -36,7 +36,6 @@ const argsOf = (to: string, ...more: string[]) => [
 ];
 const toState = () => ['--state', join(folder, 'state.json')];
 
-/** Starts the program and kills it when it requests the page with this number. */
 async function killAt(page: number, args: readonly string[]): Promise<void> {
   const env = { ...bareEnvironment(), ...stores.environment };
   const child = spawn(process.execPath, [MAIN, ...args], { env, cwd: folder, stdio: 'ignore' });
@@ -48,7 +47,7 @@ async function killAt(page: number, args: readonly string[]): Promise<void> {
   history.beforeResponse = () => {};
 }
 
-it('replicate into a file that is killed twice and repeated writes every activity once, and reports the result', async () => {
+it('replicate to a file writes every activity once, even if the command is killed twice and run again', async () => {
   const args = argsOf('file', '--out', join(folder, 'copy.ndjson'), ...toState());
   await killAt(3, args);
   await killAt(5, args);
@@ -59,12 +58,12 @@ it('replicate into a file that is killed twice and repeated writes every activit
   expect(lines.map((line) => JSON.parse(line))).toEqual(history.versions);
 });
 
-it('replicate into ClickHouse that is killed, resumed and repeated from the beginning yields the history with FINAL', async () => {
+it('replicate to ClickHouse yields the complete history with FINAL, even if it is killed, resumed and repeated', async () => {
   const args = argsOf('clickhouse', '--table', 'copy', ...toState());
   await killAt(4, args);
   expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
   history.put(1, 2, 3, 99);
-  // Without a state everything is written again, old versions after later versions.
+  // Without a state file, all versions are written again, including versions older than the stored versions.
   rmSync(join(folder, 'state.json'));
   expect((await runProgram(stores.environment, args)).code).toBe(EXIT.ok);
   const rows = await stores.query(
@@ -88,7 +87,7 @@ it('replicate into ClickHouse that is killed, resumed and repeated from the begi
   );
 });
 
-it('replicate into ClickHouse refuses to resume with a table that was dropped, emptied or replaced', async () => {
+it('replicate to ClickHouse refuses to resume if the table was dropped, emptied or replaced', async () => {
   const args = (table: string) => argsOf('clickhouse', '--table', table, ...toState());
   const run = (table: string) => runProgram(stores.environment, args(table));
   expect((await run('first')).code).toBe(EXIT.ok);
@@ -102,7 +101,7 @@ it('replicate into ClickHouse refuses to resume with a table that was dropped, e
   expect(await run('first')).toMatchObject({ code: EXIT.failed, err: expect.stringContaining('is older than') });
 });
 
-it('replicate to standard output writes only the copy there, and messages to standard error', async () => {
+it('replicate to standard output prints only activities, and prints messages to standard error', async () => {
   const { code, out, err } = await runMain({}, argsOf('stdout'));
   expect(code).toBe(EXIT.ok);
   expect(
@@ -114,12 +113,12 @@ it('replicate to standard output writes only the copy there, and messages to sta
   expect(err).toContain('40 activities in 14 pages');
 });
 
-it('replicate to a reader that exits early prints a message without a stack trace, and exits with code 1', async () => {
+it('replicate exits with code 1 and a message without a stack trace if the reader of its output exits', async () => {
   const child = spawn(process.execPath, [MAIN, ...argsOf('stdout')], { env: bareEnvironment(), cwd: folder });
   const printed: Buffer[] = [];
   child.stderr.on('data', (chunk: Buffer) => printed.push(chunk));
   child.stdout.once('data', () => child.stdout.destroy());
   expect((await once(child, 'close'))[0]).toBe(EXIT.failed);
-  expect(String(Buffer.concat(printed))).toContain('the reader of standard output has exited');
+  expect(String(Buffer.concat(printed))).toContain('standard output was closed by its reader');
   expect(String(Buffer.concat(printed))).not.toContain('node:');
 });

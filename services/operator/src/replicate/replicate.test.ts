@@ -10,7 +10,7 @@ import { type Activity, createReadHistory, type HistoryOptions } from './history
 import { type Copied, openFileTarget, openStateFile, type ReplicateOptions, replicate } from './replicate.ts';
 import { CHAIN, type FakeHistory, latestVersions, openFakeHistory, type ResponseKind } from './test/open-history.ts';
 
-/** When a job is killed: after half a page, after a page but before its state is saved, or right after that. */
+/** When a job is killed: in the middle of a page, after a page but before the state is saved, or after the save. */
 type Kill = 'half' | 'written' | 'saved';
 
 let folder: string;
@@ -38,13 +38,10 @@ class Killed extends Error {}
 
 interface Job extends Partial<Omit<HistoryOptions, 'url'>>, Partial<ReplicateOptions> {
   readonly url?: string;
-  /** The target as named in the state. */
   readonly target?: string;
-  /** For the next pages, in order. */
   readonly kills?: (Kill | null)[];
 }
 
-/** A job on the real file and state; pauses take no time. */
 function run({ kills = [], url = history.url, target = out(), ...changes }: Job = {}): Promise<Copied> {
   let kill: Kill | null = null;
   return replicate({
@@ -89,7 +86,6 @@ function run({ kills = [], url = history.url, target = out(), ...changes }: Job 
   });
 }
 
-/** Repeats the job until it completes without being killed. */
 async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> {
   for (;;) {
     try {
@@ -101,7 +97,7 @@ async function runThrough(job: Job & { kills: (Kill | null)[] }): Promise<void> 
   }
 }
 
-it('a copy of a history equals the history, despite any pages, updates, kills and faults', async () => {
+it('a copied history is complete for all page sizes, updates, kills and failures', async () => {
   const numbers = fc.array(fc.nat(12), { maxLength: 25 });
   const outcomes = fc.array(fc.constantFrom<ResponseKind>('page', 'page', '429', '500', 'broken', 'nonsense', 'twice'));
   const kills = fc.array(fc.constantFrom<Kill | null>(null, 'half', 'written', 'saved'));
@@ -124,7 +120,7 @@ it('a copy of a history equals the history, despite any pages, updates, kills an
         history.beforeResponse = () => history.put(...(pending.shift() ?? []));
         await runThrough({ kills: [...kills], pageSize });
         expect(latestVersions(copy())).toEqual(latestVersions(history.versions));
-        // Only a page that the API itself returns twice may be stored twice.
+        // Duplicates are allowed only if the API returned a page twice.
         const names = copy().map(({ id, updated_at }) => `${id} ${updated_at}`);
         if (!outcomes.includes('twice')) expect(new Set(names).size).toBe(names.length);
       },
@@ -133,7 +129,7 @@ it('a copy of a history equals the history, despite any pages, updates, kills an
   );
 });
 
-it('a copy of a history continues with later activities, and requests no page again', async () => {
+it('a repeated job copies only new activities, and does not request the first page again', async () => {
   history.put(1, 2, 3, 4);
   await run();
   history.put(2, 5);
@@ -143,7 +139,7 @@ it('a copy of a history continues with later activities, and requests no page ag
   expect(latestVersions(copy())).toEqual(latestVersions(history.versions));
 });
 
-it('replicate --follow waits at the end, copies new activities, and ends when interrupted', async () => {
+it('replicate --follow waits at the end of the history, and copies new activities until it is interrupted', async () => {
   history.put(1);
   const stop = new AbortController();
   let ends = 0;
@@ -156,7 +152,7 @@ it('replicate --follow waits at the end, copies new activities, and ends when in
   expect(copy()).toEqual(history.versions);
 });
 
-it('a failed page is requested again: after 429 at the requested time, otherwise with backoff', async () => {
+it('a failed page is retried after the time requested by a 429 response, and otherwise with backoff', async () => {
   history.put(1, 2);
   history.respondWith('500', 'broken', 'nonsense', '429', '500');
   await run();
@@ -169,7 +165,7 @@ it('a failed page is requested again: after 429 at the requested time, otherwise
   }
 });
 
-it('a failed page is given up after the time limit, and copied activities are kept', async () => {
+it('a job fails if a page fails for longer than the time limit, and does not lose copied activities', async () => {
   history.put(1, 2, 3, 4);
   history.respondWith('page', ...Array.from({ length: 20 }, () => '500' as const));
   const fault = await run({ patienceMs: 3_000 }).catch((error: unknown) => error);
@@ -178,13 +174,13 @@ it('a failed page is given up after the time limit, and copied activities are ke
   expect(copy()).toHaveLength(3);
 });
 
-it('a failed page is not requested again after a permanent fault', async () => {
+it('a page is not retried after a permanent error', async () => {
   const fault = await run({ chain: 'other' }).catch((error: unknown) => error);
   expect(String(fault)).toContain('the chain API responded with 404: no such chain');
   expect(history.requested).toHaveLength(1);
 });
 
-it('a failed page is not awaited after an interruption', async () => {
+it('an interrupted job does not retry a failed page', async () => {
   history.put(1);
   history.respondWith('500');
   const stop = new AbortController();
@@ -195,56 +191,56 @@ it('a failed page is not awaited after an interruption', async () => {
   expect(await run({ pause, stop: stop.signal })).toMatchObject({ activities: 0 });
 });
 
-it('a file without a state is not truncated', async () => {
+it('a file without a state file is never truncated', async () => {
   writeFileSync(out(), 'a file of another program');
-  await expect(run()).rejects.toThrow('remove it, or use another --out');
+  await expect(run()).rejects.toThrow('remove the file, or pass another --out');
   expect(readFileSync(out(), 'utf8')).toBe('a file of another program');
 });
 
-it('a file that is shorter than its state is refused', async () => {
+it('a file that is shorter than its saved length is refused', async () => {
   history.put(1, 2);
   await run();
   writeFileSync(out(), '');
-  await expect(run()).rejects.toThrow('remove both');
+  await expect(run()).rejects.toThrow('remove both files');
 });
 
-it('a file that does not match its state is not truncated if it contains anything but lines of the copy', async () => {
+it('a file with other contents than the copy is refused and never truncated', async () => {
   history.put(1, 2);
   await run();
   writeFileSync(out(), 'x'.repeat(10_000));
-  await expect(run()).rejects.toThrow('does not match its state');
+  await expect(run()).rejects.toThrow('does not match its state file');
   expect(readFileSync(out(), 'utf8')).toBe('x'.repeat(10_000));
 });
 
-it('a copy ends if another program writes to its file', async () => {
+it('a job stops if another program writes to its file', async () => {
   history.put(1, 2, 3, 4);
   const onPage = () => appendFileSync(out(), 'foreign');
-  await expect(run({ onPage })).rejects.toThrow('another program writes to');
+  await expect(run({ onPage })).rejects.toThrow('another program is writing to');
   expect(readFileSync(out(), 'utf8')).toMatch(/foreign$/);
 });
 
-it('a copy is written by one job at a time, and the lock of a killed job does not block other jobs', async () => {
+it('only one job can write a copy at a time, and the lock of a killed job does not block other jobs', async () => {
   history.put(1, 2, 3, 4);
   let second: Promise<unknown> | null = null;
-  // At the first page only: after the last page the lock might be free, and the second job would also copy.
+  // The second job starts at the first page, because the lock may already be released after the last page.
   const onPage = async () => {
     second ??= run().catch((fault: unknown) => fault);
   };
   await run({ onPage });
-  expect(String(await second)).toContain(`another job copies here (process ${process.pid})`);
+  expect(String(await second)).toContain(`another job is writing this copy (process ${process.pid})`);
   expect(copy()).toEqual(history.versions);
-  // Process ids are below four million.
+  // No process has this id, because process ids are below four million.
   writeFileSync(join(folder, 'state.json.lock'), '5000000');
   history.put(5);
   expect(await run()).toMatchObject({ activities: 1 });
   expect(readdirSync(folder).toSorted()).toEqual(['copy.ndjson', 'state.json']);
 });
 
-it('a state that is invalid, or belongs to another history or target, is refused', async () => {
+it('a state file that is invalid, or belongs to another history or target, is refused', async () => {
   history.put(1);
   await run();
   await expect(run({ url: 'http://127.0.0.1:1' })).rejects.toThrow('is the state of');
   await expect(run({ target: '/other.ndjson' })).rejects.toThrow('is the state of a copy to');
   writeFileSync(join(folder, 'state.json'), '{"cursor":');
-  await expect(run()).rejects.toThrow('is not a state of a copy');
+  await expect(run()).rejects.toThrow('is not a state file');
 });

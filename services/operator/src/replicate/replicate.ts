@@ -1,4 +1,4 @@
-/** Copies a history: the reference implementation for clients of the public API. */
+/** Copies an activity history. This is the reference implementation for clients of the public API. */
 
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { awaitClickHouse } from '../await-store.ts';
 import type { Activity, ReadHistory } from './history.ts';
 
-/** A cursor is valid for one chain at one URL, and a mark for one target. */
+/** Identifies a copy: a cursor is valid for one chain at one URL, and a mark for one target. */
 interface CopyName {
   readonly url: string;
   readonly chain: string;
@@ -27,22 +27,22 @@ const stateSchema = z.object({
 interface CopyState {
   /** Null before the first page. */
   readonly cursor: string | null;
-  /** The target's mark: see `ReplicaTarget`. */
+  /** The target's mark, see `ReplicaTarget`. */
   readonly mark: number;
 }
 
-/** Stores the progress of a job. */
+/** Persists the progress of a copy. */
 interface StateFile {
-  /** Progress when the state was opened; null before the first job. */
+  /** Progress when the state was opened, or null for a new copy. */
   readonly saved: CopyState | null;
-  /** Atomic and durable. */
+  /** Saves the progress atomically and durably. */
   save(reached: CopyState): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * Opens a state, and locks it against other jobs on this machine.
- * @throws Error while another job holds the lock; for an invalid file, or the state of another copy
+ * Opens a state file, and locks it for other jobs on this machine.
+ * @throws Error when another job holds the lock, or the file is invalid or belongs to another copy
  */
 export async function openStateFile(path: string, name: CopyName): Promise<StateFile> {
   const { url, chain, target } = name;
@@ -69,7 +69,7 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
   };
 }
 
-/** Without a state, every job starts at the beginning. */
+/** Stores no state, so that every job starts at the beginning. */
 export async function openNoState(): Promise<StateFile> {
   return { saved: null, save: async () => {}, close: async () => {} };
 }
@@ -81,15 +81,15 @@ async function readState(path: string, { url, chain, target }: CopyName): Promis
   });
   if (text === null) return null;
   const state = parse(text);
-  if (state === null) throw new Error(`${path} is not a state of a copy: use another --state`);
+  if (state === null) throw new Error(`${path} is not a state file: pass another --state`);
   if (state.url !== url || state.chain !== chain)
-    throw new Error(`${path} is the state of ${state.chain} at ${state.url}: use another --state`);
+    throw new Error(`${path} is the state of ${state.chain} at ${state.url}: pass another --state`);
   if (state.target !== target)
-    throw new Error(`${path} is the state of a copy to ${state.target}, not to ${target}: use another --state`);
+    throw new Error(`${path} is the state of a copy to ${state.target}, not to ${target}: pass another --state`);
   return { cursor: state.cursor, mark: state.mark };
 }
 
-/** Creates a lock with the process id atomically, or takes over the lock of a dead process. @throws Error otherwise */
+/** Atomically creates a lock file, or takes over the lock of a dead process. @throws Error when the lock is held */
 async function acquireLock(path: string): Promise<void> {
   const ownPath = `${path}.${randomUUID()}`;
   await writeFile(ownPath, String(process.pid));
@@ -97,7 +97,9 @@ async function acquireLock(path: string): Promise<void> {
     while (!(await isLinked(ownPath, path))) {
       const pid = Number(await readFile(path, 'utf8').catch(() => Number.NaN));
       if (isAlive(pid))
-        throw new Error(`another job copies here (process ${pid}): wait for it, or remove ${path} if it is not a copy`);
+        throw new Error(
+          `another job is writing this copy (process ${pid}): wait until it has ended, or remove ${path} if no job is running`,
+        );
       await rm(path, { force: true });
     }
   } finally {
@@ -119,7 +121,7 @@ function isAlive(pid: number): boolean {
   try {
     return pid > 0 && process.kill(pid, 0);
   } catch (fault) {
-    // The process exists, but belongs to another user.
+    // EPERM: the process exists, but belongs to another user.
     return (fault as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
@@ -134,9 +136,9 @@ function parse(text: string): z.infer<typeof stateSchema> | null {
 
 export interface ReplicaTarget {
   /**
-   * Writes a page durably. After a kill before its cursor is saved, the page is written again; of two versions with one
-   * `id`, the later `updated_at` applies.
-   * @returns a mark of the current contents, which is passed when the target is opened again
+   * Writes a page durably. A page is written again if the job crashes before the cursor is saved. Of two versions with
+   * the same `id`, the version with the later `updated_at` is current.
+   * @returns a mark that identifies the current contents, to pass when the target is opened again
    */
   write(activities: readonly Activity[]): Promise<number>;
   close(): Promise<void>;
@@ -152,23 +154,23 @@ export interface Copied {
 
 export interface ReplicateOptions {
   readonly readHistory: ReadHistory;
-  /** @param mark as saved with the last page; null for the first job */
+  /** @param mark saved with the last page, or null for a new copy */
   readonly openTarget: (mark: number | null) => Promise<ReplicaTarget>;
   readonly openState: () => Promise<StateFile>;
-  /** Waits at the end of the history; null: the job ends there. */
+  /** Waits at the end of the history; if null, the job ends there. */
   readonly waitAtEnd: ((stop: AbortSignal) => Promise<void>) | null;
   readonly onPage: (copied: Copied) => void;
-  /** Aborted to end the job between pages. */
+  /** Aborting ends the job between pages. */
   readonly stop: AbortSignal;
 }
 
 /**
- * Copies the history of a chain from where the last job ended. Rules for a complete copy:
+ * Copies the activity history of a chain, starting where the last job ended. Rules for a complete copy:
  *
- * 1. Follow only `next_cursor`: no times, no counting.
- * 2. Write a page before its cursor. After a kill in between, it is written again: deduplicate by `id`, `updated_at`.
- * 3. The end is a page without activities whose cursor equals the requested cursor. A short page is not the end.
- * 4. An updated activity appears again, with a later `updated_at`.
+ * 1. Follow only `next_cursor`. Do not use times or counts.
+ * 2. Write each page before its cursor. A crash may repeat a page, so deduplicate by `id` and `updated_at`.
+ * 3. The history ends at an empty page whose cursor equals the requested cursor. A short page is not the end.
+ * 4. An updated activity is returned again with a later `updated_at`.
  */
 export async function replicate(options: ReplicateOptions): Promise<Copied> {
   const state = await options.openState();
@@ -191,7 +193,7 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
   let mark = saved?.mark ?? 0;
   let copied: Copied = { pages: 0, activities: 0, upTo: null };
   try {
-    // From now on, the copy owns the contents of the target.
+    // From this point on, the target belongs to this copy.
     if (saved === null) await state.save({ cursor, mark });
     while (!stop.aborted) {
       const { activities, nextCursor } = await readHistory(cursor, stop);
@@ -212,14 +214,15 @@ async function copy(state: StateFile, target: ReplicaTarget, options: ReplicateO
       onPage(copied);
     }
   } catch (fault) {
-    // An interruption is a normal end.
+    // An interruption is not an error.
     if (!stop.aborted) throw fault;
   }
   return copied;
 }
 
 /**
- * Opens a file of one JSON line per version. Its mark is its length: lines written after the last save are truncated.
+ * Opens a JSON Lines file with one line per version. The mark is the file length: lines after the last save are
+ * truncated.
  * @throws Error when the file does not match the state
  */
 export async function openFileTarget(path: string, mark: number | null): Promise<ReplicaTarget> {
@@ -227,11 +230,11 @@ export async function openFileTarget(path: string, mark: number | null): Promise
   try {
     const { size } = await file.stat();
     if (mark === null && size > 0)
-      throw new Error(`${path} is not empty and has no state: remove it, or use another --out`);
+      throw new Error(`${path} is not empty and has no state file: remove the file, or pass another --out`);
     if (size < (mark ?? 0))
-      throw new Error(`${path} is shorter than its state: remove both, and copy from the beginning`);
+      throw new Error(`${path} is shorter than its state file records: remove both files to copy from the beginning`);
     if (mark !== null && mark > 0 && !(await endsLineAt(file, mark)))
-      throw new Error(`${path} does not match its state: use another --out and --state`);
+      throw new Error(`${path} does not match its state file: pass another --out and --state`);
     await file.truncate(mark ?? 0);
   } catch (fault) {
     await file.close();
@@ -240,7 +243,8 @@ export async function openFileTarget(path: string, mark: number | null): Promise
   let length = mark ?? 0;
   return {
     async write(activities) {
-      if ((await file.stat()).size !== length) throw new Error(`another program writes to ${path}: the copy ends here`);
+      if ((await file.stat()).size !== length)
+        throw new Error(`another program is writing to ${path}: the copy was stopped`);
       const bytes = Buffer.from(activities.map((activity) => `${JSON.stringify(activity)}\n`).join(''));
       await file.appendFile(bytes);
       await file.datasync();
@@ -260,24 +264,24 @@ const INSERT_MAX_MS = 60_000;
 
 const toTableSql = (table: string) => `CREATE TABLE IF NOT EXISTS ${table}
 (
-    chain LowCardinality(String) COMMENT 'Name of the chain',
-    id UUID COMMENT 'Id of the activity',
-    updated_at DateTime64(6, 'UTC') COMMENT 'Version of the activity: the latest applies',
-    indexed_at DateTime64(6, 'UTC') COMMENT 'When the activity was first seen on the chain',
+    chain LowCardinality(String) COMMENT 'Chain name',
+    id UUID COMMENT 'Activity id',
+    updated_at DateTime64(6, 'UTC') COMMENT 'Version of the activity: the latest version is current',
+    indexed_at DateTime64(6, 'UTC') COMMENT 'Time when the activity was first indexed',
     type LowCardinality(String) COMMENT 'mint, burn, transfer, sale, deposit or withdrawal',
-    details String COMMENT 'JSON of the fields of the type',
-    blockchain_metadata String COMMENT 'JSON of the position on the chain, or null'
+    details String COMMENT 'JSON object with the fields of the activity type',
+    blockchain_metadata String COMMENT 'JSON object with the position on the chain, or null'
 )
 ENGINE = ReplacingMergeTree(updated_at)
 ORDER BY (chain, id)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
-COMMENT 'Copy of a history of activities. Read with FINAL, or the row with the greatest updated_at'`;
+COMMENT 'Copy of an activity history. Query with FINAL, or select the row with the latest updated_at per id'`;
 
 /**
- * Opens or creates the table of a copy, which deduplicates repeated pages. Its mark is the time of the last version in
+ * Opens or creates the table of a copy, which deduplicates repeated pages. The mark is the time of the last version, in
  * epoch microseconds.
  * @param table letters, digits and `_`
- * @throws UnreachableError; Error when the table lacks the mark: it was dropped, emptied or restored
+ * @throws UnreachableError; Error when the table was dropped, emptied or restored since the mark was saved
  */
 export async function openClickHouseTarget(
   account: ClickHouseAccount,
@@ -290,7 +294,7 @@ export async function openClickHouseTarget(
   const last = `SELECT toUnixTimestamp64Micro(max(updated_at)) FROM ${table} WHERE chain = '${chain}'`;
   const [[stored] = []] = await readRows(query(last));
   if (Number(stored) < (mark ?? 0))
-    throw new Error(`${table} is older than its state: remove the state, and copy from the beginning`);
+    throw new Error(`table ${table} is older than its state file: remove the state file to copy from the beginning`);
   const columns = 'chain, id, updated_at, indexed_at, type, details, blockchain_metadata';
   return {
     async write(activities) {
@@ -321,7 +325,7 @@ async function execute(account: ClickHouseAccount, statement: string, data: stri
     query: statement,
     async_insert: '0',
     date_time_input_format: 'best_effort',
-    // Otherwise an error after the first bytes of a response would look like success.
+    // Without this setting, an error after the first response bytes would look like success.
     wait_end_of_query: '1',
   };
   const response = await sendStatement(account, { body: data, settings, deadlineMs: INSERT_MAX_MS });

@@ -1,4 +1,4 @@
-/** Subcommands of `keys` for signable keys. */
+/** Implements the subcommands of `keys` for signable keys. */
 import {
   createSignableKey,
   disableSignableKey,
@@ -27,7 +27,7 @@ interface SignableKeyOptions extends EnvironmentOptions, JsonOption {
 export async function create(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
   const { sources, terminal } = work;
   const [wanted, name] = [environmentOf(options), nameOf(options)];
-  // Read first, because nothing can be sealed without the signer's key.
+  // Read first, to fail before stores are opened.
   const signerKey = work.signerKey();
   const key = { ...(await ownerOf(work, wanted)), name };
   print(await withRecords(sources, (store) => createSignableKey({ store, signerKey }, key)), options, terminal);
@@ -41,13 +41,13 @@ export async function list({ sources, terminal }: SignableKeyWork, options: Sign
     if (record.projectId === project && (wanted === null || isIn(record, wanted))) print(record, options, terminal);
 }
 
-/** Works in archived projects too: a key can always be disabled. */
+/** Also accepts archived projects, so that a key can always be disabled. */
 export async function disable(work: SignableKeyWork, options: SignableKeyOptions): Promise<void> {
   const { sources, terminal } = work;
   const [wanted, key] = [environmentOf(options), nameOf(options)];
   const records = await withRecords(sources, (store) => store.readAll());
-  const known = records.find((record) => record.projectId === wanted.project && isIn(record, wanted));
-  const { projectId, environmentId } = known ?? (await ownerOf(work, wanted));
+  const existing = records.find((record) => record.projectId === wanted.project && isIn(record, wanted));
+  const { projectId, environmentId } = existing ?? (await ownerOf(work, wanted));
   const name = { projectId, environmentId, key };
   print(await withRecords(sources, (store) => disableSignableKey({ store }, name)), options, terminal);
 }
@@ -69,7 +69,7 @@ function isIn({ environmentId }: SignableKeyRecord, { project, environment }: En
 }
 
 function nameOf({ name }: SignableKeyOptions): string {
-  if (name === undefined) throw new UsageError('--name: expected the name of the key');
+  if (name === undefined) throw new UsageError('--name: expected the key name');
   return name;
 }
 

@@ -2,18 +2,16 @@ import type { LogReader, OutgoingRecord, Producer, StreamRecord } from '@playlin
 import { openLogReader, openProducer } from '@playline/stream/kafka';
 import { until } from '@playline/testkit';
 
-/** A log that tests write and read; topic names include their prefix. */
+/** Writes and reads a log in tests. Topic names include the prefix. */
 export interface LogAccess {
   readonly producer: Producer;
   readonly reader: LogReader;
-  /** Resolves when every record is acknowledged. */
   publish(records: readonly OutgoingRecord[]): Promise<void>;
-  /** All committed records of a topic. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Number of records in a topic that a group has not committed. */
+  /** Returns the number of records in a topic that a group has not committed. */
   lag(topic: string, group: string): Promise<number>;
   /**
-   * Whether a group has committed all records that a topic contained when called. With a service that writes ticks,
+   * Creates a check whether a group has committed all records that the topic contains now. If a service writes ticks,
    * `lag` may never be 0.
    */
   createPassed(topic: string, group: string): Promise<() => Promise<boolean>>;

@@ -8,13 +8,13 @@ import { openLogAccess } from './log-access.ts';
 import { createOperate } from './operate.ts';
 
 const WRITER = new URL('../../../event-writer/src/main.ts', import.meta.url).pathname;
-/** Blocks smaller than a deployment allows, so that events are stored immediately. */
+/** Uses blocks below the usual minimum size, so that events are stored immediately. */
 const SMALL_BLOCKS = {
   NODE_OPTIONS: `--import=${new URL('../../../event-writer/src/test/small-blocks.ts', import.meta.url).href}`,
 };
 const LINKER = new URL('../../../identity-linker/src/main.ts', import.meta.url).pathname;
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
-/** A process starts in a second, or in half a minute on a busy machine. */
+/** A process starts within a second, or within 30 s on a busy machine. */
 const START_MS = 50_000;
 
 function createProcesses(environment: Record<string, string>) {
@@ -43,7 +43,7 @@ function createProcesses(environment: Record<string, string>) {
       await until('the writer is ready', async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok, START_MS);
       return child;
     },
-    /** Needs at least REDIS_URL and IDENTITY_PEPPER. Resolves when it is live; it is not ready without an epoch. */
+    /** Requires REDIS_URL and IDENTITY_PEPPER. Resolves when the linker is live; without an epoch it is never ready. */
     startLinker: async (settings: Record<string, string>) => {
       const [port] = await freePorts(1);
       const fixed = { ADMIN_PORT: String(port), SESSION_TIMEOUT_MS: '3000' };
@@ -56,7 +56,7 @@ function createProcesses(environment: Record<string, string>) {
   };
 }
 
-/** Separate topics and a database in the real stores for one test, with a writer and the operator's commands. */
+/** Opens isolated topics and a database in the real stores, with writers, linkers and the operator commands. */
 export async function openLogFixture() {
   const brokers = testStores().kafka;
   const stores = await openOwnStores();
@@ -83,10 +83,8 @@ export async function openLogFixture() {
     toRecord,
     toMessage: (record: MessageRecord) => toRecord(TOPICS.messages.name, messageRecordCodec, record),
     operate: createOperate(environment, prefix),
-    /** All committed records of a topic. */
     read: (topic: string) => log.read(prefix + topic),
     isCaughtUp,
-    /** Resolves when the writer has committed all records of a topic. */
     caughtUp: (topic: string) => until(`the writer has written all of ${topic}`, () => isCaughtUp(topic, group)),
     close: async () => {
       await processes.killAll();

@@ -11,7 +11,6 @@ import {
 import { createMemoryKeyUsage, createMemoryRecordLog, createMemoryRecords } from '@playline/access-keys/test';
 import type { RecordSources } from '../records/record-access.ts';
 
-/** An in-memory view and log that outlive each command. */
 export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
   const [view, log] = [createMemoryRecords(kind), createMemoryRecordLog<R>()];
   const sources: RecordSources<R> = {
@@ -23,7 +22,7 @@ export function createMemorySources<R extends Change>(kind: RecordKind<R>) {
   return { ...sources, view, log };
 }
 
-/** In-memory dependencies of the key commands, except projects. */
+/** Creates the in-memory dependencies of the key commands, except projects. */
 export function createMemoryAccess() {
   const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {
@@ -31,7 +30,7 @@ export function createMemoryAccess() {
     rateLimitKeys: createMemorySources(RATE_LIMIT_KEYS),
     signableKeys: createMemorySources(SIGNABLE_KEYS),
     kinds: RECORD_KINDS.map((kind) => createMemorySources(kind)),
-    openAccessLog: () => Promise.reject(new Error('the log in memory has no bytes')),
+    openAccessLog: () => Promise.reject(new Error('the in-memory log has no raw records')),
     openUsage: async () => ({ ...createMemoryKeyUsage(), close: async () => {} }),
     signerKey: () => parseSignerPublicKey(JSON.stringify(publicKey.export({ format: 'jwk' }))),
   };

@@ -2,7 +2,7 @@ import { openRedisRecords } from '@playline/access-keys/redis';
 import { createSchemaRegistry, openLogReader, openProducer, readTopic } from '@playline/stream/kafka';
 import type { RecordOpeners } from '../store-openers.ts';
 
-/** Addresses of a test's stores. Needs no test runner, so that tests can use it in a separate process. */
+/** Addresses of the test stores. This module does not import the test runner, so child processes can use it. */
 export interface TestAddresses {
   readonly redis: string;
   readonly kafka: readonly string[];
@@ -10,11 +10,9 @@ export interface TestAddresses {
 }
 
 export interface TestStores extends RecordOpeners {
-  /** All records of a topic. */
   readTopic(topic: string): ReturnType<typeof readTopic>;
 }
 
-/** The real stores of the access commands, opened as in `main.ts`. */
 export function createTestStores({ redis: url, kafka: brokers, registry }: TestAddresses): TestStores {
   return {
     openLog: async () => openLogReader({ brokers, clientId: 'test' }),

@@ -6,15 +6,14 @@ import { runCommand } from '../app.ts';
 import { createLogCommands } from '../commands/log-commands.ts';
 import { configSchema } from '../config.ts';
 
-/** The result of a command. */
 export interface CommandResult {
   readonly code: number;
   readonly lines: string[];
-  /** Output of `--json`; null without it. */
+  /** The parsed output of `--json`, or null. */
   readonly json: unknown;
 }
 
-/** Runs the real log commands on the stores that an environment configures. */
+/** Creates a function that runs the real log commands with the stores configured in `environment`. */
 export function createOperate(
   environment: Readonly<Record<string, string>>,
   topicPrefix: string,
@@ -33,12 +32,11 @@ export function createOperate(
   };
 }
 
-/** The real stores of the log commands, opened as in `main.ts`. */
 function createLogStores({ kafka, registry, clickhouse, redis }: Addresses) {
-  const named = () => ({ ...kafka(), clientId: 'operator' });
+  const operator = () => ({ ...kafka(), clientId: 'operator' });
   return {
-    openLog: async () => openLogReader(named()),
-    openOffsets: async () => openGroupOffsets(named()),
+    openLog: async () => openLogReader(operator()),
+    openOffsets: async () => openGroupOffsets(operator()),
     openPublisher: (name: string) => openAtomicPublisher({ ...kafka(), name }),
     createSchemas: async () => createSchemaRegistry(registry()),
     openErasureRecords: async () => openErasureRecords(clickhouse()),

@@ -27,7 +27,7 @@ import { configSchema } from '../config.ts';
 import { type LogFixture, openLogFixture } from './log-fixture.ts';
 import { runInProcess } from './run-in-process.ts';
 
-/** Enough for linker and writer on a busy machine. */
+/** Long enough for the linker and the writer on a busy machine. */
 const WAIT_MS = 60_000;
 const PEPPER = Buffer.alloc(32, 5);
 export const ENVIRONMENTS = ['test-one', 'test-two', 'test-three'] as const;
@@ -39,7 +39,7 @@ export interface LinkParts extends Pick<IdentityLinkRecord, 'link' | 'fromKind' 
   readonly environmentId: string;
 }
 
-/** Separate topics, tables and an empty Redis, with linker, writer and the commands that restore Redis. */
+/** Opens isolated topics, tables and an empty Redis, with linkers, writers and the commands that restore Redis. */
 export async function openRebuildFixture() {
   const fixture = await openLogFixture();
   const database = await openRedisDatabase();
@@ -80,12 +80,12 @@ export async function openRebuildFixture() {
 
 export type RebuildFixture = Awaited<ReturnType<typeof openRebuildFixture>>;
 
-/** Called before each Redis call of a command with its name (`port.call`). An error that it throws ends the command. */
+/** Called with the name (`port.call`) of each Redis call before the call. Throwing an error makes the call fail. */
 export interface CallHooks {
   beforeCall: ((name: string) => Promise<void> | void) | null;
 }
 
-/** A people store whose calls a test can make fail, except `close`. */
+/** Calls the hooks before every call of a people store except `close`. */
 function withHooks(people: People, hooks: CallHooks): People {
   const wrap = <S extends object>(store: S, port: string): S => {
     const get = (target: S, name: string | symbol) => {
@@ -103,12 +103,12 @@ function withHooks(people: People, hooks: CallHooks): People {
   return wrap(people, '');
 }
 
-/** The real commands in this process, with the test's groups; the commands for access keys and mints do nothing. */
+/** Creates the real commands with the test's consumer groups. The commands for access keys and mints are stubs. */
 function createRestore({ environment, prefix, group }: LogFixture, { url, hooks }: { url: string; hooks: CallHooks }) {
   const config = configSchema.parse({ ...environment, REDIS_URL: url, IDENTITY_PEPPER: PEPPER.toString('hex') });
-  const idle = (name: string) => async () => () =>
+  const createStub = (name: string) => async () => () =>
     command(name, 'does nothing').addCommand(command('rebuild', 'does nothing').action(() => {}));
-  const [keys, mints] = [idle('keys'), idle('mints')];
+  const [keys, mints] = [createStub('keys'), createStub('mints')];
   const addresses = createAddresses(config, '/nowhere');
   const { redis, kafka, registry, clickhouse } = addresses;
   const ofPeople = () => ({
@@ -127,8 +127,8 @@ function createRestore({ environment, prefix, group }: LogFixture, { url, hooks 
   return async (...args: string[]) => {
     const commands = createIdentityCommands(stores, { addresses, config, keys, mints });
     const isComplete = !args.includes('rebuild') || args.includes('--linker-group');
-    const given = isComplete ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
-    return runInProcess(commands, given);
+    const allArgs = isComplete ? args : [...args, ...groups.slice(0, args[0] === 'consent' ? 2 : 4)];
+    return runInProcess(commands, allArgs);
   };
 }
 
@@ -145,7 +145,7 @@ function toLinkRecord({ toRecord }: LogFixture, link: LinkParts): OutgoingRecord
   return { ...toRecord(TOPICS.identityLinks.name, identityLinkCodec, record), key: Buffer.from(link.environmentId) };
 }
 
-/** The graph of all facts in the log, applied in order without faults, and their decisions. */
+/** Applies all facts in the log, in order, to an in-memory graph. @returns the graph and all decisions */
 async function openModel({ read }: LogFixture): Promise<{ people: People; decisions: IdentityDecisionRecord[] }> {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
@@ -167,14 +167,14 @@ async function readFields(redis: Redis, name: Buffer): Promise<string[]> {
   );
 }
 
-/** A component has a header of 4 bytes and then 23 bytes per member, in no order; other strings are not split. */
+/** Splits a component into its 4-byte header and its unordered members of 23 bytes. Other values are not split. */
 function toParts(value: Buffer): string[] {
   const text = value.toString('latin1');
   if ((value.length - 4) % 23 !== 0) return [text];
   return [text.slice(0, 4), ...(text.slice(4).match(/.{23}/gs) ?? [])];
 }
 
-/** The data that a rebuild must restore: graph, fences, holds, consents, byte for byte except the order of members. */
+/** Dumps the data that a rebuild must restore: graph, fences, holds and consents, with members in a fixed order. */
 async function dump(redis: Redis): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for await (const names of redis.scanBufferStream({ match: '[imfuhc]:{*', count: 1_000 }))

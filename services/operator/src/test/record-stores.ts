@@ -3,14 +3,11 @@ import { applyTopics, dropTopics } from '@playline/infra/kafka';
 import { openRedisDatabase, type RedisDatabase, TEST_PARTITIONS, testStores } from '@playline/testkit';
 import { createTestStores, type TestStores } from './open-stores.ts';
 
-/** Separate topics and a Redis database for one test of the record commands. */
 export interface RecordStores {
-  /** Prefix of every topic name. */
   readonly topicPrefix: string;
   readonly brokers: readonly string[];
   readonly registry: string;
   readonly redis: RedisDatabase;
-  /** The stores of the commands on these topics and Redis. */
   storesOn(): TestStores;
   close(): Promise<void>;
 }

@@ -1,11 +1,9 @@
 import { runCommand } from '../app.ts';
 import type { CreateCommand, ExitCode, Terminal } from '../command.ts';
 
-/** The output of a command. */
 export interface CommandOutput {
   readonly code: ExitCode;
   readonly results: string[];
-  /** Lines on standard error. */
   readonly progress: string;
 }
 

@@ -4,7 +4,7 @@ import { bareEnvironment } from '@playline/testkit';
 
 const OPERATOR = new URL('../main.ts', import.meta.url).pathname;
 
-/** Runs the operator's program as a deployment does, in a folder without a stack. */
+/** Runs the operator program in a separate process, in a folder without a local stack. */
 export function runMain(
   environment: Readonly<Record<string, string>>,
   args: readonly string[],

@@ -16,7 +16,6 @@ import { createFeedCommands } from '../commands/feed-commands.ts';
 import { createMintCommand } from '../commands/mints.ts';
 import { configSchema } from '../config.ts';
 
-/** The real stores of these commands, opened as in `main.ts`. */
 function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPrefix: string) {
   const operator = () => ({ ...kafka(), clientId: 'operator' });
   const linkTopic = topicPrefix + TOPICS.identityLinks.name;
@@ -38,9 +37,9 @@ function createStores({ redis, kafka, registry, clickhouse }: Addresses, topicPr
 }
 
 /**
- * Runs `chain`, `import`, `replicate`, `mints` or `erasures` with the settings of a deployment, as `runMain` does but in
- * this process, because starting a process takes a second of CPU time. Each test file uses `runMain` once, to prove
- * that the program runs the command too.
+ * Runs `chain`, `import`, `replicate`, `mints` or `erasures` with the settings in `environment`, like `runMain`, but in
+ * this process, because starting a process takes a second of CPU time. Each test file also uses `runMain` once, to
+ * verify that the program runs the command.
  */
 export async function runProgram(
   environment: Readonly<Record<string, string>>,

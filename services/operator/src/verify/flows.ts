@@ -1,4 +1,4 @@
-/** The topics that the event writer turns into rows, and how to find a row of each record. */
+/** Defines the topics that the event writer stores in tables, and how to find the row of a record. */
 import {
   consentCodec,
   type IdentityDecisionRecord,
@@ -14,40 +14,40 @@ import { consentRows, decisionRows, type IsFenced, type RecordRows, rejectionRow
 import type { LogReader } from '@playline/stream';
 import { readDeadLetters } from '../dead-letters/dead-letters.ts';
 
-/** Finds the row of a record from a copy of the record at another offset. */
+/** Finds the row of a copy of a record at another offset. */
 export interface CopyRule {
-  /** A SQL tuple of columns: a prefix of the sorting key, so that few granules are read. */
+  /** SQL tuple of columns that form a prefix of the sorting key, so that few granules are read. */
   readonly columns: string;
-  /** The same tuple, computed from text columns `c1`, `c2` … */
+  /** The same tuple, calculated from the string columns `c1`, `c2` and so on. */
   readonly fromText: string;
 }
 
-/** A record of the log that has no row. */
+/** A log record without a row. */
 export interface LoggedFact {
-  /** Whether fences exclude the whole record from the table, as in the writer. */
+  /** Whether fences exclude the whole record from the table. */
   isFencedOut(isFenced: IsFenced): boolean;
-  /** The columns of each copy rule as text, hexadecimal for arbitrary strings. */
+  /** The columns of each copy rule as strings; arbitrary strings are hexadecimal. */
   readonly copies: readonly (readonly string[])[];
 }
 
 export interface Flow {
   readonly topic: string;
   readonly table: string;
-  /** Columns that distinguish rows at the same offset. */
+  /** Columns that distinguish rows of different records at the same offset. */
   readonly identity: string;
-  /** Readers see the largest version; '0' without versions. */
+  /** Queries return only the highest version; '0' without versions. */
   readonly version: string;
-  /** The table or view that readers query, with repeated rows deduplicated. */
+  /** The table or view that returns deduplicated rows. */
   readonly exact: string;
-  /** Tried in order. Empty if partition and offset are part of the sorting key. */
+  /** Rules to try, in order. Empty if partition and offset are part of the sorting key. */
   readonly copyRules: readonly CopyRule[];
-  /** Decodes values of a schema, without their frame. @throws Error */
+  /** Creates a decoder for values without their frame. @throws Error */
   createDecoder(writerSchema: string): (body: Buffer) => LoggedFact;
 }
 
 const hex = (text: string) => Buffer.from(text).toString('hex');
 
-/** The first table of a topic has a row per record. */
+/** Checks the first table of a topic, which contains a row per record. */
 function isFencedOutOf<R>({ tables }: RecordRows<R>, record: R, isFenced: IsFenced): boolean {
   return tables[0]?.withoutFenced(record, isFenced) === null;
 }
@@ -68,7 +68,7 @@ function createFlow<R>(
 
 function toMessageFact(record: MessageRecord): LoggedFact {
   const { environmentId, eventName, eventTime, receivedAt, identityKey, userKey, fromKey, toKey } = record;
-  // Without the anonymous key: in events of other persons, only that key is removed.
+  // Omits the anonymous key, because an erasure removes only this key from events of other persons.
   const keys = [identityKey, userKey, fromKey, toKey];
   const [environment, messageId] = [hex(environmentId), toUuidText(record.messageId)];
   const day = new Date(eventTime).toISOString().slice(0, 10);
@@ -93,12 +93,12 @@ const messages = createFlow(messageRecordCodec, toMessageFact, {
       columns: '(environment_id, event_name, toDate(event_time), identity_key, message_id)',
       fromText: '(unhex(c1), unhex(c2), toDate(c3), toFixedString(unhex(c4), 16), toUUID(c5))',
     },
-    // A changed copy has a different sorting key; finding the copy reads all ids of the environment.
+    // A copy with changed fields has a different sorting key. This rule reads all message ids of the environment.
     { columns: '(environment_id, message_id)', fromText: '(unhex(c1), toUUID(c2))' },
   ],
 });
 
-/** A linker that is killed before its commit publishes a decision again, for the same link fact and step. */
+/** A linker that is killed before its commit republishes decisions for the same link facts and steps. */
 const toDecisionFact = (record: IdentityDecisionRecord): LoggedFact => {
   const { environmentId, generation, partition, offset, step } = record;
   return {
@@ -143,10 +143,10 @@ const rejections = createFlow(rejectionCodec, withoutCopies(rejectionRows), {
   copyRules: [],
 });
 
-/** Link facts have no rows, but their decisions do. */
+/** Link facts are not included, because only their decisions are stored. */
 export const FLOWS: readonly Flow[] = [messages, decisions, consents, rejections];
 
-/** Records that became dead letters, by original offset. */
+/** The original offsets of dead letters. */
 export interface DeadOffsets {
   has(topic: string, partition: number, offset: number): boolean;
 }
@@ -156,8 +156,8 @@ export async function readDeadOffsets(log: LogReader, topics: readonly string[])
   for (const topic of topics)
     for await (const { original } of readDeadLetters(log, topic)) {
       const key = `${original.topic}/${original.partition}`;
-      const known = offsets.get(key) ?? new Set();
-      offsets.set(key, known.add(original.offset));
+      const inPartition = offsets.get(key) ?? new Set();
+      offsets.set(key, inPartition.add(original.offset));
     }
   return { has: (topic, partition, offset) => offsets.get(`${topic}/${partition}`)?.has(offset) ?? false };
 }

@@ -4,7 +4,7 @@ import type { People } from '@playline/people';
 import { inBatches, type QueryRows, quoteText, readRows } from '@playline/stores';
 import { readOverrides } from '../rebuild/tables.ts';
 
-/** Hexadecimal keys. */
+/** An identity with different persons in Redis and in ClickHouse; keys are hexadecimal. */
 export interface PersonDifference {
   readonly environmentId: string;
   readonly identityKey: string;
@@ -14,7 +14,7 @@ export interface PersonDifference {
 
 export interface PersonsReport {
   readonly compared: number;
-  /** If above a thousand, differences were not checked again. */
+  /** Number of differences. More than 1,000 differences are not checked again. */
   readonly different: number;
   readonly examples: readonly PersonDifference[];
 }
@@ -23,7 +23,7 @@ export interface PersonsOptions {
   readonly query: QueryRows;
   readonly records: Pick<ErasureRecords, 'readFences'>;
   readonly people: Pick<People, 'graph' | 'rebuild'>;
-  /** Resolves when the writer has stored the current decisions, or after a time limit. */
+  /** Resolves once the writer has stored the current decisions, or after a time limit. */
   awaitDecisionsStored(): Promise<void>;
   readonly onProgress: (line: string) => void;
 }
@@ -35,14 +35,14 @@ interface Identity {
 
 /** About 100 KB of SQL; ClickHouse accepts 256 KiB. */
 const BATCH_MAX = 1_000;
-/** More differences are only counted. */
+/** Further differences are only counted. */
 const CHECKED_MAX = 1_000;
-/** A new link is in Redis before it is in the log. */
+/** New links are in Redis before they are in the log, so differences are checked several times. */
 const CHECKS = 4;
 const CHECK_EVERY_MS = 1_000;
 const EXAMPLES_MAX = 20;
 
-/** Compares persons in Redis with `identity_overrides`. Checks differences again: new links may be decided. */
+/** Compares persons in Redis with `identity_overrides`, and rechecks differences, which new links may cause. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
   const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
@@ -61,7 +61,7 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
     compared += batch.length;
     add(await compare(batch));
   }
-  // Identities in the tables that Redis lacks.
+  // Finds identities that are only in the tables.
   for await (const batch of inBatches(readOverrides(options.query), BATCH_MAX)) add(await compare(batch));
   if (different > CHECKED_MAX) return { compared, different, examples: [...found.values()].slice(0, EXAMPLES_MAX) };
   let differences = [...found.values()];
@@ -77,7 +77,7 @@ export async function comparePersons(options: PersonsOptions): Promise<PersonsRe
 
 const nameOf = ({ environmentId, key }: Identity) => `${environmentId} ${key.toString('hex')}`;
 
-/** An identity without an entry is a person of its own, in both stores. */
+/** In both stores, an identity without an entry is a separate person. */
 function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<string, number>) {
   return async (identities: readonly Identity[]): Promise<PersonDifference[]> => {
     const keys = identities.map(
@@ -96,7 +96,7 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
       const row = stored.get(nameOf(identity));
       const inRedis = (roots[index] ?? identity.key).toString('hex');
       const inClickHouse = String(row?.root ?? identityKey);
-      // A row up to the cut-off of an erasure is about to be deleted.
+      // Rows from before the cut-off of an erasure are about to be deleted.
       const isErased = row !== undefined && Number(row.linkedAt) <= (cutoffs.get(nameOf(identity)) ?? -1);
       const isSame = inRedis === inClickHouse || isErased;
       return isSame ? [] : [{ environmentId: identity.environmentId, identityKey, inRedis, inClickHouse }];
@@ -104,7 +104,7 @@ function createCompare({ query, people }: PersonsOptions, cutoffs: ReadonlyMap<s
   };
 }
 
-/** In the order of the identities. */
+/** Returns the roots in the order of the identities. */
 async function readRoots({ graph }: PersonsOptions['people'], identities: readonly Identity[]) {
   const byEnvironment = Map.groupBy(identities.entries(), ([, { environmentId }]) => environmentId);
   const roots: (Buffer | null)[] = [];

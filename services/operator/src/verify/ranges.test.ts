@@ -18,15 +18,15 @@ function toRanges(offsets: Iterable<number>): OffsetRange[] {
   return ranges;
 }
 
-it('findSuspects returns every offset that does not occur exactly once, and no bucket in which all offsets occur once', () => {
+it('findSuspects returns exactly the buckets in which some offset does not occur exactly once', () => {
   const range = fc.tuple(fc.nat(30), fc.nat(40)).map(([start, size]) => ({ start, end: start + size }));
-  const given = fc.record({
+  const inputs = fc.record({
     range,
     rows: fc.array(fc.nat(75), { maxLength: 120 }),
     bucketSize: fc.integer({ min: 1, max: 9 }),
   });
   fc.assert(
-    fc.property(given, ({ range, rows, bucketSize }) => {
+    fc.property(inputs, ({ range, rows, bucketSize }) => {
       const full = offsetsOf([range]).filter((offset) => offset % 3 !== 0);
       const within = [...rows, ...full].filter((offset) => offset >= range.start && offset < range.end);
       const counts = new Map<number, BucketCount>();
@@ -49,14 +49,14 @@ it('findSuspects returns every offset that does not occur exactly once, and no b
   );
 });
 
-it('joinRanges keeps every wanted offset exactly once', () => {
+it('joinRanges returns ranges that contain every input offset exactly once', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(60)), fc.nat(10), (offsets, distance) => {
       const ranges = toRanges(offsets);
       const read = offsetsOf(joinRanges(ranges, distance));
       expect(new Set(read).size).toBe(read.length);
-      const isWanted = createRangeCursor(ranges);
-      expect(read.filter(isWanted)).toEqual(offsetsOf(ranges));
+      const isInput = createRangeCursor(ranges);
+      expect(read.filter(isInput)).toEqual(offsetsOf(ranges));
     }),
   );
 });

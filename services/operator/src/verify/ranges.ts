@@ -1,22 +1,22 @@
 import { type GroupPartition, toFindingText } from '@playline/stream';
 import { isReplaced } from '../offsets/plan.ts';
 
-/** From `start` (inclusive) to `end` (exclusive). */
+/** Offsets from `start` (inclusive) to `end` (exclusive). */
 export interface OffsetRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** Stored rows of the offsets from `index * size` up to, but excluding, `(index + 1) * size`. */
+/** Row counts for the offsets from `index * size` (inclusive) to `(index + 1) * size` (exclusive). */
 export interface BucketCount {
   readonly partition: number;
   readonly index: number;
   readonly rows: number;
-  /** Distinct offsets among the rows. */
+  /** Number of distinct offsets. */
   readonly offsets: number;
 }
 
-/** Offsets with missing or repeated rows. */
+/** A range with missing or repeated rows. */
 export interface Suspect extends OffsetRange {
   readonly hasGaps: boolean;
   readonly hasRepeats: boolean;
@@ -25,8 +25,8 @@ export interface Suspect extends OffsetRange {
 export const sizeOf = ({ start, end }: OffsetRange): number => end - start;
 
 /**
- * The parts of a range whose buckets do not contain each offset exactly once, in parts of at most `bucketsMax` buckets.
- * @param counts within the range; buckets without rows are absent
+ * Finds buckets that do not contain each offset exactly once, joined into ranges of at most `bucketsMax` buckets.
+ * @param counts by bucket index; buckets without rows are absent
  */
 export function findSuspects(
   range: OffsetRange,
@@ -53,7 +53,7 @@ export function findSuspects(
   return suspects;
 }
 
-/** Joins ranges closer than `distance`, because a read fetches neighbours anyway. */
+/** Joins ranges that are closer than `distance`, because a read also fetches adjacent records. */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {
@@ -64,7 +64,7 @@ export function joinRanges(ranges: readonly OffsetRange[], distance: number): Of
   return joined;
 }
 
-/** Whether ranges contain an offset, for offsets in ascending order. */
+/** Creates a function that checks whether the ranges contain an offset. Offsets must be passed in ascending order. */
 export function createRangeCursor(ranges: readonly OffsetRange[]): (offset: number) => boolean {
   let at = 0;
   return (offset) => {
@@ -74,26 +74,26 @@ export function createRangeCursor(ranges: readonly OffsetRange[]): (offset: numb
   };
 }
 
-/** Adds an offset to ascending ranges; at most `rangesMax` are kept. */
+/** Adds an offset to ascending ranges, unless there are already `rangesMax` ranges. */
 export function addOffset(ranges: { start: number; end: number }[], offset: number, rangesMax: number): void {
   const last = ranges.at(-1);
   if (last?.end === offset) last.end++;
   else if (ranges.length < rangesMax) ranges.push({ start: offset, end: offset + 1 });
 }
 
-/** A partition whose log was replaced, or may have been. */
+/** A partition whose log was replaced. */
 export interface ReplacedLog {
-  /** Offsets that may have rows of the lost log, from operators' decisions; in order, without duplicates. */
+  /** Disjoint ascending ranges in which rows from the lost log may be stored, according to operator decisions. */
   readonly ranges: readonly OffsetRange[];
-  /** Set while there is no decision: what happened, and the first offset that differs from the log that was read. */
+  /** Set until an operator decides: the cause, and the first offset at which the logs differ. */
   readonly undecided: { readonly finding: string; readonly divergesAt: number } | null;
 }
 
-/** By `topic/partition`; partitions without any finding are absent. */
+/** Returns replaced logs by `topic/partition`. */
 export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
   const logs = new Map<string, ReplacedLog>();
   for (const found of partitions) {
-    const ranges = joined(found.decision?.replaced ?? []);
+    const ranges = joinOverlapping(found.decision?.replaced ?? []);
     const finding = toFindingText(found.finding, found.committed);
     const undecided = isReplaced(found) ? { finding, divergesAt: found.divergesAt ?? found.start } : null;
     if (ranges.length > 0 || undecided !== null) logs.set(`${found.topic}/${found.partition}`, { ranges, undecided });
@@ -101,7 +101,7 @@ export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyM
   return logs;
 }
 
-function joined(ranges: readonly OffsetRange[]): OffsetRange[] {
+function joinOverlapping(ranges: readonly OffsetRange[]): OffsetRange[] {
   const found: { start: number; end: number }[] = [];
   for (const { start, end } of [...ranges].sort((one, other) => one.start - other.start)) {
     const last = found.at(-1);
@@ -111,19 +111,19 @@ function joined(ranges: readonly OffsetRange[]): OffsetRange[] {
   return found;
 }
 
-/** A range without the parts in `cut`, which are in order. */
+/** Subtracts the ascending ranges in `cut` from a range. */
 export function without({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] {
-  const left: OffsetRange[] = [];
+  const remaining: OffsetRange[] = [];
   let from = start;
   for (const each of cut) {
-    if (each.start > from) left.push({ start: from, end: Math.min(each.start, end) });
+    if (each.start > from) remaining.push({ start: from, end: Math.min(each.start, end) });
     from = Math.max(from, each.end);
   }
-  if (from < end) left.push({ start: from, end });
-  return left.filter((range) => range.end > range.start);
+  if (from < end) remaining.push({ start: from, end });
+  return remaining.filter((range) => range.end > range.start);
 }
 
-/** The parts of a range that are in `cut`. */
+/** Intersects a range with the ranges in `cut`. */
 export const within = ({ start, end }: OffsetRange, cut: readonly OffsetRange[]): OffsetRange[] =>
   cut
     .map((each) => ({ start: Math.max(start, each.start), end: Math.min(end, each.end) }))

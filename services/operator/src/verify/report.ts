@@ -1,43 +1,43 @@
 import type { Drift } from '../derive/drift.ts';
 import type { PersonsReport } from './persons.ts';
 
-/** Results for one partition, as numbers of offsets unless noted. */
+/** Results for one partition. Numbers count offsets unless stated otherwise. */
 export interface PartitionReport {
   readonly topic: string;
   readonly table: string;
-  /** The table or view that readers query. */
+  /** The table or view that returns deduplicated rows. */
   readonly exact: string;
   readonly group: string;
   readonly partition: number;
-  /** First checked offset; the check ends before `committed`. */
+  /** First checked offset; `committed` is the exclusive end of the check. */
   readonly start: number;
   readonly committed: number;
   readonly end: number;
-  /** Rows of the checked offsets. */
+  /** Number of rows at the checked offsets. */
   rows: number;
-  /** Records without a row and without an explanation. */
+  /** Records without a row and without a known reason. */
   lost: number;
-  /** Messages with several raw rows at one offset, of which readers see one. Not a difference. */
+  /** Messages with several raw rows at one offset, of which queries return one. Not a difference. */
   repeatedRecords: number;
-  /** Rows of one message at one offset that readers see, beyond the first. */
+  /** Extra rows per message and offset that queries return. */
   doubledRows: number;
   /** Offsets with rows of different messages. */
   overlapping: number;
-  /** Rows after the end of the log. */
+  /** Number of rows beyond the end of the log. */
   futureRows: number;
-  /** Whether the group has committed beyond the end of the log. */
+  /** Whether the committed offset is beyond the end of the log. */
   committedBehindEnd: boolean;
-  /** Offsets that may have rows of a lost log, by operators' decisions. */
+  /** Offsets at which rows from a lost log may be stored, according to operator decisions. */
   replaced: number;
-  /** What happened to a replaced log without a decision, or null. */
+  /** Why the partition needs a decision, or null. */
   readonly undecided: string | null;
-  /** Records without a row that are explained. */
+  /** Records without a row, by the reason for the missing row. */
   readonly excused: Record<Excuse, number>;
   /** Offsets without a record, such as transaction markers. */
   holes: number;
   /** Offsets that retention removed during the check. */
   expired: number;
-  /** The first ranges of each kind of difference. */
+  /** The first ranges with differences. */
   readonly examples: Example[];
 }
 
@@ -51,7 +51,7 @@ export interface Example {
 
 export interface VerifyReport {
   readonly partitions: readonly PartitionReport[];
-  /** Null without a Redis address. */
+  /** Null if no Redis address is configured. */
   readonly persons: PersonsReport | null;
   readonly derived: readonly Drift[];
 }
@@ -81,7 +81,7 @@ export function toJson({ partitions, ...report }: VerifyReport): object {
 
 const COLUMNS: readonly [string, (partition: PartitionReport) => string | number][] = [
   ['table', ({ table }) => table],
-  ['part', ({ partition }) => partition],
+  ['partition', ({ partition }) => partition],
   ['from', ({ start }) => start],
   ['committed', ({ committed }) => committed],
   ['end', ({ end }) => end],
@@ -99,15 +99,15 @@ const COLUMNS: readonly [string, (partition: PartitionReport) => string | number
 ];
 
 const EXPLANATIONS: Record<Example['kind'], string> = {
-  lost: 'no row, and no copy, dead letter or fence explains the gap',
-  doubled: 'readers see more than one row per message',
-  overlapping: 'rows of different messages at one offset',
-  future: 'rows after the end of the log',
-  behind: 'committed after the end of the log',
-  replaced: 'the log was replaced; its consumer is paused until an operator decides: npm run offsets -- list',
+  lost: 'the records have no row, and no copy, dead letter or fence explains why',
+  doubled: 'queries return more than one row per message',
+  overlapping: 'rows of different messages exist at the same offset',
+  future: 'rows exist beyond the end of the log',
+  behind: 'the committed offset is beyond the end of the log',
+  replaced: 'the log was replaced, and the partition is paused until an operator decides (npm run offsets -- list)',
 };
 
-/** A table, the examples of differences, and the verdict. */
+/** Formats the report: a table, examples of differences, and a summary. */
 export function toLines(report: VerifyReport): string[] {
   const body = report.partitions.map((partition) => COLUMNS.map(([, read]) => String(read(partition))));
   const head = COLUMNS.map(([name]) => name);
@@ -121,15 +121,18 @@ export function toLines(report: VerifyReport): string[] {
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
-  const waits =
-    waiting === 0 ? [] : [`${waiting} records after the committed offset were not checked: they are not written yet`];
-  const verdict = total === 0 ? 'every record of the log is stored or explained exactly once' : `${total} differences`;
-  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...waits, verdict];
+  const unchecked =
+    waiting === 0
+      ? []
+      : [`${waiting} records beyond the committed offset were not checked, because they have not been stored yet`];
+  const summary =
+    total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `${total} differences`;
+  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...unchecked, summary];
   return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
 
 function toPersonLines({ persons }: VerifyReport): string[] {
-  if (persons === null) return ['persons were not compared with Redis: set REDIS_URL'];
+  if (persons === null) return ['persons in Redis were not compared: set REDIS_URL'];
   const { compared, different, examples } = persons;
   if (different === 0) return [`${compared} linked identities have the same person in Redis and in identity_overrides`];
   const lines = examples.map(
@@ -142,17 +145,17 @@ function toPersonLines({ persons }: VerifyReport): string[] {
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
   fault !== null
     ? `${table} could not be compared with events: ${fault}`
-    : `${table} has drifted from events: ${missing} rows missing, ${unfounded} rows without an event; repair it with npm run derive`;
+    : `${table} differs from events: ${missing} rows missing, ${unfounded} rows without an event. To repair the table, run npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;
   const offsets = end - start === 1 ? String(start) : `${start} to ${end - 1}`;
   const line = `${kind}: ${topic}/${partition} ${offsets}: ${EXPLANATIONS[kind]}`;
   if (kind !== 'lost') return [line];
-  // From the first lost offset of the partition: from a later offset, earlier lost records would be skipped.
+  // Starts at the first lost offset of the partition, because a later start would skip earlier lost records.
   const from = examples.reduce((least, each) => (each.kind === 'lost' ? Math.min(least, each.start) : least), start);
   const command = `npm run offsets -- accept --group ${group} --topic ${topic} --partition ${partition} --from ${from} --yes`;
-  return [line, `  stop the group's consumers and read these records again: ${command}`];
+  return [line, `  to read these records again, stop the group's consumers and run: ${command}`];
 }
 
 function toRepeatLines({ partitions }: VerifyReport): string[] {
@@ -162,6 +165,6 @@ function toRepeatLines({ partitions }: VerifyReport): string[] {
   return [...counts].flatMap(([table, { exact, records }]) =>
     records === 0
       ? []
-      : [`${records} records have more than one raw row in ${table} and one in ${exact}: they were read twice`],
+      : [`${records} records were read twice: they have more than one raw row in ${table}, but one row in ${exact}`],
   );
 }

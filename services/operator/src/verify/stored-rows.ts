@@ -6,11 +6,11 @@ export interface PartitionRange extends OffsetRange {
   readonly partition: number;
 }
 
-/** Offsets with more than one row. */
+/** Counts of offsets that have more than one row. */
 export interface Repeated {
-  /** Messages with several raw rows at one offset, of which readers see one. */
+  /** Messages with several raw rows at one offset, of which queries return one. */
   repeatedRecords: number;
-  /** Rows of one message at one offset that readers see, beyond the first. */
+  /** Extra rows per message and offset that queries return. */
   doubledRows: number;
   /** Offsets with rows of different messages. */
   overlappingOffsets: number;
@@ -19,16 +19,16 @@ export interface Repeated {
 
 type Table = Pick<Flow, 'table' | 'identity' | 'version' | 'copyRules'>;
 
-/** Queries of raw rows, except for `doubledRows`: rows are counted without deduplication. */
+/** Queries raw rows without deduplication, except for `doubledRows`. */
 export interface StoredRows {
   counts(table: Table, ranges: readonly PartitionRange[]): AsyncIterable<BucketCount>;
-  /** Offsets without a row, in order. */
+  /** Returns offsets without a row, in ascending order. */
   missing(table: Table, range: PartitionRange): Promise<OffsetRange[]>;
   repeated(table: Table, range: PartitionRange): Promise<Repeated>;
-  /** Largest offset by partition. */
+  /** Returns the highest offset per partition. */
   lastOffsets(table: Table): Promise<ReadonlyMap<number, number>>;
   countFrom(table: Table, from: { partition: number; offset: number }): Promise<number>;
-  /** Indexes of the lists (columns of the rule as text) that have a row. */
+  /** Returns the indexes of the lists that have a row. A list contains the columns of the rule as strings. */
   findCopies(table: Table, rule: CopyRule, lists: readonly (readonly string[])[]): Promise<ReadonlySet<number>>;
 }
 
@@ -37,7 +37,7 @@ const EXAMPLES_MAX = 20;
 const within = ({ partition, start, end }: PartitionRange) =>
   `(kafka_partition = ${partition} AND kafka_offset >= ${start} AND kafka_offset < ${end})`;
 
-/** The first and last missing offset of each run, by bitmaps: 8 KiB per 65,536 offsets, for any number of rows. */
+/** Selects ranges of missing offsets with bitmaps, which use 8 KiB per 65,536 offsets for any number of rows. */
 const missingSql = ({ table }: Table, range: PartitionRange) => `
   WITH bitmapToArray(bitmapAndnot(
       bitmapBuild(range(toUInt64(${range.start}), toUInt64(${range.end}))), groupBitmapState(kafka_offset))) AS missing,
@@ -52,8 +52,9 @@ const repeatedSql = ({ table, identity }: Table, range: PartitionRange) => `
   GROUP BY kafka_offset HAVING repeated > 0 OR identities > 1 ORDER BY kafka_offset`;
 
 /**
- * Rows of one message at one offset that readers see: FINAL deduplicates rows with the same sorting key; of several
- * keys the largest version is shown. Limited to repeated keys, because FINAL on the whole table would read all rows.
+ * Selects the visible rows per message and offset. FINAL deduplicates rows with the same sorting key; of rows with
+ * different keys, the highest version is visible. Restricted to repeated keys, because FINAL would read the whole
+ * table.
  */
 function shownSql({ table, identity, version, copyRules }: Table, range: PartitionRange): string {
   const key = copyRules[0]?.columns;
@@ -68,9 +69,7 @@ function shownSql({ table, identity, version, copyRules }: Table, range: Partiti
     GROUP BY kafka_offset ORDER BY kafka_offset`;
 }
 
-/**
- * The entries of a list that have a row. The list contains only hexadecimal digits and decimals: it is safe to quote.
- */
+/** Selects the lists that have a row. Lists contain only hexadecimal digits, dates and numbers, so quoting is safe. */
 const copiesSql = ({ table }: Table, rule: CopyRule, lists: readonly (readonly string[])[]) => {
   const columns = lists[0]!.map((_, index) => `c${index + 1}`);
   const data = lists.map((list, index) => JSON.stringify([String(index), ...list])).join('\n');
@@ -92,7 +91,7 @@ async function readRepeated(query: QueryRows, table: Table, range: PartitionRang
     note(offset, 'overlapping');
   }
   if (found.repeatedRecords === 0) return found;
-  // Queried after the raw rows: a merge in between can only have removed repeated rows.
+  // Queried after the raw rows, because a merge in between can only remove repeated rows.
   for await (const row of query(shownSql(table, range))) {
     const [offset = 0, rows = 0, records = 0] = row.map(Number);
     found.doubledRows += rows - records;

@@ -1,4 +1,4 @@
-/** Compares a topic with its table. */
+/** Compares the records of a topic with the rows of its table. */
 import type { IsFenced } from '@playline/events';
 import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 import type { DeadOffsets, Flow, LoggedFact } from './flows.ts';
@@ -18,17 +18,17 @@ import {
 import type { Excuse, PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
-/** Null for an unreadable value. */
+/** Decodes a record; returns null for an unreadable value. */
 export type ReadFact = (flow: Flow, record: StreamRecord) => Promise<LoggedFact | null>;
 
 export interface VerifyFlowOptions {
   readonly log: LogReader;
   readonly stored: StoredRows;
   readonly readFact: ReadFact;
-  /** Like `readIsFenced`, called after the rows are read, so that explanations of missing rows exist by then. */
+  /** Called after the rows are read, like `readIsFenced`, so that the reasons for missing rows are complete. */
   readonly readDeadOffsets: () => Promise<DeadOffsets>;
   readonly readIsFenced: () => Promise<IsFenced>;
-  /** By `topic/partition`. */
+  /** Replaced logs, by `topic/partition`. */
   readonly replaced: ReadonlyMap<string, ReplacedLog>;
   readonly topicPrefix: string;
   readonly group: string;
@@ -36,25 +36,25 @@ export interface VerifyFlowOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Limits the memory of bitmaps and ranges to some megabytes. */
+/** Limits the memory for bitmaps and ranges to a few megabytes. */
 const BUCKETS_MAX = 16;
-/** A read fetches about a thousand neighbours. */
+/** A read fetches about a thousand adjacent records. */
 const JOIN_DISTANCE = 1_000;
-/** Facts per query for copies. */
+/** Records per query for copies. */
 const FACTS_MAX = 5_000;
 const EXAMPLES_MAX = 20;
 
-/** A record without a row, not explained yet. */
+/** A record without a row, whose absence is not explained yet. */
 interface Absent {
   readonly offset: number;
   readonly fact: LoggedFact | null;
 }
 
-/** @throws Error from the stores */
+/** Compares a topic with its table. @throws Error of a store */
 export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<PartitionReport[]> {
   const { log, stored, topicPrefix, group } = parts;
   const topic = topicPrefix + flow.topic;
-  // Reads commits before rows, and the end of the log after the rows: committed records have rows.
+  // Committed offsets are read before the rows, because committed records must have rows.
   const committed = await log.committed(group, topic);
   const bounds = await log.bounds(topic);
   const reports = bounds.map((each) => {
@@ -66,10 +66,10 @@ export async function verifyFlow(flow: Flow, parts: VerifyFlowOptions): Promise<
     excuses ??= { dead: await parts.readDeadOffsets(), isFenced: await parts.readIsFenced() };
     return excuses;
   };
-  // Ranges of one partition share buckets, so each range has its own query. Usually there is one range.
-  const ranges = reports.map((report) => ({ report, left: without(checkedRange(report), replacedIn(report, parts)) }));
-  for (let round = 0; ranges.some(({ left }) => left.length > round); round++) {
-    const checked = ranges.flatMap(({ report, left }) => (left[round] ? [{ report, range: left[round] }] : []));
+  // Ranges of one partition can share buckets, so ranges are queried separately. Usually there is only one range.
+  const ranges = reports.map((report) => ({ report, kept: without(checkedRange(report), replacedIn(report, parts)) }));
+  for (let round = 0; ranges.some(({ kept }) => kept.length > round); round++) {
+    const checked = ranges.flatMap(({ report, kept }) => (kept[round] ? [{ report, range: kept[round] }] : []));
     const counts = await readCounts(flow, checked, parts);
     for (const { report, range } of checked) {
       const buckets = counts.get(report.partition) ?? new Map();
@@ -90,11 +90,13 @@ const checkedRange = ({ start, committed }: PartitionReport): OffsetRange => ({ 
 const replacedIn = ({ topic, partition }: { topic: string; partition: number }, { replaced }: VerifyFlowOptions) =>
   replaced.get(`${topic}/${partition}`)?.ranges ?? [];
 
-/** Checks offsets that may have rows of a lost log: by content, or by offset if the table's key contains the offset. */
+/** Checks offsets of a replaced log by content, or by offset if the table's sorting key contains the offset. */
 async function checkReplaced(work: PartitionWork, range: OffsetRange): Promise<void> {
   const { flow, parts, report } = work;
   const { partition } = report;
-  parts.onProgress(`${report.topic}/${partition}: ${range.start} to ${range.end - 1} belong to a replaced log`);
+  parts.onProgress(
+    `${report.topic}/${partition}: checking offsets ${range.start} to ${range.end - 1} of a replaced log by content`,
+  );
   report.replaced += sizeOf(range);
   const copiesBefore = report.excused.copy;
   const isKeyedByOffset = flow.copyRules.length === 0;
@@ -110,7 +112,7 @@ function createReport(
   const { group, each, committed, undecided = null } = parts;
   const { partition, start, end } = each;
   const isBehind = committed !== undefined && committed > end;
-  // No record of a replaced log is read before a decision.
+  // Records beyond the divergence are not read until an operator decides.
   const readTo = Math.min(committed ?? start, undecided?.divergesAt ?? end, end);
   return {
     topic,
@@ -171,7 +173,7 @@ async function inspect(work: PartitionWork, suspects: readonly Suspect[]): Promi
   const { topic, partition } = report;
   for (const suspect of suspects) {
     const range = { partition, start: suspect.start, end: suspect.end };
-    parts.onProgress(`${topic}/${partition}: examining ${suspect.start} to ${suspect.end - 1}`);
+    parts.onProgress(`${topic}/${partition}: checking offsets ${suspect.start} to ${suspect.end - 1}`);
     if (suspect.hasRepeats) await countRepeats(work, range);
     if (suspect.hasGaps) await explainGaps(work, await parts.stored.missing(flow, range));
   }
@@ -186,7 +188,7 @@ async function countRepeats({ flow, parts, report }: PartitionWork, range: Parti
     if (report.examples.length < EXAMPLES_MAX) report.examples.push({ kind, start: offset, end: offset + 1 });
 }
 
-/** Reads the records whose rows are missing, and explains each missing row. */
+/** Reads the records whose rows are missing, and determines the reason for each missing row. */
 async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): Promise<void> {
   const { flow, excuses, parts, report } = work;
   const { topic, partition } = report;
@@ -201,8 +203,8 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
     }
     absent = [];
   };
-  for (const span of joinRanges(gaps, JOIN_DISTANCE))
-    for await (const record of parts.log.read({ topic, partition, ...span })) {
+  for (const range of joinRanges(gaps, JOIN_DISTANCE))
+    for await (const record of parts.log.read({ topic, partition, ...range })) {
       if (!isMissing(record.offset)) continue;
       records++;
       if (excuses.dead.has(topic, partition, record.offset)) report.excused.deadLetter++;
@@ -211,29 +213,29 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
     }
   await explain();
   const examples = lost.slice(0, Math.max(0, EXAMPLES_MAX - report.examples.length));
-  for (const range of examples) report.examples.push({ kind: 'lost', ...range });
+  for (const example of examples) report.examples.push({ kind: 'lost', ...example });
   await countHoles(work, { gaps, records });
 }
 
-/** Offsets of absent records that no copy or fence explains. */
+/** Returns the offsets of records whose missing row neither a copy nor a fence explains. */
 async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts, report }: PartitionWork) {
   const excuse = (kind: Excuse, count: number) => {
     report.excused[kind] += count;
   };
-  let open = absent.filter(({ fact }) => fact?.isFencedOut(excuses.isFenced) !== true);
-  excuse('fence', absent.length - open.length);
+  let unexplained = absent.filter(({ fact }) => fact?.isFencedOut(excuses.isFenced) !== true);
+  excuse('fence', absent.length - unexplained.length);
   for (const [index, rule] of flow.copyRules.entries()) {
-    const readable = open.filter(({ fact }) => fact !== null);
+    const readable = unexplained.filter(({ fact }) => fact !== null);
     const lists = readable.map(({ fact }) => fact!.copies[index]!);
     const found = await parts.stored.findCopies(flow, rule, lists);
     const copied = new Set(readable.filter((_, position) => found.has(position)).map(({ offset }) => offset));
     excuse('copy', copied.size);
-    open = open.filter(({ offset }) => !copied.has(offset));
+    unexplained = unexplained.filter(({ offset }) => !copied.has(offset));
   }
-  return open.map(({ offset }) => offset);
+  return unexplained.map(({ offset }) => offset);
 }
 
-/** Offsets without a record are holes, unless retention removed them during the check. */
+/** Counts offsets without a record as holes, unless retention has removed the record during the check. */
 async function countHoles(
   { parts, report }: PartitionWork,
   { gaps, records }: { gaps: readonly OffsetRange[]; records: number },
@@ -247,14 +249,10 @@ async function countHoles(
   report.holes += empty - Math.min(empty, expired);
 }
 
-/** Reports rows after the end of the log, except rows of a lost log. */
+/** Reports rows beyond the end of the log, except rows from a lost log. */
 async function addFuture(
   flow: Flow,
-  found: {
-    reports: PartitionReport[];
-    lastOffsets: ReadonlyMap<number, number>;
-    ends: readonly LogBounds[];
-  },
+  found: { reports: PartitionReport[]; lastOffsets: ReadonlyMap<number, number>; ends: readonly LogBounds[] },
   parts: VerifyFlowOptions,
 ): Promise<PartitionReport[]> {
   const { reports, lastOffsets, ends } = found;

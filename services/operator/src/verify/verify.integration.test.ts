@@ -43,7 +43,7 @@ const consent = {
   traceId: 'trace',
 };
 
-/** A log with everything that is not a difference: copies, unreadable records, transaction markers. */
+/** Creates a log with copies, unreadable records and transaction markers, which are not differences. */
 beforeAll(async () => {
   fixture = await openLogFixture();
   const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
@@ -79,13 +79,12 @@ const offsetOf = async (eventName: string) => {
   const sql = `SELECT kafka_partition, kafka_offset FROM events WHERE event_name = '${eventName}' LIMIT 1`;
   return (await fixture.query(sql)).split('	').map(Number) as [number, number];
 };
-/** Copies rows by hand, without the writer. */
 const insertAgain = (what: string, eventName: string) =>
   fixture.query(
     `INSERT INTO events SETTINGS insert_deduplicate = 0 SELECT ${what} FROM events WHERE event_name = '${eventName}'`,
   );
 
-it('verify explains every record: merged copies, dead letters, decisions published twice', async () => {
+it('verify reports no differences for merged copies, dead letters and decisions that were published twice', async () => {
   const { code, sum } = await verify();
   expect(code).toBe(0);
   expect(sum(({ rows }) => rows)).toBe(302);
@@ -95,22 +94,22 @@ it('verify explains every record: merged copies, dead letters, decisions publish
   expect(sum(({ rows }) => rows, 'consent_log')).toBe(1);
 });
 
-it('verify fails when the group has committed nothing', async () => {
+it('verify fails for a group without committed offsets', async () => {
   const { code, lines } = await fixture.operate('verify', '--group', 'test-unknown');
   expect({ code, lines }).toEqual({ code: 1, lines: [] });
 });
 
-it('verify reports a derived table that has drifted from events, and the command that repairs the table', async () => {
+it('verify reports a derived table that differs from events, and names the command that repairs the table', async () => {
   const key = "toFixedString(unhex(repeat('cd', 16)), 16)";
   await fixture.query(`INSERT INTO identity_days VALUES ('test-log', ${key}, '2026-01-01', 'invented', false)`);
   const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
   expect([code, lines.at(-1)]).toEqual([
     1,
-    'identity_days has drifted from events: 0 rows missing, 1 rows without an event; repair it with npm run derive',
+    'identity_days differs from events: 0 rows missing, 1 rows without an event. To repair the table, run npm run derive',
   ]);
 });
 
-it('verify finds rows that are lost, shown twice, at the same offset, or after the end of the log, and no other rows', async () => {
+it('verify finds exactly the lost, duplicate and overlapping rows, and the rows beyond the end of the log', async () => {
   const { query, group } = fixture;
   const lost = await offsetOf('event 100');
   const doubled = await offsetOf('event 101');
@@ -118,7 +117,7 @@ it('verify finds rows that are lost, shown twice, at the same offset, or after t
   await query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at) VALUES ('test-log', unhex('${erased.toString('hex')}'), now64(3) + INTERVAL 10 YEAR)`,
   );
-  // A merge would remove copies before the check. The copy of event 105 is not shown, so it is not a difference.
+  // A merge would remove copies before the check. The copy of event 105 is deduplicated, so it is not a difference.
   await query('SYSTEM STOP MERGES events');
   await insertAgain('*', 'event 105');
   await insertAgain("* REPLACE (toFixedString(unhex(repeat('ab', 16)), 16) AS identity_key)", 'event 101');
@@ -147,7 +146,7 @@ it('verify finds rows that are lost, shown twice, at the same offset, or after t
     ),
   );
   expect(text).toContain(
-    '1 records have more than one raw row in events and one in events_exact: they were read twice',
+    '1 records were read twice: they have more than one raw row in events, but one row in events_exact',
   );
   expect(text).toMatch(/^4 differences$/m);
 });
@@ -155,7 +154,6 @@ it('verify finds rows that are lost, shown twice, at the same offset, or after t
 const LINKED_AT = 1_790_000_000_000;
 let database: Awaited<ReturnType<typeof openRedisDatabase>>;
 let options: PersonsOptions & { readonly people: Awaited<ReturnType<typeof openRedisPeople>> };
-/** Called when the comparison waits for the writer. */
 let onWait: () => Promise<unknown>;
 
 async function openPersons() {
@@ -194,7 +192,7 @@ const inTables = (linked: readonly Linked[], version = 1) =>
       .join()}`,
   );
 
-it('the comparison of persons finds no difference between equal persons, whose own keys need no row', async () => {
+it('comparePersons reports no difference for equal persons, whose person key has no row', async () => {
   await openPersons();
   const [root, other] = [randomBytes(16), randomBytes(16)];
   await inRedis([link(root, root), link(root, other)]);
@@ -202,7 +200,7 @@ it('the comparison of persons finds no difference between equal persons, whose o
   expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
-it('the comparison of persons reports identities with different persons, identities that Redis lacks, and identities that the tables lack', async () => {
+it('comparePersons reports different persons, and identities that are missing in Redis or in the tables', async () => {
   await openPersons();
   const [root, before, lost, late] = [
     randomBytes(16),
@@ -228,7 +226,7 @@ it('the comparison of persons reports identities with different persons, identit
   expect(examples).toEqual(expect.arrayContaining(expected));
 });
 
-it('the comparison of persons does not report a link whose decision the writer stores during the comparison', async () => {
+it('comparePersons does not report a link that the writer stores during the comparison', async () => {
   await openPersons();
   const late = link(randomBytes(16));
   await inRedis([late]);
@@ -236,7 +234,7 @@ it('the comparison of persons does not report a link whose decision the writer s
   expect(await comparePersons(options)).toMatchObject({ compared: 1, different: 0, examples: [] });
 });
 
-it('the comparison of persons does not report rows of an erased identity that are about to be deleted', async () => {
+it('comparePersons does not report rows of an erased identity that have not been deleted yet', async () => {
   await openPersons();
   const erased = link(randomBytes(16));
   await inTables([erased]);

@@ -1,29 +1,29 @@
-/** Alerts of a project, computed from current figures when a page opens. */
+/** Computes the alerts for a project from current metrics when a page is opened. */
 import { type KeyRecord, keysOfProject, NO_USE, type ProjectRecord } from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
 import type { PagesParts } from '../pages/index.ts';
 
-/** Null for what cannot be read now. */
+/** Metrics for the last 61 minutes. A metric that cannot be read is null. */
 export type Figures = Awaited<ReturnType<typeof readFigures>>;
 export type FiguresParts = Pick<PagesParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
 const MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
-/** Of the last hour and the current minute. Never throws. */
+/** Never rejects. */
 export async function readFigures(parts: FiguresParts, projects: readonly ProjectRecord[]) {
   const { usage, pipeline, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
-  const [minutes, delay, deadLetters, ofKeys] = await Promise.all([
+  const [minutes, delay, deadLetters, keyFigures] = await Promise.all([
     orNull(usage.readEnvironments(ids, MINUTES)),
     orNull(pipeline.writerDelay()),
     orNull(pipeline.openDeadLetters()),
     readKeys(parts, projects),
   ]);
-  return { minutes, delay, deadLetters, ...ofKeys, nowMs: frame.wallClockMs() };
+  return { minutes, delay, deadLetters, ...keyFigures, nowMs: frame.wallClockMs() };
 }
 
-/** Live keys by project id, and their use by key id. */
+/** Reads live keys per project id and usage per key id. */
 async function readKeys({ keys, usage }: FiguresParts, projects: readonly ProjectRecord[]) {
   const records = await orNull(keys.all());
   if (records === null) return { keys: null, uses: null };
@@ -34,7 +34,7 @@ async function readKeys({ keys, usage }: FiguresParts, projects: readonly Projec
   return { keys: live, uses };
 }
 
-/** Null when it fails or takes too long. */
+/** Resolves to null if the read fails or takes too long. */
 export const orNull = <T>(read: Promise<T>): Promise<T | null> => settleWithin(READ_MAX_MS, read).catch(() => null);
 
 export type AlertKind = 'rejections' | 'delay' | 'dead letters' | 'unused key' | 'refused key';
@@ -44,9 +44,9 @@ export interface Alert {
   /** Null for the whole project. */
   readonly environment: string | null;
   readonly value: number;
-  /** The total that `value` is part of; 0 without one. */
+  /** The total that `value` is compared with; 0 if there is none. */
   readonly total: number;
-  /** Name and ends of a key; '' for other kinds. */
+  /** Name and first and last characters of the key; empty for other alerts. */
   readonly name: string;
 }
 
@@ -54,9 +54,9 @@ export const ALERT_BOUNDS = {
   rejectedShare: 0.05,
   messagesMin: 100,
   delayMs: 60_000,
-  /** Since a secret key was used or created. */
+  /** Time since a secret key was last used or created. */
   unusedMs: 90 * 86_400_000,
-  /** Refused requests of a key in the last hour, and their share. */
+  /** Minimum number and fraction of refused requests per key in the last hour. */
   refusals: 20,
   refusedShare: 0.1,
 } as const;
@@ -71,22 +71,22 @@ export function findAlerts(project: ProjectRecord, figures: Figures) {
   if (deadLetters === null) unknown.push('dead letters');
   if (keys === null || uses === null) unknown.push('unused key', 'refused key');
   const alerts = [
-    ...ofDelay(figures),
-    ...project.environments.flatMap((each) => [...ofRejections(each, figures), ...ofDeadLetters(each, figures)]),
-    ...(keys?.get(project.id) ?? []).flatMap((key) => ofKey(project, key, figures)),
+    ...findDelay(figures),
+    ...project.environments.flatMap((each) => [...findRejections(each, figures), ...findDeadLetters(each, figures)]),
+    ...(keys?.get(project.id) ?? []).flatMap((key) => findKeyAlerts(project, key, figures)),
   ];
   return { alerts, unknown };
 }
 
 type Environment = ProjectRecord['environments'][number];
 
-function ofDelay({ delay, nowMs }: Figures): Alert[] {
+function findDelay({ delay, nowMs }: Figures): Alert[] {
   const value = delay?.oldestMs == null ? 0 : nowMs - delay.oldestMs;
   if (value <= ALERT_BOUNDS.delayMs) return [];
   return [{ kind: 'delay', environment: null, value, total: delay?.waiting ?? 0, name: '' }];
 }
 
-function ofRejections({ id, name }: Environment, { minutes }: Figures): Alert[] {
+function findRejections({ id, name }: Environment, { minutes }: Figures): Alert[] {
   const counted = minutes?.get(id) ?? [];
   const value = counted.reduce((sum, minute) => sum + minute.rejected, 0);
   const total = counted.reduce((sum, minute) => sum + minute.accepted, value);
@@ -94,12 +94,12 @@ function ofRejections({ id, name }: Environment, { minutes }: Figures): Alert[] 
   return [{ kind: 'rejections', environment: name, value, total, name: '' }];
 }
 
-function ofDeadLetters({ id, name }: Environment, { deadLetters }: Figures): Alert[] {
+function findDeadLetters({ id, name }: Environment, { deadLetters }: Figures): Alert[] {
   const value = deadLetters?.byEnvironment.get(id) ?? 0;
   return value === 0 ? [] : [{ kind: 'dead letters', environment: name, value, total: 0, name: '' }];
 }
 
-function ofKey({ environments }: ProjectRecord, key: KeyRecord, { uses, nowMs }: Figures): Alert[] {
+function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, nowMs }: Figures): Alert[] {
   if (uses === null) return [];
   const { lastUsedAt, usesOfHour, refusalsOfHour } = uses.get(key.keyId) ?? NO_USE;
   const environment = environments.find(({ id }) => id === key.environmentId)?.name ?? null;

@@ -1,20 +1,20 @@
-// Creates and uses passkeys. Without this file, people sign in with a password.
+// Creates and uses passkeys. Without JavaScript, users sign in with a password.
 
 const isSupported = typeof PublicKeyCredential === 'function' && 'parseCreationOptionsFromJSON' in PublicKeyCredential;
 
-/** Fetches the options of the portal for the values of the form. */
-async function optionsFor(form, path) {
+/** Fetches WebAuthn options for the values in the form. */
+async function fetchOptions(form, path) {
   const query = new URLSearchParams();
   for (const name of ['code', 'login', 'name']) {
     const field = form.elements.namedItem(name);
     if (field !== null) query.set(name, field.value);
   }
-  const answer = await fetch(`${path}?${query}`, { headers: { accept: 'application/json' }, cache: 'no-store' });
-  if (!answer.ok) throw new Error('The portal did not answer. Reload the page.');
-  return answer.json();
+  const response = await fetch(`${path}?${query}`, { headers: { accept: 'application/json' }, cache: 'no-store' });
+  if (!response.ok) throw new Error('The portal did not respond. Reload the page.');
+  return response.json();
 }
 
-async function credentialFor(kind, options) {
+async function requestCredential(kind, options) {
   if (kind === 'get')
     return navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
   return navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) });
@@ -29,13 +29,15 @@ for (const button of document.querySelectorAll('button[data-passkey]')) {
     button.disabled = true;
     error.textContent = '';
     try {
-      const credential = await credentialFor(button.dataset.passkey, await optionsFor(form, button.dataset.options));
+      const credential = await requestCredential(
+        button.dataset.passkey,
+        await fetchOptions(form, button.dataset.options),
+      );
       form.elements.namedItem('response').value = JSON.stringify(credential.toJSON());
-      // `submit` skips validation: a passkey needs no password.
+      // `submit` skips validation, because the password field is empty.
       form.submit();
     } catch (fault) {
-      error.textContent =
-        fault.name === 'NotAllowedError' ? 'No passkey was chosen in time. Try again.' : fault.message;
+      error.textContent = fault.name === 'NotAllowedError' ? 'No passkey was selected. Try again.' : fault.message;
       button.disabled = false;
     }
   });

@@ -1,10 +1,10 @@
-// Pages work without this file; with it texts can be copied and times are also those of the reader.
+// Enhances pages with Copy buttons and local times.
 
-// On a telephone the list of pages is a line that scrolls.
+// On phones, the navigation is a single scrolling line.
 document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 
-/** Lets a button copy what it has. */
-export function offerCopy(button) {
+/** Shows a Copy button and makes it copy its `data-copy` attribute. */
+export function enableCopy(button) {
   button.hidden = false;
   button.addEventListener('click', async () => {
     const label = button.firstChild;
@@ -12,7 +12,7 @@ export function offerCopy(button) {
       await navigator.clipboard.writeText(button.dataset.copy);
       label.textContent = 'Copied';
     } catch {
-      label.textContent = 'Select it and copy it by hand';
+      label.textContent = 'Select the text and press Ctrl+C';
     }
     setTimeout(() => {
       label.textContent = 'Copy';
@@ -20,18 +20,18 @@ export function offerCopy(button) {
   });
 }
 
-for (const button of document.querySelectorAll('button.copy')) offerCopy(button);
+for (const button of document.querySelectorAll('button.copy')) enableCopy(button);
 
-export const toOwnTime = (instant) =>
+export const toLocalTime = (instant) =>
   new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' }).format(instant);
 
 for (const element of document.querySelectorAll('time[datetime]')) {
   const instant = new Date(element.dateTime);
   if (Number.isNaN(instant.getTime())) continue;
-  const own = document.createElement('span');
-  own.textContent = toOwnTime(instant);
+  const local = document.createElement('span');
+  local.textContent = toLocalTime(instant);
   const utc = document.createElement('span');
   utc.className = 'quiet';
   utc.textContent = ` (${element.textContent})`;
-  element.replaceChildren(own, utc);
+  element.replaceChildren(local, utc);
 }

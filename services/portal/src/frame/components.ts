@@ -1,10 +1,10 @@
-/** Parts of pages: values, fields, tables. */
+/** Page components: values, form fields, tables. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 
 const copyButton = (text: string, label: string) =>
   html`<button type="button" class="copy" data-copy="${text}" hidden>Copy<span class="unseen"> ${label}</span></button>`;
 
-/** A text with a button that copies it. Without JavaScript only the text. */
+/** Text with a Copy button. Without JavaScript, the button is hidden. */
 export function copyable(text: string, label: string): Markup {
   return html`<span class="copyable"><code>${text}</code>${copyButton(text, label)}</span>`;
 }
@@ -13,28 +13,28 @@ export function copyableBlock(text: string, label: string): Markup {
   return html`<div class="sample"><pre tabindex="0"><code>${text}</code></pre>${copyButton(text, label)}</div>`;
 }
 
-/** Epoch milliseconds in UTC; `portal.js` adds the reader's own time. */
+/** Renders epoch milliseconds in UTC. `portal.js` adds the local time. */
 export function time(ms: number): Markup {
   const iso = new Date(ms).toISOString();
   return html`<time datetime="${iso}">${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC</time>`;
 }
 
-/** A number with thin spaces between thousands, and its unit. */
+/** Formats a number with thin spaces as thousands separators and an optional unit. */
 export function number(value: number, unit = ''): string {
   const text = value.toLocaleString('en-US').replaceAll(',', '\u202f');
   return unit === '' ? text : `${text}\u00a0${unit}`;
 }
 
-const SPAN_UNITS: readonly (readonly [name: string, ms: number])[] = [
+const DURATION_UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],
   ['h', 3_600_000],
   ['min', 60_000],
   ['s', 1000],
 ];
 
-/** Milliseconds in the largest unit of which there are at least two; below 0 counts as 0. */
+/** Formats a duration in the largest unit that yields at least 2. Negative durations become 0. */
 export function span(ms: number): string {
-  const [name, unit] = SPAN_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
+  const [name, unit] = DURATION_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
   return number(Math.max(0, Math.round(ms / unit)), name);
 }
 
@@ -53,11 +53,11 @@ export interface FieldOptions {
   readonly charactersMax?: number;
 }
 
-let fields = 0;
+let fieldCount = 0;
 
 function createFieldId(name: string): string {
-  fields = (fields + 1) % 1_000_000;
-  return `field-${name}-${fields}`;
+  fieldCount = (fieldCount + 1) % 1_000_000;
+  return `field-${name}-${fieldCount}`;
 }
 
 export function field(options: FieldOptions): Markup {
@@ -75,7 +75,7 @@ export function hidden(name: string, value: string): Markup {
 export function lines(options: Pick<FieldOptions, 'name' | 'label' | 'value' | 'hint'>): Markup {
   const { name, label, value = '', hint = '' } = options;
   const id = createFieldId(name);
-  // A line break right after the tag is not part of the text.
+  // HTML ignores a line break directly after the opening tag.
   return html`<div class="field"><label for="${id}">${label}</label>
 <textarea id="${id}" name="${name}" rows="4" maxlength="15000" autocomplete="off" spellcheck="false" aria-describedby="${id}-hint">
 ${value}</textarea>
@@ -102,19 +102,19 @@ export const allOr = (values: readonly string[]) => [
   ...values.map((value) => ({ value, text: value })),
 ];
 
-/** Scrolls by itself on a narrow screen. @param caption for people who do not see the table */
+/** A table that scrolls horizontally on narrow screens. @param caption announced by screen readers */
 export function table(caption: string, heads: readonly string[], rows: readonly (readonly HtmlValue[])[]): Markup {
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table><caption class="unseen">${caption}</caption>
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => html`<tr>${row.map((cell) => html`<td>${cell}</td>`)}</tr>\n`)}</tbody></table></div>`;
 }
 
-/** What will appear here, and how to get it. */
+/** Explains what will appear here and how to get it. */
 export function emptyState(title: string, content: HtmlValue): Markup {
   return html`<section class="empty"><h2>${title}</h2>${content}</section>`;
 }
 
-/** A form that opens on demand, also without JavaScript. */
+/** A collapsible section that works without JavaScript. */
 export function disclosure(title: string, content: HtmlValue, isOpen = false): Markup {
   return html`<details class="disclosure"${isOpen ? html` open` : ''}><summary>${title}</summary>${content}</details>`;
 }

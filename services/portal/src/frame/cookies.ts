@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export interface PortalCookie {
-  /** The value of the cookie; null when it is missing or malformed. */
+  /** Returns the cookie value; null if the cookie is missing or malformed. */
   read(header: string | undefined): string | null;
   toSetCookie(text: string): string;
   toClearCookie(): string;
@@ -14,17 +14,17 @@ interface CookieKind {
 }
 
 const INSTANCE_CHARACTERS = 8;
-/** The longest lifetime of a session, which ends on the server. */
+/** Maximum session lifetime. The server enforces earlier expiry. */
 const SESSION_MAX_AGE_S = 7 * 24 * 60 * 60;
 const SESSION_TEXT = /^[A-Za-z0-9_-]{43}$/;
-/** 256 bits, and the code of a one-time link if there is one. */
+/** A 256-bit value and an optional link code. */
 const PROVIDER_TEXT = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,100}$/;
 
 export function createSessionCookie(origin: string, secret: Buffer): PortalCookie {
   return createCookie(origin, secret, { name: 'playline', text: SESSION_TEXT, maxAgeS: SESSION_MAX_AGE_S });
 }
 
-/** The cookie of a browser that was redirected to the identity provider. */
+/** Binds an OpenID Connect redirect to the browser. */
 export function createProviderCookie(origin: string, secret: Buffer, maxAgeS: number): PortalCookie {
   return createCookie(origin, secret, { name: 'playline-way', text: PROVIDER_TEXT, maxAgeS });
 }
@@ -36,8 +36,8 @@ const BROWSER_ID_BYTES = 16;
 export type BrowserCookie = ReturnType<typeof createBrowserCookie>;
 
 /**
- * The cookie of a browser in which an account has signed in: attempts elsewhere do not lock the account out there. It is
- * signed for one account and grants no access by itself, so nothing is stored.
+ * Identifies a browser in which the account has signed in before, so that failed attempts elsewhere do not lock the
+ * account out there. The cookie is signed for one account and grants no access.
  */
 export function createBrowserCookie(origin: string, secret: Buffer) {
   const kind = { name: 'playline-browser', text: BROWSER_TEXT, maxAgeS: BROWSER_MAX_AGE_S };
@@ -45,13 +45,13 @@ export function createBrowserCookie(origin: string, secret: Buffer) {
   const sign = (id: string, accountId: string) =>
     createHmac('sha256', secret).update(`browser ${id} ${accountId}`).digest();
   return {
-    /** The id of the browser if the account has signed in there, else null. */
+    /** Returns the browser id if the account has signed in there; null otherwise. */
     read: (header: string | undefined, accountId: string): string | null => {
       const [id = '', signature = ''] = cookie.read(header)?.split('.') ?? [];
       if (id === '') return null;
-      const sent = Buffer.from(signature, 'base64url');
-      const right = sign(id, accountId);
-      return sent.length === right.length && timingSafeEqual(sent, right) ? id : null;
+      const actual = Buffer.from(signature, 'base64url');
+      const expected = sign(id, accountId);
+      return actual.length === expected.length && timingSafeEqual(actual, expected) ? id : null;
     },
     toSetCookie: (accountId: string): string => {
       const id = randomBytes(BROWSER_ID_BYTES).toString('base64url');
@@ -61,25 +61,25 @@ export function createBrowserCookie(origin: string, secret: Buffer) {
 }
 
 /**
- * Browsers send cookies to every port of a host, so the name contains a digest of the instance's secret. With https the
- * cookie is bound to the host (`__Host-`); without, browsers would reject that prefix.
+ * The cookie name contains a digest of the secret, because browsers send cookies to all ports of a host. The `__Host-`
+ * prefix requires https.
  */
 function createCookie(origin: string, secret: Buffer, kind: CookieKind): PortalCookie {
   const isSecure = origin.startsWith('https:');
   const instance = createHash('sha256').update('instance').update(secret).digest('hex').slice(0, INSTANCE_CHARACTERS);
   const name = `${isSecure ? '__Host-' : ''}${kind.name}-${instance}`;
-  const rules = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   return {
     read: (header = '') => {
       const values = header.split(';').flatMap((pair) => {
         const [key = '', value = ''] = pair.split('=', 2);
         return key.trim() === name ? [value.trim()] : [];
       });
-      // Two cookies of one name have different sources: neither is trusted.
+      // Duplicate cookies may come from an attacker, so neither is trusted.
       const [value = ''] = values.length === 1 ? values : [];
       return kind.text.test(value) ? value : null;
     },
-    toSetCookie: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${rules}`,
-    toClearCookie: () => `${name}=; Max-Age=0; ${rules}`,
+    toSetCookie: (text) => `${name}=${text}; Max-Age=${kind.maxAgeS}; ${attributes}`,
+    toClearCookie: () => `${name}=; Max-Age=0; ${attributes}`,
   };
 }

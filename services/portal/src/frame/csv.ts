@@ -1,6 +1,6 @@
 /**
- * CSV files (RFC 4180) without formulas. Spreadsheets ignore spaces before a formula, accept the wide forms of its signs,
- * and often start a new cell at a semicolon, tab or line break inside a text, so an apostrophe goes before a sign there.
+ * CSV files (RFC 4180) that spreadsheets do not interpret as formulas. Spreadsheets ignore leading spaces, accept
+ * full-width signs, and may split cells at semicolons, tabs and line breaks. An apostrophe prevents all these cases.
  */
 const SIGN = '[=+\\-@\\uff0b\\uff0d\\uff1d\\uff20]';
 const BREAK = '\\t\\n\\v\\f\\r\\u0085\\u2028\\u2029';
@@ -18,21 +18,21 @@ export function toCsvLine(cells: readonly (string | number)[]): string {
 interface CsvOptions<T, P> {
   readonly columns: readonly string[];
   readonly toCells: (line: T) => readonly (string | number)[];
-  /** Last line of a file that was cut off at a position. */
+  /** Creates the last line of a truncated file. */
   readonly toLastLine?: (position: P) => string;
 }
 
-/** @param lists return where they were cut off, or null */
+/** @param batches returns the position at which the result was truncated, or null */
 export async function* toCsv<T, P>(
-  lists: AsyncGenerator<readonly T[], P | null>,
+  batches: AsyncGenerator<readonly T[], P | null>,
   { columns, toCells, toLastLine }: CsvOptions<T, P>,
 ): AsyncGenerator<string> {
   let text = toCsvLine(columns);
   const end: { position: P | null } = { position: null };
-  async function* watched() {
-    end.position = yield* lists;
+  async function* capturePosition() {
+    end.position = yield* batches;
   }
-  for await (const lines of watched()) {
+  for await (const lines of capturePosition()) {
     for (const line of lines) text += toCsvLine(toCells(line));
     if (lines.length === 0) continue;
     yield text;

@@ -5,7 +5,7 @@ import { createFormTokens } from './form-tokens.ts';
 const secret = Buffer.alloc(32, 7);
 const use = { sessionId: 's', path: '/projects/p', action: 'rename' };
 
-it('a form token is valid for its session, page and action only', () => {
+it('a form token is valid only for its session, page and action', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   expect(tokens.check(token, use)).toMatchObject({ nonce: token.split('.')[0] });
@@ -24,14 +24,14 @@ it('a form token is valid for twelve hours', () => {
   expect(tokens.check(token, use)).toBeNull();
 });
 
-it('a changed or invented form token is refused', () => {
+it('a modified or arbitrary form token is rejected', () => {
   const tokens = createFormTokens(secret);
   const token = tokens.issue(use);
   fc.assert(
-    fc.property(fc.nat(token.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (at, character) => {
-      const changed = token.slice(0, at) + character + token.slice(at + 1);
-      fc.pre(changed !== token);
-      expect(tokens.check(changed, use)).toBeNull();
+    fc.property(fc.nat(token.length - 1), fc.string({ minLength: 1, maxLength: 1 }), (index, character) => {
+      const modified = token.slice(0, index) + character + token.slice(index + 1);
+      fc.pre(modified !== token);
+      expect(tokens.check(modified, use)).toBeNull();
     }),
   );
   fc.assert(fc.property(fc.string(), (text) => tokens.check(text, use) === null));

@@ -12,10 +12,10 @@ export interface FrameParts {
   readonly tokens: FormTokens;
   readonly sessions: Pick<Sessions, 'find'>;
   readonly oneTime: Pick<OneTimeTexts, 'spend'>;
-  /** @throws Error while the accounts are unknown; then no one gets in */
+  /** @throws Error if the accounts cannot be read, in which case access is denied */
   accounts(): Promise<readonly AccountRecord[]>;
   projects(): Promise<readonly ProjectRecord[]>;
-  /** Counts a form sent before sign-in. @throws PublicError TOO_MANY_REQUESTS_ERROR beyond the limit of the address */
+  /** Counts a form sent before sign-in. @throws PublicError TOO_MANY_REQUESTS_ERROR */
   readonly admitStranger: (address: string) => void;
   readonly admitMember: (accountId: string) => void;
   readonly addressOf: ClientAddressOf;

@@ -1,4 +1,4 @@
-/** The template of all pages, with header and navigation. */
+/** The layout of all pages, with header and navigation. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { VERSION } from '@playline/runtime';
 import type { Visit } from './page.ts';

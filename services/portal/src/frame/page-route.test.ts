@@ -11,31 +11,31 @@ const keysOf = (id: string) => `/projects/${id}/environments/development/keys`;
 function getAs(host: string, path: string): Promise<{ status: number; location: string | undefined }> {
   const { port } = new URL(portal.origin);
   return new Promise((resolve, reject) => {
-    request({ host: '127.0.0.1', port, path, headers: { host } }, (answer) => {
-      answer.resume();
-      resolve({ status: answer.statusCode ?? 0, location: answer.headers.location });
+    request({ host: '127.0.0.1', port, path, headers: { host } }, (response) => {
+      response.resume();
+      resolve({ status: response.statusCode ?? 0, location: response.headers.location });
     })
       .on('error', reject)
       .end();
   });
 }
 
-/** Posts a form and runs `interrupt` before its last byte. */
+/** Posts a form and runs `interrupt` before sending the last byte. */
 function postSlowly(cookie: string, { path, body }: { path: string; body: string }, interrupt: () => Promise<void>) {
   const { port, host, origin } = new URL(portal.origin);
-  const headers = { host, origin, cookie, 'content-type': 'application/x-www-form-urlencoded' };
-  const own = { 'sec-fetch-site': 'same-origin', 'content-length': body.length };
+  const browserHeaders = { host, origin, cookie, 'sec-fetch-site': 'same-origin' };
+  const bodyHeaders = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': body.length };
   return new Promise<number>((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path, method: 'POST', headers: { ...headers, ...own } };
-    const sent = request(options, (answer) => resolve(answer.resume().statusCode ?? 0));
-    sent.on('error', reject).write(body.slice(0, -1));
+    const options = { host: '127.0.0.1', port, path, method: 'POST', headers: { ...browserHeaders, ...bodyHeaders } };
+    const sending = request(options, (response) => resolve(response.resume().statusCode ?? 0));
+    sending.on('error', reject).write(body.slice(0, -1));
     delay(200)
       .then(interrupt)
-      .then(() => sent.end(body.slice(-1)), reject);
+      .then(() => sending.end(body.slice(-1)), reject);
   });
 }
 
-it('a page allows scripts and styles of this server only, and no frame, cache or referrer', async () => {
+it('every page allows only its own scripts and styles and forbids framing, caching and referrers', async () => {
   const browser = await portal.signIn();
   for (const path of ['/', '/nowhere']) {
     const { headers } = await browser.get(path);
@@ -49,24 +49,24 @@ it('a page allows scripts and styles of this server only, and no frame, cache or
   }
 });
 
-it('a page redirects visitors who are not signed in to the sign-in, which leads back', async () => {
-  const { id } = await portal.addProject('Led');
+it('a visitor who is not signed in is redirected to sign in and then back to the page', async () => {
+  const { id } = await portal.addProject('Redirected');
   const { status, headers } = await portal.browser().get(`${keysOf(id)}?a=b`);
   expect([status, headers.get('location')]).toEqual([303, `/sign-in?next=${encodeURIComponent(`${keysOf(id)}?a=b`)}`]);
 });
 
-it('pages without access and pages that do not exist have the same answer', async () => {
+it('forbidden pages and pages that do not exist return the same response', async () => {
   const [mine, other] = [await portal.addProject('Mine'), await portal.addProject('Other')];
   const browser = await portal.signIn({ project: mine, role: 'owner' });
   expect((await browser.get(keysOf(mine.id))).status).toBe(200);
-  const seen = [];
+  const responses = [];
   for (const path of [keysOf(other.id), keysOf('unknown'), `/projects/${mine.id}/environments/x/keys`, '/nowhere'])
-    seen.push(await browser.get(path));
-  expect(seen.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
-  expect(new Set(seen.map(({ text }) => text)).size).toBe(1);
+    responses.push(await browser.get(path));
+  expect(responses.map(({ status }) => status)).toEqual([404, 404, 404, 404]);
+  expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
 });
 
-it('a disabled account loses access with its next request', async () => {
+it('a disabled account loses access immediately', async () => {
   const project = await portal.addProject('Ended');
   const browser = await portal.signIn({ project, role: 'owner' });
   expect((await browser.get('/')).status).toBe(200);
@@ -76,7 +76,7 @@ it('a disabled account loses access with its next request', async () => {
   expect((await browser.get('/')).status).toBe(303);
 });
 
-it('a page that cannot read accounts shows a trace id and no cause', async () => {
+it('a page that fails internally shows a trace id but not the cause', async () => {
   const broken = await openPortal({
     accounts: { ...portal.parts.accounts, all: () => Promise.reject(new Error('redis://:hunter2@host')) },
   });
@@ -89,14 +89,14 @@ it('a page that cannot read accounts shows a trace id and no cause', async () =>
   expect(text).not.toContain('hunter2');
 });
 
-it('127.0.0.1 redirects to the origin of the portal, and any other host name is refused', async () => {
+it('127.0.0.1 redirects to the origin of the portal, and other host names are rejected', async () => {
   const { port } = new URL(portal.origin);
   expect(await getAs(`127.0.0.1:${port}`, '/?a=b')).toEqual({ status: 307, location: `${portal.origin}/?a=b` });
   for (const host of ['evil.test', `evil.test:${port}`, `localhost.evil.test:${port}`, 'localhost'])
     expect((await getAs(host, '/')).status).toBe(400);
 });
 
-it('a form sent twice runs once and does not show its secret again', async () => {
+it('a form that is sent twice runs once and shows its secret once', async () => {
   const project = await portal.addProject('Twice');
   const browser = await portal.signIn({ project, role: 'developer' });
   const page = await browser.get(keysOf(project.id));
@@ -109,19 +109,19 @@ it('a form sent twice runs once and does not show its secret again', async () =>
   expect(keysOfProject(await portal.parts.keys.all(), project.id)).toHaveLength(1);
 });
 
-it('a form of another session, without a token or from another site is refused', async () => {
+it('a form from another session, without a token or from another site is rejected', async () => {
   const project = await portal.addProject('Forged');
   const [browser, other] = [await portal.signIn({ project, role: 'owner' }), await portal.signIn()];
   const path = `/projects/${project.id}`;
-  const formIn = async (from: typeof browser) => from.formOf((await from.get(path)).text, 'rename')!.fields;
-  const tries: [URLSearchParams, Record<string, string>][] = [
-    [await formIn(other), {}],
+  const readForm = async (reader: typeof browser) => reader.formOf((await reader.get(path)).text, 'rename')!.fields;
+  const attempts: [URLSearchParams, Record<string, string>][] = [
+    [await readForm(other), {}],
     [new URLSearchParams({ form: 'rename' }), {}],
-    [await formIn(browser), { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }],
-    [await formIn(browser), { 'sec-fetch-site': 'same-site' }],
-    [await formIn(browser), { 'sec-fetch-site': 'none', origin: 'null' }],
+    [await readForm(browser), { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' }],
+    [await readForm(browser), { 'sec-fetch-site': 'same-site' }],
+    [await readForm(browser), { 'sec-fetch-site': 'none', origin: 'null' }],
   ];
-  for (const [fields, headers] of tries) {
+  for (const [fields, headers] of attempts) {
     fields.set('name', 'Stolen');
     expect((await browser.post(path, fields, headers)).status).toBe(400);
   }
@@ -129,37 +129,37 @@ it('a form of another session, without a token or from another site is refused',
   expect((await browser.submit(path, 'rename', { name: 'Renamed' })).status).toBe(303);
 });
 
-it('an address may send sixty forms a minute without a sign-in', async () => {
-  const flooded = await openPortal();
-  const browser = flooded.browser();
+it('an address can send 60 forms per minute before sign-in', async () => {
+  const separatePortal = await openPortal();
+  const browser = separatePortal.browser();
   const body = () => new URLSearchParams({ form: 'password', token: 'x', login: 'unknown', password: 'x' });
-  const answers = await Promise.all(Array.from({ length: 70 }, () => browser.post('/sign-in', body())));
-  await flooded.close();
-  const refused = answers.filter(({ status }) => status === 429);
-  expect(refused).toHaveLength(10);
-  expect(Number(refused[0]!.headers.get('retry-after'))).toBeGreaterThan(30);
+  const responses = await Promise.all(Array.from({ length: 70 }, () => browser.post('/sign-in', body())));
+  await separatePortal.close();
+  const rejected = responses.filter(({ status }) => status === 429);
+  expect(rejected).toHaveLength(10);
+  expect(Number(rejected[0]!.headers.get('retry-after'))).toBeGreaterThan(30);
 });
 
-it('an account may send 120 forms a minute', async () => {
+it('an account can send 120 forms per minute', async () => {
   const [browser, other] = [await portal.signIn(), await portal.signIn()];
   const body = () => new URLSearchParams({ form: 'create', token: 'x' });
-  const answers = await Promise.all(Array.from({ length: 130 }, () => browser.post('/', body())));
-  expect(answers.filter(({ status }) => status === 429)).toHaveLength(10);
+  const responses = await Promise.all(Array.from({ length: 130 }, () => browser.post('/', body())));
+  expect(responses.filter(({ status }) => status === 429)).toHaveLength(10);
   expect((await other.post('/', body())).status).toBe(400);
 });
 
-it('a slow form is checked against the rights at its end', async () => {
+it('a form whose session ends while the body arrives is not processed', async () => {
   const project = await portal.addProject('Late');
   const browser = await portal.signIn({ project, role: 'developer' });
   const { action, fields } = browser.formOf((await browser.get(keysOf(project.id))).text, 'create')!;
-  const answer = postSlowly(browser.cookie, { path: action, body: `${fields}` }, async () => {
+  const status = postSlowly(browser.cookie, { path: action, body: `${fields}` }, async () => {
     const session = (await portal.parts.sessions.find(browser.cookie.split('=')[1]!))!;
     await portal.parts.sessions.end(session.id);
   });
-  expect([await answer, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([303, []]);
+  expect([await status, keysOfProject(await portal.parts.keys.all(), project.id)]).toEqual([303, []]);
 });
 
-it('a failed form keeps the typed values and shows the error', async () => {
+it('a form with invalid input shows the error and keeps the entered values', async () => {
   const project = await portal.addProject('Typed');
   const browser = await portal.signIn({ project, role: 'owner' });
   const path = `/projects/${project.id}`;

@@ -1,4 +1,4 @@
-/** Handles every request for a page: host, session, access, form token, rendering, files and faults. */
+/** Handles all page requests: host check, session, access, form tokens, rendering, downloads and errors. */
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import {
@@ -28,7 +28,7 @@ import { claimantOf } from './shares.ts';
 
 const FRESH_MAX_MS = 10 * 60 * 1000;
 
-/** @param formsTo further origins that forms may lead to; browsers also check redirects after a form */
+/** @param formsTo additional origins for form targets and the redirects that follow a form */
 function headersWith(formsTo: readonly string[]): HeaderList {
   const policy = [
     "default-src 'none'",
@@ -85,7 +85,7 @@ async function showPage({ parts, page, exchange, params }: PageCall): Promise<vo
 async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
   if (!assertOwnHost(parts.origin, exchange)) return;
   assertOwnOrigin(parts.origin, exchange);
-  // Read before access is checked, so that a slow form is checked against the rights at its end.
+  // Read before the access check, because permissions can change while a slow form arrives.
   const values = await readForm(exchange.request, parts.forms, parts.addressOf(exchange.request));
   const visit = await visitOf(parts, exchange, params);
   if (visit.session === null) parts.admitStranger(visit.address);
@@ -99,7 +99,7 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   if (token === null) return showFailed({ page, visit, values }, new PublicError('VALIDATION_ERROR', FORM_EXPIRED));
   if (action.needsFreshSignIn === true && !isFresh(visit, parts))
     return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`);
-  // Of all requests with this form only one passes, so a reload repeats nothing and shows no secret again.
+  // Each token works once, so reloading neither repeats the action nor shows a secret again.
   const isFirst = await parts.oneTime.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
   if (!isFirst) return sendAnswer(visit, toAlreadySent(visit), null);
   await parts.shares.run(visit, () => runAction({ page, visit, values }, action));
@@ -122,17 +122,17 @@ async function runAction(submission: Submission, action: FormAction): Promise<vo
 }
 
 async function showFailed({ page, visit, values }: Submission, { message, status }: PublicError): Promise<void> {
-  const shown = await page.show(visit, { message, values });
-  sendAnswer(visit, shown.kind === 'page' ? { ...shown, status } : shown, { kind: 'failed', text: message });
+  const answer = await page.show(visit, { message, values });
+  sendAnswer(visit, answer.kind === 'page' ? { ...answer, status } : answer, { kind: 'failed', text: message });
 }
 
-const FORM_EXPIRED = { message: 'This form has expired or belongs to another sign-in. Check it and send it again.' };
+const FORM_EXPIRED = { message: 'This form has expired or belongs to another session. Submit the form again.' };
 
 const toAlreadySent = ({ path }: Visit): Answer => ({
   kind: 'page',
   status: 409,
-  title: 'Already sent',
-  content: html`<p>This form was sent before, so nothing was repeated. Secrets are shown only once.</p>
+  title: 'Form already submitted',
+  content: html`<p>You have already submitted this form. The action was not repeated. Secrets are shown only once.</p>
 <p><a class="button" href="${path}">Back to the page</a></p>`,
 });
 
@@ -146,7 +146,7 @@ function isFresh({ session }: Visit, { wallClockMs }: FrameParts): boolean {
   return session !== null && wallClockMs() - session.signedInAt < FRESH_MAX_MS;
 }
 
-/** Redirects to the sign-in page; signed-in people get the same 404 as for a page that does not exist. */
+/** Redirects visitors to the sign-in page. Signed-in users get the same 404 as for a page that does not exist. */
 function refuse(visit: Visit, access: Access): void {
   if (visit.account !== null || access === 'public') throw pageNotFound();
   const { exchange, path, query } = visit;
@@ -166,7 +166,7 @@ function noticeOf({ notices = {} }: PortalPage, { query }: Visit): Message {
   return Object.hasOwn(notices, name) ? { kind: 'done', text: notices[name] ?? '' } : null;
 }
 
-type Of<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
+type AnswerOfKind<K extends Answer['kind']> = Extract<Answer, { kind: K }>;
 
 function sendAnswer(visit: Visit, answer: Answer, message: Message): void {
   if (answer.kind === 'redirect') {
@@ -187,30 +187,29 @@ const HTML = 'text/html; charset=utf-8';
 
 function sendPage(
   visit: Visit,
-  { status = 200, title, content, scripts = [], formsTo = [] }: Of<'page'>,
+  { status = 200, title, content, scripts = [], formsTo = [] }: AnswerOfKind<'page'>,
   message: Message,
 ) {
   const text = toDocument(visit, { title, content, message, scripts });
   visit.exchange.answerText(status, { type: HTML, text }, headersWith(formsTo));
 }
 
-/** Shows a fault to a person. Internal faults are logged and shown as their trace id. */
+/** Shows an error page. Internal errors are logged, and the page shows only the trace id. */
 export function answerFault({ onFault }: FrameParts, exchange: Exchange, fault: unknown): void {
   const isPublic = fault instanceof PublicError && fault.status < 500;
   if (!isPublic && !isDisconnect(fault)) onFault(exchange, fault);
   if (exchange.answered) return;
   const status = isPublic ? fault.status : 500;
-  const content = html`<p>${isPublic ? fault.message : 'Something failed or did not answer in time. Nothing was lost: try again.'}</p>
-${isPublic ? '' : html`<p>If this continues, give the operator this trace id: <code>${exchange.traceId}</code></p>`}
-<p><a class="button" href="/">Back to the start</a></p>`;
+  const content = html`<p>${isPublic ? fault.message : 'The portal could not complete the request. Try again.'}</p>
+${isPublic ? '' : html`<p>If the error persists, send this trace id to the operator: <code>${exchange.traceId}</code></p>`}
+<p><a class="button" href="/">Go to the start page</a></p>`;
   const wait = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
-  const text = toDocument(null, { title: TITLES[status] ?? 'That did not work', content });
+  const text = toDocument(null, { title: TITLES[status] ?? 'Request failed', content });
   exchange.answerText(status, { type: HTML, text }, [...wait, ...PAGE_HEADERS]);
 }
 
 const TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 429: 'Too many requests', 500: 'Not available' };
 
-/** Work that ended because its client disconnected is no fault. */
 function isDisconnect(fault: unknown): boolean {
   return fault instanceof ClientDisconnected || (fault instanceof Error && fault.cause instanceof ClientDisconnected);
 }
@@ -219,8 +218,8 @@ const BODY_BYTES_MAX = 64 * 1024;
 const FIELDS_MAX = 200;
 
 /**
- * Reads the body of a form. The caller is not known yet, so memory is shared equally among addresses.
- * @throws PublicError VALIDATION_ERROR for no form or a too large one; TOO_MANY_REQUESTS_ERROR without memory
+ * Reads a form body. Memory is shared equally among addresses, because the account is not known yet.
+ * @throws PublicError VALIDATION_ERROR for an invalid or oversized form; TOO_MANY_REQUESTS_ERROR if memory runs out
  */
 async function readForm(request: IncomingMessage, forms: BytesInFlight, address: string): Promise<FormValues> {
   const plan = planFormBody(request, BODY_BYTES_MAX);
@@ -235,8 +234,8 @@ async function readForm(request: IncomingMessage, forms: BytesInFlight, address:
   }
 }
 
-/** Counts as one export of the project from the first query until the client has the file or disconnects. */
-async function sendExport({ shares }: FrameParts, visit: Visit, file: Of<'streamed file'>): Promise<void> {
+/** Reserves an export of the project until the download ends. */
+async function sendExport({ shares }: FrameParts, visit: Visit, file: AnswerOfKind<'streamed file'>): Promise<void> {
   const release = await shares.exports.acquire(claimantOf(visit));
   try {
     await sendStreamedFile(visit, file, toFileHeaders(file.name));
@@ -245,23 +244,23 @@ async function sendExport({ shares }: FrameParts, visit: Visit, file: Of<'stream
   }
 }
 
-/** A client that reads nothing for this long is disconnected. */
+/** Disconnects a client that stops reading for this long. */
 const STALL_MAX_MS = 30_000;
 
 /**
- * Sends a file piece by piece, as fast as the client reads.
- * @throws what the first piece throws, before the response begins; a later fault aborts the connection
+ * Streams a file with backpressure.
+ * @throws the error of the first piece before the response starts; later errors abort the connection
  */
 export async function sendStreamedFile(
   visit: Visit,
-  { type, pieces }: Pick<Of<'streamed file'>, 'type' | 'pieces'>,
+  { type, pieces }: Pick<AnswerOfKind<'streamed file'>, 'type' | 'pieces'>,
   headers: HeaderList,
 ): Promise<void> {
   const { exchange } = visit;
   const source = pieces[Symbol.asyncIterator]();
   let piece = await source.next();
   const stream = exchange.openStream(type, headers, { isFile: true });
-  // The client is gone: end the query, so that its share of the project is released.
+  // The client has disconnected. Ends the query, which releases its capacity.
   if (stream === null) return void (await source.return?.());
   try {
     for (; piece.done !== true && exchange.request.method !== 'HEAD'; piece = await source.next()) {
@@ -278,9 +277,9 @@ export async function sendStreamedFile(
 }
 
 /**
- * Refuses every other host, which may be an attacker's (DNS rebinding). 127.0.0.1 is redirected to localhost, because
- * passkeys are bound to names.
- * @returns false when the exchange was answered with a redirect
+ * Rejects unknown host names, which protects against DNS rebinding. Redirects 127.0.0.1 to localhost, because passkeys
+ * require a host name.
+ * @returns false if a redirect was sent
  */
 function assertOwnHost(origin: URL, exchange: Exchange): boolean {
   const { request } = exchange;
@@ -295,19 +294,19 @@ function assertOwnHost(origin: URL, exchange: Exchange): boolean {
 }
 
 /**
- * Requires that a form comes from a page of the portal. Browsers state this in `sec-fetch-site`, older ones in `origin`,
- * which is `null` for pages without a referrer.
+ * Requires that a form was sent from a portal page. Older browsers send only `origin`, which is `null` because portal
+ * pages suppress the referrer.
  */
 function assertOwnOrigin(origin: URL, { request }: Exchange): void {
-  const { origin: given = 'null', 'sec-fetch-site': site } = request.headers;
-  const isOwn = given === origin.origin || (given === 'null' && site !== undefined);
-  if (isOwn && (site === undefined || site === 'same-origin')) return;
-  throw new PublicError('VALIDATION_ERROR', { message: 'This form was not sent from a page of the portal.' });
+  const { origin: sender = 'null', 'sec-fetch-site': site } = request.headers;
+  const isPortal = sender === origin.origin || (sender === 'null' && site !== undefined);
+  if (isPortal && (site === undefined || site === 'same-origin')) return;
+  throw new PublicError('VALIDATION_ERROR', { message: 'This form was not sent from a portal page.' });
 }
 
 /**
- * @throws PublicError RESOURCE_NOT_FOUND for a project or environment that does not exist or that the account has no
- *   role in; else what a store throws, and then no one gets in
+ * @throws PublicError RESOURCE_NOT_FOUND if the project or environment does not exist or the account has no role in it;
+ *   any store error, which denies access
  */
 async function visitOf(parts: FrameParts, exchange: Exchange, params: PageCall['params']): Promise<Visit> {
   const url = new URL(exchange.request.url ?? '/', parts.origin);

@@ -1,4 +1,4 @@
-/** The interface between pages and the frame that shows them. */
+/** The interface between pages and the frame. */
 import type {
   AccountRecord,
   Action,
@@ -10,7 +10,7 @@ import type {
 import type { HtmlValue, Markup } from '@playline/api-docs';
 import type { Exchange } from '@playline/http';
 
-/** Everyone, everyone who has signed in, or who may do an action in the project of the path. */
+/** All visitors, all signed-in users, or users with permission for an action in the project of the path. */
 export type Access = 'public' | 'signed in' | Action;
 
 export interface FormValues {
@@ -18,7 +18,7 @@ export interface FormValues {
   all(name: string): readonly string[];
 }
 
-/** One checked request: what the path names exists, and the account may see it. */
+/** An authorised request. Its project and environment exist, and the account has access to them. */
 export interface Visit {
   readonly exchange: Exchange;
   readonly path: string;
@@ -33,11 +33,11 @@ export interface Visit {
   readonly project: ProjectRecord | null;
   readonly environment: ProjectEnvironment | null;
   readonly params: Readonly<Record<string, string>>;
-  /** In the project of the path unless another is given. */
+  /** Checks a permission, by default in the project of the path. */
   mayDo(action: Action, projectId?: string): boolean;
-  /** For the records of a change: the account and the trace id. */
+  /** The account and trace id for change records. */
   readonly author: Author;
-  /** A form with a one-time token for an action of this page, or of the page at `path`. */
+  /** Renders a form with a single-use token for an action of this page or of the page at `path`. */
   form(action: string, content: HtmlValue, options?: { readonly path?: string; readonly className?: string }): Markup;
 }
 
@@ -47,12 +47,12 @@ export type Answer =
       readonly title: string;
       readonly content: HtmlValue;
       readonly status?: number;
-      /** Files of `assets` besides `portal.js`. */
+      /** Files in `assets` to load in addition to `portal.js`. */
       readonly scripts?: readonly string[];
-      /** Origins that its forms may lead to, besides the portal's own. */
+      /** Additional origins for form targets. */
       readonly formsTo?: readonly string[];
     }
-  /** To a path of the portal, this page by default, which shows the notice of that name. */
+  /** Redirects to a portal path, by default this page. `notice` is a name in `notices`. */
   | {
       readonly kind: 'redirect';
       readonly to?: string;
@@ -61,7 +61,7 @@ export type Answer =
     }
   | { readonly kind: 'external redirect'; readonly to: URL; readonly cookie: string }
   | { readonly kind: 'file'; readonly name: string; readonly type: string; readonly text: string }
-  /** Sent while it is made. A fault aborts the connection, so that no incomplete file is taken for complete. */
+  /** Streamed. An error aborts the connection, so that an incomplete file is not mistaken for a complete file. */
   | {
       readonly kind: 'streamed file';
       readonly name: string;
@@ -74,18 +74,18 @@ export interface FormAction {
   readonly access: Access;
   /** Requires a sign-in within the last ten minutes. */
   readonly needsFreshSignIn?: boolean;
-  /** @throws PublicError, which is shown above the page with the typed values */
+  /** @throws PublicError, which the page shows together with the submitted values */
   run(visit: Visit, values: FormValues): Promise<Answer>;
 }
 
 export interface PortalPage {
-  /** Express path. `:project` and `:environment` are resolved. */
+  /** Express path pattern. The frame resolves `:project` and `:environment`. */
   readonly path: string;
   readonly access: Access;
-  /** @param fault message and values of a form action that failed */
+  /** @param fault message and submitted values of a failed form action */
   show(visit: Visit, fault?: { readonly message: string; readonly values: FormValues }): Answer | Promise<Answer>;
-  /** By the name in `visit.form(name, …)`. */
+  /** Form actions, keyed by the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;
-  /** Messages by the name in `{ kind: 'redirect', notice }`. */
+  /** Messages, keyed by the name in `{ kind: 'redirect', notice }`. */
   readonly notices?: Readonly<Record<string, string>>;
 }

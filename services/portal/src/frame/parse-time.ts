@@ -1,7 +1,6 @@
-/** Reads times of forms, such as `2026-11-01 10:00` in UTC. */
 const TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?$/;
 
-/** @returns epoch milliseconds; null for '', undefined for an invalid time */
+/** Parses a UTC time from a form. @returns epoch milliseconds; null for '', undefined for an invalid time */
 export function parseTime(text: string): number | null | undefined {
   if (text === '') return null;
   const ms = TIME.test(text) ? Date.parse(`${text.replace(' ', 'T')}Z`) : Number.NaN;

@@ -1,12 +1,12 @@
-/** What a page's path and session name: project, environment and person. */
+/** Returns the project, environment and account of a visit, or fails with 404. */
 import type { AccountRecord, ProjectEnvironment, ProjectRecord, SessionRecord } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
 import type { Visit } from './page.ts';
 
-/** The same error for a page that does not exist and one that the account must not see. */
+/** Also used for forbidden pages, which hides whether a page exists. */
 export function pageNotFound(): PublicError {
   return new PublicError('RESOURCE_NOT_FOUND', {
-    message: 'This page does not exist, or your account has no access to it.',
+    message: 'This page does not exist, or your account does not have access to it.',
   });
 }
 

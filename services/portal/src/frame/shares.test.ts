@@ -4,86 +4,87 @@ import { expect, it } from 'vitest';
 import { CAPACITIES, type Claimant, createFairLimiter, createPortalShares, type Release } from './shares.ts';
 
 const capacity = { name: 'things', total: 6, reserved: 2, perProject: 3, waitMs: 0 };
-const of = (share: string): Claimant => ({ share, isAdministrator: false });
+const claimant = (share: string): Claimant => ({ share, isAdministrator: false });
 const administrator: Claimant = { share: 'admin', isAdministrator: true };
 const BUSY = { code: 'TOO_MANY_REQUESTS_ERROR' };
 
-it('a project gets its share, other projects the rest, and administrators the reserve', async () => {
+it('projects are limited individually and together, and administrators can use the reserved capacity', async () => {
   const shares = createFairLimiter(capacity);
-  for (let at = 0; at < 3; at++) await shares.acquire(of('p'));
-  await expect(shares.acquire(of('p'))).rejects.toMatchObject({
+  for (let count = 0; count < 3; count++) await shares.acquire(claimant('p'));
+  await expect(shares.acquire(claimant('p'))).rejects.toMatchObject({
     ...BUSY,
     message: expect.stringContaining('Your project'),
   });
-  const leave = await shares.acquire(of('q'));
-  await expect(shares.acquire(of('r'))).rejects.toMatchObject({
+  const release = await shares.acquire(claimant('q'));
+  await expect(shares.acquire(claimant('r'))).rejects.toMatchObject({
     ...BUSY,
     message: expect.stringContaining('This portal'),
   });
   await shares.acquire(administrator);
   await shares.acquire(administrator);
   await expect(shares.acquire(administrator)).rejects.toMatchObject(BUSY);
-  leave();
-  leave();
-  await shares.acquire(of('r'));
-  await expect(shares.acquire(of('r'))).rejects.toMatchObject(BUSY);
+  release();
+  release();
+  await shares.acquire(claimant('r'));
+  await expect(shares.acquire(claimant('r'))).rejects.toMatchObject(BUSY);
 });
 
-it('the capacity is never exceeded or lost in any order of acquire and release', async () => {
-  const claimants = [of('p'), of('q'), of('r'), administrator];
-  const steps = fc.array(fc.record({ who: fc.nat(3), leaves: fc.boolean() }), { maxLength: 60 });
+it('the limiter never exceeds or loses capacity in any order of acquire and release', async () => {
+  const claimants = [claimant('p'), claimant('q'), claimant('r'), administrator];
+  const steps = fc.array(fc.record({ index: fc.nat(3), releases: fc.boolean() }), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(steps, async (list) => {
       const shares = createFairLimiter(capacity);
-      const held: { who: number; leave: Release }[] = [];
-      for (const { who, leaves } of list) {
-        if (leaves) held.splice(who % Math.max(1, held.length), 1)[0]?.leave();
+      const acquired: { index: number; release: Release }[] = [];
+      for (const { index, releases } of list) {
+        if (releases) acquired.splice(index % Math.max(1, acquired.length), 1)[0]?.release();
         else
-          await shares.acquire(claimants[who]!).then(
-            (leave) => void held.push({ who, leave }),
+          await shares.acquire(claimants[index]!).then(
+            (release) => void acquired.push({ index, release }),
             () => {},
           );
-        const projects = held.filter((each) => each.who !== 3);
-        expect(held.length).toBeLessThanOrEqual(6);
+        const projects = acquired.filter((each) => each.index !== 3);
+        expect(acquired.length).toBeLessThanOrEqual(6);
         expect(projects.length).toBeLessThanOrEqual(4);
         for (const project of [0, 1, 2])
-          expect(projects.filter((each) => each.who === project).length).toBeLessThanOrEqual(3);
+          expect(projects.filter((each) => each.index === project).length).toBeLessThanOrEqual(3);
       }
-      for (const { leave } of held) leave();
-      for (let at = 0; at < 6; at++) await shares.acquire(administrator);
+      for (const { release } of acquired) release();
+      for (let count = 0; count < 6; count++) await shares.acquire(administrator);
     }),
   );
 });
 
-it('released capacity goes to the waiting project that uses least, and not to aborted requests', async () => {
+it('released capacity goes to the waiting project with the lowest usage, never to aborted requests', async () => {
   const shares = createFairLimiter({ ...capacity, total: 5, waitMs: 10_000 });
-  const leaves = [await shares.acquire(of('p')), await shares.acquire(of('p')), await shares.acquire(of('q'))];
-  const entered: string[] = [];
+  const releases: Release[] = [];
+  for (const share of ['p', 'p', 'q']) releases.push(await shares.acquire(claimant(share)));
+  const acquired: string[] = [];
   const abort = new AbortController();
-  const left = shares.acquire(of('s'), abort.signal);
-  const waiting = ['p', 'r'].map((share) => shares.acquire(of(share)).then(() => entered.push(share)));
-  abort.abort(new Error('left'));
-  await expect(left).rejects.toThrow('left');
-  leaves[2]!();
+  const aborted = shares.acquire(claimant('s'), abort.signal);
+  const waiting = ['p', 'r'].map((share) => shares.acquire(claimant(share)).then(() => acquired.push(share)));
+  abort.abort(new Error('aborted'));
+  await expect(aborted).rejects.toThrow('aborted');
+  releases[2]!();
   await waiting[1];
-  expect(entered).toEqual(['r']);
-  leaves[0]!();
+  expect(acquired).toEqual(['r']);
+  releases[0]!();
   await waiting[0];
-  expect(entered).toEqual(['r', 'p']);
+  expect(acquired).toEqual(['r', 'p']);
 });
 
-it('a request without capacity is refused after its wait', async () => {
+it('a request is rejected if no capacity becomes available in time', async () => {
   const shares = createFairLimiter({ ...capacity, total: 2, waitMs: 20 });
-  await expect(shares.acquire(of('p'))).rejects.toMatchObject(BUSY);
+  await expect(shares.acquire(claimant('p'))).rejects.toMatchObject(BUSY);
 });
 
-it('a project runs at most six queries at a time, without delaying those of another project', async () => {
+it('a project runs at most six concurrent queries without delaying other projects', async () => {
   const shares = createPortalShares({ ...CAPACITIES, queries: { ...CAPACITIES.queries, waitMs: 20 } });
   const running = new Map<string, number>();
-  const ends: Release[] = [];
+  const finish: Release[] = [];
   const query: QueryRows = async function* (sql) {
     running.set(sql, (running.get(sql) ?? 0) + 1);
-    await new Promise<void>((resolve) => ends.push(resolve));
+    await new Promise<void>((resolve) => finish.push(resolve));
     yield [1];
   };
   const limited = shares.limitQueries(query);
@@ -93,10 +94,10 @@ it('a project runs at most six queries at a time, without delaying those of anot
   const visitOf = (id: string) => ({ project: { id }, account: null, address: '' }) as never;
   const flood = Array.from({ length: 20 }, () => shares.run(visitOf('p'), () => read('p')).catch(({ code }) => code));
   const other = shares.run(visitOf('q'), () => read('q'));
-  const refused = (await Promise.race([Promise.all(flood.slice(6)), other])) as unknown[];
-  expect(refused).toEqual(Array.from({ length: 14 }, () => BUSY.code));
+  const rejected = (await Promise.race([Promise.all(flood.slice(6)), other])) as unknown[];
+  expect(rejected).toEqual(Array.from({ length: 14 }, () => BUSY.code));
   expect([running.get('p'), running.get('q')]).toEqual([6, 1]);
-  for (const end of ends) end();
+  for (const end of finish) end();
   expect(await Promise.all(flood.slice(0, 6))).toEqual(Array.from({ length: 6 }, () => undefined));
   await other;
 });

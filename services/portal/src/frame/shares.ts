@@ -1,4 +1,4 @@
-/** Divides the capacity of a process among projects. */
+/** Divides the capacity of a process fairly among projects. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { PublicError } from '@playline/errors';
 import type { QueryOptions, QueryRows } from '@playline/stores';
@@ -7,22 +7,22 @@ import type { Visit } from './page.ts';
 export interface Capacity {
   readonly name: string;
   readonly total: number;
-  /** Of the total, only for administrators. */
+  /** Part of `total` that is reserved for administrators. */
   readonly reserved: number;
   readonly perProject: number;
   readonly waitMs: number;
 }
 
 export const CAPACITIES = {
-  /** `subscribersMax` of Live. */
+  /** Must match `subscribersMax` in `LIVE_LIMITS`. */
   streams: { name: 'live streams', total: 64, reserved: 8, perProject: 16, waitMs: 0 },
   exports: { name: 'exports', total: 12, reserved: 2, perProject: 3, waitMs: 0 },
-  /** ClickHouse allows the account 40: two processes of the portal, less what Live reads. */
+  /** ClickHouse allows 40 concurrent queries for the account, which two portal processes and Live share. */
   queries: { name: 'queries', total: 18, reserved: 3, perProject: 6, waitMs: 5_000 },
 } as const satisfies Record<string, Capacity>;
 
 export interface Claimant {
-  /** The project; for a page without one the account. */
+  /** Project id, or account id for pages without a project. */
   readonly share: string;
   readonly isAdministrator: boolean;
 }
@@ -34,7 +34,7 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
 export type Release = () => void;
 
 export interface FairLimiter {
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR when none became free in time, or the reason of the signal */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the reason of `signal` */
   acquire(claimant: Claimant, signal?: AbortSignal): Promise<Release>;
 }
 
@@ -45,19 +45,19 @@ interface Waiting {
 
 const RETRY_AFTER_S = 10;
 
-/** What becomes free goes to the waiting project that uses least, and among equals to the first. */
+/** Released capacity goes to the waiting project with the lowest usage, then to the longest waiting request. */
 export function createFairLimiter(capacity: Capacity): FairLimiter {
-  const use = createUse(capacity);
+  const usage = createUsage(capacity);
   let waiting: Waiting[] = [];
-  const rank = ({ claimant }: Waiting) => (claimant.isAdministrator ? -1 : use.of(claimant));
+  const rank = ({ claimant }: Waiting) => (claimant.isAdministrator ? -1 : usage.countFor(claimant));
   const take = (claimant: Claimant): Release => {
-    use.count(claimant, 1);
-    let isHeld = true;
+    usage.count(claimant, 1);
+    let isReleased = false;
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      use.count(claimant, -1);
-      const [next] = waiting.filter((each) => use.isFree(each.claimant)).toSorted((a, b) => rank(a) - rank(b));
+      if (isReleased) return;
+      isReleased = true;
+      usage.count(claimant, -1);
+      const [next] = waiting.filter((each) => usage.isAvailable(each.claimant)).toSorted((a, b) => rank(a) - rank(b));
       next?.proceed();
     };
   };
@@ -68,12 +68,12 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
       };
-      const refuse = (reason: unknown) => {
+      const fail = (reason: unknown) => {
         stop();
         reject(reason);
       };
-      const abort = () => refuse(signal?.reason);
-      const timer = setTimeout(() => refuse(use.toError(claimant)), capacity.waitMs);
+      const abort = () => fail(signal?.reason);
+      const timer = setTimeout(() => fail(usage.toError(claimant)), capacity.waitMs);
       const proceed = () => {
         stop();
         resolve(take(claimant));
@@ -85,33 +85,33 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
   return {
     async acquire(claimant, signal) {
       signal?.throwIfAborted();
-      if (use.isFree(claimant)) return take(claimant);
-      if (capacity.waitMs === 0) throw use.toError(claimant);
+      if (usage.isAvailable(claimant)) return take(claimant);
+      if (capacity.waitMs === 0) throw usage.toError(claimant);
       return wait(claimant, signal);
     },
   };
 }
 
-function createUse({ name, total, reserved, perProject }: Capacity) {
-  const used = new Map<string, number>();
-  let [all, ofProjects] = [0, 0];
-  const of = ({ share }: Claimant) => used.get(share) ?? 0;
+function createUsage({ name, total, reserved, perProject }: Capacity) {
+  const byShare = new Map<string, number>();
+  let [used, byProjects] = [0, 0];
+  const countFor = ({ share }: Claimant) => byShare.get(share) ?? 0;
   return {
-    of,
-    isFree: (claimant: Claimant) =>
-      all < total && (claimant.isAdministrator || (ofProjects < total - reserved && of(claimant) < perProject)),
+    countFor,
+    isAvailable: (claimant: Claimant) =>
+      used < total && (claimant.isAdministrator || (byProjects < total - reserved && countFor(claimant) < perProject)),
     count(claimant: Claimant, change: 1 | -1): void {
-      all += change;
+      used += change;
       if (claimant.isAdministrator) return;
-      ofProjects += change;
-      const left = of(claimant) + change;
-      if (left === 0) used.delete(claimant.share);
-      else used.set(claimant.share, left);
+      byProjects += change;
+      const count = countFor(claimant) + change;
+      if (count === 0) byShare.delete(claimant.share);
+      else byShare.set(claimant.share, count);
     },
     toError(claimant: Claimant): PublicError {
-      const owner = claimant.isAdministrator || of(claimant) < perProject ? 'This portal' : 'Your project';
+      const owner = claimant.isAdministrator || countFor(claimant) < perProject ? 'This portal' : 'Your project';
       return new PublicError('TOO_MANY_REQUESTS_ERROR', {
-        message: `${owner} has reached its limit of ${name}. Close one, or try again in ${RETRY_AFTER_S} seconds.`,
+        message: `${owner} has reached its limit for concurrent ${name}. Try again in ${RETRY_AFTER_S} seconds.`,
         retryAfterS: RETRY_AFTER_S,
       });
     },
@@ -121,9 +121,9 @@ function createUse({ name, total, reserved, perProject }: Capacity) {
 export interface PortalShares {
   readonly streams: FairLimiter;
   readonly exports: FairLimiter;
-  /** Runs the work of a visit, whose queries then count for the visit's project. */
-  run<T>(visit: Visit, work: () => Promise<T>): Promise<T>;
-  /** Limits queries of visits and sets the quota key of their project. Other queries pass. */
+  /** Runs `handle`. Its queries count against the project of the visit. */
+  run<T>(visit: Visit, handle: () => Promise<T>): Promise<T>;
+  /** Limits the queries within `run` and sets their ClickHouse quota key. Other queries are not limited. */
   limitQueries(query: QueryRows): QueryRows;
 }
 
@@ -133,7 +133,7 @@ export function createPortalShares(capacities: Record<keyof typeof CAPACITIES, C
   return {
     streams: createFairLimiter(capacities.streams),
     exports: createFairLimiter(capacities.exports),
-    run: (visit, work) => current.run(claimantOf(visit), work),
+    run: (visit, handle) => current.run(claimantOf(visit), handle),
     limitQueries: (query) =>
       async function* limited(sql: string, options: QueryOptions = {}) {
         const claimant = current.getStore();

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Visit } from './page.ts';
 import { sendStreamedFile } from './page-route.ts';
 
-it('a file whose client disconnects before the first piece ends its query', async () => {
+it('sendStreamedFile ends the query if the client disconnects before the first piece', async () => {
   let isOpen = false;
   const pieces = async function* () {
     isOpen = true;

@@ -1,8 +1,8 @@
-/** Records of the log as Live holds them. */
+/** In-memory representation of messages and rejections for Live. */
 import { type MessageRecord, type RejectionRecord, toUuidText, ZERO_KEY } from '@playline/contracts';
 import type { StreamRecord } from '@playline/stream';
 
-/** On the log; in ClickHouse; withheld for an erased person; refused; could not be stored. */
+/** `accepted`: in Kafka; `stored`: in ClickHouse; `fenced`: content removed because the person was erased. */
 export const OUTCOMES = ['accepted', 'stored', 'fenced', 'rejected', 'dead-lettered'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -21,9 +21,9 @@ export interface MessageContent {
   readonly traits: string;
   /** True when properties or traits are truncated. */
   readonly isCut: boolean;
-  /** Hexadecimal keys of all people whom the message is about. */
+  /** Hexadecimal identity keys of all people that the message is about. */
   readonly ownKeys: readonly string[];
-  /** Key of the anonymous id, which may belong to a shared device; '' without one. */
+  /** Identity key of the anonymous id, which may belong to a shared device; empty if absent. */
   readonly anonymousKey: string;
 }
 
@@ -31,7 +31,7 @@ export type RejectionContent = Pick<RejectionRecord, 'code' | 'field' | 'surface
 
 export interface LiveEntry {
   readonly environmentId: string;
-  /** Kind of topic, partition and offset: its id. */
+  /** Unique id, composed of the record type, partition and offset. */
   readonly position: string;
   readonly partition: number;
   readonly offset: number;
@@ -40,11 +40,11 @@ export interface LiveEntry {
   readonly bytes: number;
   readonly rejection: RejectionContent | null;
   outcome: Outcome;
-  /** Why it was not stored, without any of its content; '' otherwise. */
+  /** Why the message was not stored, without message content; empty otherwise. */
   reason: string;
-  /** Null for a rejection, and for a message of an erased person. */
+  /** Null for a rejection and for an erased person. */
   message: MessageContent | null;
-  /** What each subscriber has received, by its slot. */
+  /** Delivery state per subscriber slot. */
   readonly marks: number[];
 }
 
@@ -54,8 +54,8 @@ const BYTES_PER_CHARACTER = 2;
 const IDS = ['anonymousId', 'userId', 'fromId', 'toId', 'deviceId', 'sessionId'] as const;
 const KINDS = ['identityType', 'fromType', 'toType'] as const;
 
-export function toMessageEntry(at: StreamRecord, record: MessageRecord, textCharactersMax: number): LiveEntry {
-  const cut = (text: string) => text.slice(0, textCharactersMax);
+export function toMessageEntry(source: StreamRecord, record: MessageRecord, textCharactersMax: number): LiveEntry {
+  const truncate = (text: string) => text.slice(0, textCharactersMax);
   const message: MessageContent = {
     type: record.type,
     name: record.eventName,
@@ -66,20 +66,20 @@ export function toMessageEntry(at: StreamRecord, record: MessageRecord, textChar
     library: record.library,
     libraryVersion: record.libraryVersion,
     ids: Object.fromEntries([...IDS, ...KINDS].flatMap((name) => (record[name] === '' ? [] : [[name, record[name]]]))),
-    pageUrl: cut(record.pageUrl),
-    properties: cut(record.properties),
-    traits: cut(record.traits),
+    pageUrl: truncate(record.pageUrl),
+    properties: truncate(record.properties),
+    traits: truncate(record.traits),
     isCut: record.properties.length > textCharactersMax || record.traits.length > textCharactersMax,
     ownKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
     anonymousKey: toKeys([record.anonymousKey])[0] ?? '',
   };
-  return { ...toEntry('m', at, record), bytes: bytesOf(message), outcome: 'accepted', rejection: null, message };
+  return { ...toEntry('m', source, record), bytes: bytesOf(message), outcome: 'accepted', rejection: null, message };
 }
 
-export function toRejectionEntry(at: StreamRecord, record: RejectionRecord): LiveEntry {
+export function toRejectionEntry(source: StreamRecord, record: RejectionRecord): LiveEntry {
   const { code, field, surface, library, libraryVersion } = record;
   const rejection = { code, field, surface, library, libraryVersion };
-  return { ...toEntry('r', at, record), bytes: bytesOf(rejection), outcome: 'rejected', rejection, message: null };
+  return { ...toEntry('r', source, record), bytes: bytesOf(rejection), outcome: 'rejected', rejection, message: null };
 }
 
 function toEntry(kind: 'm' | 'r', { partition, offset }: StreamRecord, record: MessageRecord | RejectionRecord) {

@@ -11,13 +11,12 @@ import { EVENT_STREAM_TYPE, sendEvents, toEventText } from './event.ts';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-/** Parses a stream by the rules of server-sent events. */
-function readAsBrowser(text: string): { event: string; id: string; data: string }[] {
-  const found: { event: string; id: string; data: string }[] = [];
+function parseEvents(text: string): { event: string; id: string; data: string }[] {
+  const events: { event: string; id: string; data: string }[] = [];
   let [event, id, data]: [string, string, string[]] = ['', '', []];
   for (const line of text.split(/\r\n|\r|\n/)) {
     if (line === '') {
-      if (data.length > 0) found.push({ event, id, data: data.join('\n') });
+      if (data.length > 0) events.push({ event, id, data: data.join('\n') });
       [event, data] = ['', []];
       continue;
     }
@@ -26,7 +25,7 @@ function readAsBrowser(text: string): { event: string; id: string; data: string 
     if (name === 'id') id = value;
     if (name === 'data') data.push(value);
   }
-  return found;
+  return events;
 }
 
 const forged = [
@@ -38,7 +37,7 @@ const forged = [
   '</script><script>alert(1)</script>',
 ];
 
-it('an event is one line of JSON, so no text of a client forges another event, a field or an id', () => {
+it('toEventText prevents client data from injecting events, fields or ids', () => {
   const text = fc.oneof(fc.constantFrom(...forged), fc.string({ unit: codePoint }));
   fc.assert(
     fc.property(fc.array(fc.tuple(text, text, text), { minLength: 1, maxLength: 5 }), (messages) => {
@@ -55,23 +54,23 @@ it('an event is one line of JSON, so no text of a client forges another event, a
             properties,
           }) as LiveEvent,
       );
-      const seen = readAsBrowser(events.map(toEventText).join(''));
-      expect(seen.map(({ data }) => JSON.parse(data))).toEqual(JSON.parse(JSON.stringify(events)));
-      expect(seen.every(({ event, id }) => event === '' && id === '')).toBe(true);
+      const parsed = parseEvents(events.map(toEventText).join(''));
+      expect(parsed.map(({ data }) => JSON.parse(data))).toEqual(JSON.parse(JSON.stringify(events)));
+      expect(parsed.every(({ event, id }) => event === '' && id === '')).toBe(true);
     }),
   );
 });
 
 function openReader(highWaterMark: number) {
   const chunks: string[] = [];
-  let take: (() => void) | null = null;
+  let pendingWrite: (() => void) | null = null;
   let isReading = true;
   const stream = new Writable({
     highWaterMark,
     write: (chunk: Buffer, _, done) => {
       chunks.push(chunk.toString());
       if (isReading) done();
-      else take = done;
+      else pendingWrite = done;
     },
   });
   return {
@@ -82,34 +81,34 @@ function openReader(highWaterMark: number) {
     },
     resume: () => {
       isReading = true;
-      take?.();
+      pendingWrite?.();
     },
-    events: () => readAsBrowser(chunks.join('')).map(({ data }) => JSON.parse(data) as LiveEvent),
+    events: () => parseEvents(chunks.join('')).map(({ data }) => JSON.parse(data) as LiveEvent),
   };
 }
 
 const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
 
-it('sendEvents writes comments to an idle stream, so that no proxy closes it', async () => {
+it('sendEvents writes heartbeats to an idle stream', async () => {
   const { hub } = createLiveWorld({ statusMs: 60_000 });
   const reader = openReader(1_000);
   const sending = sendEvents(hub.subscribe(request), reader.stream, 30);
-  await until('two comments', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
+  await until('two heartbeats arrive', () => reader.chunks.filter((chunk) => chunk.startsWith(':')).length >= 2);
   reader.stream.destroy();
   await sending;
 });
 
-it('sendEvents writes nothing while the client does not read, drops the oldest events and reports their number', async () => {
+it('sendEvents stops writing to a client that does not read, drops its oldest events and reports their number', async () => {
   const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
   const reader = openReader(100);
   const sending = sendEvents(hub.subscribe(request), reader.stream);
   await until('the hub polls', () => reader.events().some((event) => event.kind === 'status' && event.isWatching));
   reader.pause();
   for (let index = 0; index < 60; index++) await send({ eventName: `e-${index}` }, 0);
-  await until('all are read', () => hub.held.entries === 60);
+  await until('all messages are read', () => hub.buffered.entries === 60);
   expect(reader.stream.writableLength).toBeLessThan(5_000);
   reader.resume();
-  await until('the newest arrives', () => reader.chunks.join('').includes('"e-59"'));
+  await until('the newest message arrives', () => reader.chunks.join('').includes('"e-59"'));
   await until('the loss is reported', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
   const received = reader.events().filter(({ kind }) => kind === 'message').length;
   const status = () => reader.events().findLast((event) => event.kind === 'status')!;
@@ -119,24 +118,24 @@ it('sendEvents writes nothing while the client does not read, drops the oldest e
   await sending;
 });
 
-it('the stream ends with the subscription, and the subscription with the stream', async () => {
+it('ending the subscription ends the stream, and closing the stream ends the subscription', async () => {
   const { hub } = createLiveWorld();
   let isAllowed = true;
   const first = openReader(1_000);
   const sending = sendEvents(hub.subscribe({ ...request, isStillAllowed: () => isAllowed }), first.stream);
   isAllowed = false;
   await sending;
-  expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'not allowed any more' });
+  expect(first.events().at(-1)).toEqual({ kind: 'end', reason: 'access revoked' });
   expect([first.stream.writableEnded, hub.subscribers]).toEqual([true, 0]);
 
   const second = openReader(1_000);
-  const again = sendEvents(hub.subscribe(request), second.stream);
+  const sendingAgain = sendEvents(hub.subscribe(request), second.stream);
   second.stream.destroy();
-  await again;
+  await sendingAgain;
   expect(hub.subscribers).toBe(0);
 });
 
-it('a subscription over HTTP ends when the client disconnects and when the server closes', async () => {
+it('an HTTP subscription ends when the client disconnects or the server closes', async () => {
   const { hub } = createLiveWorld();
   const app = createHttpApp({
     routes: [
@@ -152,15 +151,15 @@ it('a subscription over HTTP ends when the client disconnects and when the serve
     link: (code) => code,
   });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
-  const gone = connect(server.port, '127.0.0.1');
-  gone.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+  const first = connect(server.port, '127.0.0.1');
+  first.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
   await until('the client is subscribed', () => hub.subscribers === 1);
-  gone.destroy();
+  first.destroy();
   await until('no client is subscribed', () => hub.subscribers === 0);
-  const stays = connect(server.port, '127.0.0.1');
-  stays.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
-  const ended = once(stays, 'close');
-  stays.resume();
+  const second = connect(server.port, '127.0.0.1');
+  second.write('GET /live HTTP/1.1\r\nhost: x\r\n\r\n');
+  const ended = once(second, 'close');
+  second.resume();
   await until('the next client is subscribed', () => hub.subscribers === 1);
   await server.close();
   await ended;

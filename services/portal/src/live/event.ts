@@ -1,4 +1,4 @@
-/** Events of Live as JSON, and their server-sent event stream. */
+/** Live events and their server-sent event stream. */
 import type { Writable } from 'node:stream';
 import { maskId } from '../reads/query-view.ts';
 import type { LiveEntry, MessageContent, Outcome } from './entry.ts';
@@ -11,85 +11,85 @@ export type LiveEvent =
   | ({ readonly kind: 'status' } & LiveStatus)
   | { readonly kind: 'end'; readonly reason: EndReason };
 
-export type EndReason = 'not allowed any more' | 'permission unknown' | 'closed';
+export type EndReason = 'access revoked' | 'access check failed' | 'closed';
 
 interface ShownHead extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
 interface ShownMessage extends Omit<MessageContent, 'ownKeys' | 'anonymousKey'> {}
 
-/** Counts begin with the subscription. */
+/** Counts start with the subscription. */
 export interface LiveStatus {
-  /** False until the start of the log to read is known; earlier messages are not seen. */
+  /** False until the start offsets are known. Earlier messages are not read. */
   readonly isWatching: boolean;
   readonly seen: number;
   readonly shown: number;
-  /** Matched the filter and were dropped: the client was too slow, or showing them was not allowed. */
+  /** Matching messages that were dropped because the client was too slow or the fences were unavailable. */
   readonly lost: number;
-  /** Share of the log that was read; below 1 it was a sample. */
+  /** Fraction of the log that was read; less than 1 if messages were sampled. */
   readonly share: number;
   readonly trouble: string;
 }
 
-/** The event of an entry, and the state of the entry when it was made. */
-interface Shown extends Pick<LiveEntry, 'outcome' | 'reason' | 'message'> {
+/** An event with the state of the entry from which it was created. */
+interface CachedEvent extends Pick<LiveEntry, 'outcome' | 'reason' | 'message'> {
   readonly event: LiveEvent;
 }
 
-const shownOf = { raw: new WeakMap<LiveEntry, Shown>(), masked: new WeakMap<LiveEntry, Shown>() };
+const eventCaches = { raw: new WeakMap<LiveEntry, CachedEvent>(), masked: new WeakMap<LiveEntry, CachedEvent>() };
 
-/** The current event of an entry, shared by all subscribers, so that its text is made once. */
+/** Returns the current event of an entry, which all subscribers share so that it is serialized once. */
 export function toEntryEvent(entry: LiveEntry, masks: boolean): LiveEvent {
-  const known = shownOf[masks ? 'masked' : 'raw'];
+  const cache = eventCaches[masks ? 'masked' : 'raw'];
   const { outcome, reason, message } = entry;
-  const last = known.get(entry);
+  const last = cache.get(entry);
   if (last !== undefined && last.outcome === outcome && last.reason === reason && last.message === message)
     return last.event;
-  const event = makeEvent(entry, masks);
-  known.set(entry, { outcome, reason, message, event });
+  const event = createEvent(entry, masks);
+  cache.set(entry, { outcome, reason, message, event });
   return event;
 }
 
-function makeEvent(entry: LiveEntry, masks: boolean): LiveEvent {
+function createEvent(entry: LiveEntry, masks: boolean): LiveEvent {
   const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
   const head = { position, outcome, receivedAt, traceId, reason };
   if (rejection !== null) return { kind: 'rejection', ...head, ...rejection };
-  // Of an erased person only the arrival is shown; a trace would lead to log lines.
+  // Omits the trace id of an erased person, because log lines may contain it.
   if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
   const { ownKeys: _own, anonymousKey: _anonymous, ...shown } = message;
   return { kind: 'message', ...head, ...(masks ? toMasked(shown) : shown) };
 }
 
-/** Properties, traits and pages may name anyone, so they are left out. */
+/** Removes properties, traits and page URLs, which can identify people. */
 function toMasked(shown: ShownMessage): ShownMessage {
   const ids = Object.entries(shown.ids).map(([name, id]) => [name, name.endsWith('Id') ? toMask(id) : id]);
   return { ...shown, ids: Object.fromEntries(ids), pageUrl: '', properties: '', traits: '', isCut: false };
 }
 
-/** Nothing of an id that a mask would show as a whole. */
+/** Hides an id completely if it is so short that the mask would reveal it. */
 const toMask = (id: string) => (maskId(id) === `${id}…` ? '…' : maskId(id));
 
 export const EVENT_STREAM_TYPE = 'text/event-stream; charset=utf-8';
-/** Below the minute after which proxies close an idle connection. */
+/** Proxies often close connections that are idle for a minute. */
 const HEARTBEAT_MS = 15_000;
-const HEARTBEAT = ': still here\n\n';
+const HEARTBEAT = ': heartbeat\n\n';
 
-/** One line of JSON, which escapes line breaks, so that no text of a client can begin an event. */
+/** JSON escapes line breaks, so client data cannot inject events. */
 export function toEventText(event: LiveEvent): string {
   return `data: ${JSON.stringify(event)}\n\n`;
 }
 
-const bytesOf = new WeakMap<LiveEvent, Buffer>();
+const bytesCache = new WeakMap<LiveEvent, Buffer>();
 
 function toEventBytes(event: LiveEvent): Buffer {
-  const known = bytesOf.get(event);
-  if (known !== undefined) return known;
+  const cached = bytesCache.get(event);
+  if (cached !== undefined) return cached;
   const bytes = Buffer.from(toEventText(event));
-  if (event.kind === 'message' || event.kind === 'rejection') bytesOf.set(event, bytes);
+  if (event.kind === 'message' || event.kind === 'rejection') bytesCache.set(event, bytes);
   return bytes;
 }
 
 /**
- * Sends events until the subscriber or the stream ends. While the client does not read, nothing is written, and the
- * subscriber drops its oldest events.
+ * Sends events until the subscriber or the stream ends. While the client does not read, the subscriber queues events
+ * and drops the oldest.
  */
 export async function sendEvents(
   subscriber: Subscriber,
@@ -104,8 +104,8 @@ export async function sendEvents(
     while (!isOver()) {
       const event = await subscriber.next(heartbeatMs);
       if (event === null || isOver()) break;
-      const isTaken = stream.write(event === 'nothing' ? HEARTBEAT : toEventBytes(event));
-      if (!isTaken && !isOver()) await drained(stream);
+      const canContinue = stream.write(event === 'timeout' ? HEARTBEAT : toEventBytes(event));
+      if (!canContinue && !isOver()) await waitForDrain(stream);
     }
   } finally {
     subscriber.close();
@@ -113,7 +113,7 @@ export async function sendEvents(
   }
 }
 
-function drained(stream: Writable): Promise<void> {
+function waitForDrain(stream: Writable): Promise<void> {
   return new Promise((resolve) => {
     const names = ['drain', 'finish', 'close', 'error'];
     const done = () => {

@@ -5,9 +5,9 @@ import { isWanted, NO_FILTER, parseFilter } from './filter.ts';
 
 const key = Buffer.alloc(16, 7);
 const messageId = Buffer.from('0b1f7a526c3e4d8a9f102e5c7d9a4b05', 'hex');
-const at = { topic: 'm', partition: 2, offset: 9, timestampMs: 1, key: null, value: null, headers: {} };
+const source = { topic: 'm', partition: 2, offset: 9, timestampMs: 1, key: null, value: null, headers: {} };
 const message = toMessageEntry(
-  at,
+  source,
   messageRecordOf('level_started', {
     messageId,
     userKey: key,
@@ -18,7 +18,7 @@ const message = toMessageEntry(
   }),
   100,
 );
-const rejection = toRejectionEntry(at, {
+const rejection = toRejectionEntry(source, {
   environmentId: 'demo',
   code: 'INVALID_FORMAT',
   field: 'userId',
@@ -39,7 +39,7 @@ it.each([
   [`who=${'07'.repeat(16)}`, true, false],
   [`who=${'ab'.repeat(16)}.${'07'.repeat(16)}`, true, false],
   [`who=${'70'.repeat(16)}`, false, false],
-  // Contains the key, but not as a whole.
+  // Contains the digits of the key across two other keys.
   [`who=${'a0'.repeat(8)}${'70'.repeat(8)}.${'70'.repeat(8)}${'a0'.repeat(8)}`, false, false],
   ['type=page', false, false],
   ['name=LEVEL', true, false],
@@ -56,16 +56,16 @@ it.each([
   [`id=${'b'.repeat(32)}`, false, true],
   ['type=track&surface=unity', false, false],
   ['type=track&surface=web&test=yes&outcome=accepted&name=level', true, false],
-])('the filter %j matches the message: %s, the rejection: %s', (query, ofMessage, ofRejection) => {
-  expect(matches(query)).toEqual([ofMessage, ofRejection]);
+])('the filter %j matches the message: %s, and the rejection: %s', (query, messageMatches, rejectionMatches) => {
+  expect(matches(query)).toEqual([messageMatches, rejectionMatches]);
 });
 
-it('the filter refuses ids given by clients, which would appear in addresses and logs', () => {
+it('parseFilter rejects raw ids, which would appear in URLs and logs', () => {
   for (const id of ['ada@example.org', 'player-1', '7656119', 'x'.repeat(32)])
     expect(() => parseFilter(new URLSearchParams({ id }), true)).toThrow('id: expected a message id');
 });
 
-it('the filter names the expected values of a part and ignores unknown parts', () => {
+it('parseFilter reports the expected values and ignores unknown parameters', () => {
   expect(() => parseFilter(new URLSearchParams('outcome=lost'), true)).toThrow(
     'outcome: expected one of accepted, stored',
   );
@@ -73,7 +73,7 @@ it('the filter names the expected values of a part and ignores unknown parts', (
   expect(parseFilter(new URLSearchParams('other=1'), true)).toEqual(NO_FILTER);
 });
 
-it('a filter by name does not match a fenced message', () => {
+it('a name filter does not match a fenced message', () => {
   const fenced = { ...message, message: null, outcome: 'fenced' as const };
   expect(isWanted(parseFilter(new URLSearchParams('name=level'), true), fenced, false)).toBe(false);
   expect(isWanted(parseFilter(new URLSearchParams('outcome=fenced'), true), fenced, false)).toBe(true);

@@ -1,15 +1,15 @@
-/** The filter of a subscription, as the address of the page has it. */
+/** The filter of a subscription, parsed from the page URL. */
 import { MESSAGE_TYPES, SURFACES } from '@playline/contracts';
 import { PublicError } from '@playline/errors';
 import { type LiveEntry, OUTCOMES } from './entry.ts';
 
 export interface LiveFilter {
   readonly type: string;
-  /** Part of an event's name, in any case. */
+  /** Case-insensitive part of the event name. */
   readonly name: string;
-  /** Message id, trace id or identity key, in lower case. Never an id of a client, because filters are part of links. */
+  /** Message id, trace id or identity key, in lower case. Never a raw id, because filters are part of the URL. */
   readonly id: string;
-  /** Identity keys joined by dots: messages that name any of them. */
+  /** Identity keys joined by dots. Matches messages with any of these keys. */
   readonly who: string;
   readonly surface: string;
   readonly test: string;
@@ -26,15 +26,15 @@ export const FILTER_CHOICES = {
 } as const satisfies Partial<Record<keyof LiveFilter, readonly string[]>>;
 
 const NAME_CHARACTERS_MAX = 200;
-/** One id has a key as a visitor, as a user without a type, and as a user of each type. */
+/** An id can have up to 16 identity keys: as an anonymous id and as a user id of each identity type. */
 const WHO = /^[0-9a-f]{32}(\.[0-9a-f]{32}){0,15}$/;
 const ID = /^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})$/;
 
 /**
- * @param mayName whether the reader may search for a person
- * @throws PublicError VALIDATION_ERROR that names the wrong part
+ * @param canFilterByPerson whether the reader can search for a person
+ * @throws PublicError VALIDATION_ERROR with the invalid field
  */
-export function parseFilter(query: URLSearchParams, mayName: boolean): LiveFilter {
+export function parseFilter(query: URLSearchParams, canFilterByPerson: boolean): LiveFilter {
   const filter = {
     ...NO_FILTER,
     name: (query.get('name') ?? '').trim(),
@@ -44,10 +44,10 @@ export function parseFilter(query: URLSearchParams, mayName: boolean): LiveFilte
   if (filter.name.length > NAME_CHARACTERS_MAX) throw invalid('name', `at most ${NAME_CHARACTERS_MAX} characters`);
   if (filter.id !== '' && !ID.test(filter.id))
     throw invalid('id', 'a message id (UUID), a trace id or an identity key (32 hexadecimal digits)');
-  if (filter.who !== '' && !mayName)
+  if (filter.who !== '' && !canFilterByPerson)
     throw new PublicError('VALIDATION_ERROR', {
       message:
-        'who: your role cannot search for the messages of one person. Remove this filter, or request the developer role from an owner of the project.',
+        'who: your role does not allow filtering by person. Remove this filter, or request the developer role from a project owner.',
       details: { field: 'who' },
     });
   if (filter.who !== '' && !WHO.test(filter.who)) throw invalid('who', 'identity keys joined by dots');
@@ -64,7 +64,7 @@ function invalid(field: string, expected: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message: `${field}: expected ${expected}.`, details: { field } });
 }
 
-/** @param masks whether the reader sees no raw ids; identity keys then match no message */
+/** @param masks whether ids are masked, in which case identity keys match no message */
 export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): boolean {
   const { type, name, id, who, surface, test, outcome } = filter;
   const { message, rejection, traceId } = entry;
@@ -73,7 +73,7 @@ export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): 
   if (type !== '' && message?.type !== type) return false;
   if (name !== '' && message?.name.toLowerCase().includes(name.toLowerCase()) !== true) return false;
   if (test !== '' && message?.test !== (test === 'yes')) return false;
-  // Keys have one length and dots between them, so `includes` matches whole keys only.
+  // All keys have the same length and are separated by dots, so `includes` matches only whole keys.
   if (who !== '' && !keysOf(entry).some((key) => who.includes(key))) return false;
   if (id === '' || traceId === id || message?.messageId === id) return true;
   return !masks && keysOf(entry).includes(id);

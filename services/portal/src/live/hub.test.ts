@@ -6,33 +6,33 @@ import { createLiveWorld } from './test/live-world.ts';
 
 const SUBSCRIPTION = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
 
-it('the buffer is bounded in entries and bytes, and cut texts are marked', async () => {
+it('the hub limits buffered entries and bytes and marks truncated messages', async () => {
   const { send, subscribe, hub } = createLiveWorld({ bufferEntriesMax: 20, bufferBytesMax: 100_000 });
   const client = await subscribe();
   for (let index = 0; index < 50; index++) await send({ properties: JSON.stringify({ text: 'x'.repeat(50_000) }) });
-  await until('all arrive', () => client.of('message').length === 50);
-  expect(hub.held.entries).toBeGreaterThan(5);
-  expect(hub.held.entries).toBeLessThanOrEqual(20);
-  expect(hub.held.bytes).toBeLessThanOrEqual(100_000);
-  expect(client.of('message')[0]).toMatchObject({ isCut: true });
-  expect(client.of('message')[0]?.properties).toHaveLength(2_048);
+  await until('all messages arrive', () => client.ofKind('message').length === 50);
+  expect(hub.buffered.entries).toBeGreaterThan(5);
+  expect(hub.buffered.entries).toBeLessThanOrEqual(20);
+  expect(hub.buffered.bytes).toBeLessThanOrEqual(100_000);
+  expect(client.ofKind('message')[0]).toMatchObject({ isCut: true });
+  expect(client.ofKind('message')[0]?.properties).toHaveLength(2_048);
 });
 
-it('the buffer holds messages of subscribed environments only', async () => {
+it('the hub buffers only messages for subscribed environments', async () => {
   const { send, subscribe, hub, requested } = createLiveWorld();
   await subscribe();
   for (const environmentId of ['demo-2', 'dem', 'other']) await send({ environmentId });
-  await until('they are read', () => requested.records.length === 3);
-  expect(hub.held.entries).toBe(0);
+  await until('all messages are read', () => requested.records.length === 3);
+  expect(hub.buffered.entries).toBe(0);
 });
 
-it('a client that does not read loses its oldest events and gets their number; others lose nothing', async () => {
+it('a slow client loses its oldest events and gets their number, without affecting other clients', async () => {
   const { send, subscribe, hub } = createLiveWorld({ queueEventsMax: 10 });
   const slow = hub.subscribe(SUBSCRIPTION);
   const fast = await subscribe();
   for (let index = 0; index < 50; index++) {
     await send({ eventName: `e-${index}` });
-    await until('it arrives at the fast client', () => fast.of('message').length === index + 1);
+    await until('the message arrives at the fast client', () => fast.ofKind('message').length === index + 1);
   }
   expect(await slow.next(0)).toMatchObject({ kind: 'status', seen: 50, shown: 0, lost: 40 });
   const names = [];
@@ -43,7 +43,7 @@ it('a client that does not read loses its oldest events and gets their number; o
   slow.close();
 });
 
-it('the hub refuses clients beyond its limit until one leaves', async () => {
+it('the hub rejects clients over its limit until a client disconnects', async () => {
   const { subscribe, hub } = createLiveWorld({ subscribersMax: 5 });
   const clients = await Promise.all(Array.from({ length: 5 }, () => subscribe()));
   expect(() => hub.subscribe(SUBSCRIPTION)).toThrow(PublicError);
@@ -52,12 +52,12 @@ it('the hub refuses clients beyond its limit until one leaves', async () => {
   expect(hub.subscribers).toBe(5);
 });
 
-it('closing the hub sends every client an end event and refuses new clients', async () => {
+it('closing the hub sends every client an end event and rejects new clients', async () => {
   const { subscribe, hub, requested } = createLiveWorld();
   const clients = [await subscribe(), await subscribe({ environmentId: 'other' })];
   await hub.close();
-  await until('all have ended', () => clients.every(({ isOver }) => isOver));
-  expect(clients.map(({ of }) => of('end'))).toEqual(Array(2).fill([{ kind: 'end', reason: 'closed' }]));
+  await until('all clients have ended', () => clients.every(({ isOver }) => isOver));
+  expect(clients.map(({ ofKind }) => ofKind('end'))).toEqual(Array(2).fill([{ kind: 'end', reason: 'closed' }]));
   const { requests } = requested;
   expect(() => hub.subscribe(SUBSCRIPTION)).toThrow();
   expect(requested.requests).toBe(requests);

@@ -1,4 +1,4 @@
-/** Serves all subscribers of Live with one reader of the log. */
+/** Serves all Live subscribers with a single Kafka reader. */
 import type { SchemaSource } from '@playline/contracts';
 import type { FenceSet } from '@playline/erasure';
 import { PublicError } from '@playline/errors';
@@ -16,15 +16,15 @@ export interface Subscription {
   readonly environmentId: string;
   readonly filter: LiveFilter;
   readonly masks: boolean;
-  /** Called twice a second. Anything but true, a fault and a timeout end the subscription. */
+  /** Called twice a second. The subscription ends unless the result is true. */
   isStillAllowed(): boolean | Promise<boolean>;
 }
 
 export interface LiveHub {
-  /** The caller closes the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR beyond `subscribersMax` */
+  /** The caller must close the subscriber. @throws PublicError TOO_MANY_REQUESTS_ERROR over `subscribersMax` */
   subscribe(subscription: Subscription): Subscriber;
   readonly subscribers: number;
-  readonly held: { readonly entries: number; readonly bytes: number };
+  readonly buffered: { readonly entries: number; readonly bytes: number };
   close(): Promise<void>;
 }
 
@@ -32,20 +32,20 @@ export interface LiveParts {
   readonly log: Pick<LogReader, 'bounds' | 'read' | 'committed'>;
   readonly topics: LiveTopics;
   readonly schemaOf: SchemaSource;
-  /** Consumer group of the event writer: what it has committed is stored. */
+  /** Consumer group of the event writer. Committed messages are stored. */
   readonly writerGroup: string;
   readonly openFences: OpenFences;
   readonly onFault: (fault: unknown) => void;
   readonly limits?: LiveLimits;
 }
 
-/** The fences of erased people of one environment, refreshed until closed. */
+/** Opens the fences of an environment, which are refreshed until closed. */
 type OpenFences = (environmentId: string) => FenceSet & { close(): Promise<void> };
 
 const RETRY_AFTER_S = 10;
-const TOO_MANY_SUBSCRIBERS = 'This portal has reached its limit of live pages. Close a tab, or try again.';
+const TOO_MANY_SUBSCRIBERS = 'This portal has reached its limit for live pages. Close a tab or try again later.';
 
-/** Reads nothing while there are no subscribers. */
+/** The hub reads from Kafka only while there are subscribers. */
 export function openLiveHub(parts: LiveParts): LiveHub {
   return new SharedHub(parts);
 }
@@ -53,7 +53,7 @@ export function openLiveHub(parts: LiveParts): LiveHub {
 class SharedHub implements LiveHub {
   readonly #parts: LiveParts;
   readonly #limits: LiveLimits;
-  readonly #subscribers = createSubscribers();
+  readonly #subscribers = createSubscriberSet();
   readonly #slots = createSlots();
   readonly #buffer: LiveBuffer;
   readonly #fences: ReturnType<typeof createEnvironmentFences>;
@@ -72,7 +72,7 @@ class SharedHub implements LiveHub {
     return this.#subscribers.count;
   }
 
-  get held(): LiveHub['held'] {
+  get buffered(): LiveHub['buffered'] {
     return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
   }
 
@@ -86,8 +86,8 @@ class SharedHub implements LiveHub {
       this.#slots.free(slot);
       this.#leave(subscriber);
     };
-    const withdraw = (entry: LiveEntry) => this.#withdraw(entry);
-    const subscriber = new HubSubscriber({ slot, environmentId, filter, masks, queueEventsMax, withdraw, onClose });
+    const removeErased = (entry: LiveEntry) => this.#removeErased(entry);
+    const subscriber = new HubSubscriber({ slot, environmentId, filter, masks, queueEventsMax, removeErased, onClose });
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
@@ -104,7 +104,7 @@ class SharedHub implements LiveHub {
       readLiveRecord: createReadLiveRecord({ ...this.#parts, limits: this.#limits }),
       onRecord: (record) => this.#onRecord(record),
       onChange: (entry) => this.#onChange(entry),
-      withdraw: (entry) => this.#withdraw(entry),
+      removeErased: (entry) => this.#removeErased(entry),
       onState: (state) => {
         for (const subscriber of this.#subscribers.all()) {
           const { isKnown, trouble } = this.#fences.stateOf(subscriber.environmentId);
@@ -112,11 +112,11 @@ class SharedHub implements LiveHub {
           subscriber.setState({ ...state, isWatching, trouble: trouble || state.trouble });
         }
       },
-      areFencesLoaded: () => this.#fences.unknown().length === 0,
-      dropUnknown: () => {
-        for (const environmentId of this.#fences.unknown()) {
+      areFencesLoaded: () => this.#fences.notLoaded().length === 0,
+      dropUnfenced: () => {
+        for (const environmentId of this.#fences.notLoaded()) {
           this.#buffer.clear(environmentId);
-          for (const subscriber of this.#subscribers.of(environmentId)) subscriber.dropQueued();
+          for (const subscriber of this.#subscribers.forEnvironment(environmentId)) subscriber.dropQueued();
         }
       },
     });
@@ -125,7 +125,7 @@ class SharedHub implements LiveHub {
   #leave(subscriber: HubSubscriber): void {
     if (!this.#subscribers.remove(subscriber)) return;
     const { environmentId } = subscriber;
-    if (this.#subscribers.of(environmentId).length === 0) {
+    if (this.#subscribers.forEnvironment(environmentId).length === 0) {
       this.#buffer.clear(environmentId);
       this.#ended = Promise.all([this.#ended, this.#fences.leave(environmentId)]);
     }
@@ -144,21 +144,21 @@ class SharedHub implements LiveHub {
   }
 
   #offer(entry: LiveEntry): void {
-    const interested = this.#subscribers.of(entry.environmentId);
-    const fences = this.#fences.of(entry.environmentId);
-    if (interested.length === 0 || fences === undefined) return;
-    withdrawErased(entry, fences);
+    const recipients = this.#subscribers.forEnvironment(entry.environmentId);
+    const fences = this.#fences.find(entry.environmentId);
+    if (recipients.length === 0 || fences === undefined) return;
+    removeErasedContent(entry, fences);
     this.#buffer.add(entry);
-    for (const subscriber of interested) subscriber.offer(entry);
+    for (const subscriber of recipients) subscriber.offer(entry);
   }
 
-  #withdraw(entry: LiveEntry): void {
-    const fences = this.#fences.of(entry.environmentId);
-    if (fences !== undefined && withdrawErased(entry, fences)) this.#onChange(entry);
+  #removeErased(entry: LiveEntry): void {
+    const fences = this.#fences.find(entry.environmentId);
+    if (fences !== undefined && removeErasedContent(entry, fences)) this.#onChange(entry);
   }
 
   #onChange(entry: LiveEntry): void {
-    for (const subscriber of this.#subscribers.of(entry.environmentId)) subscriber.changed(entry);
+    for (const subscriber of this.#subscribers.forEnvironment(entry.environmentId)) subscriber.changed(entry);
   }
 
   async close(): Promise<void> {
@@ -174,10 +174,10 @@ interface OpenSet {
   wasLoaded: boolean;
 }
 
-/** A first read takes milliseconds; longer than this counts as an outage. */
+/** The first read normally takes milliseconds. A longer read counts as an outage. */
 const FIRST_READ_MS = 5_000;
 const FENCES_UNREADABLE =
-  'The list of erased people cannot be read, so no messages are shown. This view resumes automatically.';
+  'No messages are shown, because the list of erased people cannot be read. This view resumes automatically.';
 
 function createEnvironmentFences(openFences: OpenFences) {
   const sets = new Map<string, OpenSet>();
@@ -196,9 +196,9 @@ function createEnvironmentFences(openFences: OpenFences) {
       sets.delete(environmentId);
       await closing?.set.close();
     },
-    of: (environmentId: string) => sets.get(environmentId)?.set,
-    /** Environments whose erased people are unknown. While there are any, the log is not read. */
-    unknown: () => [...sets].filter(([, fences]) => !isLoaded(fences)).map(([id]) => id),
+    find: (environmentId: string) => sets.get(environmentId)?.set,
+    /** Environments whose fences are not loaded. If there are any, the log is not read. */
+    notLoaded: () => [...sets].filter(([, fences]) => !isLoaded(fences)).map(([id]) => id),
     stateOf(environmentId: string) {
       const fences = sets.get(environmentId);
       if (fences === undefined || isLoaded(fences)) return { isKnown: true, trouble: '' };
@@ -208,22 +208,22 @@ function createEnvironmentFences(openFences: OpenFences) {
   };
 }
 
-/** Gives the lowest free index, so that `marks` of an entry are no longer than the number of subscribers. */
+/** Assigns the lowest free index, which limits the length of `marks` to the number of subscribers. */
 function createSlots() {
-  const taken = new Set<number>();
+  const used = new Set<number>();
   let generations = 0;
   return {
     take(): Slot {
       let index = 0;
-      while (taken.has(index)) index++;
-      taken.add(index);
+      while (used.has(index)) index++;
+      used.add(index);
       return { index, generation: generations++ };
     },
-    free: ({ index }: Slot): void => void taken.delete(index),
+    free: ({ index }: Slot): void => void used.delete(index),
   };
 }
 
-function createSubscribers() {
+function createSubscriberSet() {
   const byEnvironment = new Map<string, Set<HubSubscriber>>();
   let count = 0;
   return {
@@ -231,28 +231,28 @@ function createSubscribers() {
       return count;
     },
     add(subscriber: HubSubscriber): void {
-      const own = byEnvironment.get(subscriber.environmentId) ?? new Set();
-      byEnvironment.set(subscriber.environmentId, own.add(subscriber));
+      const subscribers = byEnvironment.get(subscriber.environmentId) ?? new Set();
+      byEnvironment.set(subscriber.environmentId, subscribers.add(subscriber));
       count++;
     },
     remove(subscriber: HubSubscriber): boolean {
-      const own = byEnvironment.get(subscriber.environmentId);
-      if (own?.delete(subscriber) !== true) return false;
-      if (own.size === 0) byEnvironment.delete(subscriber.environmentId);
+      const subscribers = byEnvironment.get(subscriber.environmentId);
+      if (subscribers?.delete(subscriber) !== true) return false;
+      if (subscribers.size === 0) byEnvironment.delete(subscriber.environmentId);
       count--;
       return true;
     },
-    of: (environmentId: string): HubSubscriber[] => [...(byEnvironment.get(environmentId) ?? [])],
-    all: (): HubSubscriber[] => [...byEnvironment.values()].flatMap((own) => [...own]),
+    forEnvironment: (environmentId: string): HubSubscriber[] => [...(byEnvironment.get(environmentId) ?? [])],
+    all: (): HubSubscriber[] => [...byEnvironment.values()].flatMap((subscribers) => [...subscribers]),
   };
 }
 
 /**
- * Removes erased people from an entry by the rule of the event writer: the whole content if it is about one of them, else
- * only the anonymous id.
- * @returns whether the content was removed now
+ * Applies the fences like the event writer does: removes the whole content of a message about an erased person, and
+ * only the anonymous id of a message from a device that an erased person shared.
+ * @returns true if the content was removed by this call
  */
-function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): boolean {
+function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): boolean {
   const { message, environmentId } = entry;
   if (message === null) return false;
   const times = { eventTimeMs: message.eventTime, receivedAtMs: entry.receivedAt };
@@ -270,7 +270,7 @@ function withdrawErased(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'>): b
   return false;
 }
 
-/** Checks at an interval, which is also the timeout of a check. @returns a call that stops the checks */
+/** Checks the permission at an interval, which is also the timeout. @returns a function that stops the checks */
 function checkPermission(
   isStillAllowed: Subscription['isStillAllowed'],
   everyMs: number,
@@ -288,13 +288,13 @@ function checkPermission(
     onEnd(reason);
   };
   const check = async () => {
-    if (isRunning) return end('permission unknown');
+    if (isRunning) return end('access check failed');
     isRunning = true;
     try {
-      if ((await isStillAllowed()) !== true) end('not allowed any more');
+      if ((await isStillAllowed()) !== true) end('access revoked');
       isRunning = false;
     } catch {
-      end('permission unknown');
+      end('access check failed');
     }
   };
   const timer = setInterval(check, everyMs);

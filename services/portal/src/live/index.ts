@@ -1,4 +1,4 @@
-/** Live messages over the log and the fences of erased people. */
+/** Opens Live with Kafka and the fences in ClickHouse. */
 import { type SchemaSource, TOPICS } from '@playline/contracts';
 import { type ErasureRecords, openFenceSet, type StoredFence } from '@playline/erasure';
 import type { Closable, Logger } from '@playline/runtime';
@@ -17,7 +17,7 @@ interface LiveSources {
   readonly schemaOf: SchemaSource;
   readonly topicPrefix: string;
   readonly writerGroup: string;
-  /** Reads every second who is erased in environments with subscribers. */
+  /** Reads the fences of environments with subscribers every second. */
   readonly query: QueryRows;
   readonly logger: Logger;
 }
@@ -33,13 +33,13 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
       return openFenceSet({
         records: createViewFences(query, environmentId),
         onFault: (error) => {
-          // Read every second: only the first fault is logged.
-          if (!wasReported) logger.warn({ error }, 'fences unreadable, live messages are hidden after five seconds');
+          // Logs only the first error, because the fences are read every second.
+          if (!wasReported) logger.warn({ error }, 'cannot read fences, live messages are hidden after five seconds');
           wasReported = true;
         },
       });
     },
-    onFault: (error) => logger.warn({ error }, 'log unreadable for live messages'),
+    onFault: (error) => logger.warn({ error }, 'cannot read live messages from Kafka'),
   });
   const closeHub = hub.close.bind(hub);
   return Object.assign(hub, {
@@ -50,18 +50,18 @@ export function openLive({ log, query, topicPrefix, logger, ...rest }: LiveSourc
   });
 }
 
-/** Below the limit of 20,000 rows of the account. */
+/** Must be less than the limit of 20,000 rows for the account. */
 const PAGE_ROWS = 10_000;
-/** A fence becomes readable after the time that it bears, so the last minute is read again. */
+/** A fence becomes visible after its timestamp, so the last minute is read again. */
 const REREAD_MS = 60_000;
-const READ_WHOLE = 'read whole';
+const COMPLETE = 'complete';
 
-/** Reads all fences of an environment first, and whenever the reader knows none, else those written since. */
+/** The first read returns all fences of an environment, later reads only new fences. */
 function createViewFences(query: QueryRows, environmentId: string): Pick<ErasureRecords, 'readFences'> {
   let newestMs = 0;
   return {
     readFences: async function* ({ knownParts, signal } = {}) {
-      const sinceMs = knownParts?.has(READ_WHOLE) === true ? newestMs - REREAD_MS : 0;
+      const sinceMs = knownParts?.has(COMPLETE) === true ? newestMs - REREAD_MS : 0;
       for (let after = ''; ; ) {
         const page = await queryView(
           query,
@@ -82,18 +82,18 @@ function createViewFences(query: QueryRows, environmentId: string): Pick<Erasure
         for (const { erasureId, ...fence } of page) {
           newestMs = Math.max(newestMs, fence.fencedAtMs);
           const id = Buffer.from(erasureId.replaceAll('-', ''), 'hex');
-          yield { ...fence, environmentId, erasureId: id, part: READ_WHOLE } satisfies StoredFence;
+          yield { ...fence, environmentId, erasureId: id, part: COMPLETE } satisfies StoredFence;
         }
         if (page.length < PAGE_ROWS) return;
-        // The last identity of a page may lack some of its few lines: it is read again.
+        // Reads the last identity again, because its fences may continue on the next page.
         after = keyBefore(page.at(-1)!.key);
       }
     },
   };
 }
 
-/** The greatest key below a key, in hexadecimal digits. */
+/** Returns the preceding key in hexadecimal digits. */
 function keyBefore(key: Buffer): string {
-  const below = BigInt(`0x${key.toString('hex')}`) - 1n;
-  return below.toString(16).padStart(2 * key.length, '0');
+  const preceding = BigInt(`0x${key.toString('hex')}`) - 1n;
+  return preceding.toString(16).padStart(2 * key.length, '0');
 }

@@ -1,23 +1,23 @@
-/** What Live may cost, for all subscribers together unless stated otherwise. */
+/** Resource limits for Live across all subscribers, unless stated otherwise. */
 export const LIVE_LIMITS = {
-  /** A message must show within two seconds, reads of the brokers included. */
+  /** Messages must appear within two seconds, including the time to read them from Kafka. */
   pollMs: 500,
-  /** Dead letters are rare, and late because of the writer's retries. */
+  /** Dead letters are rare and delayed by retries. */
   deadLettersPollMs: 1_000,
-  /** 500 a second, more than anyone reads. Beyond it records are sampled. */
+  /** 500 records per second, more than a viewer can follow. Above this rate, records are sampled. */
   recordsPerPollMax: 250,
-  /** 8 MiB a second. Counted as records arrive, so one more response is possible. */
+  /** 8 MiB per second. May be exceeded by one fetch response, because bytes are counted on arrival. */
   bytesPerPollMax: 4 * 1024 * 1024,
-  /** Some seconds at the highest rate, as long as a message takes to be stored. */
+  /** A few seconds at the maximum rate, which is the time until a message is stored. */
   bufferEntriesMax: 2_000,
   bufferBytesMax: 8 * 1024 * 1024,
   textCharactersMax: 2_048,
-  /** Of one subscriber; one that does not read loses the oldest. */
+  /** Per subscriber. A slow subscriber loses its oldest events. */
   queueEventsMax: 500,
   subscribersMax: 64,
-  /** Interval and timeout of the permission check: a stream ends within two of these. */
+  /** Interval and timeout of the permission check. A stream ends within two intervals. */
   permissionMs: 500,
-  /** Fenced people disappear within a second: the fences are refreshed every second, the buffer at this interval. */
+  /** Interval at which fences are applied to buffered messages. Fences are refreshed every second. */
   sweepMs: 250,
   statusMs: 1_000,
 };

@@ -12,7 +12,7 @@ import { collect } from './test/live-world.ts';
 
 const WRITER = 'live-test-writer';
 const environmentId = 'live-test';
-/** Messages in sequence, each of which waits for a poll of half a second. */
+/** Messages sent one after another. Each waits up to half a second for a poll. */
 const ROUNDS = 3;
 const ada = randomBytes(16);
 
@@ -63,15 +63,15 @@ async function subscribe() {
   return client;
 }
 
-it('a message shows within two seconds and is stored once the writer has committed it', async () => {
+it('a message appears within two seconds and becomes stored after the event writer commits it', async () => {
   const client = await subscribe();
   for (let round = 0; round < ROUNDS; round++) {
     await send(`round ${round}`);
     const sentMs = performance.now();
-    await until('it arrives', () => client.of('message').some(({ name }) => name === `round ${round}`));
+    await until('the message arrives', () => client.ofKind('message').some(({ name }) => name === `round ${round}`));
     expect(performance.now() - sentMs).toBeLessThan(2_000);
   }
-  expect(client.of('outcome')).toEqual([]);
+  expect(client.ofKind('outcome')).toEqual([]);
   writer = await openRecordConsumer({
     brokers: testStores().kafka,
     groupId: WRITER,
@@ -80,29 +80,28 @@ it('a message shows within two seconds and is stored once the writer has committ
     onBatch: async () => {},
   });
   await until(
-    'all are stored',
-    () => client.of('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
+    'all messages are stored',
+    () => client.ofKind('outcome').filter(({ outcome }) => outcome === 'stored').length === ROUNDS,
   );
   client.subscriber.close();
 });
 
-it('a shown message is fenced within seconds of the fence', async () => {
+it('a displayed message is fenced within three seconds after its person is erased', async () => {
   const client = await subscribe();
-  await send('hers', { userKey: ada, userId: 'ada' });
-  await until('it arrives', () => client.of('message').length > 0);
+  await send('first event', { userKey: ada, userId: 'ada' });
+  await until('the message arrives', () => client.ofKind('message').length > 0);
   const cutoffAt = new Date(Date.now() + 1_000).toISOString().replace('T', ' ').replace('Z', '');
   await stores.query(
     `INSERT INTO erasure_fences (environment_id, identity_key, cutoff_at, erasure_id)
        VALUES ('${environmentId}', unhex('${ada.toString('hex')}'), '${cutoffAt}', generateUUIDv4())`,
   );
   const sinceMs = performance.now();
-  await until('it is fenced', () => client.of('outcome').some(({ outcome }) => outcome === 'fenced'));
-  // The fences are read every second, and the buffer is swept four times a second.
+  await until('the message is fenced', () => client.ofKind('outcome').some(({ outcome }) => outcome === 'fenced'));
   expect(performance.now() - sinceMs).toBeLessThan(3_000);
-  await send('hers again', { userKey: ada, userId: 'ada', eventTime: 1 });
-  await until('the second arrives without content', () =>
-    client.of('message').some(({ outcome }) => outcome === 'fenced'),
+  await send('second event', { userKey: ada, userId: 'ada', eventTime: 1 });
+  await until('the second message arrives without content', () =>
+    client.ofKind('message').some(({ outcome }) => outcome === 'fenced'),
   );
-  expect(JSON.stringify(client.events)).not.toContain('hers again');
+  expect(JSON.stringify(client.events)).not.toContain('second event');
   client.subscriber.close();
 });

@@ -5,60 +5,60 @@ import { createLiveWorld } from './test/live-world.ts';
 const ada = Buffer.alloc(16, 1);
 const bob = Buffer.alloc(16, 2);
 
-it('a message is accepted, then stored once the writer has committed past it', async () => {
+it('a message is accepted first and stored after the event writer commits a later offset', async () => {
   const { send, subscribe, commit } = createLiveWorld();
   const client = await subscribe();
   const { partition, offset } = await send();
-  await until('it arrives', () => client.of('message').length === 1);
-  expect(client.of('message')[0]).toMatchObject({
+  await until('the message arrives', () => client.ofKind('message').length === 1);
+  expect(client.ofKind('message')[0]).toMatchObject({
     outcome: 'accepted',
     name: 'level_started',
     position: `m-${partition}-${offset}`,
   });
   commit(partition, offset);
-  await until('the writer is checked', () => (client.status()?.seen ?? 0) === 1);
-  expect(client.of('outcome')).toEqual([]);
+  await until('the committed offsets are read', () => (client.status()?.seen ?? 0) === 1);
+  expect(client.ofKind('outcome')).toEqual([]);
   commit(partition, offset + 1);
-  await until('it is stored', () => client.of('outcome').length === 1);
-  expect(client.of('outcome')[0]).toMatchObject({ position: `m-${partition}-${offset}`, outcome: 'stored' });
+  await until('the message is stored', () => client.ofKind('outcome').length === 1);
+  expect(client.ofKind('outcome')[0]).toMatchObject({ position: `m-${partition}-${offset}`, outcome: 'stored' });
 });
 
-it('a rejection has code and field', async () => {
+it('a rejection event contains the code and field', async () => {
   const { reject, subscribe } = createLiveWorld();
   const client = await subscribe();
   await reject();
-  await until('it arrives', () => client.of('rejection').length === 1);
-  expect(client.of('rejection')[0]).toMatchObject({
+  await until('the message arrives', () => client.ofKind('rejection').length === 1);
+  expect(client.ofKind('rejection')[0]).toMatchObject({
     outcome: 'rejected',
     code: 'INVALID_FORMAT',
     field: 'eventName',
   });
 });
 
-it('a message becomes dead-lettered whether it was shown before or not, without content in the reason', async () => {
-  const { send, reject, bury, subscribe } = createLiveWorld();
+it('a dead-lettered message is shown with a reason that contains no message content', async () => {
+  const { send, reject, deadLetter, subscribe } = createLiveWorld();
   const early = await send();
   const client = await subscribe();
   const position = await send();
-  await until('it arrives', () => client.of('message').length === 1);
-  await bury('messages', position);
-  await until('its outcome arrives', () => client.of('outcome').length === 1);
-  expect(client.of('outcome')[0]).toMatchObject({ outcome: 'dead-lettered', reason: 'cannot be stored' });
-  await bury('messages', early);
-  await until('the other arrives', () => client.of('message').length === 2);
-  expect(client.of('message')[1]).toMatchObject({ outcome: 'dead-lettered' });
-  await bury('rejections', await reject());
-  await until('the rejection arrives', () => client.of('outcome').length + client.of('rejection').length >= 2);
+  await until('the message arrives', () => client.ofKind('message').length === 1);
+  await deadLetter('messages', position);
+  await until('the outcome arrives', () => client.ofKind('outcome').length === 1);
+  expect(client.ofKind('outcome')[0]).toMatchObject({ outcome: 'dead-lettered', reason: 'cannot be stored' });
+  await deadLetter('messages', early);
+  await until('the earlier message arrives', () => client.ofKind('message').length === 2);
+  expect(client.ofKind('message')[1]).toMatchObject({ outcome: 'dead-lettered' });
+  await deadLetter('rejections', await reject());
+  await until('the rejection arrives', () => client.ofKind('outcome').length + client.ofKind('rejection').length >= 2);
   expect(JSON.stringify(client.events)).not.toContain('secret text');
 });
 
-it('a message of an erased person is shown as fenced, without content', async () => {
+it('a message from an erased person is shown as fenced and without content', async () => {
   const { send, subscribe, fences } = createLiveWorld();
   fences.keys.add(ada.toString('hex'));
   const client = await subscribe();
   await send({ userKey: ada, userId: 'ada@example.org' });
-  await until('it arrives', () => client.of('message').length === 1);
-  const event = client.of('message')[0];
+  await until('the message arrives', () => client.ofKind('message').length === 1);
+  const event = client.ofKind('message')[0];
   expect(event).toEqual({
     kind: 'message',
     outcome: 'fenced',
@@ -70,39 +70,40 @@ it('a message of an erased person is shown as fenced, without content', async ()
   expect(JSON.stringify(client.events)).not.toContain('ada@');
 });
 
-it('a message fenced later leaves the buffer within a second, and every client gets the outcome', async () => {
+it('all clients are notified within a second when a displayed message is fenced', async () => {
   const { send, subscribe, fences, commit } = createLiveWorld();
-  const [one, two] = [await subscribe(), await subscribe({ masks: true })];
+  const [first, second] = [await subscribe(), await subscribe({ masks: true })];
   const { partition, offset } = await send({ identityKey: ada });
-  await until('both arrive', () => one.of('message').length + two.of('message').length === 2);
+  const count = (kind: 'message' | 'outcome') => first.ofKind(kind).length + second.ofKind(kind).length;
+  await until('both clients get the message', () => count('message') === 2);
   fences.keys.add(ada.toString('hex'));
   const sinceMs = performance.now();
-  await until('both get the outcome', () => one.of('outcome').length + two.of('outcome').length === 2);
+  await until('both clients get the outcome', () => count('outcome') === 2);
   expect(performance.now() - sinceMs).toBeLessThan(1_000);
   commit(partition, offset + 1);
-  await until('the next status', () => one.of('status').length > 2);
-  expect(one.of('outcome').map(({ outcome }) => outcome)).toEqual(['fenced']);
+  await until('the next status arrives', () => first.ofKind('status').length > 2);
+  expect(first.ofKind('outcome').map(({ outcome }) => outcome)).toEqual(['fenced']);
 });
 
-it('a message loses only its anonymous id when that belongs to an erased person who shared the device', async () => {
+it('a message from a device that an erased person shared loses only its anonymous id', async () => {
   const { send, subscribe, fences } = createLiveWorld();
   fences.keys.add(bob.toString('hex'));
   const client = await subscribe();
   await send({ identityKey: ada, userKey: ada, userId: 'ada', anonymousKey: bob, anonymousId: 'device-of-bob' });
-  await until('it arrives', () => client.of('message').length === 1);
-  expect(client.of('message')[0]).toMatchObject({ outcome: 'accepted', ids: { userId: 'ada' } });
+  await until('the message arrives', () => client.ofKind('message').length === 1);
+  expect(client.ofKind('message')[0]).toMatchObject({ outcome: 'accepted', ids: { userId: 'ada' } });
   expect(JSON.stringify(client.events)).not.toContain('device-of-bob');
 });
 
-it('no message is shown while the list of erased people cannot be read, and the status reports it', async () => {
+it('messages are hidden and the status has a warning while the list of erased people cannot be read', async () => {
   const { send, subscribe, fences, hub } = createLiveWorld();
   const client = await subscribe();
   fences.isLoaded = false;
-  await until('the status reports it', () => client.status()?.trouble.includes('list of erased people') === true);
+  await until('the status has a warning', () => client.status()?.trouble.includes('list of erased people') === true);
   await send({ userId: 'ada' });
-  await until('more polls', () => client.of('status').length > 0 && hub.held.entries === 0);
-  expect(client.of('message')).toEqual([]);
+  await until('the buffer is empty', () => client.ofKind('status').length > 0 && hub.buffered.entries === 0);
+  expect(client.ofKind('message')).toEqual([]);
   fences.isLoaded = true;
-  await until('the message arrives', () => client.of('message').length === 1);
-  await until('the status clears', () => client.status()?.trouble === '');
+  await until('the message arrives', () => client.ofKind('message').length === 1);
+  await until('the status has no warning', () => client.status()?.trouble === '');
 });

@@ -3,19 +3,19 @@ import { type EndReason, type LiveEvent, toEntryEvent } from './event.ts';
 import { isWanted, type LiveFilter } from './filter.ts';
 import type { WatchState } from './watch.ts';
 
-/** Receives the events of one environment. */
+/** Receives live events of one environment. */
 export interface Subscriber {
   /**
-   * The next event, null after the last. One call at a time.
-   * @param waitMaxMs returns `nothing` when there was none for so long
+   * Returns the next event, `timeout` if there is none within `waitMaxMs`, or null after the last event. Calls must not
+   * overlap.
    */
-  next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null>;
+  next(waitMaxMs: number): Promise<LiveEvent | 'timeout' | null>;
   close(): void;
 }
 
 export interface Slot {
   readonly index: number;
-  /** Unique, so that marks of the slot's former subscribers do not count. */
+  /** Distinguishes the marks of this subscriber from those of earlier subscribers in the same slot. */
   readonly generation: number;
 }
 
@@ -25,23 +25,23 @@ interface SubscriberParts {
   readonly filter: LiveFilter;
   readonly masks: boolean;
   readonly queueEventsMax: number;
-  /** Removes erased people from an entry immediately before it is sent. */
-  readonly withdraw: (entry: LiveEntry) => void;
+  /** Called immediately before an entry is sent. */
+  readonly removeErased: (entry: LiveEntry) => void;
   readonly onClose: () => void;
 }
 
-/** The entry matched the filter, and is not offered again. */
-const TAKEN = 0;
-const SHOWN = 1;
-type Mark = typeof TAKEN | typeof SHOWN;
+/** Delivery state of an entry that matched the filter. */
+const QUEUED = 0;
+const SENT = 1;
+type Mark = typeof QUEUED | typeof SENT;
 
-/** The hub's side of a subscriber. */
+/** The subscriber as seen by the hub. */
 export class HubSubscriber implements Subscriber {
   readonly environmentId: string;
   readonly #parts: SubscriberParts;
   readonly #counts = { seen: 0, shown: 0, lost: 0 };
   #queue: LiveEntry[] = [];
-  /** Shown entries that have changed since: bounded by the buffer, so none is dropped. */
+  /** Sent entries with a new outcome. Limited by the size of the buffer. */
   readonly #changes = new Set<LiveEntry>();
   #state: WatchState | null = null;
   #first: WatchState | null = null;
@@ -63,24 +63,24 @@ export class HubSubscriber implements Subscriber {
 
   offer(entry: LiveEntry): void {
     this.#counts.seen++;
-    this.#take(entry);
+    this.#enqueue(entry);
   }
 
   changed(entry: LiveEntry): void {
     if (this.#isEnded) return;
     const mark = this.#markOf(entry);
-    // A filter by outcome may match only now.
-    if (mark === null) this.#take(entry);
-    else if (mark === SHOWN) {
+    // An outcome filter may match only now.
+    if (mark === null) this.#enqueue(entry);
+    else if (mark === SENT) {
       this.#changes.add(entry);
       this.#wake?.();
     }
   }
 
-  #take(entry: LiveEntry): void {
+  #enqueue(entry: LiveEntry): void {
     const { filter, masks, queueEventsMax } = this.#parts;
     if (this.#isEnded || !isWanted(filter, entry, masks)) return;
-    this.#mark(entry, TAKEN);
+    this.#mark(entry, QUEUED);
     this.#queue.push(entry);
     if (this.#queue.length > queueEventsMax) {
       this.#queue.shift();
@@ -94,20 +94,20 @@ export class HubSubscriber implements Subscriber {
     entry.marks[index] = 2 * generation + mark;
   }
 
-  /** Null for an entry that has not matched the filter yet. */
+  /** Returns null if the entry has not matched the filter yet. */
   #markOf(entry: LiveEntry): Mark | null {
     const { index, generation } = this.#parts.slot;
     const mark = (entry.marks[index] ?? -1) - 2 * generation;
-    return mark === TAKEN || mark === SHOWN ? mark : null;
+    return mark === QUEUED || mark === SENT ? mark : null;
   }
 
-  /** Drops queued entries, because it is unknown whether they may be shown. */
+  /** Drops queued entries when the fences are unavailable. */
   dropQueued(): void {
     this.#counts.lost += this.#queue.length;
     this.#queue = [];
   }
 
-  /** The share of the log counts from the first call. */
+  /** Read and skipped records are counted from the first call. */
   setState(state: WatchState): void {
     this.#first ??= state;
     this.#state = state;
@@ -136,14 +136,14 @@ export class HubSubscriber implements Subscriber {
     this.#wake?.();
   }
 
-  async next(waitMaxMs: number): Promise<LiveEvent | 'nothing' | null> {
+  async next(waitMaxMs: number): Promise<LiveEvent | 'timeout' | null> {
     const deadlineMs = performance.now() + waitMaxMs;
     for (;;) {
       const event = this.#nextEvent();
       if (event !== undefined) return event;
-      const leftMs = deadlineMs - performance.now();
-      if (leftMs <= 0) return 'nothing';
-      await this.#waitForWake(leftMs);
+      const remainingMs = deadlineMs - performance.now();
+      if (remainingMs <= 0) return 'timeout';
+      await this.#waitForWake(remainingMs);
     }
   }
 
@@ -156,12 +156,12 @@ export class HubSubscriber implements Subscriber {
     return this.#nextStatus() ?? this.#nextChange() ?? this.#nextEntry();
   }
 
-  /** Comes before entries, so that slow clients learn what they lost. */
+  /** Sent before entries, so that slow clients see how many events they lost. */
   #nextStatus(): LiveEvent | undefined {
     if (!this.#isStatusDue || this.#state === null || this.#first === null) return undefined;
     this.#isStatusDue = false;
     const { isWatching, trouble, read, skipped } = this.#state;
-    const share = toShare(read - this.#first.read, skipped - this.#first.skipped);
+    const share = toFraction(read - this.#first.read, skipped - this.#first.skipped);
     const status = { kind: 'status', isWatching, trouble, share, ...this.#counts } as const;
     const text = JSON.stringify(status);
     if (text === this.#lastStatus) return undefined;
@@ -179,9 +179,9 @@ export class HubSubscriber implements Subscriber {
   #nextEntry(): LiveEvent | undefined {
     const entry = this.#queue.shift();
     if (entry === undefined) return undefined;
-    this.#parts.withdraw(entry);
+    this.#parts.removeErased(entry);
     this.#counts.shown++;
-    this.#mark(entry, SHOWN);
+    this.#mark(entry, SENT);
     return toEntryEvent(entry, this.#parts.masks);
   }
 
@@ -198,8 +198,8 @@ export class HubSubscriber implements Subscriber {
   }
 }
 
-/** Rounded down to hundredths, so that it does not reveal how much other environments send. */
-function toShare(read: number, skipped: number): number {
+/** Rounds down to hundredths, so that the value does not reveal the traffic of other environments. */
+function toFraction(read: number, skipped: number): number {
   if (skipped === 0) return 1;
   return Math.max(0.01, Math.floor((100 * read) / (read + skipped)) / 100);
 }

@@ -4,7 +4,7 @@ import { toQuotas } from './topic-poller.ts';
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 
-it('the quotas take all waiting records up to the limit', () => {
+it('toQuotas assigns all waiting records up to the limit', () => {
   fc.assert(
     fc.property(fc.array(fc.nat({ max: 10_000 }), { maxLength: 20 }), fc.nat({ max: 5_000 }), (waiting, limit) => {
       const quotas = toQuotas(waiting, limit);
@@ -14,17 +14,17 @@ it('the quotas take all waiting records up to the limit', () => {
   );
 });
 
-it('the quotas of partitions with more waiting records differ by at most one', () => {
+it('toQuotas gives partitions over their quota equal quotas, within one record', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat({ max: 500 }), { minLength: 1, maxLength: 12 }),
       fc.nat({ max: 500 }),
       (waiting, limit) => {
         const quotas = toQuotas(waiting, limit);
-        const cut = quotas.filter((quota, index) => quota < waiting[index]!);
-        if (cut.length === 0) return;
-        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThanOrEqual(1);
-        expect(Math.max(...quotas)).toBeLessThanOrEqual(Math.min(...cut) + 1);
+        const limited = quotas.filter((quota, index) => quota < waiting[index]!);
+        if (limited.length === 0) return;
+        expect(Math.max(...limited) - Math.min(...limited)).toBeLessThanOrEqual(1);
+        expect(Math.max(...quotas)).toBeLessThanOrEqual(Math.min(...limited) + 1);
       },
     ),
   );

@@ -1,4 +1,4 @@
-/** Reads the newest records of topics, in no consumer group, and samples them under load. */
+/** Reads the newest records of topics without a consumer group, and samples them under load. */
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { LiveLimits } from './limits.ts';
 
@@ -19,7 +19,7 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
       topics.map(async (topic) => {
         const read = offsets.get(topic);
         return (await log.bounds(topic)).map(({ partition, start, end }) => {
-          // An added partition is read from its start; a truncated log from its new end.
+          // New partitions are read from the start, truncated partitions from their new end.
           const next = read === undefined ? end : Math.min(end, Math.max(start, read[partition] ?? start));
           return { topic, partition, start: next, end };
         });
@@ -37,21 +37,21 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
   }
 
   async function readNewest({ topic, partition, start, end }: Waiting, recordsMax: number, bytesMax: number) {
-    const taken: StreamRecord[] = [];
-    if (recordsMax === 0) return taken;
+    const records: StreamRecord[] = [];
+    if (recordsMax === 0) return records;
     let bytes = 0;
     for await (const record of log.read({ topic, partition, start: Math.max(start, end - recordsMax), end })) {
       bytes += (record.value?.length ?? 0) + (record.key?.length ?? 0);
-      taken.push(record);
+      records.push(record);
       if (bytes >= bytesMax) break;
     }
-    return taken;
+    return records;
   }
 
   return {
-    /** Starts at the current ends of the topics. @throws Error of the brokers */
+    /** Starts at the current end offsets. @throws any broker error */
     begin: async (topics: readonly string[]) => moveTo(await readBounds(topics)),
-    /** New records of the topics, a sample when there are too many. @throws Error of the brokers */
+    /** Returns new records, or a sample if there are too many. @throws any broker error */
     async poll(topics: readonly string[]) {
       const waiting = (await readBounds(topics)).filter(({ start, end }) => end > start);
       const counts = waiting.map(({ start, end }) => end - start);
@@ -65,16 +65,15 @@ export function createTopicPoller(log: Pick<LogReader, 'bounds' | 'read'>, limit
   };
 }
 
-/** How many waiting records of each partition are read: all if possible, else an even share, so that none starves. */
+/** Distributes `recordsMax` evenly among partitions. Unused quota goes to partitions with more waiting records. */
 export function toQuotas(waiting: readonly number[], recordsMax: number): number[] {
   const quotas = waiting.map(() => 0);
-  let left = recordsMax;
-  // Fewest records first: what a partition does not need goes to the next ones.
+  let remaining = recordsMax;
   const order = waiting.map((_, index) => index).sort((a, b) => waiting[a]! - waiting[b]!);
-  for (const [at, index] of order.entries()) {
-    const even = Math.floor(left / (order.length - at));
-    quotas[index] = Math.min(waiting[index]!, even);
-    left -= quotas[index]!;
+  for (const [position, index] of order.entries()) {
+    const equalQuota = Math.floor(remaining / (order.length - position));
+    quotas[index] = Math.min(waiting[index]!, equalQuota);
+    remaining -= quotas[index]!;
   }
   return quotas;
 }

@@ -23,15 +23,15 @@ interface WatchParts {
   readonly onFault: (fault: unknown) => void;
   readonly onRecord: (record: LiveRecord) => void;
   readonly onChange: (entry: LiveEntry) => void;
-  readonly withdraw: (entry: LiveEntry) => void;
+  readonly removeErased: (entry: LiveEntry) => void;
   readonly onState: (state: WatchState) => void;
-  /** Drops entries of environments whose erased people are unknown. */
-  readonly dropUnknown: () => void;
+  /** Drops entries of environments whose fences are not loaded. */
+  readonly dropUnfenced: () => void;
 }
 
-const LOG_UNREADABLE = 'The log cannot be read. This view resumes automatically; messages in between may be missing.';
+const LOG_UNREADABLE = 'Kafka cannot be read. This view resumes automatically, but some messages may be missing.';
 
-/** Follows the ends of the topics while there are subscribers. */
+/** Polls the topics while there are subscribers. */
 export class LogWatch {
   readonly #parts: WatchParts;
   readonly #stop = new AbortController();
@@ -54,20 +54,20 @@ export class LogWatch {
   async #run(): Promise<void> {
     const { topics, limits, onFault } = this.#parts;
     const { signal } = this.#stop;
-    const busy = [topics.messages, topics.rejections];
-    const all = [...busy, ...topics.deadLetters];
+    const mainTopics = [topics.messages, topics.rejections];
+    const allTopics = [...mainTopics, ...topics.deadLetters];
     let deadLettersMs = Number.NEGATIVE_INFINITY;
     while (!signal.aborted) {
-      const begunMs = performance.now();
+      const startedMs = performance.now();
       try {
         if (!this.#state.isWatching) {
-          await this.#poller.begin(all);
+          await this.#poller.begin(allTopics);
           this.#setState(true, '');
         }
         if (this.#parts.areFencesLoaded()) {
-          const withDeadLetters = begunMs - deadLettersMs >= limits.deadLettersPollMs;
-          if (withDeadLetters) deadLettersMs = begunMs;
-          await this.#poll(withDeadLetters ? all : busy);
+          const isDeadLetterPoll = startedMs - deadLettersMs >= limits.deadLettersPollMs;
+          if (isDeadLetterPoll) deadLettersMs = startedMs;
+          await this.#poll(isDeadLetterPoll ? allTopics : mainTopics);
           await this.#settle();
         }
         this.#setState(true, '');
@@ -76,7 +76,7 @@ export class LogWatch {
         if (this.#state.trouble !== LOG_UNREADABLE) onFault(fault);
         this.#setState(this.#state.isWatching, LOG_UNREADABLE);
       }
-      await pause(limits.pollMs - (performance.now() - begunMs), signal);
+      await pause(limits.pollMs - (performance.now() - startedMs), signal);
     }
   }
 
@@ -91,7 +91,7 @@ export class LogWatch {
     }
   }
 
-  /** The writer commits after its write, so what it has committed is stored. */
+  /** Marks committed messages as stored, because the event writer commits after it has stored them. */
   async #settle(): Promise<void> {
     const { buffer, log, writerGroup, topics, onChange } = this.#parts;
     const isOpen = ({ outcome, message }: LiveEntry) => outcome === 'accepted' && message !== null;
@@ -99,8 +99,8 @@ export class LogWatch {
     const committed = await log.committed(writerGroup, topics.messages);
     for (const entry of buffer.entries()) {
       if (!isOpen(entry) || entry.offset >= (committed.get(entry.partition) ?? 0)) continue;
-      // The writer also commits fenced messages, without storing them.
-      this.#parts.withdraw(entry);
+      // The event writer commits fenced messages without storing them.
+      this.#parts.removeErased(entry);
       if (!isOpen(entry)) continue;
       entry.outcome = 'stored';
       onChange(entry);
@@ -108,8 +108,8 @@ export class LogWatch {
   }
 
   #sweep(): void {
-    this.#parts.dropUnknown();
-    for (const entry of this.#parts.buffer.entries()) this.#parts.withdraw(entry);
+    this.#parts.dropUnfenced();
+    for (const entry of this.#parts.buffer.entries()) this.#parts.removeErased(entry);
   }
 
   #setState(isWatching: boolean, trouble: string): void {
@@ -118,7 +118,7 @@ export class LogWatch {
     if (isChanged) this.report();
   }
 
-  /** Reports the state now; it is also reported every `statusMs`. */
+  /** Reports the state immediately, in addition to the report every `statusMs`. */
   report(): void {
     this.#parts.onState({ ...this.#state });
   }
@@ -130,7 +130,7 @@ export class LogWatch {
   }
 }
 
-/** Throws instead of sending requests once the signal is aborted. */
+/** Throws instead of sending requests after the signal is aborted. */
 function createStoppableLog(log: WatchParts['log'], signal: AbortSignal): Pick<LogReader, 'bounds' | 'read'> {
   return {
     bounds: async (...args) => {

@@ -10,36 +10,36 @@ export interface ContractName {
   readonly contractAddress: string;
 }
 
-/** An empty filter matches everything. The span is of when activities were indexed, as in the chain API. */
+/** An empty filter matches everything. The time range applies to `indexed_at`, as in the chain API. */
 export interface ActivitySearch extends Span {
   readonly nowMs: number;
-  /** Only activities of these contracts are found. */
+  /** Restricts the search to these contracts. */
   readonly contracts: readonly ContractName[];
   readonly type: string;
-  /** Decimal digits of a token, which a sale may have among others. */
+  /** Token id in decimal digits. Matches sales that include the token. */
   readonly tokenId: string;
   readonly before?: ActivityPosition | undefined;
-  /** 1 to 1,000; 100 when absent. */
+  /** 1 to 1,000; defaults to 100. */
   readonly activitiesMax?: number;
 }
 
 export interface ActivityAsset {
   readonly contractAddress: string;
-  /** '' when the contract has only one token. */
+  /** Empty for fungible tokens. */
   readonly tokenId: string;
-  /** Decimal digits of the smallest unit; '' when a sale does not state it. */
+  /** In the smallest unit, as decimal digits; empty if unknown. */
   readonly amount: string;
 }
 
 export interface ActivityPayment {
-  /** '' for the coin of the chain. */
+  /** Empty for the native token of the chain. */
   readonly contractAddress: string;
   readonly symbol: string;
-  /** Decimal digits of the smallest unit, fees included. */
+  /** Including fees, in the smallest unit, as decimal digits. */
   readonly amount: string;
 }
 
-/** The latest version of an activity; times in epoch milliseconds, '' for unknown texts. */
+/** The latest version of an activity. Times are in epoch milliseconds, unknown strings are empty. */
 export interface ActivityLine extends ActivityPosition, ContractName {
   readonly type: string;
   readonly updatedMs: number;
@@ -61,26 +61,26 @@ const TOKEN_COLUMNS = {
   symbol: text("ifNull(symbol, '')"),
   decimals: orNull(number('decimals')),
 };
-/** A contract that is a fungible token. Its makers choose name and symbol; '' and null when unknown. */
+/** A fungible token. Name and symbol come from the contract and cannot be trusted. */
 export type TokenLine = Row<typeof TOKEN_COLUMNS>;
 
 const DAY_MS = 86_400_000;
-/** A month fills a page for most contracts. A token is searched in all of the time: the filter over token ids is cheap. */
+/** A month fills most pages. Searches for a token cover all time, because the token id index is cheap. */
 const FIRST_SPAN_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
 const ACTIVITIES_MAX = 1_000;
-/** Each contract costs at least a granule of every part, and the view limits the rows that a query may read. */
+/** Each contract reads at least one granule per part, and the view limits the rows that a query can read. */
 const CONTRACTS_PER_QUERY = 32;
-/** For so few contracts, finding where a page begins costs no more than a refused window. */
+/** Up to this number of contracts, `findStart` costs no more than a rejected window. */
 const CHEAP_STARTS_MAX = 4;
 
-/** The newest order of pages; within a microsecond the order of ClickHouse for ids. */
+/** Sorts newest first, and by the ClickHouse order of ids within a microsecond. */
 export function byNewest(a: ActivityPosition, b: ActivityPosition): number {
   return a.updatedUs === b.updatedUs ? compareUuids(b.id, a.id) : b.updatedUs - a.updatedUs;
 }
 
 /**
- * Searches activities, newest version first, window by window, until the page is full or the time is over.
- * @throws PublicError VALIDATION_ERROR when a single microsecond exceeds the limits of a page
+ * Searches activities from newest to oldest, one window at a time, until the page is full or time runs out.
+ * @throws PublicError VALIDATION_ERROR if a single microsecond exceeds the read limits
  */
 export async function searchActivities(
   query: QueryRows,
@@ -125,8 +125,8 @@ const toNames = (contracts: readonly ContractName[]) =>
 
 function toBatches(contracts: readonly ContractName[]): string[][] {
   const names = toNames(contracts);
-  return Array.from({ length: Math.ceil(names.length / CONTRACTS_PER_QUERY) }, (_, at) =>
-    names.slice(at * CONTRACTS_PER_QUERY, (at + 1) * CONTRACTS_PER_QUERY),
+  return Array.from({ length: Math.ceil(names.length / CONTRACTS_PER_QUERY) }, (_, index) =>
+    names.slice(index * CONTRACTS_PER_QUERY, (index + 1) * CONTRACTS_PER_QUERY),
   );
 }
 
@@ -177,7 +177,7 @@ type Json = Readonly<Record<string, unknown>>;
 const objectOf = (value: unknown): Json => (typeof value === 'object' && value !== null ? (value as Json) : {});
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** Reads members as the activity writer writes them. */
+/** Parses the JSON that the activity writer stores. */
 function toContent(members: Json) {
   const [details, metadata] = [objectOf(members.details), objectOf(members.blockchain_metadata)];
   const { asset } = details;
@@ -202,7 +202,7 @@ function toPayment({ token, price_including_fees: amount }: Json): ActivityPayme
   return { contractAddress: textOf(address), symbol: textOf(symbol), amount: textOf(amount) };
 }
 
-/** Activities of a search, newest first, one page at a time. @returns where the result was cut off */
+/** Yields pages of activities, newest first. @returns the position at which the result was truncated */
 export function readManyActivities(
   activities: (search: ActivitySearch) => Promise<ActivityPage>,
   search: ActivitySearch,

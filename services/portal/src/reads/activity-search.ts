@@ -1,4 +1,4 @@
-/** Searches versions of activities backwards in time, in windows that adapt to what a query may read. */
+/** Searches activity versions backwards in time, with windows that adapt to the read limits of a query. */
 import { exceedsReadLimits } from './query-view.ts';
 
 export const US_OF_MS = 1_000;
@@ -11,77 +11,77 @@ export interface ActivityPosition {
 export interface SearchPage<T> {
   readonly activities: readonly T[];
   readonly next: ActivityPosition | null;
-  /** The search read no older version than this, in epoch milliseconds. */
+  /** Time back to which the search has read, in epoch milliseconds. */
   readonly searchedSinceMs: number;
 }
 
-/** Epoch microseconds, both included. */
+/** Inclusive bounds in epoch microseconds. */
 interface TimeSpan {
   readonly sinceUs: number;
   readonly untilUs: number;
 }
 
-/** Within its last microsecond, a window has only the versions that come before the id `before`. */
+/** In its last microsecond, a window contains only versions that sort before the id `before`. */
 export interface ActivityWindow extends TimeSpan {
-  /** '' when the window excludes all versions of `untilUs`. */
+  /** Empty to exclude the last microsecond. */
   readonly before: string;
   readonly rowsMax: number;
 }
 
-/** Reads the newest rows of a window. Throws a fault of `exceedsReadLimits` when the window is too large. */
+/** Reads the newest rows of a window. If the window is too large, the error satisfies `exceedsReadLimits`. */
 export type ReadActivityWindow<T> = (window: ActivityWindow) => Promise<readonly T[]>;
 
 export interface ActivitySource<T> {
   readonly read: ReadActivityWindow<T>;
   /**
-   * The time (epoch microseconds) of the version of a contract that has so many newer ones in the span, its last
-   * microsecond excluded; of several contracts the latest such time, 0 when none has so many.
+   * For each contract, finds the version with `newer` newer versions in the time range, excluding its last microsecond.
+   * Returns the latest of these times in epoch microseconds; 0 if no contract has enough versions.
    */
   findStart(span: TimeSpan, newer: number): Promise<number>;
-  /** Refused windows before `findStart` is called: 1, or more where it costs more than a refused window. */
+  /** Number of rejected windows before `findStart` is called; more than 1 if it costs more than a rejected window. */
   readonly refusalsBeforeFindStart: number;
 }
 
 interface SearchBounds {
-  /** Newest end of the search. Versions of this microsecond are included only before `id`. */
+  /** Newest position, exclusive. */
   readonly from: ActivityPosition;
   readonly firstSpanUs: number;
   readonly max: number;
   readonly timeMaxMs: number;
 }
 
-/** After a refusal each window is so many times as long as the last, at most half way to the refused one. */
+/** After a rejection, windows grow by this factor, but at most halfway towards the rejected start. */
 const GROWTH_AFTER_REFUSAL = 64;
-/** A refused window with unknown start is divided by this. */
+/** Divides a rejected window if the start of the page is unknown. */
 const DIVISOR = 16;
-/** More versions than rows, because some rows have a later version. */
+/** Allows for versions that have been superseded. */
 const VERSIONS_PER_ROW = 1.5;
 
 /**
- * Reads windows from the newest to the oldest until the page is full. The second window is all time before the first,
- * because planning a query costs more than a quiet contract. After a refused window the next one is as long as the page
- * needs, so a contract with millions of versions in one minute fills a page like any other.
- * @throws what the source throws, and its refusal when a single microsecond is too large
+ * Reads windows from newest to oldest until the page is full. The second window covers all time before the first,
+ * because planning a query costs more than reading a quiet contract. After a rejected window, `findStart` determines
+ * the length of the next window, so that busy contracts also fill a page with few queries.
+ * @throws any error of the source, including the limit error if a single microsecond is too large
  */
 export async function searchBackwards<T extends ActivityPosition>(
   source: ActivitySource<T>,
   { from, firstSpanUs, max, timeMaxMs }: SearchBounds,
 ): Promise<SearchPage<T>> {
-  const begin = performance.now();
+  const startedAt = performance.now();
   const found: T[] = [];
   const spans = createSpans(firstSpanUs);
   let position = from;
   let refusals = 0;
-  // Every search must get further than the one before, so it reads at least one window.
-  for (let hasRead = false; !hasRead || performance.now() - begin < timeMaxMs; ) {
+  // Reads at least one window, so that every search makes progress.
+  for (let hasRead = false; !hasRead || performance.now() - startedAt < timeMaxMs; ) {
     const { updatedUs: untilUs, id: before } = position;
-    const sinceUs = Math.max(0, untilUs - Math.max(leastSpanOf(before), spans.spanUs));
+    const sinceUs = Math.max(0, untilUs - Math.max(minSpanOf(before), spans.spanUs));
     const rowsMax = max + 1 - found.length;
     const rows = await readOrNull(source.read, { sinceUs, untilUs, before, rowsMax });
     if (rows === null) {
       refusals++;
       const find = () => source.findStart({ sinceUs, untilUs }, Math.ceil(rowsMax * VERSIONS_PER_ROW));
-      // Only once: where a filter leaves few of the newest versions, the next windows must become longer.
+      // Called once, because windows must grow again if a filter matches few of the newest versions.
       const isDue = refusals === source.refusalsBeforeFindStart;
       spans.refuse({ sinceUs, untilUs }, isDue ? await nullIfRefused(find) : null);
       continue;
@@ -100,17 +100,17 @@ export async function searchBackwards<T extends ActivityPosition>(
   return { activities: found, next: position, searchedSinceMs: Math.floor(position.updatedUs / US_OF_MS) };
 }
 
-/** Chooses the length of the next window. Times in epoch microseconds. */
+/** Chooses the length of the next window in microseconds. */
 function createSpans(firstSpanUs: number) {
   let spanUs = firstSpanUs;
   let growth = Number.POSITIVE_INFINITY;
-  // Start of the shortest refused window, except the one over all time: approaching that by halves takes fifty windows.
+  // Start of the shortest rejected window. Ignores the window over all time, which takes 50 windows to approach.
   let refusedUs: number | null = null;
   return {
     get spanUs() {
       return spanUs;
     },
-    /** @param startUs start of a window as long as the page needs; null when unknown */
+    /** @param startUs start of the page; null if unknown */
     refuse({ sinceUs, untilUs }: TimeSpan, startUs: number | null) {
       if (sinceUs > 0) refusedUs = sinceUs;
       growth = GROWTH_AFTER_REFUSAL;
@@ -125,12 +125,12 @@ function createSpans(firstSpanUs: number) {
   };
 }
 
-/** A window without versions of its end needs one microsecond more to have any. */
-const leastSpanOf = (before: string) => (before === '' ? 1 : 0);
+/** A window that excludes its last microsecond must be at least one microsecond long. */
+const minSpanOf = (before: string) => (before === '' ? 1 : 0);
 
-/** @returns null for a window that is too large and can be divided */
+/** @returns null if the window is too large and can be divided */
 async function readOrNull<T>(read: ReadActivityWindow<T>, window: ActivityWindow): Promise<readonly T[] | null> {
-  const isDivisible = window.untilUs - window.sinceUs > leastSpanOf(window.before);
+  const isDivisible = window.untilUs - window.sinceUs > minSpanOf(window.before);
   return isDivisible ? nullIfRefused(() => read(window)) : read(window);
 }
 

@@ -3,7 +3,7 @@ import type { Span } from './messages.ts';
 import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
 
 export interface AuditSearch extends Span {
-  /** '' for the instance. */
+  /** Empty for the instance audit. */
   readonly projectId: string;
   readonly before?: AuditPosition | undefined;
   readonly entriesMax: number;
@@ -23,9 +23,9 @@ const COLUMNS = {
   entryId: text('entry_id'),
 };
 
-/** `detail` is JSON text; `address` is '' after 90 days. */
+/** `detail` is JSON. `address` is removed after 90 days. */
 export type AuditLine = Row<typeof COLUMNS>;
-/** Position of an entry in a project's audit. Many entries may have the same time. */
+/** Includes the entry id, because entries can have the same time. */
 export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
 export function readAudit(query: QueryRows, search: AuditSearch, options?: QueryOptions): Promise<AuditLine[]> {

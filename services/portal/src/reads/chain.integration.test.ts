@@ -19,28 +19,28 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-let own: OwnReads;
+let database: OwnReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  own = await openOwnReads();
-  ({ reads } = own);
+  database = await openOwnReads();
+  ({ reads } = database);
 });
-afterAll(() => own?.close());
+afterAll(() => database?.close());
 
 const put = (contract: Contract, versions: readonly Version[]) =>
-  own.insert(
+  database.insert(
     'activity_feeds',
     versions.flatMap((version) => entriesOf(contract, version)),
   );
 
-const searchOf = (contracts: readonly Contract[], over: Partial<ActivitySearch> = {}): ActivitySearch => ({
+const searchOf = (contracts: readonly Contract[], overrides: Partial<ActivitySearch> = {}): ActivitySearch => ({
   nowMs: NOW_MS,
   contracts,
   type: '',
   tokenId: '',
   sinceMs: 0,
   untilMs: END_MS,
-  ...over,
+  ...overrides,
 });
 const idsOf = async (search: ActivitySearch) => (await reads.activities(search)).activities.map(({ id }) => id);
 
@@ -54,35 +54,36 @@ async function readAll(search: ActivitySearch, { activities } = reads): Promise<
   return found;
 }
 
-it('the search of activities returns the last version of each activity once, newest first, for every token', async () => {
+it('reads.activities returns the latest version of each activity once, newest first, for every token filter', async () => {
   const tokens = fc.constantFrom('4', '47', '4711', '0', '');
   const activity = fc.record({
     token: tokens,
-    former: fc.option(tokens),
-    isTwice: fc.boolean(),
-    isOfSecond: fc.boolean(),
+    previous: fc.option(tokens),
+    isDuplicated: fc.boolean(),
+    isSecondContract: fc.boolean(),
     ageUs: fc.constantFrom(0, 1, 1, 60_000_000, DAY_US, 8 * DAY_US, 40 * DAY_US, 800 * DAY_US),
     part: fc.nat(2),
   });
   const list = fc.array(activity, { minLength: 1, maxLength: 16 });
   await fc.assert(
-    fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (wanted, activitiesMax) => {
+    fc.asyncProperty(list, fc.integer({ min: 1, max: 6 }), async (generated, activitiesMax) => {
       const contracts = [contractOf(), contractOf()] as const;
-      const last: Version[] = [];
+      const latest: Version[] = [];
       const parts: object[][] = [[], [], [], []];
-      for (const { token, former, isTwice, isOfSecond, ageUs, part } of wanted) {
+      for (const { token, previous, isDuplicated, isSecondContract, ageUs, part } of generated) {
         const [id, us] = [randomUUID(), NOW_MS * 1000 - ageUs];
         const version = { id, us, tokenId: token };
-        last.push(version);
-        const before = former === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: former }];
-        const entries = [...before, version].flatMap((each) => entriesOf(contracts[isOfSecond ? 1 : 0], each));
+        latest.push(version);
+        const superseded = previous === null ? [] : [{ id, us: us - 5_000_000, supersededUs: us, tokenId: previous }];
+        const versions = [...superseded, version];
+        const entries = versions.flatMap((each) => entriesOf(contracts[isSecondContract ? 1 : 0], each));
         parts[part]!.push(...entries);
-        // A different block, so that ClickHouse does not deduplicate it.
-        if (isTwice) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
+        // Differs from the original rows, so that ClickHouse does not deduplicate the insert.
+        if (isDuplicated) parts[3]!.push(...entries.map((entry) => ({ ...entry, kafka_partition: 1 })));
       }
-      for (const rows of parts.filter(({ length }) => length > 0)) await own.insert('activity_feeds', rows);
+      for (const rows of parts.filter(({ length }) => length > 0)) await database.insert('activity_feeds', rows);
       for (const tokenId of ['', '4', '47', '4711', '0', '7']) {
-        const expected = last
+        const expected = latest
           .filter((version) => tokenId === '' || version.tokenId === tokenId)
           .map(({ us, id }) => ({ updatedUs: us, id }))
           .toSorted(byNewest);
@@ -94,7 +95,7 @@ it('the search of activities returns the last version of each activity once, new
   );
 }, 120_000);
 
-it('each filter matches its activities, of the named contracts only', async () => {
+it('reads.activities applies each filter to the given contracts only', async () => {
   const [contract, another] = [contractOf(), contractOf()];
   const us = NOW_MS * 1000;
   const mint = { id: randomUUID(), us };
@@ -102,20 +103,21 @@ it('each filter matches its activities, of the named contracts only', async () =
   await put(contract, [mint, burn]);
   await put(another, [{ id: randomUUID(), us }]);
   await put({ ...contract, chain: 'main-2' }, [{ id: randomUUID(), us }]);
-  const found = (over: Partial<ActivitySearch>) => idsOf(searchOf([contract], over));
+  const found = (filter: Partial<ActivitySearch>) => idsOf(searchOf([contract], filter));
   expect(await found({})).toEqual([mint.id, burn.id]);
-  for (const over of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
-    expect([over, await found(over)]).toEqual([over, [mint.id]]);
-  for (const over of [{ type: 'burn' }, { tokenId: '77' }, { untilMs: NOW_MS }, { before: { updatedUs: us, id: '' } }])
-    expect([over, await found(over)]).toEqual([over, [burn.id]]);
-  for (const over of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
-    expect([over, (await found(over)).length]).toEqual([
-      over,
-      Object.values(over)[0] === '' || over.type === '*' ? 2 : 0,
+  for (const filter of [{ type: 'mint' }, { tokenId: '7' }, { sinceMs: NOW_MS }, { sinceMs: NOW_MS - 1 }])
+    expect([filter, await found(filter)]).toEqual([filter, [mint.id]]);
+  const before = { updatedUs: us, id: '' };
+  for (const filter of [{ type: 'burn' }, { tokenId: '77' }, { untilMs: NOW_MS }, { before }])
+    expect([filter, await found(filter)]).toEqual([filter, [burn.id]]);
+  for (const filter of [{ type: '*' }, { type: "mint' OR '1' = '1" }, { tokenId: '%' }, { tokenId: '' }, { type: '' }])
+    expect([filter, (await found(filter)).length]).toEqual([
+      filter,
+      Object.values(filter)[0] === '' || filter.type === '*' ? 2 : 0,
     ]);
 });
 
-it('a contract name that is a wildcard or a list matches nothing', async () => {
+it('reads.activities treats wildcards in contract addresses literally', async () => {
   const contract = contractOf();
   await put(contract, [{ id: randomUUID(), us: NOW_MS * 1000 }]);
   const { contractAddress: address } = contract;
@@ -127,7 +129,7 @@ it('a contract name that is a wildcard or a list matches nothing', async () => {
   expect(await idsOf(searchOf([]))).toEqual([]);
 });
 
-it('the search of activities returns the members of an activity and the payment of a sale', async () => {
+it('reads.activities returns all fields of a sale, including its payment', async () => {
   const contract = contractOf();
   const members = {
     type: 'sale',
@@ -147,7 +149,7 @@ it('the search of activities returns the members of an activity and the payment 
   const feed = `main ${contract.contractAddress} *`;
   const [id, at] = [randomUUID(), timeOf(NOW_MS * 1000)];
   const entry = { entry: 'version', feed, id, updated_at: at, indexed_at: at, superseded_at: '2255-06-05 23:47:34' };
-  await own.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
+  await database.insert('activity_feeds', [{ ...entry, members: JSON.stringify(members).slice(1, -1) }]);
   expect((await reads.activities(searchOf([contract]))).activities).toEqual([
     {
       ...contract,
@@ -171,7 +173,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const ROWS = 200_000;
   const STEP_US = 100;
   const contract = contractOf();
-  /** Position of an activity by its number; 0 is the newest. */
+  /** Position of activity `number`, where 0 is the newest. */
   const positionOf = (number: number) => ({
     updatedUs: NOW_MS * 1000 - number * STEP_US,
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
@@ -179,53 +181,53 @@ describe('a contract whose whole history was indexed within a minute', () => {
   const positionsIn = (activities: readonly ActivityPosition[]) =>
     activities.map(({ updatedUs, id }) => ({ updatedUs, id }));
   const positionsFrom = (first: number, count: number) =>
-    Array.from({ length: count }, (_, at) => positionOf(first + at));
+    Array.from({ length: count }, (_, index) => positionOf(first + index));
 
-  /** The first page with an activity: on a busy machine a search may run out of time before it. */
-  const firstOf = async (search: ActivitySearch): Promise<ActivityPage> => {
+  /** Reads the first page with activities. On a slow machine, earlier pages may be empty because time runs out. */
+  const readFirstPage = async (search: ActivitySearch): Promise<ActivityPage> => {
     const page = await reads.activities(search);
     if (page.activities.length > 0 || page.next === null) return page;
-    return firstOf({ ...search, before: page.next });
+    return readFirstPage({ ...search, before: page.next });
   };
 
   beforeAll(() =>
-    own.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
+    database.send(`INSERT INTO activity_feeds (entry, feed, updated_at, id, indexed_at, superseded_at, members)
       SELECT 'version', 'main ${contract.contractAddress} *', at, toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))),
         at, '2255-06-05 23:47:34', concat('"type":"mint","details":{"asset":{"token_id":"', toString(number), '"}}')
       FROM (SELECT number, fromUnixTimestamp64Micro(${NOW_MS * 1000} - toInt64(number) * ${STEP_US}, 'UTC') AS at FROM numbers(${ROWS}))`),
   );
 
-  it('a contract with 200,000 activities exceeds the read limit of ClickHouse', async () => {
+  it('a single query for 200,000 activities exceeds the ClickHouse read limit', async () => {
     const args = `contracts = ['main ${contract.contractAddress}'], type = '', token = '', since = 0, until = ${END_MS * 1000}, before = ''`;
     const sql = `SELECT count() FROM portal_activities(${args}, indexed_since = 0, indexed_until = ${END_MS})`;
-    await expect(own.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
+    await expect(database.send(sql)).rejects.toThrow('TOO_MANY_ROWS');
   });
 
   function createCounted() {
     const views: (string | undefined)[] = [];
-    const query: typeof own.query = (sql, options) => {
+    const query: typeof database.query = (sql, options) => {
       views.push(/FROM \(?(?:SELECT \* FROM )?(\w+)/.exec(sql)?.[1]);
-      return own.query(sql, options);
+      return database.query(sql, options);
     };
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page of such a contract takes three queries: a refused one, one for its start, and the page', async () => {
+  it('a page from 200,000 activities takes three queries: a rejected window, the start of the page and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(searchOf([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
     expect(counted.views).toEqual(['portal_activities', 'portal_activity_times', 'portal_activities']);
   });
 
-  it('pages of such a contract are full, from the newest activity and from the middle', async () => {
-    const newest = await firstOf(searchOf([contract]));
+  it('the first page and a page from the middle of 200,000 activities are full', async () => {
+    const newest = await readFirstPage(searchOf([contract]));
     expect(positionsIn(newest.activities)).toEqual(positionsFrom(0, 100));
     expect(newest.next).toEqual(positionOf(99));
-    const middle = await firstOf(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
+    const middle = await readFirstPage(searchOf([contract], { before: positionOf(150_000), activitiesMax: 1_000 }));
     expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
-  it('a search for one token takes one query with the index of tokens, and several with the same result without it', async () => {
+  it('a token search takes one query with the token index, and returns the same result without the index', async () => {
     const counted = createCounted();
     for (const [tokenId, found] of [
       [String(ROWS - 1), [positionOf(ROWS - 1)]],
@@ -233,7 +235,7 @@ describe('a contract whose whole history was indexed within a minute', () => {
     ] as const)
       expect(await readAll(searchOf([contract], { tokenId }), counted.reads)).toEqual(found);
     expect(counted.views).toEqual(['portal_activities', 'portal_activities']);
-    await own.send('ALTER TABLE activity_feeds CLEAR INDEX token_ids SETTINGS mutations_sync = 1');
+    await database.send('ALTER TABLE activity_feeds CLEAR INDEX token_ids SETTINGS mutations_sync = 1');
     expect(await readAll(searchOf([contract], { tokenId: String(ROWS - 1) }), counted.reads)).toEqual([
       positionOf(ROWS - 1),
     ]);
@@ -241,30 +243,30 @@ describe('a contract whose whole history was indexed within a minute', () => {
   });
 });
 
-it('activities of more contracts than one query names are in one order', async () => {
+it('readManyActivities sorts activities across contracts that need several queries', async () => {
   const contracts = Array.from({ length: 70 }, contractOf);
   const us = NOW_MS * 1000;
-  // Two activities of each time, of contracts that different queries read.
-  const all = contracts.map((contract, at) => ({ contract, version: { id: randomUUID(), us: us - (at % 35) } }));
-  await own.insert(
+  // Two activities per time, from contracts in different queries.
+  const all = contracts.map((contract, index) => ({ contract, version: { id: randomUUID(), us: us - (index % 35) } }));
+  await database.insert(
     'activity_feeds',
     all.flatMap(({ contract, version }) => entriesOf(contract, version)),
   );
   const expected = all.map(({ version }) => ({ updatedUs: version.us, id: version.id })).toSorted(byNewest);
-  const seen: string[] = [];
+  const readIds: string[] = [];
   for await (const page of readManyActivities(
     (each) => reads.activities({ ...each, activitiesMax: 25 }),
     searchOf(contracts),
     1_000,
   ))
-    seen.push(...page.map(({ id }) => id));
-  expect(seen).toEqual(expected.map(({ id }) => id));
+    readIds.push(...page.map(({ id }) => id));
+  expect(readIds).toEqual(expected.map(({ id }) => id));
 });
 
 const bytesOf = (name: string) => name.repeat(20);
 const addressOf = (name: string) => `0x${Buffer.from(bytesOf(name)).toString('hex')}`;
 let created = 0;
-const mintOf = (environment: string, ageMs: number, over: object = {}) => {
+const mintOf = (environment: string, ageMs: number, overrides: object = {}) => {
   created++;
   return {
     environment_id: environment,
@@ -279,15 +281,15 @@ const mintOf = (environment: string, ageMs: number, over: object = {}) => {
     changed_at: toSqlTime(NOW_MS - ageMs + 500),
     status: 'succeeded',
     stage: 'settled',
-    ...over,
+    ...overrides,
   };
 };
 const waiting = { status: 'pending', stage: 'waiting' };
 const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
-it('the role of a signer is confirmed by the stages that prove it, and by no other', async () => {
-  for (const [over, heldMs] of [
+it('reads.mintSigners derives the minter role only from mint stages that prove it', async () => {
+  for (const [overrides, heldMs] of [
     [{ status: 'succeeded' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
@@ -296,31 +298,31 @@ it('the role of a signer is confirmed by the stages that prove it, and by no oth
     [waiting, null],
   ] as const) {
     const environment = `e-${randomUUID()}`;
-    await own.insert('mint_requests', [mintOf(environment, 9_000, over)]);
-    expect([over, await signersOf(environment)]).toMatchObject([over, [{ heldMs }]]);
+    await database.insert('mint_requests', [mintOf(environment, 9_000, overrides)]);
+    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ heldMs }]]);
   }
 });
 
-it('a signer has the number of waiting assets, the time of the first and the reason of the last', async () => {
+it('reads.mintSigners returns the number of waiting assets, the time of the first and the reason of the last', async () => {
   const environment = `e-${randomUUID()}`;
-  const done = mintOf(environment, 20_000, { ...waiting, reason: 'waited once' });
-  await own.insert('mint_requests', [
-    ...[done, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
+  const settled = mintOf(environment, 20_000, { ...waiting, reason: 'waited earlier' });
+  await database.insert('mint_requests', [
+    ...[settled, mintOf(environment, 3_000, { ...waiting, reason: 'no role' })],
     ...[
       mintOf(environment, 2_000, { ...waiting, reason: 'no funds' }),
       mintOf(environment, 1_000, { stage: 'logged' }),
     ],
   ]);
-  // In a part of its own: both revisions exist until a merge.
-  await own.insert('mint_requests', [{ ...done, revision: 2, status: 'failed', stage: 'settled' }]);
+  // A separate insert, so that both revisions exist until a merge.
+  await database.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
   const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
   expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
 });
 
-it('signers are listed by chain, collection and signer, without those before the span', async () => {
+it('reads.mintSigners lists signers by chain and collection, restricted to the time range', async () => {
   const environment = `e-${randomUUID()}`;
-  await own.insert('mint_requests', [
+  await database.insert('mint_requests', [
     ...[mintOf(environment, 9_000), mintOf(environment, 8_000, { signer: bytesOf('t') })],
     ...[mintOf(environment, 7_000, { contract: bytesOf('d') }), mintOf(environment, 6_000, { chain: 'second' })],
     mintOf(`${environment}-2`, 5_000, { contract: bytesOf('x') }),
@@ -342,9 +344,9 @@ it('signers are listed by chain, collection and signer, without those before the
   expect(await found(NOW_MS)).toEqual([]);
 });
 
-it('the pages return each mint once, even when collections share a reference id', async () => {
+it('reads.mints returns each mint once, even if collections share a reference id', async () => {
   const environment = `e-${randomUUID()}`;
-  await own.insert('mint_requests', [
+  await database.insert('mint_requests', [
     ...[9_000, 8_000, 8_000, 1_000].map((ageMs) => mintOf(environment, ageMs)),
     ...['d', 'e'].map((name) => mintOf(environment, 8_000, { reference_id: 'twice', contract: bytesOf(name) })),
   ]);
@@ -359,20 +361,20 @@ it('the pages return each mint once, even when collections share a reference id'
   expect([found.length, new Set(found).size]).toEqual([6, 6]);
 });
 
-it('the names of tokens are those of the last record, of the named contracts only', async () => {
+it('reads.tokens returns the latest names for the given contracts only', async () => {
   const contractOf = () => ({ chain: 'main', contractAddress: `0x${randomBytes(20).toString('hex')}` });
   const [contract, another] = [contractOf(), contractOf()];
-  const rowOf = ({ contractAddress }: typeof contract, ms: number, over: object) => {
+  const rowOf = ({ contractAddress }: typeof contract, ms: number, overrides: object) => {
     const bytes = contractAddress.slice(2);
-    return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(over).join(', ')})`;
+    return `('main', unhex('${bytes}'), '${toSqlTime(NOW_MS + ms)}', ${Object.values(overrides).join(', ')})`;
   };
-  // One insert each: the engine deduplicates within an insert, and the view must deduplicate across inserts.
+  // Separate inserts, because the table deduplicates within an insert and the view must deduplicate across inserts.
   for (const row of [
     rowOf(contract, 0, { name: "'Old'", symbol: "'OLD'", decimals: 2 }),
     rowOf(contract, 1, { name: "'Gold'", symbol: 'NULL', decimals: 18 }),
     rowOf(another, 0, { name: "'Other'", symbol: "'O'", decimals: 'NULL' }),
   ])
-    await own.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
+    await database.send(`INSERT INTO tokens (chain, contract, updated_at, name, symbol, decimals) VALUES ${row}`);
   expect(await reads.tokens([contract])).toEqual([{ ...contract, name: 'Gold', symbol: '', decimals: 18 }]);
   expect(await reads.tokens([contract, another, contractOf()])).toHaveLength(2);
   expect(await reads.tokens([{ chain: 'main', contractAddress: '*' }])).toEqual([]);

@@ -10,7 +10,7 @@ const REQUEST_COLUMNS = {
 };
 const RECEIPT_COLUMNS = {
   identities: number('identities'),
-  // Rows in all stores, 0 for an identity that was never seen.
+  // Number of deleted rows in all stores.
   deleted: number('deleted'),
   fencedMs: millisOrNull('fenced_at'),
   visiblyErasedMs: millisOrNull('visibly_erased_at'),
@@ -21,7 +21,7 @@ const RECEIPT_COLUMNS = {
 type ReceiptLine = Row<typeof RECEIPT_COLUMNS>;
 type Nullable<T> = { readonly [K in keyof T]: T[K] | null };
 
-/** An erasure and its progress; times in epoch milliseconds, null until then and without a receipt. */
+/** An erasure and its progress. Times are in epoch milliseconds; null if the step is not complete. */
 export interface ErasureLine extends Row<typeof REQUEST_COLUMNS>, Nullable<ReceiptLine> {
   readonly state: ErasureState;
 }
@@ -30,7 +30,7 @@ const NO_RECEIPT = Object.fromEntries(Object.keys(RECEIPT_COLUMNS).map((name) =>
   readonly [K in keyof ReceiptLine]: null;
 };
 
-/** Newest first, at most 500. */
+/** Returns the newest 500 erasures. */
 export async function readErasures(
   query: QueryRows,
   environmentId: string,
@@ -62,7 +62,7 @@ const OPEN_COLUMNS = {
 };
 export type OpenErasures = Row<typeof OPEN_COLUMNS>;
 
-/** Environments that have open erasures, the oldest erasure first. */
+/** Returns the environments with open erasures, sorted by the oldest erasure. */
 export async function readOpenErasures(
   query: QueryRows,
   environmentIds: readonly string[],
@@ -82,10 +82,10 @@ export async function readOpenErasures(
   );
 }
 
-const asIs = (sql: string) => ({ sql, read: (value: unknown) => value });
+const raw = (sql: string) => ({ sql, read: (value: unknown) => value });
 const isoTime = (column: string) => orNull({ sql: msOf(column), read: (ms) => new Date(Number(ms)).toISOString() });
 
-/** The receipt as it is published: JSON, times in ISO 8601, counts by store. Null while there is none. */
+/** Returns the published form of a receipt; null if there is no receipt yet. */
 export async function readReceipt(
   query: QueryRows,
   { environmentId, erasureId }: { readonly environmentId: string; readonly erasureId: string },
@@ -97,9 +97,9 @@ export async function readReceipt(
       view: 'portal_erasure_receipt',
       args: { environment: environmentId, erasure: erasureId },
       columns: {
-        erasureId: asIs('toString(erasure_id)'),
-        environmentId: asIs('environment_id'),
-        closureHash: asIs('closure_digest'),
+        erasureId: raw('toString(erasure_id)'),
+        environmentId: raw('environment_id'),
+        closureHash: raw('closure_digest'),
         closureCount: number('closure_count'),
         cutoffAt: isoTime('cutoff_at'),
         acceptedAt: isoTime('accepted_at'),
@@ -108,10 +108,10 @@ export async function readReceipt(
         physicallyErasedAt: isoTime('physically_erased_at'),
         logExpiresAt: isoTime('log_expires_at'),
         logExpiredAt: isoTime('log_expired_at'),
-        deleted: asIs('deleted'),
-        verified: asIs('verified'),
-        logEnds: asIs('log_ends'),
-        traceId: asIs('trace_id'),
+        deleted: raw('deleted'),
+        verified: raw('verified'),
+        logEnds: raw('log_ends'),
+        traceId: raw('trace_id'),
       },
       rowsMax: 1,
     },

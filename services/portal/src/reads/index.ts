@@ -42,9 +42,9 @@ const READS = {
 type Read<S, R> = (search: S, options?: QueryOptions) => Promise<R>;
 
 /**
- * The reads of pages. Each search names its environments, project or contracts; callers check access before.
- * A read ends when its `signal` is aborted. Each throws PublicError VALIDATION_ERROR beyond the limits of a page, else
- * what the store throws.
+ * ClickHouse queries for pages. Every query is restricted to environments, a project or contracts; callers must check
+ * access first. Aborting `signal` cancels the query. A query that exceeds the read limits throws PublicError
+ * VALIDATION_ERROR; other store errors are rethrown.
  */
 export type PortalReads = {
   [K in keyof typeof READS]: (typeof READS)[K] extends (
@@ -56,7 +56,7 @@ export type PortalReads = {
     : never;
 };
 
-/** A little more than ClickHouse's own limit for the account, so that its error is the one reported. */
+/** Slightly longer than the ClickHouse limit for the account, so that ClickHouse reports the timeout. */
 export const READ_MAX_MS = 6_000;
 
 /** @param query sends queries as the account `portal` */

@@ -1,13 +1,13 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import { type IdAccess, idFor, millis, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
-/** Epoch milliseconds, without the end. */
+/** A time range in epoch milliseconds; `untilMs` is exclusive. */
 export interface Span {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-/** An empty filter matches everything. The span is of when messages happened, by the clocks of clients. */
+/** An empty filter matches everything. The time range applies to the event time, which clients set. */
 export interface MessageSearch extends Span {
   readonly environmentId: string;
   readonly idAccess: IdAccess;
@@ -15,10 +15,10 @@ export interface MessageSearch extends Span {
   readonly name?: string;
   readonly surface?: string;
   readonly test?: boolean;
-  /** Identity keys: messages that name one of these in any field. */
+  /** Matches messages with one of these identity keys in any field. */
   readonly identityIds?: readonly string[];
   readonly after?: MessagePosition | undefined;
-  /** 1 to 2,000; 100 when absent. */
+  /** 1 to 2,000; defaults to 100. */
   readonly messagesMax?: number;
 }
 
@@ -36,33 +36,33 @@ const COLUMNS = {
   anonymousId: text('anonymous_id'),
   userId: text('user_id'),
   identityType: text('identity_type'),
-  // Keyed hash of the owner: 32 hexadecimal digits, zeros without one.
+  // Identity key of the owner in 32 hexadecimal digits; zeros if the message has no owner.
   identityId: text('identity_id'),
   traceId: text('trace_id'),
 };
 
-/** A message without its long fields; times in epoch milliseconds. */
+/** A message without its long fields. Times are in epoch milliseconds. */
 export type MessageLine = Row<typeof COLUMNS>;
 export type MessagePosition = Pick<MessageLine, 'happenedMs' | 'messageId'>;
 
 export interface MessagePage {
-  /** Newest first; of copies of a message the one received first. */
+  /** Newest first. Of duplicate messages, only the first received is included. */
   readonly messages: readonly MessageLine[];
   readonly next: MessagePosition | null;
-  /** The search read nothing older than this. */
+  /** Time back to which the search has read. */
   readonly searchedSinceMs: number;
 }
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 /**
- * How far back each step of a search reaches. ClickHouse reads whole days of an environment, so only the first step,
- * for people who follow what arrives, is below a day.
+ * How far back each search step reaches. ClickHouse reads whole days, so only the first step, for viewers who watch new
+ * messages, is shorter than a day.
  */
 const STEPS_MS = [10 * MINUTE_MS, DAY_MS, 7 * DAY_MS, 31 * DAY_MS, 92 * DAY_MS, 366 * DAY_MS];
 const MESSAGES_MAX = 2_000;
-/** A message rarely has more than one copy, and copies are adjacent: twice the page holds enough rows. */
-const COPIES_FACTOR = 2;
+/** Messages rarely have more than one duplicate, so reading twice the page size is enough. */
+const DUPLICATES_FACTOR = 2;
 
 const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
   ...line,
@@ -70,13 +70,13 @@ const maskLine = (line: MessageLine, idAccess: IdAccess): MessageLine => ({
   userId: idFor(idAccess, line.userId),
 });
 
-/** Keeps of each group of copies the one received first; the order stays. */
-function foldCopies(lines: readonly MessageLine[]): MessageLine[] {
+/** Removes duplicates, keeping the first received message. Preserves the order. */
+function removeDuplicates(lines: readonly MessageLine[]): MessageLine[] {
   const first = new Map<string, MessageLine>();
   for (const line of lines) {
     const key = [line.messageId, line.happenedMs, line.type, line.name, line.identityId].join(' ');
-    const before = first.get(key);
-    if (before === undefined || line.receivedMs < before.receivedMs) first.set(key, line);
+    const earlier = first.get(key);
+    if (earlier === undefined || line.receivedMs < earlier.receivedMs) first.set(key, line);
   }
   return [...first.values()];
 }
@@ -104,7 +104,7 @@ async function readWindow(query: QueryRows, search: MessageSearch, window: Windo
   return lines.map((line) => maskLine(line, idAccess));
 }
 
-/** The view of people has no such arguments, because people have few messages. */
+/** Filters that `portal_messages_of_people` does not have as arguments. */
 function toConditions({ type, surface, test }: { type: string; surface: string; test: string }): string {
   const conditions = Object.entries({ type, surface })
     .filter(([, value]) => value !== '')
@@ -113,7 +113,7 @@ function toConditions({ type, surface, test }: { type: string; surface: string; 
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')} `;
 }
 
-/** Searches messages, newest first, in growing steps, until the page is full or the time is over. */
+/** Searches messages from newest to oldest in growing steps, until the page is full or time runs out. */
 export async function searchMessages(
   query: QueryRows,
   search: MessageSearch,
@@ -122,24 +122,24 @@ export async function searchMessages(
   const { sinceMs, after, messagesMax = 100 } = search;
   const max = Math.min(Math.max(1, Math.trunc(messagesMax)), MESSAGES_MAX);
   const end = after?.happenedMs ?? search.untilMs;
-  const begin = performance.now();
+  const startedAt = performance.now();
   const found: MessageLine[] = [];
-  const rowsMax = COPIES_FACTOR * (max + 1);
+  const rowsMax = DUPLICATES_FACTOR * (max + 1);
   let position: MessagePosition = { happenedMs: end, messageId: after?.messageId ?? '' };
-  for (let step = 0; performance.now() - begin < SEARCH_MAX_MS; ) {
+  for (let step = 0; performance.now() - startedAt < SEARCH_MAX_MS; ) {
     const since = Math.max(sinceMs, end - (STEPS_MS[step] ?? Number.POSITIVE_INFINITY));
     const window = { sinceMs: since, untilMs: position.happenedMs, before: position.messageId, rowsMax };
     const lines = await readWindow(query, search, window, options);
     for (const each of lines) found.push(each);
-    const messages = foldCopies(found);
+    const messages = removeDuplicates(found);
     if (messages.length > max) return { messages: messages.slice(0, max), ...endOf(messages[max - 1]!) };
-    // Not whole: there are so many copies that the window has more rows than were read.
-    const isWhole = lines.length < rowsMax;
-    if (isWhole && since === sinceMs) return { messages, next: null, searchedSinceMs: since };
-    position = isWhole ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
-    if (isWhole) step += 1;
+    // Incomplete if the window has more rows than were read, because of many duplicates.
+    const isComplete = lines.length < rowsMax;
+    if (isComplete && since === sinceMs) return { messages, next: null, searchedSinceMs: since };
+    position = isComplete ? { happenedMs: since, messageId: '' } : endOf(lines.at(-1)!).next;
+    if (isComplete) step += 1;
   }
-  return { messages: foldCopies(found), next: position, searchedSinceMs: position.happenedMs };
+  return { messages: removeDuplicates(found), next: position, searchedSinceMs: position.happenedMs };
 }
 
 const endOf = ({ happenedMs, messageId }: MessageLine) => ({
@@ -147,7 +147,7 @@ const endOf = ({ happenedMs, messageId }: MessageLine) => ({
   searchedSinceMs: happenedMs,
 });
 
-/** Messages of a search, newest first, one page at a time. @returns where the result was cut off */
+/** Yields pages of messages, newest first. @returns the position at which the result was truncated */
 export function readManyMessages(
   messages: (search: MessageSearch) => Promise<MessagePage>,
   search: MessageSearch,
@@ -162,7 +162,7 @@ export function readManyMessages(
   );
 }
 
-/** Messages with an id, ids of people masked. More than one when a client reused the id. */
+/** Returns all messages with an id, with masked identity ids. Clients can reuse a message id. */
 export async function readMessage(
   query: QueryRows,
   { environmentId, messageId }: { readonly environmentId: string; readonly messageId: string },

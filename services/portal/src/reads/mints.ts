@@ -15,12 +15,12 @@ import {
 
 export interface MintSearch {
   readonly environmentId: string;
-  /** Only mints requested since, in epoch milliseconds. */
+  /** Earliest request time in epoch milliseconds. */
   readonly sinceMs: number;
-  /** '' for any. */
+  /** Empty for any status. */
   readonly status: '' | MintStatus;
   readonly before?: MintPosition | undefined;
-  /** `MINTS_SHOWN_MAX` when absent. */
+  /** Defaults to `MINTS_SHOWN_MAX`. */
   readonly mintsMax?: number;
 }
 
@@ -32,7 +32,7 @@ const MINT_COLUMNS = {
   changedMs: millis('changed_at'),
   signerAddress: text('signer_address'),
   ownerAddress: text('owner_address'),
-  // Null until the contract has chosen one.
+  // Null until the contract assigns a token id.
   tokenId: orNull(text('token_id')),
   amount: orNull(text('amount')),
   status: text('status'),
@@ -43,9 +43,9 @@ const MINT_COLUMNS = {
   traceId: text('trace_id'),
 };
 
-/** The current state of a requested asset; times in epoch milliseconds. */
+/** The current state of a mint request. Times are in epoch milliseconds. */
 export type MintLine = Row<typeof MINT_COLUMNS>;
-/** Position of a mint in an environment. One reference id may occur in several collections. */
+/** Includes the collection, because collections can share a reference id. */
 export type MintPosition = Pick<MintLine, 'requestedMs' | 'referenceId' | 'chain' | 'contractAddress'>;
 
 export const MINTS_SHOWN_MAX = 200;
@@ -68,10 +68,10 @@ function toCondition({ requestedMs, referenceId, chain, contractAddress }: MintP
   return `WHERE (${msOf('requested_at')}, reference_id, chain, contract_address) < (${values.join(', ')})`;
 }
 
-/** Every query reads all mints of the span, so few large queries are cheaper. */
+/** Each query reads all mints in the time range, so a few large queries are cheaper. */
 const MINTS_PER_QUERY = 10_000;
 
-/** Mints of a search, newest first, one page at a time. @returns where the result was cut off */
+/** Yields pages of mints, newest first. @returns the position at which the result was truncated */
 export function readManyMints(
   mints: (search: MintSearch) => Promise<readonly MintLine[]>,
   search: MintSearch,
@@ -87,18 +87,18 @@ const SIGNER_COLUMNS = {
   chain: text('chain'),
   contractAddress: text('contract_address'),
   signerAddress: text('signer_address'),
-  // When a mint was last ready or done, which requires the role; null for never.
+  // Time of the last mint that proves the minter role; null if there is none.
   heldMs: millisOrNull('held_at'),
-  // Assets that wait, since when, and the reason of the last one.
+  // Number of waiting assets, the time of the first and the reason of the last.
   waiting: number('waiting'),
   waitsMs: millis('waits_at'),
   why: text('why'),
 };
 
-/** What mints show about an address: whether it can mint with a collection. */
+/** Whether a signer can mint in a collection, derived from its mint requests. */
 export type MintSigner = Row<typeof SIGNER_COLUMNS>;
 
-/** Every collection and signer with a mint request since `sinceMs`. */
+/** Returns every collection and signer with a mint request since `sinceMs`. */
 export function readMintSigners(
   query: QueryRows,
   { environmentId, sinceMs }: Pick<MintSearch, 'environmentId' | 'sinceMs'>,

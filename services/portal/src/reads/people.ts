@@ -3,7 +3,7 @@ import { type IdAccess, idFor, millis, number, queryView, type Row, text } from 
 
 export interface IdentitySearch {
   readonly environmentId: string;
-  /** Keyed hashes of identities, 32 hexadecimal digits each. */
+  /** Identity keys in 32 hexadecimal digits. */
   readonly identityIds: readonly string[];
 }
 
@@ -52,7 +52,7 @@ export function readConsents(query: QueryRows, search: IdentitySearch, options?:
   return queryView<ConsentChange>(query, viewQuery, options);
 }
 
-/** Decisions about any of the identities, newest first. */
+/** Returns the decisions about any of the identities, newest first. */
 export async function readLinks(
   query: QueryRows,
   search: IdentitySearch,
@@ -76,7 +76,7 @@ export async function readLinks(
   }));
 }
 
-/** Ids as clients sent them, masked for readers without access, by identity. An identity without an event has none. */
+/** Returns ids per identity key, masked for readers without access. Identities without events are missing. */
 export async function readIds(
   query: QueryRows,
   search: IdentitySearch & { readonly idAccess: IdAccess },

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { FIRST_LINES, number, queryView, readPages, toPage } from './query-view.ts';
 
-it('a query beyond the quota of its project is answered with 429 and a time to wait', async () => {
+it('queryView throws TOO_MANY_REQUESTS_ERROR with a retry time if the project quota is exceeded', async () => {
   const query: QueryRows = () => {
     throw new ClickHouseFault(500, '201', 'QUOTA_EXCEEDED');
   };
@@ -11,17 +11,17 @@ it('a query beyond the quota of its project is answered with 429 and a time to w
   await expect(queryView(query, viewQuery)).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS_ERROR', retryAfterS: 10 });
 });
 
-/** Reads the numbers after a position. @param sizes gets the number of lines that each query reads */
+/** Reads consecutive numbers. @param sizes collects the number of lines that each query requests */
 function createReadPage(count: number, sizes: number[] = []) {
   return async (linesMax: number, after: number | undefined) => {
     sizes.push(linesMax);
     const first = after === undefined ? 0 : after + 1;
-    const lines = Array.from({ length: Math.max(0, Math.min(linesMax, count - first)) }, (_, at) => first + at);
+    const lines = Array.from({ length: Math.max(0, Math.min(linesMax, count - first)) }, (_, index) => first + index);
     return toPage(lines, linesMax);
   };
 }
 
-it('readPages returns each line once and in order up to its limit, then the position where it was cut off', async () => {
+it('readPages yields each line once and in order up to the limit, then returns the truncation position', async () => {
   const counts = fc.integer({ min: 0, max: 1_000 });
   await fc.assert(
     fc.asyncProperty(counts, counts, fc.integer({ min: 1, max: 400 }), async (count, linesMax, perQuery) => {
@@ -29,13 +29,13 @@ it('readPages returns each line once and in order up to its limit, then the posi
       const found: number[] = [];
       let step = await pages.next();
       for (; step.done !== true; step = await pages.next()) found.push(...step.value);
-      expect(found).toEqual(Array.from({ length: Math.min(count, linesMax) }, (_, at) => at));
+      expect(found).toEqual(Array.from({ length: Math.min(count, linesMax) }, (_, index) => index));
       if (count > linesMax) expect(step.value).toBe(linesMax === 0 ? null : linesMax - 1);
     }),
   );
 });
 
-it('the first query of readPages is as small as a page, and later ones are large', async () => {
+it('readPages uses a small first query and larger queries after it', async () => {
   const sizes: number[] = [];
   for await (const _ of readPages(createReadPage(5_000, sizes), { linesMax: 2_500, perQuery: 1_000 }));
   expect(sizes).toEqual([FIRST_LINES, 1_000, 1_000, 400]);

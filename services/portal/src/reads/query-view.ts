@@ -1,36 +1,35 @@
-/** Queries the portal's views in ClickHouse, and reads long results one page at a time. */
+/** Queries the portal views in ClickHouse and reads long results page by page. */
 import { PublicError } from '@playline/errors';
 import { ClickHouseFault, type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 
 export type Argument = string | number | readonly string[];
 type Arguments = Readonly<Record<string, Argument>>;
 
-/** An expression over the columns of a view, and how its value is read. */
+/** An SQL expression over the columns of a view, and the conversion of its value. */
 interface Column<T> {
   readonly sql: string;
   readonly read: (value: unknown) => T;
 }
 export type Columns<T> = { readonly [K in keyof T]: Column<T[K]> };
-/** The row that columns read. */
 export type Row<C> = { readonly [K in keyof C]: C[K] extends Column<infer T> ? T : never };
 
 export interface ViewQuery<T> {
   readonly view: string;
-  /** With several lists of arguments, the view is read once with each. */
+  /** An array of arguments queries the view once per element. */
   readonly args: Arguments | readonly Arguments[];
   readonly columns: Columns<T>;
-  /** `WHERE` or `ORDER BY` and what follows. Values from outside must be literals (`quoteText`). */
+  /** SQL after the `FROM` clause. Quote untrusted values with `quoteText`. */
   readonly tail?: string;
   readonly rowsMax: number;
 }
 
-/** Epoch milliseconds of a column with milliseconds. */
+/** Converts a `DateTime64(3)` column to epoch milliseconds. */
 export const msOf = (column: string): string => `toUnixTimestamp64Milli(${column})`;
 
 export const text = (sql: string): Column<string> => ({ sql, read: String });
 export const number = (sql: string): Column<number> => ({ sql, read: Number });
 export const millis = (column: string): Column<number> => number(msOf(column));
-/** Null for NULL and for the epoch, which the views use for "not yet". */
+/** Returns null for NULL and for the epoch, which the views use for "not yet". */
 export const millisOrNull = (column: string): Column<number | null> => ({
   sql: msOf(column),
   read: (value) => (Number(value) > 0 ? Number(value) : null),
@@ -40,16 +39,16 @@ export const orNull = <T>({ sql, read }: Column<T>): Column<T | null> => ({
   read: (value) => (value == null ? null : read(value)),
 });
 
-/** Codes of ClickHouse for the account's limits: time, rows, bytes, memory and size of the result. */
+/** ClickHouse error codes for the account's limits on time, rows, bytes, memory and result size. */
 const LIMIT_CODES: readonly string[] = ['158', '159', '160', '241', '307', '396'];
-/** The quota of the project is used up (users.xml). */
+/** ClickHouse error code for an exceeded quota. See users.xml. */
 const QUOTA_EXCEEDED = '201';
 const QUOTA_S = 10;
 
 /**
- * Queries a view. Every argument is sent as a literal of its type, so none can be read as SQL.
- * @throws PublicError VALIDATION_ERROR beyond the limits of a page, TOO_MANY_REQUESTS_ERROR beyond the project's quota;
- *   else what the store throws
+ * Queries a view. Arguments are quoted as literals, which prevents SQL injection.
+ * @throws PublicError VALIDATION_ERROR if the query exceeds the read limits, TOO_MANY_REQUESTS_ERROR if it exceeds the
+ *   project quota; other store errors are rethrown
  */
 export async function queryView<T>(query: QueryRows, viewQuery: ViewQuery<T>, options?: QueryOptions): Promise<T[]> {
   const { view, args, tail = '', rowsMax } = viewQuery;
@@ -59,7 +58,7 @@ export async function queryView<T>(query: QueryRows, viewQuery: ViewQuery<T>, op
   try {
     const rows: T[] = [];
     for await (const values of query(sql, options))
-      rows.push(Object.fromEntries(columns.map(([name, { read }], at) => [name, read(values[at])])) as T);
+      rows.push(Object.fromEntries(columns.map(([name, { read }], index) => [name, read(values[index])])) as T);
     return rows;
   } catch (fault) {
     throw fault instanceof ClickHouseFault ? toPublicError(fault) : fault;
@@ -68,8 +67,8 @@ export async function queryView<T>(query: QueryRows, viewQuery: ViewQuery<T>, op
 
 function toSource(view: string, args: Arguments | readonly Arguments[]): string {
   const calls = [args].flat().map((each: Arguments) => {
-    const given = Object.entries(each).map(([name, value]) => `${name} = ${toLiteral(value)}`);
-    return `${view}(${given.join(', ')})`;
+    const assignments = Object.entries(each).map(([name, value]) => `${name} = ${toLiteral(value)}`);
+    return `${view}(${assignments.join(', ')})`;
   });
   if (calls.length === 1) return calls.join('');
   return `(${calls.map((call) => `SELECT * FROM ${call}`).join(' UNION ALL ')})`;
@@ -89,16 +88,16 @@ function toPublicError(fault: ClickHouseFault): Error {
     });
   if (!LIMIT_CODES.includes(fault.code)) return fault;
   return new PublicError('VALIDATION_ERROR', {
-    message: 'This query exceeds the limits of a page. Choose a shorter time range, or filter by name.',
+    message: 'This search reads too much data. Choose a shorter time range or filter by name.',
     cause: fault,
   });
 }
 
-/** Whether a query was refused because it exceeds the limits of a page. */
+/** Whether a query failed because it exceeds the read limits. */
 export const exceedsReadLimits = (fault: unknown): boolean =>
   fault instanceof PublicError && fault.cause instanceof ClickHouseFault && LIMIT_CODES.includes(fault.cause.code);
 
-/** A search that has not filled its page after this time returns how far it got. */
+/** After this time, a search returns a partial page. */
 export const SEARCH_MAX_MS = 4_000;
 
 interface ResultPage<L, P> {
@@ -109,27 +108,27 @@ interface ResultPage<L, P> {
 interface PagesOptions<P> {
   readonly after?: P | undefined;
   readonly linesMax: number;
-  /** Lines of one query at most. The first query reads only `FIRST_LINES`. */
+  /** Maximum number of lines per query. The first query reads only `FIRST_LINES`. */
   readonly perQuery: number;
 }
 
-/** As many lines as a page shows, so that a file begins as soon as a page would. */
+/** Small, so that downloads start quickly. */
 export const FIRST_LINES = 100;
 
 /**
- * Reads a long result, one query for each page.
- * @param readPage reads at most so many lines after a position, or from the beginning
- * @returns the position where the result was cut off, null when it is complete
+ * Reads a long result with one query per page.
+ * @param readPage reads at most `linesMax` lines after a position, or from the start
+ * @returns the position at which the result was truncated; null if it is complete
  */
 export async function* readPages<L, P>(
   readPage: (linesMax: number, after: P | undefined) => Promise<ResultPage<L, P>>,
   { after: first, linesMax, perQuery }: PagesOptions<P>,
 ): AsyncGenerator<readonly L[], P | null> {
   let after = first;
-  let most = Math.min(FIRST_LINES, perQuery);
-  for (let left = linesMax; left > 0; most = perQuery) {
-    const { lines, next } = await readPage(Math.min(left, most), after);
-    left -= lines.length;
+  let batchMax = Math.min(FIRST_LINES, perQuery);
+  for (let remaining = linesMax; remaining > 0; batchMax = perQuery) {
+    const { lines, next } = await readPage(Math.min(remaining, batchMax), after);
+    remaining -= lines.length;
     yield lines;
     if (next === null) return null;
     after = next;
@@ -137,17 +136,17 @@ export async function* readPages<L, P>(
   return after ?? null;
 }
 
-/** The page of a query without a next position: when it is full, the next page begins after its last line. */
+/** If the page is full, the next page starts after its last line. */
 export function toPage<L>(lines: readonly L[], linesMax: number): ResultPage<L, L> {
   return { lines, next: lines.length < linesMax ? null : (lines.at(-1) ?? null) };
 }
 
-/** Whether the reader may see ids as clients sent them. Every read that could return an id requires it. */
+/** Whether a reader can see raw ids. Required by every query that can return ids. */
 export type IdAccess = 'raw ids' | 'masked ids';
 
 const SHOWN_CHARACTERS = 2;
 
-/** Enough of an id to compare two lines of a page, too little to find its owner. */
+/** Shortens an id, so that lines can be compared but the owner cannot be identified. */
 export function maskId(id: string): string {
   return id === '' ? '' : `${[...id].slice(0, SHOWN_CHARACTERS).join('')}…`;
 }

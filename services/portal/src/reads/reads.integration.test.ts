@@ -11,23 +11,23 @@ const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 
 const environmentOf = () => `e-${randomBytes(4).toString('hex')}`;
-const search = (environmentId: string, over: Partial<MessageSearch> = {}): MessageSearch => ({
+const search = (environmentId: string, overrides: Partial<MessageSearch> = {}): MessageSearch => ({
   environmentId,
   sinceMs: NOW_MS - 400 * DAY_MS,
   untilMs: NOW_MS + 1,
   idAccess: 'raw ids',
-  ...over,
+  ...overrides,
 });
 
-let own: OwnReads;
+let database: OwnReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  own = await openOwnReads();
-  ({ reads } = own);
+  database = await openOwnReads();
+  ({ reads } = database);
 });
-afterAll(() => own?.close());
+afterAll(() => database?.close());
 
-const eventOf = (environment: string, happenedMs: number, over: object = {}) => ({
+const eventOf = (environment: string, happenedMs: number, overrides: object = {}) => ({
   environment_id: environment,
   type: 'track',
   event_name: 'jump',
@@ -35,14 +35,14 @@ const eventOf = (environment: string, happenedMs: number, over: object = {}) => 
   received_at: toSqlTime(happenedMs + 5),
   message_id: randomUUID(),
   surface: 'web',
-  ...over,
+  ...overrides,
 });
 
-it('the pages return each message once, newest first, for any times and number of copies', async () => {
+it('reads.messages returns each message once, newest first, for any times and number of duplicates', async () => {
   const ages = fc.array(
     fc.record({
       ageMs: fc.constantFrom(0, 1, 1, 60_000, DAY_MS, 8 * DAY_MS, 300 * DAY_MS),
-      copies: fc.constantFrom(1, 1, 5),
+      duplicates: fc.constantFrom(1, 1, 5),
     }),
     { minLength: 1, maxLength: 16 },
   );
@@ -50,55 +50,55 @@ it('the pages return each message once, newest first, for any times and number o
     fc.asyncProperty(ages, fc.integer({ min: 1, max: 7 }), async (list, messagesMax) => {
       const environment = environmentOf();
       const events = list.map(({ ageMs }) => eventOf(environment, NOW_MS - ageMs));
-      const later = (event: object, at: number) => ({
+      const toDuplicate = (event: object, number: number) => ({
         ...event,
-        received_at: toSqlTime(NOW_MS + 1000 * at),
-        kafka_offset: at,
+        received_at: toSqlTime(NOW_MS + 1000 * number),
+        kafka_offset: number,
       });
-      for (let at = 0; at < 5; at++) {
+      for (let number = 0; number < 5; number++) {
         const rows = events
-          .filter((_, index) => at < list[index]!.copies)
-          .map((event) => (at === 0 ? event : later(event, at)));
-        if (rows.length > 0) await own.insert('events', rows);
+          .filter((_, index) => number < list[index]!.duplicates)
+          .map((event) => (number === 0 ? event : toDuplicate(event, number)));
+        if (rows.length > 0) await database.insert('events', rows);
       }
-      const seen: string[] = [];
+      const readIds: string[] = [];
       const times: number[] = [];
       for (let after: MessagePage['next'] | undefined; after !== null; ) {
         const page: MessagePage = await reads.messages(search(environment, { messagesMax, ...(after && { after }) }));
-        seen.push(...page.messages.map(({ messageId }) => messageId));
+        readIds.push(...page.messages.map(({ messageId }) => messageId));
         times.push(...page.messages.map(({ happenedMs }) => happenedMs));
         after = page.next;
       }
-      expect([...seen].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
+      expect([...readIds].sort()).toEqual(events.map(({ message_id }) => message_id).sort());
       expect(times).toEqual([...times].sort((a, b) => b - a));
     }),
     { numRuns: runsOf({ quick: 3, all: 8 }) },
   );
 }, 120_000);
 
-it('each filter matches its messages, and none of an environment with the same prefix', async () => {
+it('reads.messages applies each filter within the given environment', async () => {
   const [environment, key] = [environmentOf(), 'k'.repeat(16)];
-  const [one, other] = [
+  const [first, second] = [
     eventOf(environment, NOW_MS, { identity_key: key, user_id: 'player-7' }),
     eventOf(environment, NOW_MS, { type: 'page', event_name: '', surface: 'unity', test: true }),
   ];
-  await own.insert('events', [one, other, eventOf(`${environment}-2`, NOW_MS)]);
-  const found = async (over: Partial<MessageSearch>) =>
-    (await reads.messages(search(environment, over))).messages.map(({ messageId }) => messageId);
+  await database.insert('events', [first, second, eventOf(`${environment}-2`, NOW_MS)]);
+  const found = async (filter: Partial<MessageSearch>) =>
+    (await reads.messages(search(environment, filter))).messages.map(({ messageId }) => messageId);
   const identityId = Buffer.from(key).toString('hex');
-  for (const over of [
+  for (const filter of [
     { type: 'track' },
     { name: 'jump' },
     { surface: 'web' },
     { test: false },
     { identityIds: [identityId] },
   ])
-    expect([over, await found(over)]).toEqual([over, [one.message_id]]);
-  expect(await found({ test: true })).toEqual([other.message_id]);
+    expect([filter, await found(filter)]).toEqual([filter, [first.message_id]]);
+  expect(await found({ test: true })).toEqual([second.message_id]);
   expect(await found({ name: "jump' OR '1' = '1" })).toEqual([]);
 });
 
-it('a search by person returns the messages that name the person in any field', async () => {
+it('reads.messages finds the messages that contain a person in any field', async () => {
   const environment = environmentOf();
   const [ada, bob] = ['a'.repeat(16), 'b'.repeat(16)];
   const events = [
@@ -111,7 +111,7 @@ it('a search by person returns the messages that name the person in any field', 
     eventOf(environment, NOW_MS, { identity_key: bob }),
     eventOf(`${environment}-2`, NOW_MS, { identity_key: ada }),
   ];
-  await own.insert('events', [...events, ...others]);
+  await database.insert('events', [...events, ...others]);
   const identityIds = [Buffer.from(ada).toString('hex'), 'cd'.repeat(16)];
   const found: string[] = [];
   for (let after: MessagePage['next'] | undefined; after !== null; ) {
@@ -122,16 +122,16 @@ it('a search by person returns the messages that name the person in any field', 
     after = page.next;
   }
   expect(found).toEqual(events.map(({ message_id }) => message_id));
-  const named = async (over: Partial<MessageSearch>) =>
-    (await reads.messages(search(environment, { identityIds, ...over }))).messages.map(({ messageId }) => messageId);
-  expect(await named({ name: 'jump' })).toEqual(found.slice(0, 2));
-  expect(await named({ type: 'alias', surface: 'web', test: false })).toEqual(found.slice(2));
+  const foundForPerson = async (filter: Partial<MessageSearch>) =>
+    (await reads.messages(search(environment, { identityIds, ...filter }))).messages.map(({ messageId }) => messageId);
+  expect(await foundForPerson({ name: 'jump' })).toEqual(found.slice(0, 2));
+  expect(await foundForPerson({ type: 'alias', surface: 'web', test: false })).toEqual(found.slice(2));
   for (const none of [{ type: 'page' }, { surface: 'unity' }, { test: true }, { type: "' OR 1 = 1 --" }])
-    expect([none, await named(none)]).toEqual([none, []]);
+    expect([none, await foundForPerson(none)]).toEqual([none, []]);
   expect((await reads.messages(search(environment, { identityIds: [] }))).messages).toEqual([]);
 });
 
-it('masked reads return shortened ids and no free text of clients', async () => {
+it('masked reads return shortened ids and no client-provided text', async () => {
   const environment = environmentOf();
   const secret = 'RAWID';
   const event = eventOf(environment, NOW_MS, {
@@ -143,7 +143,7 @@ it('masked reads return shortened ids and no free text of clients', async () => 
     traits: `{"email":"${secret}"}`,
     user_agent: secret,
   });
-  await own.insert('events', [event]);
+  await database.insert('events', [event]);
   const { messages } = await reads.messages(search(environment, { idAccess: 'masked ids' }));
   const found = await reads.message({ environmentId: environment, messageId: event.message_id });
   expect(messages[0]).toMatchObject({ userId: 'RA…', anonymousId: 'RA…' });
@@ -154,7 +154,7 @@ it('masked reads return shortened ids and no free text of clients', async () => 
   expect(await reads.message({ environmentId: `${environment}-2`, messageId: event.message_id })).toEqual([]);
 });
 
-it('rejections are counted by code, field and client, by time, and found by trace id', async () => {
+it('rejections are counted per code, field, client and interval, and found by trace id', async () => {
   const environment = environmentOf();
   const trace = randomBytes(16).toString('hex');
   const row = {
@@ -164,16 +164,16 @@ it('rejections are counted by code, field and client, by time, and found by trac
     library: 'web',
     library_version: '1',
   };
-  const at = (offset: number, ms: number, over = {}) => ({
+  const rejectionAt = (offset: number, ms: number, overrides = {}) => ({
     ...row,
     received_at: toSqlTime(ms),
     kafka_offset: offset,
-    ...over,
+    ...overrides,
   });
-  const rows = [at(1, NOW_MS - DAY_MS), at(2, NOW_MS, { trace_id: trace })];
-  await own.insert('message_rejections', rows);
-  // The same block again, as after a retry.
-  await own.insert('message_rejections', rows);
+  const rows = [rejectionAt(1, NOW_MS - DAY_MS), rejectionAt(2, NOW_MS, { trace_id: trace })];
+  await database.insert('message_rejections', rows);
+  // Inserts the same block again, as a retry does.
+  await database.insert('message_rejections', rows);
   const range = { environmentId: environment, sinceMs: NOW_MS - 2 * DAY_MS, untilMs: NOW_MS + 1 };
   const client = { code: 'INVALID_ENUM', field: 'surface', surface: '', library: 'web', libraryVersion: '1' };
   expect(await reads.rejections(range)).toEqual([{ ...client, errors: 2, lastMs: NOW_MS, lastTraceId: trace }]);
@@ -185,18 +185,18 @@ it('rejections are counted by code, field and client, by time, and found by trac
   expect(await reads.rejectionsOfTrace({ ...traced, traceId: '' })).toEqual([]);
 });
 
-it('a read ends when its signal is aborted', async () => {
+it('aborting the signal cancels a read', async () => {
   const signal = AbortSignal.abort();
   await expect(reads.erasures(environmentOf(), { signal })).rejects.toThrow(/abort/i);
 });
 
-it('an erasure without a receipt is waiting, and a receipt is found in its own environment only', async () => {
+it('an erasure without a receipt is waiting, and a receipt is visible only in its own environment', async () => {
   const environment = environmentOf();
   const [waiting, done] = [randomUUID(), randomUUID()];
-  const of = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
-  await own.insert('erasure_requests', [
-    { ...of, erasure_id: waiting, requested_at: toSqlTime(NOW_MS) },
-    { ...of, erasure_id: done, requested_at: toSqlTime(NOW_MS - DAY_MS) },
+  const common = { environment_id: environment, cutoff_at: toSqlTime(NOW_MS) };
+  await database.insert('erasure_requests', [
+    { ...common, erasure_id: waiting, requested_at: toSqlTime(NOW_MS) },
+    { ...common, erasure_id: done, requested_at: toSqlTime(NOW_MS - DAY_MS) },
   ]);
   const now = toSqlTime(NOW_MS);
   const times = {
@@ -205,7 +205,7 @@ it('an erasure without a receipt is waiting, and a receipt is found in its own e
     visibly_erased_at: now,
     log_expires_at: now,
   };
-  await own.insert('erasure_receipts', [{ ...of, ...times, erasure_id: done, closure_count: 3 }]);
+  await database.insert('erasure_receipts', [{ ...common, ...times, erasure_id: done, closure_count: 3 }]);
   const erasures = await reads.erasures(environment);
   expect(erasures.map(({ erasureId, state, identities }) => [erasureId, state, identities])).toEqual([
     [waiting, 'waiting', null],
@@ -219,28 +219,24 @@ it('an erasure without a receipt is waiting, and a receipt is found in its own e
   expect(await reads.receipt({ environmentId: environment, erasureId: waiting })).toBeNull();
 });
 
-it('openErasures returns the oldest open erasure of each environment and their number', async () => {
-  const [environment, other, done, unread] = [environmentOf(), environmentOf(), environmentOf(), environmentOf()];
+it('reads.openErasures returns the oldest open erasure and the number of open erasures per environment', async () => {
+  const [environment = '', other = '', completed = '', unrelated = ''] = Array.from({ length: 4 }, environmentOf);
   const requestOf = (id: string, ageMs: number, erasureId = randomUUID()) => ({
     environment_id: id,
     erasure_id: erasureId,
     cutoff_at: toSqlTime(NOW_MS),
     requested_at: toSqlTime(NOW_MS - ageMs),
   });
-  const [oldest, closed, ofDone] = [randomUUID(), randomUUID(), randomUUID()];
+  const [oldest, closed, receipted] = [randomUUID(), randomUUID(), randomUUID()];
   const requests = [
     ...[requestOf(environment, 1_000), requestOf(environment, 5_000, oldest), requestOf(environment, 9_000, closed)],
-    ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(done, 4_000, ofDone)],
+    ...[requestOf(other, 3_000, closed), requestOf(`${environment}-2`, 99_000), requestOf(completed, 4_000, receipted)],
   ];
-  await own.insert('erasure_requests', requests);
-  // Again in another block: both exist until a merge.
-  const again = requests.map((request) => ({ ...request, trace_id: 'again' }));
-  await own.insert('erasure_requests', again);
-  const times = {
-    accepted_at: toSqlTime(NOW_MS),
-    fenced_at: toSqlTime(NOW_MS),
-    visibly_erased_at: toSqlTime(NOW_MS),
-  };
+  await database.insert('erasure_requests', requests);
+  // A separate insert, so that duplicates exist until a merge.
+  const duplicates = requests.map((request) => ({ ...request, trace_id: 'duplicate' }));
+  await database.insert('erasure_requests', duplicates);
+  const times = { accepted_at: toSqlTime(NOW_MS), fenced_at: toSqlTime(NOW_MS), visibly_erased_at: toSqlTime(NOW_MS) };
   const receiptOf = (id: string, erasureId: string) => ({
     environment_id: id,
     erasure_id: erasureId,
@@ -249,19 +245,18 @@ it('openErasures returns the oldest open erasure of each environment and their n
     closure_count: 1,
     log_expires_at: toSqlTime(NOW_MS),
   });
-  // A receipt closes the erasure of its own environment only.
-  await own.insert('erasure_receipts', [
+  await database.insert('erasure_receipts', [
     receiptOf(environment, closed),
-    receiptOf(done, ofDone),
-    receiptOf(unread, oldest),
+    receiptOf(completed, receipted),
+    receiptOf(unrelated, oldest),
   ]);
-  expect(await reads.openErasures([environment, done])).toEqual([
+  expect(await reads.openErasures([environment, completed])).toEqual([
     { environmentId: environment, count: 2, oldestMs: NOW_MS - 5_000, oldestId: oldest },
   ]);
   expect(await reads.openErasures([other])).toEqual([
     { environmentId: other, count: 1, oldestMs: NOW_MS - 3_000, oldestId: closed },
   ]);
-  const both = await reads.openErasures([other, environment, unread]);
+  const both = await reads.openErasures([other, environment, unrelated]);
   expect(both.map(({ environmentId, oldestId }) => [environmentId, oldestId])).toEqual([
     [environment, oldest],
     [other, closed],
@@ -269,10 +264,10 @@ it('openErasures returns the oldest open erasure of each environment and their n
   expect(await reads.openErasures([])).toEqual([]);
 });
 
-it('the audit of a project is read newest first', async () => {
+it('reads.audit returns the audit entries of a project, newest first', async () => {
   const project = environmentOf();
   const entry = { project_id: project, kind: 'entry', action: 'session.create', actor: 'ada', detail: '{"n":"1"}' };
-  await own.insert('audit_log', [
+  await database.insert('audit_log', [
     { ...entry, entry_id: 'a', happened_at: toSqlTime(NOW_MS), object: 'old' },
     { ...entry, entry_id: 'b', happened_at: toSqlTime(NOW_MS + 1), object: 'new' },
     { ...entry, entry_id: 'c', project_id: `${project}-2`, happened_at: toSqlTime(NOW_MS), object: 'other' },
@@ -282,9 +277,9 @@ it('the audit of a project is read newest first', async () => {
   expect(await reads.audit({ ...audit, entriesMax: 1 })).toMatchObject([{ object: 'new', detail: '{"n":"1"}' }]);
 });
 
-it('ClickHouse reads any quoted text as one literal', async () => {
+it('ClickHouse parses any text quoted with quoteText as a single literal', async () => {
   const texts = fc.sample(fc.string({ unit: codePoint, maxLength: 30 }), 200);
   const rows: (readonly unknown[])[] = [];
-  for await (const row of own.query(`SELECT ${texts.map((text) => `hex(${quoteText(text)})`)}`)) rows.push(row);
+  for await (const row of database.query(`SELECT ${texts.map((text) => `hex(${quoteText(text)})`)}`)) rows.push(row);
   expect(rows).toEqual([texts.map((text) => Buffer.from(text).toString('hex').toUpperCase())]);
 });

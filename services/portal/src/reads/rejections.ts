@@ -1,9 +1,9 @@
-/** Rejections are a sample: under load the gateway leaves errors out. */
+/** Reads rejections, which are sampled: under load, the gateway omits errors. */
 import type { QueryOptions, QueryRows } from '@playline/stores';
 import type { Span } from './messages.ts';
 import { millis, number, queryView, type Row, text } from './query-view.ts';
 
-/** An empty filter matches everything. The span is of when the gateway received the request. */
+/** An empty filter matches everything. The time range applies to the time at which the gateway received the request. */
 export interface RejectionSearch extends Span {
   readonly environmentId: string;
   readonly code?: string;
@@ -30,11 +30,11 @@ const STEP_COLUMNS = {
 };
 const TRACE_COLUMNS = { ...REJECTED_BY, receivedMs: millis('received_at') };
 
-/** Errors of one kind by one client. */
+/** Number of errors per code, field and client. */
 export type RejectionCount = Row<typeof COUNT_COLUMNS>;
-/** Errors of one code in one interval, which begins at `stepMs`. */
+/** Number of errors per code in the interval that starts at `stepMs`. */
 export type RejectionStep = Row<typeof STEP_COLUMNS>;
-/** One error of one request. */
+/** A single error. */
 export type Rejection = Row<typeof TRACE_COLUMNS>;
 
 const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: RejectionSearch) => ({
@@ -45,7 +45,7 @@ const argsOf = ({ environmentId, sinceMs, untilMs, code = '', field = '' }: Reje
   field,
 });
 
-/** Most frequent first. */
+/** Returns error counts, most frequent first. */
 export function countRejections(query: QueryRows, search: RejectionSearch, options?: QueryOptions) {
   const viewQuery = {
     view: 'portal_rejections',
@@ -57,7 +57,7 @@ export function countRejections(query: QueryRows, search: RejectionSearch, optio
   return queryView<RejectionCount>(query, viewQuery, options);
 }
 
-/** Oldest first. `stepS`: length of an interval in seconds. */
+/** Returns error counts per interval, oldest first. `stepS` is the interval length in seconds. */
 export function readRejectionSteps(
   query: QueryRows,
   search: RejectionSearch & { readonly stepS: number },
@@ -73,7 +73,7 @@ export function readRejectionSteps(
   return queryView<RejectionStep>(query, viewQuery, options);
 }
 
-/** The errors of one request, by the trace id of its response. */
+/** Returns the errors of a request, found by its trace id. */
 export function readRejectionsOfTrace(
   query: QueryRows,
   { environmentId, traceId }: { readonly environmentId: string; readonly traceId: string },

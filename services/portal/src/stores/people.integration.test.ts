@@ -24,13 +24,13 @@ async function readRequests(log: ReturnType<typeof openLogReader>, schemas: Retu
   const requests: ReturnType<typeof erasureRequestCodec.decode>[] = [];
   for (const { partition, start, end } of await log.bounds(topic))
     for await (const { value } of log.read({ topic, partition, start, end })) {
-      const one = await read(value);
-      if (one.kind === 'record') requests.push(one.record);
+      const decoded = await read(value);
+      if (decoded.kind === 'record') requests.push(decoded.record);
     }
   return requests;
 }
 
-it('the People page finds linked identities in Redis and requests an erasure with a permanent hold', async () => {
+it('the People page finds linked identities in Redis, and an erasure request creates a permanent hold', async () => {
   const redis = await openRedisDatabase();
   await applyTopics({ brokers, registry, prefix: topicPrefix, partitions: 2 });
   const graph = await openRedisPeople({ url: redis.url, linkTopic: 'links' });

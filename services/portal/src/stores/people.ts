@@ -1,4 +1,4 @@
-/** People in the identity graph, and requests for erasures and splits. */
+/** Reads people from the identity graph and requests erasures and splits. */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { erasureRequestCodec, frameRecord, identityLinkCodec, schemaSubjectOf, TOPICS } from '@playline/contracts';
@@ -26,12 +26,12 @@ export interface PortalPeople {
   members(identity: IdentityInEnvironment): Promise<PersonMembers>;
   /** @throws MissingEpochFault while the graph in Redis is incomplete */
   suspects(environmentId: string): Promise<readonly Suspect[]>;
-  /** @throws when the request is not stored, or unknown after ten seconds */
+  /** @throws Error if the request is not stored, or if its outcome is unknown after ten seconds */
   readonly requestErasure: RequestErasure;
   /**
-   * Requests a split and waits five seconds for the linkers.
-   * @returns whether it was applied; else it is pending or was refused
-   * @throws when it is unknown whether the request is on the log
+   * Requests a split and waits up to five seconds for an identity linker to apply it.
+   * @returns false if the split is still pending or was refused
+   * @throws Error if it is unknown whether the request was published
    */
   requestUnlink(split: PersonSplit & { readonly environmentId: string; readonly traceId: string }): Promise<boolean>;
 }
@@ -39,10 +39,10 @@ export interface PortalPeople {
 export interface PortalPeopleParts extends Pick<LogParts, 'producer' | 'registry' | 'topicPrefix'> {
   readonly people: RequestErasureParts['people'] & PersonSource & { readonly graph: Pick<IdentityGraph, 'suspects'> };
   readonly keyOf: IdentityKeyer;
-  /** ERASURE_CLOCK_SKEW_MS */
+  /** The setting `ERASURE_CLOCK_SKEW_MS`. */
   readonly clockSkewMs: number;
   readonly onFault: (fault: unknown, message: string) => void;
-  /** How long a split is waited for; `DECISION_MAX_MS` when absent. */
+  /** How long to wait for a split; defaults to `DECISION_MAX_MS`. */
   readonly decisionMaxMs?: number;
 }
 
@@ -65,7 +65,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
     keyOf: parts.keyOf,
     members: (identity) => readPersonMembers(people, identity),
     suspects: (environmentId) => people.graph.suspects(environmentId),
-    // The work continues after the deadline: a request that reaches the log late still needs its hold confirmed.
+    // Continues after the deadline, because the hold must be confirmed even if the request is published late.
     requestErasure: (request) => settleWithin(REQUEST_MAX_MS, requestErasure(request)),
     async requestUnlink({ environmentId, traceId, leaving, staying }) {
       const schemaId = await registry.idOf(schemaSubjectOf(links), identityLinkCodec.schema);
@@ -78,8 +78,8 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
       const personOf = async (key: Buffer) => (await readPerson(people, { environmentId, key })).personKey;
       const endAt = performance.now() + (parts.decisionMaxMs ?? DECISION_MAX_MS);
       for (;;) {
-        const [left, rest] = [await personOf(leaving[0]!.key), await personOf(staying[0]!.key)];
-        if (!left.equals(rest)) return true;
+        const [leavingPerson, stayingPerson] = [await personOf(leaving[0]!.key), await personOf(staying[0]!.key)];
+        if (!leavingPerson.equals(stayingPerson)) return true;
         if (performance.now() > endAt) return false;
         await delay(POLL_EVERY_MS);
       }

@@ -39,7 +39,7 @@ afterAll(async () => {
   await redis.close();
 });
 
-/** Short enough for the tests, long enough that an emptied Redis is seen empty. */
+/** Short, but long enough for a test to observe the emptied Redis. */
 const COMPARE_EVERY_MS = 1_000;
 
 async function open(view?: { update(): Promise<never> }) {
@@ -52,25 +52,25 @@ const create = async (records: { changedBy: Awaited<ReturnType<typeof open>>['ch
   createProject({ store: records.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
-it('a change shows immediately in its own process and within a second in others', async () => {
-  const [own, other] = [await open(), await open()];
+it('a change is visible immediately in the same process and within a second in others', async () => {
+  const [local, other] = [await open(), await open()];
   await other.all().catch(() => []);
-  const created = await create(own, 'Shown');
-  expect(names(await own.all())).toContain('Shown');
+  const created = await create(local, 'Visible');
+  expect(names(await local.all())).toContain('Visible');
   const sentAt = performance.now();
-  await until('it shows in the other process', async () => names(await other.all()).includes('Shown'));
+  await until('the change is visible in the other process', async () => names(await other.all()).includes('Visible'));
   expect(performance.now() - sentAt).toBeLessThan(1_000 + 500);
   expect(created).toMatchObject({ ...author, revision: 1 });
 });
 
-it('a change whose process died between log and Redis appears', async () => {
-  const dying = await open({ update: () => Promise.reject(new Error('killed')) });
-  await expect(create(dying, 'Half')).rejects.toThrow();
+it('a change becomes visible even if its process is killed after writing to Kafka', async () => {
+  const killed = await open({ update: () => Promise.reject(new Error('killed')) });
+  await expect(create(killed, 'Half')).rejects.toThrow();
   const other = await open();
-  await until('it appears', async () => names(await other.all()).includes('Half'));
+  await until('the change is visible', async () => names(await other.all()).includes('Half'));
 });
 
-it('records return to an emptied Redis, and are never read as empty before', async () => {
+it('records are restored to an emptied Redis and never read as empty in the meantime', async () => {
   const records = await open();
   await create(records, 'Kept');
   await redis.client.flushdb();
@@ -85,19 +85,19 @@ it('records return to an emptied Redis, and are never read as empty before', asy
   expect(lists.at(-1)).toContain('Kept');
 });
 
-it('a change reaches Redis after a failed first write', async () => {
+it('a change reaches Redis even if the first write fails', async () => {
   const opened = await openRedisRecords(ACCESS_KEYS, { url: redis.url });
-  let misses = 0;
-  const update: typeof opened.update = async (given) => {
-    if (misses-- > 0) throw new Error('connection lost');
-    return opened.update(given);
+  let failures = 0;
+  const update: typeof opened.update = async (records) => {
+    if (failures-- > 0) throw new Error('connection lost');
+    return opened.update(records);
   };
   const keys = openPortalRecords({ ...log, view: { ...opened, update } });
   onTestFinished(() => keys.close());
   const owner = { projectId: 'q', environmentId: 'q-development', environment: 'development' } as const;
   const context = { store: keys.changedBy(author), prefix: 'svcapik' };
   await createKey(context, { ...owner, kind: 'secret' });
-  misses = 1;
+  failures = 1;
   await revokeKey(context, { environmentId: owner.environmentId, kind: 'secret' });
   expect(await keys.all()).toMatchObject([{ live: null, ended: [{ revokedAt: expect.any(Number) }] }]);
 });

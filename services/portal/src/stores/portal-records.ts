@@ -1,4 +1,4 @@
-/** One kind of access records: a copy in this process, changes through the log, and a copy in Redis in sync with it. */
+/** Access records of one kind: reads from memory, writes through Kafka, and an in-sync copy in Redis. */
 import {
   type AuditLog,
   type Author,
@@ -19,11 +19,11 @@ import type { Closable, Logger } from '@playline/runtime';
 import type { LogReader, Producer, SchemaRegistry } from '@playline/stream';
 
 export interface PortalRecords<R extends Change> {
-  /** At most a second old, and with all changes of this process. @throws Error while the records are unknown */
+  /** At most one second old; includes all changes by this process. @throws Error if the records cannot be read */
   all(): Promise<readonly R[]>;
-  /** False while the copy in Redis cannot be compared with the log. */
+  /** False while the copy in Redis cannot be compared with Kafka. */
   readonly isInSync: boolean;
-  /** Changes reach the log before they are visible. */
+  /** Changes are written to Kafka before they become visible. */
   changedBy(author: Author): RecordStore<R>;
 }
 
@@ -36,13 +36,13 @@ export interface LogParts {
 }
 
 export interface PortalRecordsParts<R extends Change> extends LogParts {
-  /** Closed with the records. */
+  /** Closed together with the records. */
   readonly view: RecordView<R> & Closable;
-  /** Milliseconds between two comparisons; `COMPARE_EVERY_MS` when absent. */
+  /** Comparison interval; defaults to `COMPARE_EVERY_MS`. */
   readonly compareEveryMs?: number;
 }
 
-/** An older copy is refreshed when a page needs it, so an unused portal sends no queries. */
+/** An outdated copy is refreshed on demand, so an unused portal sends no queries. */
 const AGE_MAX_MS = 1_000;
 
 export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>): PortalRecords<R> & Closable {
@@ -51,20 +51,20 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
   const copy = openRecordCopy({ view, readEveryMs: 0 });
   const closed = new AbortController();
   let isInSync = true;
-  const keepInSync = async () => {
+  const syncUntilClosed = async () => {
     while (!closed.signal.aborted) {
       try {
         await syncFromLog({ view, log });
         isInSync = true;
       } catch (error) {
-        // One line for each outage.
-        if (isInSync) logger.warn({ error, records: view.kind.name }, 'records in Redis not compared with the log');
+        // Logs one line per outage.
+        if (isInSync) logger.warn({ error, records: view.kind.name }, 'cannot compare records in Redis with Kafka');
         isInSync = false;
       }
       await nextPoll(compareEveryMs, closed.signal);
     }
   };
-  const syncing = keepInSync();
+  const syncing = syncUntilClosed();
   return {
     get isInSync() {
       return isInSync;
@@ -80,7 +80,7 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
         readAll: store.readAll,
         change: async (decide) => {
           const changed = await store.change(decide);
-          // The author sees the change on the next page; a refresh that fails now is repeated soon.
+          // Makes the change visible on the author's next page. A failed refresh is retried on the next read.
           await copy.refresh().catch(() => {});
           return changed;
         },
@@ -95,7 +95,7 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
   };
 }
 
-/** Reads the schema id with the first change, so that pages work without the registry. */
+/** Looks up the schema id on the first change, so that pages work without the schema registry. */
 function createLog<R extends Change>(parts: PortalRecordsParts<R>): RecordLog<R> {
   const { producer, reader, registry, topicPrefix } = parts;
   const { kind } = parts.view;
@@ -115,7 +115,7 @@ function createLog<R extends Change>(parts: PortalRecordsParts<R>): RecordLog<R>
   };
 }
 
-/** Reads the schema id with the first entry. */
+/** Looks up the schema id on the first entry. */
 export function createAudit({ producer, registry, topicPrefix }: Omit<LogParts, 'reader' | 'logger'>): AuditLog {
   const topic = topicPrefix + TOPICS.audit.name;
   const send = (record: { key: Buffer; value: Buffer }) => producer.sendForOffset({ topic, ...record });

@@ -12,12 +12,12 @@ export interface Version {
   readonly us: number;
   readonly type?: string;
   readonly tokenId?: string;
-  /** Time of the next version of the activity. */
+  /** Time of the next version, in epoch microseconds. */
   readonly supersededUs?: number;
   readonly indexedUs?: number;
 }
 
-/** Rows of a version like those of the activity writer: feeds of the chain and the contract, each also by type. */
+/** The rows that the activity writer stores for a version: one per feed. */
 export function entriesOf({ chain, contractAddress }: Contract, version: Version): object[] {
   const { id, us, type = 'mint', tokenId = '7', supersededUs, indexedUs = us } = version;
   const asset = { contract_type: 'ERC721', contract_address: contractAddress, token_id: tokenId, amount: '1' };

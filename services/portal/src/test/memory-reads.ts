@@ -24,7 +24,7 @@ import type {
 } from '../reads/index.ts';
 import { maskId } from '../reads/query-view.ts';
 
-/** Rows by environment; of the audit, by project. */
+/** Rows per environment. Audit entries are keyed by project. */
 export interface MemoryRows {
   readonly messages?: Readonly<Record<string, readonly MessageLine[]>>;
   readonly rejections?: Readonly<Record<string, readonly RejectionCount[]>>;
@@ -32,18 +32,17 @@ export interface MemoryRows {
   readonly traces?: Readonly<Record<string, Readonly<Record<string, readonly Rejection[]>>>>;
   readonly erasures?: Readonly<Record<string, readonly ErasureLine[]>>;
   readonly mintSigners?: Readonly<Record<string, readonly MintSigner[]>>;
-  /** By `chain 0x…`. */
+  /** Keyed by `chain 0x…`. */
   readonly activities?: Readonly<Record<string, readonly ActivityLine[]>>;
   readonly tokens?: Readonly<Record<string, TokenLine>>;
   readonly mints?: Readonly<Record<string, readonly MintLine[]>>;
-  /** By environment and identity: ids as clients sent them. */
+  /** Raw ids per environment and identity key. */
   readonly ids?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly links?: Readonly<Record<string, readonly LinkDecision[]>>;
   readonly consents?: Readonly<Record<string, readonly ConsentChange[]>>;
   readonly audit?: Readonly<Record<string, readonly AuditLine[]>>;
 }
 
-/** Portal reads over rows in memory. Reads that no test needs return nothing. */
 export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   return {
     messages: async (search) => toMessagePage(rows.messages?.[search.environmentId] ?? [], search),
@@ -95,7 +94,7 @@ export function createMemoryReads(rows: MemoryRows = {}): PortalReads {
   };
 }
 
-/** Orders and cuts like the view, and finds everything in one step. */
+/** Filters, sorts and limits rows like the view, in a single step. */
 function toActivityPage(
   rows: Readonly<Record<string, readonly ActivityLine[]>>,
   { contracts, type, tokenId, sinceMs, untilMs, before, activitiesMax = 100 }: ActivitySearch,
@@ -119,21 +118,21 @@ const byActivity = (a: ActivityPosition, b: ActivityPosition) => a.updatedUs - b
 /** Ignores the time range. */
 function toMessagePage(all: readonly MessageLine[], search: MessageSearch): MessagePage {
   const { sinceMs, type = '', name = '', surface = '', test, identityIds, idAccess, after, messagesMax = 100 } = search;
-  const isBehind = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
+  const isAfterCursor = (each: MessageLine) => after === undefined || byMessage(each, after) < 0;
   const found = all
     .filter((each) => name === '' || each.name === name)
     .filter((each) => type === '' || each.type === type)
     .filter((each) => surface === '' || each.surface === surface)
     .filter((each) => test === undefined || each.isTest === test)
     .filter((each) => identityIds === undefined || identityIds.includes(each.identityId))
-    .filter(isBehind)
+    .filter(isAfterCursor)
     .toSorted((a, b) => byMessage(b, a));
   const page = found.slice(0, messagesMax);
   const last = page.at(-1);
-  const isMore = last !== undefined && found.length > page.length;
+  const hasMore = last !== undefined && found.length > page.length;
   return {
     messages: idAccess === 'raw ids' ? page : page.map(toMasked),
-    next: isMore ? { happenedMs: last.happenedMs, messageId: last.messageId } : null,
+    next: hasMore ? { happenedMs: last.happenedMs, messageId: last.messageId } : null,
     searchedSinceMs: sinceMs,
   };
 }

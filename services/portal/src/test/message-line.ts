@@ -1,7 +1,6 @@
 import type { MessageLine } from '../reads/index.ts';
 
-/** A stored message, received now. */
-export const messageLineOf = (over: Partial<MessageLine> = {}): MessageLine => ({
+export const messageLineOf = (overrides: Partial<MessageLine> = {}): MessageLine => ({
   messageId: '0b1f7a52-6c3e-4d8a-9f10-2e5c7d9a4b05',
   happenedMs: Date.now(),
   receivedMs: Date.now(),
@@ -17,5 +16,5 @@ export const messageLineOf = (over: Partial<MessageLine> = {}): MessageLine => (
   userId: 'ada',
   identityType: 'email',
   traceId: 'a trace',
-  ...over,
+  ...overrides,
 });

@@ -39,18 +39,17 @@ import type { PortalRecords } from '../stores/portal-records.ts';
 import { createMemoryReads } from './memory-reads.ts';
 import { createBrowser } from './test-browser.ts';
 
-/** Records in memory. */
 export function createMemoryPortalRecords<R extends Change>(kind: RecordKind<R>): PortalRecords<R> {
   const pair = { view: createMemoryRecords(kind), log: createMemoryRecordLog<R>() };
   const storeOf: PortalRecords<R>['changedBy'] = (author) => createRecordStore(pair, author);
   return { isInSync: true, all: () => storeOf({ changedBy: 'a test', requestId: 'r' }).readAll(), changedBy: storeOf };
 }
 
-/** Computes identity keys like a test portal. */
+/** Computes identity keys with the test pepper. */
 export const keyOf = createIdentityKeyer(Buffer.alloc(32, 2));
 
-/** People in memory. Erasure requests are dropped unless a test passes a producer. */
-export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): PortalPeople {
+/** In-memory people. Erasure requests are discarded unless a test passes a producer. */
+export function createMemoryPeople(overrides: Partial<PortalPeopleParts> = {}): PortalPeople {
   const people = openMemoryPeople();
   void people.rebuild.mintEpoch();
   return createPortalPeople({
@@ -60,20 +59,20 @@ export function createMemoryPeople(own: Partial<PortalPeopleParts> = {}): Portal
     clockSkewMs: 2_000,
     onFault: () => {},
     producer: { sendForOffset: async () => ({ partition: 0, offset: 0, loggedAtMs: null }) },
-    registry: { idOf: async () => 7, schemaOf: () => Promise.reject(new Error('nothing is read in this test')) },
-    ...own,
+    registry: { idOf: async () => 7, schemaOf: () => Promise.reject(new Error('unexpected schema lookup')) },
+    ...overrides,
   });
 }
 
-/** For tests that open no live page. */
+/** A live hub for tests that do not use Live. */
 function openUnusedLive(): LiveHub {
-  const nothing = () => Promise.reject(new Error('nothing is read in this test'));
+  const fail = () => Promise.reject(new Error('unexpected read of live messages'));
   return openLiveHub({
-    log: { bounds: nothing, committed: nothing, read: () => expect.fail('nothing is read in this test') },
+    log: { bounds: fail, committed: fail, read: () => expect.fail('unexpected read of live messages') },
     topics: { messages: 'messages', rejections: 'rejections', deadLetters: [] },
     writerGroup: 'event-writer',
-    schemaOf: nothing,
-    openFences: () => expect.fail('nothing is read in this test'),
+    schemaOf: fail,
+    openFences: () => expect.fail('unexpected read of fences'),
     onFault: () => {},
   });
 }
@@ -91,13 +90,12 @@ const SETTINGS: PortalSettings = {
   servedChains: ['demo-chain', 'other-chain'],
 };
 
-/** The portal on a port, with records in memory. @param own replaces parts in memory */
-export async function openPortal(own: Partial<PortalAppParts> = {}) {
+/** Opens a portal with in-memory stores on a free port. */
+export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
   const [port = 0] = await freePorts(1);
   const origin = new URL(`http://localhost:${port}`);
-  const parts: PortalAppParts = { ...createParts(origin), ...own };
+  const parts: PortalAppParts = { ...createParts(origin), ...overrides };
   const server = await openHttpServer({ app: createPortalApp(parts), host: '127.0.0.1', port });
-  /** Adds a live account with these rights. */
   const addAccount = async (rights: Partial<Pick<AccountRecord, 'isAdministrator' | 'roles'>>) => {
     const account: Content<AccountRecord> = {
       id: randomUUID(),
@@ -116,17 +114,15 @@ export async function openPortal(own: Partial<PortalAppParts> = {}) {
     };
     return (await parts.accounts.changedBy(AUTHOR).change(() => account))!;
   };
-  /** A browser that is not signed in. */
   const browser = () => createBrowser(origin.origin);
   return {
     origin: origin.origin,
     parts,
     addAccount,
     browser,
-    /** Adds a project with the usual environments. */
     addProject: (name: string) =>
       createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
-    /** A browser signed in with a role in a project, or as an administrator when no role is given. */
+    /** Returns a browser that is signed in with a project role, or as an administrator by default. */
     signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];
       const account = await addAccount({ isAdministrator: role === undefined, roles });
@@ -143,11 +139,11 @@ export async function openPortal(own: Partial<PortalAppParts> = {}) {
   };
 }
 
-/** A portal for all tests of a file, open in its tests and hooks. */
-export function usePortal(own: Partial<PortalAppParts> = {}): TestPortal {
+/** Opens a portal that all tests in a file share. */
+export function usePortal(overrides: Partial<PortalAppParts> = {}): TestPortal {
   let portal: TestPortal | undefined;
   beforeAll(async () => {
-    portal = await openPortal(own);
+    portal = await openPortal(overrides);
   });
   afterAll(() => portal?.close());
   return new Proxy({} as TestPortal, { get: (_, name) => Reflect.get(portal!, name) });
@@ -158,12 +154,12 @@ function createParts(origin: URL): PortalAppParts {
   return {
     config: { PORTAL_SECRET: Buffer.alloc(32, 1), TRUSTED_PROXIES: 0 },
     logger: createLogger({ service: 'portal', level: 'silent' }),
-    // A new registry for each app, because tests open several apps over the same parts.
+    // A separate registry per app, because some tests open several apps with the same parts.
     metrics: { histogram: (...args) => createMetrics('portal').histogram(...args) },
     origin,
     sessions,
     oneTime: oneTimeTexts,
-    // The smallest costs argon2id accepts: the tests of passwords cover the cost of a guess.
+    // The lowest costs that argon2id accepts.
     passwords: createPasswords({ productName: 'Playline', costs: { memory: 8, passes: 1, parallelism: 1 } }),
     passkeys: createPasskeys({ name: 'Playline', origin: origin.origin }),
     openIdProvider: null,

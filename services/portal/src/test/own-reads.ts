@@ -4,7 +4,7 @@ import { createPortalReads } from '../reads/index.ts';
 
 export type OwnReads = Awaited<ReturnType<typeof openOwnReads>>;
 
-/** The portal's reads of a database that no other test uses. `send` throws the message of ClickHouse. */
+/** Portal reads on a separate database. `send` throws the ClickHouse error message. */
 export async function openOwnReads() {
   const { target, query: send, close } = await openOwnDatabase();
   const query = createQueryRows(target);
@@ -18,5 +18,5 @@ export async function openOwnReads() {
   };
 }
 
-/** A time as ClickHouse reads it. @param ms epoch milliseconds */
+/** Formats epoch milliseconds as a ClickHouse timestamp. */
 export const toSqlTime = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');

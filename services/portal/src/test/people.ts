@@ -1,12 +1,11 @@
 import type { AccountRecord } from '@playline/access-keys';
 import type { TestPortal } from './open-portal.ts';
 
-/** Password of every account of these tests. */
 export const PASSWORD = 'correct horse battery';
 
 let hash: Promise<string> | null = null;
 
-/** Adds an account with a login and a password; live and without a role by default. */
+/** Adds an account with a password. By default the account is live and has no role. */
 export async function addPerson(
   { parts }: TestPortal,
   login: string,

@@ -2,29 +2,27 @@ import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { createSessionCookie } from '../frame/cookies.ts';
 
-/** A response, read to its end. */
 export interface Response {
   readonly status: number;
   readonly text: string;
   readonly headers: Headers;
 }
 
-/** An HTTP client that keeps cookies and submits the forms of pages with their tokens. */
+/** An HTTP client that stores cookies and submits forms with their tokens. */
 export interface TestBrowser {
   get(path: string): Promise<Response>;
-  /** Reads a page and submits its form of that name. @throws Error when the page has no such form */
+  /** Loads a page and submits the form named `form`. @throws Error if the page has no such form */
   submit(path: string, form: string, values?: Readonly<Record<string, string>>): Promise<Response>;
-  /** Sends a form unchanged; the body must include the token. */
+  /** Posts a form body, which must include the token. */
   post(path: string, body: URLSearchParams, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** The fields of a form with their values on the page; null when the page has no form of that name. */
+  /** Returns the fields of a form with their current values; null if the page has no such form. */
   formOf(page: string, form: string): { readonly action: string; readonly fields: URLSearchParams } | null;
-  /** Signs in with an existing session. @param text of its cookie */
+  /** Signs in with an existing session. @param text session token */
   keep(text: string): void;
-  /** The Cookie header of the next request; '' without cookies. */
   readonly cookie: string;
 }
 
-/** PORTAL_SECRET of `openPortal`. */
+/** The `PORTAL_SECRET` in `openPortal`. */
 const SECRET = Buffer.alloc(32, 1);
 
 const FORM_HEADERS = {
@@ -32,7 +30,6 @@ const FORM_HEADERS = {
   'sec-fetch-site': 'same-origin',
 };
 
-/** Shared by all browsers of a process. */
 const CONNECTIONS = new Agent({ keepAlive: true });
 
 interface RequestParts {
@@ -41,22 +38,22 @@ interface RequestParts {
   readonly body?: string;
 }
 
-/** With `node:http`, because `fetch` costs a fifth more CPU time. */
+/** Uses `node:http`, because `fetch` needs 20 % more CPU time. */
 function send(url: string, { method, headers, body }: RequestParts): Promise<Response> {
   return new Promise((done, fail) => {
-    const outgoing = request(url, { agent: CONNECTIONS, headers, ...(method && { method }) }, (answer) => {
+    const outgoing = request(url, { agent: CONNECTIONS, headers, ...(method && { method }) }, (response) => {
       const received = new Headers();
-      for (const [name, values = []] of Object.entries(answer.headersDistinct))
+      for (const [name, values = []] of Object.entries(response.headersDistinct))
         for (const value of values) received.append(name, value);
-      textOf(answer).then((text) => done({ status: answer.statusCode ?? 0, text, headers: received }), fail);
+      textOf(response).then((text) => done({ status: response.statusCode ?? 0, text, headers: received }), fail);
     });
     outgoing.on('error', fail);
     outgoing.end(body);
   });
 }
 
-/** @param own headers of every request, such as those of a proxy */
-export function createBrowser(origin: string, own: Readonly<Record<string, string>> = {}): TestBrowser {
+/** @param defaultHeaders sent with every request, such as proxy headers */
+export function createBrowser(origin: string, defaultHeaders: Readonly<Record<string, string>> = {}): TestBrowser {
   const cookies = new Map<string, string>();
   const keepCookie = (setCookie: string) => {
     const [name = '', value = ''] = setCookie.split(';')[0]!.split('=');
@@ -69,10 +66,10 @@ export function createBrowser(origin: string, own: Readonly<Record<string, strin
     return response;
   };
   const toHeader = () => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
-  // Uncompressed, because compression was a sixth of the time of these tests.
+  // Compression took one sixth of the test time.
   const headersOf = (): Record<string, string> => ({
     'accept-encoding': 'identity',
-    ...own,
+    ...defaultHeaders,
     ...(cookies.size === 0 ? {} : { cookie: toHeader() }),
   });
   const get = (path: string) => exchange(path, { headers: headersOf() });

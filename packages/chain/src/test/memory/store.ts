@@ -8,22 +8,19 @@ import type { Watermarks } from '../../watermarks.ts';
 import { toShownActivity } from '../../wire.ts';
 
 /**
- * What a failed insert leaves behind: `nothing`; `rows` with their token, when only the response was lost; or `token`
- * alone, when ClickHouse was killed between recording the token and renaming the part.
+ * What a failed insert leaves: `nothing`; `rows` with their token if only the response was lost; or only the `token` if
+ * ClickHouse was killed between recording the token and renaming the part.
  */
 export type Leftover = 'nothing' | 'rows' | 'token';
 
-/** Writer and reader of a store in memory, for tests of their callers. */
+/** An in-memory store for tests of code that writes or reads chain data. */
 export interface MemoryChain {
   readonly activities: ActivityStore;
   readonly reader: ChainStore;
-  /** Inserts whose rows were stored, each token once. */
   readonly blocks: readonly ChainInsert[];
-  /** The next insert throws this instead. */
   failNext(fault: Error, leftover?: Leftover): void;
 }
 
-/** Creates an empty store in memory. */
 export function createMemoryChain(): MemoryChain {
   const blocks: ChainInsert[] = [];
   const tokens = new Set<string>();
@@ -67,8 +64,8 @@ export function createMemoryChain(): MemoryChain {
       readPage: createReadPage(createFeedSource(entries)),
       readActivities: async (ids) => findLatest(activitiesIn('activities'), ids),
       async readToken(chain, contractAddress) {
-        const own = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
-        return own.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
+        const versions = tokenRows().filter((row) => row.chain === chain && row.contractAddress === contractAddress);
+        return versions.toSorted((a, b) => a.updatedAt - b.updatedAt).at(-1) ?? null;
       },
     },
   };
@@ -76,14 +73,13 @@ export function createMemoryChain(): MemoryChain {
 
 function findConstants(versions: readonly ActivityRow[], wanted: ReadonlySet<string>): Map<string, ActivityConstants> {
   const found = versions.filter(({ id }) => wanted.has(id));
-  // Descending, because a Map keeps the last of several entries with one key.
+  // In descending order, because a Map retains the last of several entries with the same key.
   found.sort((a, b) => b.updatedAt - a.updatedAt || (a.chain < b.chain ? 1 : -1));
   return new Map(
     found.map(({ id, chain, type, contractAddress, indexedAt }) => [id, { chain, type, contractAddress, indexedAt }]),
   );
 }
 
-/** The last version of each chain and id. */
 function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): ActivityRow[] {
   const latest = new Map<string, ActivityRow>();
   for (const row of rows) {
@@ -96,7 +92,7 @@ function findLatest(rows: readonly ActivityRow[], ids: readonly string[]): Activ
 const isBetween = (row: ActivityRow, { partition, after, end }: { partition: number; after: number; end: number }) =>
   row.partition === partition && row.updatedAt > after && row.updatedAt <= end;
 
-/** Identifies a row, even among rows of a lost log with the same offset. */
+/** Identifies a row, even if a lost log used the same offset. */
 const nameOf = ({ partition, offset, chain, updatedAt, id }: ActivityRow) =>
   `${partition} ${offset} ${chain} ${updatedAt} ${id}`;
 
@@ -110,7 +106,7 @@ export function passesFilters(row: ActivityConstants, filters: ActivityFilters):
   );
 }
 
-/** A feed of all inserted entries. A version and its supersession are adjacent. */
+/** Creates a feed of all inserted entries. A version and its supersession are adjacent. */
 function createFeedSource(entries: () => readonly (ActivityRow | Supersession)[]): FeedSource {
   return {
     async entries({ chain, filters, gap, direction, horizon }, limit) {
@@ -133,7 +129,7 @@ function toEntry(row: ActivityRow | Supersession, horizon: number): FeedEntry {
   return { updatedAt, id, partition: 0, isOutdated: supersededAt < horizon, members: Buffer.alloc(0) };
 }
 
-/** Stores versions as the writer does, as one block with new tokens. For tests with any store. */
+/** Stores versions as the writer does: one block with new tokens. Works with any store. */
 export async function putActivities(
   { insert, lastBefore }: Pick<ActivityStore, 'insert' | 'lastBefore'>,
   rows: readonly ActivityRow[],
@@ -145,7 +141,6 @@ export async function putActivities(
   await insert({ table: 'activity_feeds', rows: [...rows, ...supersessions], ...withToken() });
 }
 
-/** Creates watermarks in memory, for tests. */
 export function openMemoryWatermarks(): Watermarks {
   const stored = new Map<number, number>();
   return {

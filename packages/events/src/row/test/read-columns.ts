@@ -1,9 +1,9 @@
 import type { InsertColumn } from '../../columns.ts';
 import { createRowBinary } from './row-binary.ts';
 
-/** Decodes RowBinary rows by the columns of an insert. Ids and keys become hexadecimal, times numbers. */
+/** Decodes RowBinary rows with the columns of an insert. Ids and keys are hexadecimal, times are numbers. */
 export function readRows(bytes: Buffer, columns: readonly InsertColumn[]): Record<string, unknown>[] {
-  const { left, take, text, time, uuid, key } = createRowBinary(bytes);
+  const { remaining, take, text, time, uuid, key } = createRowBinary(bytes);
   const readers: Record<string, () => unknown> = {
     String: text,
     UInt8: () => take(1)[0],
@@ -14,6 +14,6 @@ export function readRows(bytes: Buffer, columns: readonly InsertColumn[]): Recor
     'FixedString(16)': key,
   };
   const rows: Record<string, unknown>[] = [];
-  while (left() > 0) rows.push(Object.fromEntries(columns.map(({ name, type }) => [name, readers[type]?.()])));
+  while (remaining() > 0) rows.push(Object.fromEntries(columns.map(({ name, type }) => [name, readers[type]?.()])));
   return rows;
 }

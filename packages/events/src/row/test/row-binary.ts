@@ -1,22 +1,18 @@
-/** Values of RowBinary bytes, read one after the other, independently of their writer. */
+/** A sequential reader of RowBinary values, independent of the writer. */
 export interface RowBinary {
-  /** Bytes that are left. */
-  left(): number;
-  /** @throws Error when fewer bytes are left */
+  remaining(): number;
   take(count: number): Buffer;
   text(): string;
-  /** Epoch milliseconds, and any other signed number of 8 bytes. */
+  /** Reads epoch milliseconds, or any other signed 8-byte integer. */
   time(): number;
-  /** Hexadecimal. */
   uuid(): string;
-  /** Hexadecimal. */
   key(): string;
 }
 
 export function createRowBinary(bytes: Buffer): RowBinary {
   let at = 0;
   const take = (count: number) => {
-    if (at + count > bytes.length) throw new Error('the last row is cut off');
+    if (at + count > bytes.length) throw new Error('the last row is truncated');
     at += count;
     return bytes.subarray(at - count, at);
   };
@@ -29,7 +25,7 @@ export function createRowBinary(bytes: Buffer): RowBinary {
     }
   };
   return {
-    left: () => bytes.length - at,
+    remaining: () => bytes.length - at,
     take,
     text: () => take(takeLength()).toString(),
     time: () => Number(take(8).readBigInt64LE()),

@@ -16,16 +16,13 @@ export interface MemoryMints {
   readonly claims: MintClaims;
   readonly view: MintView;
   readonly quotas: Quotas;
-  /** Simulates a restart of the store, with its data lost or kept. */
   restart(options?: { isEmptied?: boolean }): void;
 }
 
-/** Epoch milliseconds. */
 type WallClock = () => number;
 
 interface StoredClaim extends CurrentState {
   readonly digest: string;
-  /** Null once confirmed. */
   readonly claimedAt: number | null;
 }
 
@@ -35,14 +32,13 @@ interface Memory {
   readonly claims: Map<string, StoredClaim>;
   readonly states: Map<string, MintState>;
   readonly offsets: Map<string, number>;
-  /** Project and environment by claim. */
   readonly pending: Map<string, MintOwner>;
 }
 
 const keyOf = ({ chain, contractAddress, projectId }: MintScope, referenceId: string) =>
   `mint:claim:{${chain}:${contractAddress}}:${projectId}:${referenceId}`;
 
-/** Claims and view in memory, for tests. Complete from the beginning. Failed assets are kept and not limited. */
+/** In-memory claims, view and quotas, complete from the start. Failed assets are retained and not limited. */
 export function createMemoryMints(wallClockMs: WallClock = Date.now): MemoryMints {
   const memory: Memory = {
     run: 1,
@@ -121,7 +117,6 @@ function createClaims(memory: Memory, now: WallClock): MintClaims {
   };
 }
 
-/** Ends an unconfirmed claim. */
 function end(memory: Memory, key: string, current: StoredClaim): void {
   memory.claims.set(key, { ...current, status: 'failed', claimedAt: null });
   memory.pending.delete(key);
@@ -129,25 +124,28 @@ function end(memory: Memory, key: string, current: StoredClaim): void {
 
 function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): boolean {
   const added = wanted.filter((key) => !memory.pending.has(key));
-  const own = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
-  const ofEnvironment = own.filter(([, { environmentId }]) => environmentId === owner.environmentId);
-  const isOver = (pending: typeof own, { assets, bytes }: { readonly assets: number; readonly bytes: number }) => {
+  const ofProject = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
+  const ofEnvironment = ofProject.filter(([, { environmentId }]) => environmentId === owner.environmentId);
+  const isOver = (
+    pending: typeof ofProject,
+    { assets, bytes }: { readonly assets: number; readonly bytes: number },
+  ) => {
     const keys = [...pending.map(([key]) => key), ...added];
     return keys.length > assets || keys.reduce((sum, key) => sum + 4 * Buffer.byteLength(key) + 1_000, 0) > bytes;
   };
   if (added.length === 0) return false;
-  return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(own, PENDING_LIMITS.project);
+  return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(ofProject, PENDING_LIMITS.project);
 }
 
 function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
   const { referenceId, attemptId, signer, digest } = wanted;
   const isOpen = current !== null && current.claimedAt !== null;
   const isFree = current === null || current.status === 'failed';
-  const ofOpen = current?.digest === digest ? 'taken over' : 'unknown';
+  const ofOpen = current?.digest === digest ? 'reused' : 'unknown';
   const verdict = isOpen ? ofOpen : isFree ? 'free' : 'taken';
   const requestedAt = Math.max(nowMs, current === null ? 0 : current.requestedAt + 1);
-  const own: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
-  const granted = verdict === 'taken over' ? { referenceId, ...pick(current!) } : own;
+  const created: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
+  const granted = verdict === 'reused' ? { referenceId, ...pick(current!) } : created;
   const claimedAt = current?.claimedAt ?? 0;
   const unknown: UnknownClaim | null =
     verdict === 'unknown' ? { referenceId, ...pick(current!), claimedAt, ageMs: nowMs - claimedAt } : null;
@@ -197,7 +195,6 @@ function createView(memory: Memory): MintView {
   };
 }
 
-/** Quotas in memory. */
 export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
   const fullAt = new Map<string, number>();
   return {
@@ -206,21 +203,20 @@ export function createMemoryQuotas(wallClockMs: WallClock = Date.now): Quotas {
       const unitMs = 1000 / policy.perSecond;
       const at = wallClockMs();
       const current = Math.max(fullAt.get(key) ?? 0, at);
-      const wanted = Math.max(at, current + units * unitMs);
-      const lackMs = wanted - at - policy.burst * unitMs;
+      const newFullAt = Math.max(at, current + units * unitMs);
+      const lackMs = newFullAt - at - policy.burst * unitMs;
       if (units > 0 && lackMs > 0) return toQuotaStatus(policy, current - at, lackMs);
-      fullAt.set(key, wanted);
-      return toQuotaStatus(policy, wanted - at, 0);
+      fullAt.set(key, newFullAt);
+      return toQuotaStatus(policy, newFullAt - at, 0);
     },
   };
 }
 
-/** An in-memory reader of the states passed to `put`. */
 export function createMemoryMintReader(): MintReader & { readonly put: (...states: readonly MintState[]) => void } {
   const rows: MintState[] = [];
   const latestOf = ({ chain, contractAddress }: MintCollection) => {
-    const own = rows.filter((row) => row.chain === chain && row.contractAddress === contractAddress);
-    const attempts = Map.groupBy(own, (row) => keyOf(row, row.referenceId)).values();
+    const ofCollection = rows.filter((row) => row.chain === chain && row.contractAddress === contractAddress);
+    const attempts = Map.groupBy(ofCollection, (row) => keyOf(row, row.referenceId)).values();
     return [...attempts].flatMap((all) => findCurrentAttempt(all) ?? []).toSorted(comparePositions);
   };
   return {
@@ -229,10 +225,10 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
       latestOf(scope).find((state) => keyOf(state, state.referenceId) === keyOf(scope, referenceId)) ?? null,
     readMetadata: async () => null,
     readPage: async ({ collection, owner, horizon, status, gap, direction, limit }) => {
-      const own = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
-      const all = own.filter((state) => status === null || state.status === status);
-      const known = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
-      const beyond = known.filter((state) => isBeyond(state, gap, direction));
+      const owned = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
+      const all = owned.filter((state) => status === null || state.status === status);
+      const upToHorizon = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
+      const beyond = upToHorizon.filter((state) => isBeyond(state, gap, direction));
       return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
     },
     ready: async () => true,

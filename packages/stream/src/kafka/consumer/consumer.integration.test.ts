@@ -10,7 +10,7 @@ import { openAtomicPublisher } from '../log/open-atomic-publisher.ts';
 import { openProducer } from '../producer/open-producer.ts';
 import { useKafka } from '../test/kafka-fixture.ts';
 
-/** Short, so that a member left over from a test delays rebalances only briefly. */
+/** Short, so that a previous test's member delays rebalances only briefly. */
 const SESSION_TIMEOUT_MS = 3_000;
 
 const { fixture, producer } = await useKafka();
@@ -43,11 +43,11 @@ const openWriter = (topic: string, store: TokenStore, overrides: Partial<BlockCo
     ...overrides,
   });
 
-it('consumers hand overrides partitions without writing a block twice when members join and leave', async () => {
+it('consumers hand over partitions without writing a block twice when members join and leave', async () => {
   const topic = await fixture.createTopic({ partitions: 4 });
   const store = new TokenStore();
   const written: string[] = [];
-  // Slow enough that a write is running at every membership change.
+  // Slow enough that a write is running during every membership change.
   store.onWrite = async ({ partition, start }, moment) => {
     if (moment === 'before') await delay(20);
     else written.push(`${partition}/${start}`);
@@ -58,25 +58,25 @@ it('consumers hand overrides partitions without writing a block twice when membe
   };
   const first = await openWriter(topic, store);
   await fill();
-  await until('the first rows', () => store.rows.length > 0);
+  await until('the first rows are stored', () => store.rows.length > 0);
   const second = await openWriter(topic, store);
-  await until('both are members', () => first.ready() && second.ready() && second.lag().size > 0);
+  await until('both consumers are members', () => first.ready() && second.ready() && second.lag().size > 0);
   await fill();
   await first.close();
-  await until('all rows', () => store.rows.length >= 1600);
+  await until('all rows are stored', () => store.rows.length >= 1600);
   await second.close();
   const expected = (await fixture.read(topic)).map(({ partition, offset }) => `${partition}/${offset}`);
   expect(store.offsets(topic)).toEqual(expected);
   expect(new Set(written).size).toBe(written.length);
 });
 
-it('a consumer starts while no broker responds, and is not ready', async () => {
+it('a consumer starts while no broker responds and is not ready', async () => {
   const consumer = await openWriter('test-topic', new TokenStore(), { brokers: ['127.0.0.1:1'] });
   expect(consumer.ready()).toBe(false);
   await consumer.close();
 });
 
-it('a consumer reports the lag of a paused partition, and no lag when everything before a transaction marker is stored', async () => {
+it('a consumer reports the lag of a blocked partition, and no lag before a transaction marker', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const publish = () => publisher.publish([{ topic, key: null, value: Buffer.from('row'), headers: {} }]);
@@ -91,24 +91,24 @@ it('a consumer reports the lag of a paused partition, and no lag when everything
     return found === null ? null : Number(found[1]);
   };
   for (let i = 0; i < 3; i++) await publish();
-  await until('a stuck write', async () => (await lag()) === 6);
-  // Two blocks wait, so nothing is fetched, and only a request for the log end shows these records.
+  await until('the write is blocked', async () => (await lag()) === 6);
+  // Two blocks wait, so nothing is fetched, and only the log end reveals these records.
   for (let i = 0; i < 3; i++) await publish();
-  await until('the end of the log', async () => (await lag()) === 12);
+  await until('the new end of the log is read', async () => (await lag()) === 12);
   gate.resolve();
-  await until('all rows', () => store.rows.length === 6);
-  await until('no lag', async () => (await lag()) === 0);
+  await until('all rows are stored', () => store.rows.length === 6);
+  await until('there is no lag', async () => (await lag()) === 0);
   await consumer.close();
   expect(await lag()).toBeNull();
-  // The commit is after the last record: the next owner finds only the marker.
+  // The commit follows the last record, so the next owner reads only the marker.
   const next = await openWriter(topic, store, { metrics, limits });
-  await until('the next owner', () => next.ready());
-  await until('no lag behind the marker', async () => (await lag()) === 0);
+  await until('the next owner is ready', () => next.ready());
+  await until('the marker causes no lag', async () => (await lag()) === 0);
   await next.close();
   await publisher.close();
 });
 
-it('a consumer reads an added partition within ten seconds', async () => {
+it('a consumer reads a new partition within ten seconds', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const read: number[] = [];
   const consumer = await openRecordConsumer({
@@ -120,10 +120,10 @@ it('a consumer reads an added partition within ten seconds', async () => {
   });
   await until('the consumer is a member', () => consumer.ready());
   await fixture.addPartitions(topic, 2);
-  // Opened later, because a producer caches the partitions at its start.
-  const late = await openProducer({ brokers, clientId: 'test' });
-  await send(late, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
+  // Opened afterwards, because a producer caches the partitions when it starts.
+  const lateProducer = await openProducer({ brokers, clientId: 'test' });
+  await send(lateProducer, [{ topic, key: null, partition: 1, value: Buffer.from('added') }]);
   await until('the added partition is read', () => read.includes(1), 10_000);
   await consumer.close();
-  await late.close();
+  await lateProducer.close();
 });

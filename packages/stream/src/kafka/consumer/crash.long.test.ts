@@ -10,7 +10,7 @@ import { useKafka } from '../test/kafka-fixture.ts';
 import type { WriterProcessSettings } from '../test/writer-process.ts';
 
 const SCRIPT = fileURLToPath(new URL('../test/writer-process.ts', import.meta.url));
-/** The minimum that the brokers of the local stack allow. A killed member is replaced after this time. */
+/** The minimum that the local stack's brokers allow. A killed member is replaced after this time. */
 const SESSION_TIMEOUT_MS = 1_000;
 const RECORDS = 12_000;
 const CYCLES = 2;
@@ -29,7 +29,6 @@ afterEach(async () => {
   await table.close();
 });
 
-/** A topic to fill, an empty table, and writers that copy the topic into the table. */
 async function prepare() {
   const topic = await fixture.createTopic({ partitions: 2 });
   const fill = async (count: number) => {
@@ -59,46 +58,46 @@ async function prepare() {
   return { start, fill };
 }
 
-/** Kills one writer after the other, once each makes progress. @returns the number of killed writers */
+/** Kills one writer after the other, each after it has made progress. @returns the number of killed writers */
 async function killRepeatedly(start: () => Promise<ChildProcess>, times: number): Promise<number> {
-  for (let cut = 0; cut < times; cut++) {
-    const before = (await table.count()).rows;
+  for (let killed = 0; killed < times; killed++) {
+    const rowsBefore = (await table.count()).rows;
     const writer = await start();
-    await until('progress', async () => (await table.count()).rows > before);
+    await until('the writer makes progress', async () => (await table.count()).rows > rowsBefore);
     await delay(randomMs(0, 200));
-    const gone = once(writer, 'exit');
+    const exited = once(writer, 'exit');
     writer.kill('SIGKILL');
-    await gone;
-    if ((await table.count()).distinct >= RECORDS) return cut + 1;
+    await exited;
+    if ((await table.count()).distinct >= RECORDS) return killed + 1;
   }
   return times;
 }
 
 async function expectEveryRecordOnce() {
-  await until('every record', async () => (await table.count()).distinct >= RECORDS, 30_000);
+  await until('every record is stored', async () => (await table.count()).distinct >= RECORDS, 30_000);
   expect(await table.count()).toEqual({ rows: RECORDS, distinct: RECORDS, missing: 0 });
 }
 
-it('writers that are killed at random times store every record once', async () => {
+it('every record is stored once when writers are killed at random times', async () => {
   const { start, fill } = await prepare();
   await fill(RECORDS);
-  const cuts = await killRepeatedly(start, 5);
+  const killed = await killRepeatedly(start, 5);
   await start();
   await expectEveryRecordOnce();
-  expect(cuts).toBeGreaterThan(3);
+  expect(killed).toBeGreaterThan(3);
 }, 90_000);
 
-it('a writer that is frozen past its session while another takes over stores every record once', async () => {
+it('every record is stored once when a writer is suspended past its session timeout and replaced', async () => {
   const { start, fill } = await prepare();
-  let [one, other] = [await start(), await start()];
+  let [suspended, running] = [await start(), await start()];
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     await fill(RECORDS / CYCLES);
     await delay(randomMs(50, 400));
-    one.kill('SIGSTOP');
+    suspended.kill('SIGSTOP');
     await delay(randomMs(SESSION_TIMEOUT_MS + 300, SESSION_TIMEOUT_MS + 1_000));
-    one.kill('SIGCONT');
+    suspended.kill('SIGCONT');
     await delay(randomMs(100, 500));
-    [one, other] = [other, one];
+    [suspended, running] = [running, suspended];
   }
   await expectEveryRecordOnce();
 }, 90_000);

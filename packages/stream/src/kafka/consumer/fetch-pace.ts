@@ -1,20 +1,20 @@
 /**
- * How long a fetch waits for a record. Active members need short fetches, because a resumed partition is included only
- * in the next fetch. Idle members wait until the next heartbeat; after four idle seconds, three seconds, as in a
- * rebalance.
+ * Decides how long a fetch waits for records. Active members need short fetches, because a resumed partition is only
+ * included in the next fetch. Idle members wait until the next heartbeat, and after four idle seconds for up to three
+ * seconds, which is also how long they delay a rebalance.
  */
 import type { Cluster } from 'kafkajs';
 import type { FetchedBatch } from './kafkajs-overrides.ts';
 
-/** While every partition is paused, the fetch loop and the heartbeat sleep this long. */
+/** How long the fetch loop and the heartbeat sleep while all partitions are paused. */
 export const BUSY_WAIT_MS = 150;
 const IDLE_AFTER_MS = 500;
 const LONG_IDLE_AFTER_MS = 4_000;
 const LONG_IDLE_AFTER_JOIN_MS = 10_000;
-/** At most this share of the session timeout, so that three heartbeats fit into it. */
+/** Limited to a fraction of the session timeout, so that three heartbeats fit into it. */
 const LONG_IDLE_WAIT_MS = 3_000;
-const LONG_IDLE_SESSION_SHARE = 0.3;
-const BEHIND_HEARTBEAT_MS = 20;
+const LONG_IDLE_SESSION_RATIO = 0.3;
+const HEARTBEAT_MARGIN_MS = 20;
 /** Index of the kafkajs connection that fetches from a broker. */
 const FETCH_CONNECTION = 1;
 
@@ -23,26 +23,26 @@ interface FetchConnection {
   rejectRequests(fault: Error): void;
 }
 
-/** Members of the kafkajs cluster that its types lack. */
+/** Members of the kafkajs cluster that its types omit. */
 interface FullCluster {
   readonly brokerPool: {
     readonly brokers: Readonly<Record<string, { connectionPool: { pool: readonly FetchConnection[] } }>>;
   };
 }
 
-/** The member stops, so the response to this fetch is not needed. */
+/** The member is stopping, so the response to this fetch is not needed. */
 export class FetchCancelled extends Error {
   override readonly name = 'FetchCancelled';
 }
 
 export class FetchPace {
-  readonly #asleepWaitMs: number;
+  readonly #longIdleWaitMs: number;
   #workedAtMs = Number.NEGATIVE_INFINITY;
   #joinedAtMs = performance.now();
   readonly #waiting = new Set<() => void>();
 
   constructor({ sessionTimeoutMs }: { sessionTimeoutMs: number }) {
-    this.#asleepWaitMs = Math.min(LONG_IDLE_WAIT_MS, sessionTimeoutMs * LONG_IDLE_SESSION_SHARE);
+    this.#longIdleWaitMs = Math.min(LONG_IDLE_WAIT_MS, sessionTimeoutMs * LONG_IDLE_SESSION_RATIO);
   }
 
   joined(): void {
@@ -57,13 +57,13 @@ export class FetchPace {
     const nowMs = performance.now();
     if (hasPaused) this.#workedAtMs = nowMs;
     if (nowMs - this.#workedAtMs < IDLE_AFTER_MS) return BUSY_WAIT_MS;
-    const untilHeartbeatMs = Math.ceil(heartbeatInMs) + BEHIND_HEARTBEAT_MS;
+    const untilHeartbeatMs = Math.ceil(heartbeatInMs) + HEARTBEAT_MARGIN_MS;
     const isLongIdle =
       nowMs - this.#workedAtMs >= LONG_IDLE_AFTER_MS && nowMs - this.#joinedAtMs >= LONG_IDLE_AFTER_JOIN_MS;
-    return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isLongIdle ? Math.floor(this.#asleepWaitMs) : 0);
+    return Math.max(BUSY_WAIT_MS, untilHeartbeatMs, isLongIdle ? Math.floor(this.#longIdleWaitMs) : 0);
   }
 
-  /** Resolves to the batches of the fetch, or to an empty list when `endAll` is called first. */
+  /** Resolves with the fetched batches, or with an empty list if `endAll` is called first. */
   async until(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]> {
     const ended = Promise.withResolvers<FetchedBatch[]>();
     const end = () => ended.resolve([]);
@@ -76,15 +76,15 @@ export class FetchPace {
   }
 
   /**
-   * Ends waiting fetches once kafkajs is stopping, because kafkajs would wait for them. Their responses are ignored.
+   * Ends waiting fetches when kafkajs is stopping, because kafkajs would wait for them. Their responses are ignored.
    */
-  endAll(given: Cluster): void {
+  endAll(cluster: Cluster): void {
     for (const end of this.#waiting) end();
-    const { brokers } = (given as unknown as FullCluster).brokerPool;
+    const { brokers } = (cluster as unknown as FullCluster).brokerPool;
     for (const { connectionPool } of Object.values(brokers)) {
       const connection = connectionPool.pool[FETCH_CONNECTION]!;
       connection.socket?.removeAllListeners('data');
-      connection.rejectRequests(new FetchCancelled('the member stops'));
+      connection.rejectRequests(new FetchCancelled('the member is stopping'));
     }
   }
 }

@@ -10,7 +10,7 @@ const { fixture, producer } = await useKafka();
 const offsets = openGroupOffsets({ brokers: fixture.brokers, clientId: 'test' });
 afterAll(() => offsets.close());
 
-/** A topic whose first 50 records a group has stored and committed, followed by `unread` more records. */
+/** Creates a topic with 50 records that a group has stored and committed, and `unread` further records. */
 async function openBench(unread: number) {
   const topic = await fixture.createTopic({ partitions: 1 });
   const at = { topic, partition: 0 };
@@ -30,7 +30,7 @@ async function openBench(unread: number) {
   const committed = async () => (await fixture.committed(groupId, topic))[0]!.offset;
   await fill(50);
   const first = await open();
-  await until('the commit', async () => (await committed()) === 50);
+  await until('the records are committed', async () => (await committed()) === 50);
   await first.close();
   await fill(unread);
   const read = async () => (await offsets.list(groupId))[0]!;
@@ -43,33 +43,33 @@ async function openBench(unread: number) {
 }
 const upTo = (end: number) => Array.from({ length: end }, (_, offset) => offset);
 
-it('a group whose offset another tool moved waits for a decision, then neither skips nor duplicates records', async () => {
+it('a group whose offset was moved by another tool waits for a decision, then stores every record once', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(60);
   await fixture.commit(groupId, { topic: at.topic, offset: 100, metadata: '' });
   expect((await read()).finding).toMatchObject({ kind: 'foreign' });
   const consumer = await open();
-  await until('a paused partition', () => [...consumer.blockers().values()].join().includes('another tool'));
+  await until('the partition is paused', () => [...consumer.blockers().values()].join().includes('another tool'));
   expect([await committed(), rows().length]).toEqual([100, 50]);
   await offsets.decide(groupId, at, await decisionOf(20));
-  await until('the commit', async () => (await committed()) === 110);
+  await until('the records are committed', async () => (await committed()) === 110);
   expect(consumer.ready()).toBe(true);
   await consumer.close();
   expect(rows()).toEqual(upTo(110));
   expect((await read()).finding).toEqual({ kind: 'intact' });
 });
 
-it('a command can move the offset of a group without members, and rereading stores no row twice', async () => {
+it('an operator can move the offset of a group without members, and rereading stores no row twice', async () => {
   const { at, groupId, open, committed, read, decisionOf, rows } = await openBench(30);
   const consumer = await open();
-  await until('the commit', async () => (await committed()) === 80);
+  await until('the records are committed', async () => (await committed()) === 80);
   expect(await offsets.move(groupId, at, await decisionOf(10))).toBe(false);
   const stale = await decisionOf(10);
   await consumer.close();
-  await until('a group without members', async () => await offsets.move(groupId, at, await decisionOf(10)));
+  await until('the group has no members', async () => await offsets.move(groupId, at, await decisionOf(10)));
   expect(await read()).toMatchObject({ committed: 10, finding: { kind: 'intact' } });
   await expect(offsets.move(groupId, at, stale)).rejects.toThrow('has changed');
   const next = await open();
-  await until('the commit', async () => (await committed()) === 80);
+  await until('the records are committed', async () => (await committed()) === 80);
   await next.close();
   expect(rows()).toEqual(upTo(80));
 });

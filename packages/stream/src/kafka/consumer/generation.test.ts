@@ -3,7 +3,6 @@ import { openGeneration } from './generation.ts';
 import type { ConsumerGroup, Coordinator } from './kafkajs-overrides.ts';
 import type { LogView } from './log-view.ts';
 
-/** A coordinator that has moved since the group was joined. */
 const moved: Coordinator = {
   offsetFetch: async () => {
     throw Object.assign(new Error('not the coordinator'), { type: 'NOT_COORDINATOR_FOR_GROUP' });
@@ -18,7 +17,7 @@ const current: Coordinator = {
   }),
 };
 
-it('a member reads its start offsets from the current coordinator, not from the coordinator at its join', async () => {
+it('a member reads its start offsets from the current coordinator after the coordinator has moved', async () => {
   const group = {
     offsetManager: { getCoordinator: async () => moved },
     assigned: () => [{ topic: 't', partitions: [0] }],

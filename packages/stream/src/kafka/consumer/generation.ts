@@ -42,7 +42,7 @@ function createLogPartition(
     batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
     async firstOffset() {
       const found = (await view.offsets({ topic, partitions: [partition], first: true })).get(partition);
-      if (found === undefined) throw new Error(`The brokers returned no first offset for ${topic}/${partition}.`);
+      if (found === undefined) throw new Error(`The brokers returned no start offset for ${topic}/${partition}.`);
       return found;
     },
     seek(offset) {
@@ -62,7 +62,7 @@ async function compare(log: LogPartition, end: number): Promise<Finding> {
   return compareWithLog(read, { start, end, found });
 }
 
-/** Reads the commits of partitions and compares them with the log. @throws Error that may be retried */
+/** Reads the commits of partitions and compares them with the log. @throws Error that can be retried */
 export async function examinePartitions(
   group: ConsumerGroup,
   { groupId, view }: GroupView,
@@ -71,11 +71,11 @@ export async function examinePartitions(
   if (assigned.length === 0) return [];
   const toRequest = (partitions: readonly number[]) => partitions.map((partition) => ({ partition }));
   const topics = assigned.map(({ topic, partitions }) => ({ topic, partitions: toRequest(partitions) }));
-  // Read before the offsets: if the topic is replaced afterwards, fetches by this id are refused.
+  // Read before the offsets, so that fetches with this ID are rejected if the topic is replaced afterwards.
   const topicIds = new Map<string, string | null>();
   for (const { topic, partitions } of assigned)
     topicIds.set(topic, await view.topicId({ topic, partition: partitions[0]! }));
-  // The offset fetch of kafkajs drops the metadata, and uses the coordinator of the join.
+  // The offset fetch in kafkajs drops the metadata and uses the coordinator from the join.
   const { responses } = await (await view.coordinator(groupId)).offsetFetch({ groupId, topics });
   const examined: Promise<ExaminedPartition>[] = [];
   for (const { topic, partitions: found } of responses) {
@@ -86,8 +86,8 @@ export async function examinePartitions(
       const start = starts.get(partition) ?? 0;
       const committed = Number(offset) < 0 ? start : Number(offset);
       const topicId = topicIds.get(topic) ?? null;
-      const note = Number(offset) < 0 ? null : (metadata ?? '');
-      const at = { topic, partition, committed, metadata: note, start, topicId };
+      const committedMetadata = Number(offset) < 0 ? null : (metadata ?? '');
+      const at = { topic, partition, committed, metadata: committedMetadata, start, topicId };
       const log = createLogPartition(group, view, at);
       view.pin({ topic, partition }, topicId);
       const end = ends.get(partition) ?? 0;
@@ -98,8 +98,8 @@ export async function examinePartitions(
 }
 
 /**
- * Examines newly assigned partitions until it succeeds: starting at any other offset would skip or repeat records. When
- * the session expires, the group assigns the partitions to another member.
+ * Examines newly assigned partitions until the examination succeeds, because any other start offset would skip or
+ * repeat records. If the session expires, the group assigns the partitions to another member.
  */
 export async function openGeneration(
   group: ConsumerGroup,

@@ -10,7 +10,7 @@ import { type ConsumerGroup, createSocketFactory, onMembership, ResponseReader }
 
 const require = createRequire(import.meta.url);
 
-it('the overrides of kafkajs are checked against version 2.2.4', () => {
+it('the kafkajs overrides are tested with version 2.2.4', () => {
   expect(require('kafkajs/package.json').version).toBe('2.2.4');
 });
 
@@ -28,7 +28,7 @@ const openQueue = (options: object) =>
     ...options,
   });
 
-it('a kafkajs request queue has a timer only while a request waits', () => {
+it('a kafkajs request queue uses a timer only while a request is waiting', () => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: false });
   queue.checkPendingRequests();
@@ -59,7 +59,6 @@ type Hooks = Parameters<typeof onMembership>[1];
 
 const ConsumerGroupClass = require('kafkajs/src/consumer/consumerGroup');
 
-/** A kafkajs group with these members and hooks; all other hooks do nothing. */
 function openGroup(members: object, hooks: Partial<Hooks>) {
   const group = Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members });
   onMembership(group.cluster, {
@@ -81,14 +80,13 @@ it('a group awaits its hooks before a join and before the first fetch', async ()
     await new Promise((resolve) => setImmediate(resolve));
     steps.push(step);
   };
-  // The original sends its join and sync inside `retrier`.
+  // The original method sends its join and sync requests inside `retrier`.
   const retrier = async () => void steps.push('join and sync');
   const group = openGroup({ retrier }, { leaving: () => wait('drained'), joined: () => wait('assigned') });
   await group.joinAndSync();
   expect(steps).toEqual(['drained', 'join and sync', 'assigned']);
 });
 
-/** A group whose join fails `failures` times, with the ids that kafkajs sets. */
 function openFailing(failures: number, ids: { memberId: string | null; generationId: number | null }) {
   const state = { joins: 0, assigned: 0, cancelled: false };
   const retrier = async () => {
@@ -102,17 +100,17 @@ function openFailing(failures: number, ids: { memberId: string | null; generatio
   return { group, state };
 }
 
-it('a member that the group has expelled rejoins until it succeeds', async () => {
+it('a member that was removed from its group rejoins until the join succeeds', async () => {
   const { group, state } = openFailing(2, { memberId: null, generationId: 7 });
   await group.joinAndSync();
   expect(state).toMatchObject({ joins: 3, assigned: 1 });
 });
 
 it.each([
-  ['at the start', { memberId: null, generationId: null }, false],
-  ['while the member has its id', { memberId: 'member', generationId: 7 }, false],
-  ['while the member is closing', { memberId: null, generationId: 7 }, true],
-])('a failed join %s is left to kafkajs', async (_, ids, cancelled) => {
+  ['at startup', { memberId: null, generationId: null }, false],
+  ['of a member with an id', { memberId: 'member', generationId: 7 }, false],
+  ['of a closing member', { memberId: null, generationId: 7 }, true],
+])('a failed join %s is handled by kafkajs', async (_, ids, cancelled) => {
   const { group, state } = openFailing(1, ids);
   state.cancelled = cancelled;
   await expect(group.joinAndSync()).rejects.toThrow('not the coordinator');
@@ -128,7 +126,7 @@ it('an offset out of range is handled by the hooks, and kafkajs commits nothing'
   };
   const at = { topic: 'topic', partition: 3 };
   const fault = Object.assign(new Error('no such offset'), { name: 'KafkaJSOffsetOutOfRange', ...at });
-  // Without hooks, kafkajs commits a default offset, which the override prevents.
+  // Without hooks, kafkajs commits a default offset.
   await Object.assign(Object.create(ConsumerGroupClass.prototype), { cluster: {}, ...members }).recoverFromFetch(fault);
   expect(commits).toEqual([at]);
   const group = openGroup(members, { outOfRange: (missing) => void reported!.push(missing) });
@@ -137,24 +135,23 @@ it('an offset out of range is handled by the hooks, and kafkajs commits nothing'
   expect(commits).toHaveLength(1);
 });
 
-it('kafkajs has no other code path that commits by itself', () => {
+it('kafkajs has no other code path that commits on its own', () => {
   const source = readFileSync(require.resolve('kafkajs/src/consumer/consumerGroup'), 'utf8');
   const manager = readFileSync(require.resolve('kafkajs/src/consumer/offsetManager/index.js'), 'utf8');
   expect(source.match(/setDefaultOffset/g)).toHaveLength(1);
-  // In `setDefaultOffset`, in `seek` behind `if (!this.autoCommit)`, and in `commitOffsets`, which only product code
-  // calls.
+  // In `setDefaultOffset`, in `seek` after `if (!this.autoCommit)`, and in `commitOffsets`, which only Playline calls.
   expect(manager.match(/coordinator\.offsetCommit\(/g)).toHaveLength(3);
 });
 
-it('a group reports every fetched batch before its delivery, limits each wait, and ends its fetches', async () => {
-  let isOver = false;
+it('a group reports fetched batches before their delivery, limits each wait, and can cancel its fetches', async () => {
+  let isCancelled = false;
   const waits: number[] = [];
   const cluster = {
     refreshMetadataIfNecessary: async () => {},
     findBroker: async () => ({
       fetch: async ({ maxWaitTime }: { maxWaitTime: number }) => {
         waits.push(maxWaitTime);
-        if (isOver) throw new FetchCancelled();
+        if (isCancelled) throw new FetchCancelled();
         return { responses: [{ topicName: 'topic', partitions: [{ partition: 0, messages: [] }] }] };
       },
     }),
@@ -178,7 +175,7 @@ it('a group reports every fetched batch before its delivery, limits each wait, a
   const group = openGroup(members, { fetchWaitMs: () => 77 + waits.length, fetched });
   expect(await group.fetch(1)).toHaveLength(1);
   expect(reported).toEqual(['topic/0 0']);
-  isOver = true;
+  isCancelled = true;
   expect(await group.fetch(1)).toEqual([]);
   expect(waits).toEqual([77, 78]);
 });
@@ -191,30 +188,29 @@ function frame(content: Uint8Array): Buffer {
   return Buffer.concat([size, content]);
 }
 
-/** Splits bytes at the given positions, which may be unordered and repeated. */
-function cut(bytes: Buffer, positions: readonly number[]): Buffer[] {
+function splitAt(bytes: Buffer, positions: readonly number[]): Buffer[] {
   const sorted = [0, ...positions.map((at) => at % (bytes.length + 1)).sort((one, other) => one - other)];
   return sorted.map((from, index) => bytes.subarray(from, sorted[index + 1] ?? bytes.length));
 }
 
 const contents = fc.array(fc.uint8Array({ minLength: 1, maxLength: 5_000 }), { minLength: 1, maxLength: 8 });
 
-it('responses are the same however the socket splits them, even when its buffer is reused', () => {
+it('the reader returns the same responses for any chunk boundaries and reused chunk buffers', () => {
   fc.assert(
     fc.property(contents, fc.array(fc.nat(), { maxLength: 40 }), (responses, positions) => {
       const read: Buffer[] = [];
       const reader = new ResponseReader((response) => read.push(response));
-      for (const chunk of cut(Buffer.concat(responses.map(frame)), positions)) {
-        const lent = Buffer.from(chunk);
-        reader.push(lent);
-        lent.fill(0xee);
+      for (const chunk of splitAt(Buffer.concat(responses.map(frame)), positions)) {
+        const reused = Buffer.from(chunk);
+        reader.push(reused);
+        reused.fill(0xee);
       }
       expect(read).toEqual(responses.map(frame));
     }),
   );
 });
 
-it.each([0, -1, 0x7fffffff])('a response size of %i ends the connection with an error', async (size) => {
+it.each([0, -1, 0x7fffffff])('a response size of %i fails the connection', async (size) => {
   const head = Buffer.alloc(4);
   head.writeInt32BE(size);
   const { socket, close } = await connectTo((peer) => peer.write(head));
@@ -237,7 +233,7 @@ it('a socket returns complete responses, including responses larger than its buf
   close();
 });
 
-it('kafkajs passes on complete consecutive responses without copying them', () => {
+it('kafkajs forwards complete consecutive responses without copying them', () => {
   const payloads: { correlationId: number; payload: Buffer }[] = [];
   const connection = Object.assign(Object.create(prototype), {
     chunks: [],
@@ -273,7 +269,7 @@ const SHIFTS = [
   ['forward', 3_600_000],
 ] as const;
 
-it.each(SHIFTS)('heartbeats keep their interval when the wall clock is set %s by an hour', async (_, shiftMs) => {
+it.each(SHIFTS)('heartbeats keep their interval when the system clock is set %s by an hour', async (_, shiftMs) => {
   vi.useFakeTimers();
   const logger = { namespace: () => logger, ...LOGGER };
   const sent: number[] = [];
@@ -288,30 +284,30 @@ it.each(SHIFTS)('heartbeats keep their interval when the wall clock is set %s by
   });
   Object.assign(group, { memberId: 'm', generationId: 1 });
   group.coordinator = { heartbeat: async () => void sent.push(performance.now()) };
-  const beat = async (forMs: number) => {
+  const sendHeartbeats = async (forMs: number) => {
     for (let passedMs = 0; passedMs < forMs; passedMs += 100) {
       await group.heartbeat({ interval: 1_000 });
       await vi.advanceTimersByTimeAsync(100);
     }
   };
-  await beat(3_000);
+  await sendHeartbeats(3_000);
   vi.setSystemTime(Date.now() + shiftMs);
-  await beat(10_000);
+  await sendHeartbeats(10_000);
   const gaps = sent.slice(1).map((at, before) => at - sent[before]!);
   expect(Math.max(...gaps)).toBeLessThanOrEqual(1_200);
   expect(sent.length).toBeGreaterThanOrEqual(10);
 });
 
-it.each(SHIFTS)('a request times out on time when the wall clock is set %s by an hour', async (_, shiftMs) => {
+it.each(SHIFTS)('a request times out on time when the system clock is set %s by an hour', async (_, shiftMs) => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: true });
-  const lateAt: number[] = [];
+  const timedOutAtMs: number[] = [];
   const startMs = performance.now();
   queue.inflight.set(1, {
     requestTimeout: 1_000,
     sentAt: Date.now(),
     timeoutRequest: () => {
-      lateAt.push(performance.now() - startMs);
+      timedOutAtMs.push(performance.now() - startMs);
       queue.inflight.clear();
     },
   });
@@ -319,12 +315,12 @@ it.each(SHIFTS)('a request times out on time when the wall clock is set %s by an
   vi.setSystemTime(Date.now() + shiftMs);
   await vi.advanceTimersByTimeAsync(5_000);
   queue.destroy();
-  expect(lateAt).toHaveLength(1);
-  expect(lateAt[0]).toBeGreaterThanOrEqual(1_000);
-  expect(lateAt[0]).toBeLessThanOrEqual(1_300);
+  expect(timedOutAtMs).toHaveLength(1);
+  expect(timedOutAtMs[0]).toBeGreaterThanOrEqual(1_000);
+  expect(timedOutAtMs[0]).toBeLessThanOrEqual(1_300);
 });
 
-it('a connection has one timer, for the first request that can time out', async () => {
+it('a connection uses one timer, for the next request that can time out', async () => {
   vi.useFakeTimers();
   const queue = openQueue({ enforceRequestTimeout: true, maxInFlightRequests: null });
   const ended: string[] = [];

@@ -3,21 +3,25 @@ import { connect, isIP, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Cluster, ISocketFactory, ISocketFactoryArgs } from 'kafkajs';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import { FetchCancelled } from './fetch-pace.ts';
 import type { FetchedRecords } from './record-decoding.ts';
 
 /**
- * Patches kafkajs 2.2.4: timers only while a request waits; hooks around `joinAndSync`, which also rejoins after the
- * group has expelled the member; offsets out of range are handled by the owner; hooks around each fetch; responses are
- * read without a copy per chunk; no wall clock. Contract tests fail when the pinned source differs.
+ * Patches kafkajs 2.2.4:
+ * - Timers run only while a request is waiting.
+ * - Hooks run around `joinAndSync` and every fetch, and a member that was removed from its group rejoins.
+ * - The owner of a partition handles offsets that are out of range.
+ * - Responses are read without a copy per chunk, and durations do not depend on the system clock.
+ *
+ * Contract tests fail if the pinned source code changes.
  */
 
 const require = createRequire(import.meta.url);
 
-/** The wait for a coordinator that moves or loads its groups. */
-const JOIN_AGAIN_MS = 200;
-/** As in kafkajs. */
+/** Wait for a coordinator that is moving or loading its groups. */
+const REJOIN_WAIT_MS = 200;
+/** Same as in kafkajs. */
 const PENDING_CHECK_MS = 10;
 
 interface TimedRequest {
@@ -49,13 +53,13 @@ export interface Coordinator {
   }>;
 }
 
-/** The members of kafkajs's ConsumerGroup that are used here. */
+/** The members of the kafkajs ConsumerGroup that are used here. */
 export interface ConsumerGroup {
   readonly cluster: object;
   readonly memberId: string | null;
   readonly generationId: number | null;
   maxWaitTime: number;
-  /** Bound to one generation: its commits are refused after the generation has ended. */
+  /** Bound to one generation. Its commits are rejected after the generation has ended. */
   readonly offsetManager: {
     commitOffsets(offsets: {
       topics: { topic: string; partitions: { partition: number; offset: string; metadata: string }[] }[];
@@ -85,22 +89,22 @@ interface Fetching {
 export interface MembershipHooks {
   /** Awaited before the member rejoins. Until then, commits in the old generation are accepted. */
   leaving(group: ConsumerGroup): Promise<void>;
-  /** Awaited after the assignment, before the first fetch. */
+  /** Awaited after the assignment and before the first fetch. */
   joined(group: ConsumerGroup): Promise<void>;
   /** Called on every fetch until the partition is paused. */
   outOfRange(at: { topic: string; partition: number }): void;
   fetchWaitMs(group: ConsumerGroup): number;
-  /** Resolves to the batches of the fetch, or to an empty list when they are not needed. */
+  /** Resolves with the fetched batches, or with an empty list if they are not needed. */
   awaitFetch(fetching: Promise<FetchedBatch[]>): Promise<FetchedBatch[]>;
-  /** Called with all fetched batches before any batch is delivered. */
+  /** Called with all fetched batches before the first one is delivered. */
   fetched(batches: readonly FetchedBatch[]): void;
-  /** True when a failed join must not be retried. */
+  /** Returns true if a failed join must not be retried. */
   cancelled(): boolean;
 }
 
 const hooks = new WeakMap<object, MembershipHooks>();
 
-/** Registers the hooks for a consumer. Its cluster object is the key, because each consumer has its own. */
+/** Registers the hooks for a consumer, by its cluster object, which is unique per consumer. */
 export function onMembership(cluster: Cluster, membership: MembershipHooks): void {
   hooks.set(cluster, membership);
 }
@@ -109,7 +113,7 @@ const queuePrototype = require('kafkajs/src/network/requestQueue').prototype as 
 
 queuePrototype.scheduleCheckPendingRequests = function schedule(this: RequestQueue) {
   if (this.throttleCheckTimeoutId !== null || this.pending.length === 0) return;
-  // The same delay while throttled, for which kafkajs uses the wall clock.
+  // The same delay is used while throttled, where kafkajs uses the system clock.
   this.throttleCheckTimeoutId = setTimeout(() => {
     this.throttleCheckTimeoutId = null;
     this.checkPendingRequests();
@@ -122,17 +126,17 @@ const groupPrototype = require('kafkajs/src/consumer/consumerGroup').prototype a
 const { joinAndSync: originalJoin, fetch: originalFetch, heartbeat: originalHeartbeat } = groupPrototype;
 const { recoverFromOffsetOutOfRange: originalRecovery, recoverFromFetch: originalFetchRecovery } = groupPrototype;
 
-/** Retries a failed join after the group has expelled the member. kafkajs handles other failed joins. */
+/** Retries a failed join of a member that was removed from its group. kafkajs handles other failed joins. */
 async function join(group: ConsumerGroup, membership: MembershipHooks | undefined): Promise<void> {
   for (;;) {
     try {
       return await originalJoin.call(group);
     } catch (fault) {
-      const isExpelled = group.memberId === null && group.generationId !== null;
+      const isRemoved = group.memberId === null && group.generationId !== null;
       const isFinal = (fault as { retriable?: boolean }).retriable === false;
-      if (membership === undefined || membership.cancelled() || !isExpelled || isFinal) throw fault;
+      if (membership === undefined || membership.cancelled() || !isRemoved || isFinal) throw fault;
     }
-    await delay(JOIN_AGAIN_MS);
+    await delay(REJOIN_WAIT_MS);
   }
 }
 
@@ -161,21 +165,22 @@ groupPrototype.recoverFromOffsetOutOfRange = async function recover(this: Consum
 groupPrototype.recoverFromFetch = async function recover(this: ConsumerGroup & Fetching, fault) {
   const membership = hooks.get(this.cluster);
   if (membership !== undefined && fault instanceof FetchCancelled) return;
-  if (membership === undefined || !(fault instanceof TopicGone)) return await originalFetchRecovery.call(this, fault);
+  if (membership === undefined || !(fault instanceof TopicDeleted))
+    return await originalFetchRecovery.call(this, fault);
   membership.outOfRange({ topic: fault.topic, partition: fault.partition });
 };
 
-/** The size of one read from a full socket. */
+/** The size of one read from a socket whose buffer is full. */
 const READ_BYTES = 256 * 1024;
-/** As in kafkajs. */
+/** Same as in kafkajs. */
 const KEEP_ALIVE_DELAY_MS = 60_000;
 const SIZE_BYTES = 4;
-/** Sixty-four times the size that a fetch requests. */
+/** 64 times the size that a fetch requests. */
 const RESPONSE_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Splits a byte stream into size-prefixed responses, with one copy each. kafkajs 2.2.4 keeps every chunk in its own
- * buffer and joins the chunks, which took a fifth of the writer's main thread.
+ * Splits a byte stream into size-prefixed responses with one copy each. kafkajs 2.2.4 stores every chunk in a separate
+ * buffer and concatenates the buffers, which took a fifth of the writer's main thread.
  */
 export class ResponseReader {
   readonly #onResponse: (response: Buffer) => void;
@@ -188,22 +193,22 @@ export class ResponseReader {
     this.#onResponse = onResponse;
   }
 
-  /** @throws RangeError for an invalid size */
+  /** @throws RangeError if a response size is invalid */
   push(bytes: Uint8Array): void {
     let at = 0;
     while (at < bytes.length) {
-      const part = this.#response ?? this.#size;
+      const target = this.#response ?? this.#size;
       const filled = this.#response === null ? this.#sizeBytes : this.#filled;
-      const count = Math.min(part.length - filled, bytes.length - at);
-      part.set(bytes.subarray(at, at + count), filled);
+      const count = Math.min(target.length - filled, bytes.length - at);
+      target.set(bytes.subarray(at, at + count), filled);
       at += count;
       if (this.#response === null) this.#sizeBytes += count;
       else this.#filled += count;
-      if (filled + count === part.length) this.#turn();
+      if (filled + count === target.length) this.#complete();
     }
   }
 
-  #turn(): void {
+  #complete(): void {
     if (this.#response === null) {
       const bytes = this.#size.readInt32BE(0);
       if (bytes <= 0 || bytes > RESPONSE_BYTES_MAX)
@@ -221,13 +226,13 @@ export class ResponseReader {
 }
 
 /**
- * Creates the socket factory. Each `data` event is one response.
+ * Creates a socket factory whose sockets emit one response per `data` event.
  * @param onFault called with every socket fault, because kafkajs drops the error code
  */
 export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFactory {
   return ({ host, port, ssl, onConnect }: ISocketFactoryArgs): Socket => {
     const reader = new ResponseReader((response) => socket.emit('data', response));
-    const take = (count: number, buffer: Uint8Array) => {
+    const onRead = (count: number, buffer: Uint8Array) => {
       try {
         reader.push(buffer.subarray(0, count));
       } catch (fault) {
@@ -235,7 +240,7 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
       }
       return true;
     };
-    const onread = { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback: take };
+    const onread = { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback: onRead };
     const socket = ssl
       ? connectTls({ host, port, ...toServerName(host), ...ssl, onread } as ConnectionOptions, onConnect)
       : connect({ host, port, onread }, onConnect);
@@ -244,7 +249,7 @@ export function createSocketFactory(onFault?: (fault: Error) => void): ISocketFa
   };
 }
 
-/** The server name for TLS, which must not be an IP address. */
+/** The server name for TLS, which cannot be an IP address. */
 const toServerName = (host: string): { servername?: string } => (isIP(host) === 0 ? { servername: host } : {});
 
 interface Connection {
@@ -259,33 +264,33 @@ prototype.processData = function (bytes) {
   processData.call(this, bytes);
 };
 
-// Replaces the wall clock where kafkajs measures durations. If the clock is set back by an hour, kafkajs sends no
-// heartbeat for an hour; if it is set forward, all requests in flight fail.
+// kafkajs measures durations with the system clock. If the clock is set back by an hour, kafkajs sends no heartbeats
+// for an hour. If the clock is set forward, all requests in flight fail.
 
-/** Monotonic time of the last heartbeat, and the wall-clock value that kafkajs stored for it. */
+/** Monotonic time of the last heartbeat, and the system time that kafkajs stored for it. */
 const heartbeats = new WeakMap<Heartbeating, { lastRequest: number; atMs: number }>();
 
 groupPrototype.heartbeat = async function heartbeat(this: Heartbeating, options: { interval: number }) {
-  const known = heartbeats.get(this);
-  if (known === undefined || known.lastRequest !== this.lastRequest) note(this);
-  // Makes the heartbeat due, because kafkajs compares this value with the wall clock.
-  else if (performance.now() - known.atMs >= options.interval) this.lastRequest = 0;
+  const last = heartbeats.get(this);
+  if (last === undefined || last.lastRequest !== this.lastRequest) recordHeartbeat(this);
+  // Makes the heartbeat due, because kafkajs compares this value with the system clock.
+  else if (performance.now() - last.atMs >= options.interval) this.lastRequest = 0;
   const before = this.lastRequest;
   await originalHeartbeat.call(this, options);
-  if (this.lastRequest !== before) note(this);
+  if (this.lastRequest !== before) recordHeartbeat(this);
 };
 
-function note(group: Heartbeating): void {
+function recordHeartbeat(group: Heartbeating): void {
   heartbeats.set(group, { lastRequest: group.lastRequest, atMs: performance.now() });
 }
 
 const { sendSocketRequest, destroy } = queuePrototype;
-/** Monotonic send time per request, and time of the next check per queue. */
+/** Monotonic send time by request, and time of the next check by queue. */
 const sentAtMs = new WeakMap<TimedRequest, number>();
 const checkAtMs = new WeakMap<RequestQueue, number>();
 
-/** Sets a timer for the first request that can time out; kafkajs checks every connection ten times per second. */
-function scheduleLateCheck(queue: RequestQueue): void {
+/** Sets a timer for the next request that can time out. kafkajs checks every connection ten times per second. */
+function scheduleTimeoutCheck(queue: RequestQueue): void {
   const nowMs = performance.now();
   let dueMs = Number.POSITIVE_INFINITY;
   for (const request of queue.inflight.values()) {
@@ -297,25 +302,26 @@ function scheduleLateCheck(queue: RequestQueue): void {
   queue.requestTimeoutIntervalId = null;
   checkAtMs.set(queue, dueMs);
   if (dueMs === Number.POSITIVE_INFINITY) return;
-  queue.requestTimeoutIntervalId = setTimeout(() => failLateRequests(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
+  queue.requestTimeoutIntervalId = setTimeout(() => failTimedOutRequests(queue), Math.max(1, Math.ceil(dueMs - nowMs)));
 }
 
-function failLateRequests(queue: RequestQueue): void {
+function failTimedOutRequests(queue: RequestQueue): void {
   const nowMs = performance.now();
   for (const request of [...queue.inflight.values()])
     if (nowMs - (sentAtMs.get(request) ?? nowMs) >= request.requestTimeout) request.timeoutRequest();
-  scheduleLateCheck(queue);
+  scheduleTimeoutCheck(queue);
 }
 
 queuePrototype.scheduleRequestTimeoutCheck = function schedule(this: RequestQueue) {
-  if (this.enforceRequestTimeout) scheduleLateCheck(this);
+  if (this.enforceRequestTimeout) scheduleTimeoutCheck(this);
 };
 
 queuePrototype.sendSocketRequest = function send(this: RequestQueue, request: TimedRequest) {
   sentAtMs.set(request, performance.now());
   sendSocketRequest.call(this, request);
   const dueMs = performance.now() + request.requestTimeout;
-  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY)) scheduleLateCheck(this);
+  if (this.enforceRequestTimeout && dueMs < (checkAtMs.get(this) ?? Number.POSITIVE_INFINITY))
+    scheduleTimeoutCheck(this);
 };
 
 queuePrototype.destroy = function end(this: RequestQueue) {

@@ -1,12 +1,12 @@
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
 
-/** Minimum interval between requests; metrics may be scraped more often. */
+/** Minimum interval between requests. Metrics may be scraped more often. */
 const ENDS_INTERVAL_MS = 5_000;
-/** Bound for a scrape, which must not hang when the brokers hang. */
+/** Time limit for a scrape, which must not hang if the brokers hang. */
 const ENDS_TIMEOUT_MS = 1_000;
 
-/** The first offset of each partition, or the end of its log. */
+/** Returns the start offset of each partition, or the end offset. */
 export async function readOffsets(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
   query: { topic: string; partitions: readonly number[]; first: boolean },
@@ -17,32 +17,32 @@ export async function readOffsets(
   return new Map(offsets.map(({ partition, offset }) => [partition, Number(offset)]));
 }
 
-interface KnownEnd {
+interface AssignedLog {
   readonly log: { readonly topic: string; readonly partition: number };
   end: number;
 }
 
 /**
- * Creates a function that updates the ends of assigned logs: one request at a time, at most every 5 s. It resolves
- * within 1 s. After a fault the last known ends are kept.
+ * Creates a function that updates the ends of assigned logs, with one request at a time and at most every 5 s. The
+ * function resolves within 1 s. After a fault, the last ends are retained.
  */
 export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
-  assigned: () => readonly KnownEnd[],
+  assigned: () => readonly AssignedLog[],
 ): () => Promise<void> {
   let requestedAtMs = Number.NEGATIVE_INFINITY;
   let running: Promise<void> | null = null;
 
   const request = async () => {
-    const known = assigned();
-    for (const topic of new Set(known.map(({ log }) => log.topic))) {
-      const inTopic = known.filter(({ log }) => log.topic === topic);
+    const logs = assigned();
+    for (const topic of new Set(logs.map(({ log }) => log.topic))) {
+      const inTopic = logs.filter(({ log }) => log.topic === topic);
       const ends = await readOffsets(cluster, {
         topic,
         partitions: inTopic.map(({ log }) => log.partition),
         first: false,
       });
-      // A fetch may have returned a later end.
+      // A fetch may already have returned a later end.
       for (const each of inTopic) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
     }
   };
@@ -59,10 +59,10 @@ export function createEndsReader(
   };
 }
 
-/** kafkajs itself detects an added partition only after five minutes. */
+/** kafkajs itself detects a new partition only after five minutes. */
 const PARTITIONS_INTERVAL_MS = 5_000;
 
-/** Members of the kafkajs cluster that its types lack. */
+/** Members of the kafkajs cluster that its types omit. */
 interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPartitionMetadata'> {
   metadata(query: { topics: readonly string[] }): Promise<{
     topicMetadata: { topic: string; partitionMetadata: unknown[] }[];
@@ -70,8 +70,8 @@ interface MetadataCluster extends Pick<Cluster, 'refreshMetadata' | 'findTopicPa
 }
 
 /**
- * Creates a function that checks for added partitions, at most every 5 s; it never throws. It refreshes metadata only
- * for added partitions, because a refresh fails for all partitions while one has no leader.
+ * Creates a function that checks for new partitions at most every 5 s and never throws. Metadata is refreshed only if
+ * there are new partitions, because a refresh fails for all partitions while one of them has no leader.
  */
 export function createPartitionCheck(cluster: Cluster, topics: readonly string[]): () => Promise<void> {
   const { metadata } = cluster as unknown as MetadataCluster;
@@ -87,7 +87,7 @@ export function createPartitionCheck(cluster: Cluster, topics: readonly string[]
       // The next fetch then rejoins the group.
       if (hasGrown) await cluster.refreshMetadata();
     } catch {
-      // The next check repeats the request.
+      // Retried by the next check.
     }
     checkedAtMs = performance.now();
   };

@@ -11,14 +11,14 @@ export interface LogView {
   offsets(query: { topic: string; partitions: readonly number[]; first: boolean }): Promise<Map<number, number>>;
   coordinator(groupId: string): Promise<Coordinator>;
   /**
-   * The current id of a topic, from the leader of a partition; null when brokers report no ids.
+   * Returns the current ID of a topic from a partition's leader, or null if the brokers report no IDs.
    * @throws Error while the partition has no leader
    */
   topicId(at: { topic: string; partition: number }): Promise<string | null>;
   pin(at: { topic: string; partition: number }, topicId: string | null): void;
   /**
-   * The batch that contains an offset; null when the log has no such batch.
-   * @throws TopicGone when the topic with this id is gone; another fault while the leader does not respond
+   * Returns the batch that contains an offset, or null if the log has no such batch.
+   * @throws TopicDeleted if the topic with this ID no longer exists; another fault while the leader does not respond
    */
   batchAt(at: BatchLocation): Promise<LogMark | null>;
   decision(groupId: string, at: { topic: string; partition: number }): Promise<OffsetDecision | null>;
@@ -29,7 +29,7 @@ interface BatchLocation {
   readonly topic: string;
   readonly partition: number;
   readonly offset: number;
-  /** The topic id at the time of the examination. */
+  /** The topic's ID when the partition was examined. */
   readonly topicId: string | null;
 }
 
@@ -37,7 +37,7 @@ interface Broker {
   fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
 }
 
-/** Members of the kafkajs cluster that its types lack. */
+/** Members of the kafkajs cluster that its types omit. */
 type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
   findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
   findBroker(at: { nodeId: string }): Promise<Broker>;
@@ -46,11 +46,11 @@ type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLe
 
 const FETCH_WAIT_MS = 100;
 
-export function createLogView(given: Cluster): LogView {
-  const cluster = given as unknown as FullCluster;
+export function createLogView(kafkajsCluster: Cluster): LogView {
+  const cluster = kafkajsCluster as unknown as FullCluster;
   const offsets: LogView['offsets'] = (query) => readOffsets(cluster, query);
 
-  const topicIds = fetchByTopicId(given);
+  const topicIds = fetchByTopicId(kafkajsCluster);
 
   const leaderOf = async (topic: string, partition: number) => {
     const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]));
@@ -62,7 +62,7 @@ export function createLogView(given: Cluster): LogView {
     const broker = await leaderOf(topic, partition);
     const requested = { partition, fetchOffset: String(offset), maxBytes: ONE_BATCH_BYTES };
     const partitions = [topicId === null ? requested : { ...requested, topicId }];
-    // The batch was already read, so its transaction has ended.
+    // The batch was read before, so its transaction has ended.
     const limits = { maxWaitTime: FETCH_WAIT_MS, minBytes: 1, maxBytes: ONE_BATCH_BYTES };
     const topics = [{ topic, partitions }];
     const { responses } = await broker.fetch({ ...limits, isolationLevel: READ_UNCOMMITTED, topics });
@@ -71,7 +71,7 @@ export function createLogView(given: Cluster): LogView {
 
   return {
     offsets,
-    // From the leader, which is the first to know a new topic.
+    // Read from the leader, because new topics are first visible there.
     topicId: async ({ topic, partition }) => await topicIds.fetchId(topic, await leaderOf(topic, partition)),
     pin: topicIds.pin,
     coordinator: (groupId) => cluster.findGroupCoordinator({ groupId }),
@@ -87,7 +87,7 @@ export function createLogView(given: Cluster): LogView {
       const starts = await offsets({ topic, partitions: [partition], first: true });
       // A newly elected leader may not return the batch yet.
       if (offset >= (starts.get(partition) ?? 0) && offset < (ends.get(partition) ?? 0))
-        throw new Error(`${topic}/${partition} does not show offset ${offset} yet`);
+        throw new Error(`${topic}/${partition} does not return offset ${offset} yet`);
       return null;
     },
     async decision(group, { topic, partition }) {
@@ -98,6 +98,6 @@ export function createLogView(given: Cluster): LogView {
       const found = responses[0]?.partitions[0];
       return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
     },
-    refresh: async () => await (given as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
+    refresh: async () => await (kafkajsCluster as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
   };
 }

@@ -27,30 +27,30 @@ import { type FetchedRecord, toStreamRecord } from './record-decoding.ts';
 export interface GroupOptions extends BrokerTarget {
   groupId: string;
   topics: readonly string[];
-  /** A member without heartbeats for this long loses its partitions. A shutdown may take half as long. */
+  /** A member that sends no heartbeat for this long loses its partitions. A shutdown may take half as long. */
   sessionTimeoutMs: number;
   clientId?: string;
   logger?: Logger;
   metrics?: Metrics;
 }
 
-/** Members have half a session timeout to finish their work; a member that hangs delays all others this long. */
+/** Members have half a session timeout to finish their work. A member that hangs delays all others by this time. */
 const REBALANCE_TIMEOUT_MIN_MS = 20_000;
 const HEARTBEAT_MAX_MS = 1_000;
 /**
- * Responses are decoded as a whole, and small responses are cheap to garbage-collect: 1 and 4 MiB take 4.1 µs of CPU
- * per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
+ * Small responses, because a response is decoded as a whole and small ones are cheap to collect: 1 and 4 MiB take 4.1
+ * µs of CPU time per record and 340 MiB of memory; 4 and 16 MiB take 4.8 µs and 390 MiB.
  */
 const PARTITION_FETCH_BYTES_MAX = 1024 * 1024;
 const FETCH_BYTES_MAX = 4 * 1024 * 1024;
 const RETRY_WAIT_MIN_MS = 100;
 const RETRY_WAIT_MAX_MS = 2_000;
 const RETRIES = 1_000_000;
-/** Few, because the first connection is retried here, so that closing the consumer ends the retries. */
+/** Few, because `run` retries the first connection and can be stopped by `close`. */
 const CONNECT_RETRIES = 5;
 const REQUEST_TIMEOUT_MS = 10_000;
 const RESTART_WAIT_MS = 1_000;
-/** Bounded, so that a hanging broker does not keep the process from exiting. */
+/** Limited, so that a broker that hangs does not prevent the process from exiting. */
 const DISCONNECT_TIMEOUT_MS = 3_000;
 
 export interface PartitionedOptions extends GroupOptions {
@@ -59,7 +59,7 @@ export interface PartitionedOptions extends GroupOptions {
   openWorker(log: LogPartition, retention: TopicRetention): PartitionWorker;
 }
 
-/** A consumer group member that runs one worker per assigned partition. */
+/** A consumer group member that runs one worker for each assigned partition. */
 export class PartitionedConsumer implements Consumer {
   readonly #options: PartitionedOptions;
   readonly #assignments = new Map<string, Assignment>();
@@ -69,7 +69,7 @@ export class PartitionedConsumer implements Consumer {
   readonly #pace: FetchPace;
   readonly #heartbeatMs: number;
   #consumer: KafkaConsumer | null = null;
-  /** Time of the last response from the group, by `performance.now`. */
+  /** When the group last responded, from `performance.now()`. */
   #lastHeardAt = 0;
   #member = false;
   #closing = false;
@@ -121,7 +121,7 @@ export class PartitionedConsumer implements Consumer {
     await this.#refreshEnds?.();
   }
 
-  /** Joins the group, and rejoins after each client fault until the consumer is closed. */
+  /** Joins the group, and rejoins after every client fault until the consumer is closed. */
   async run(): Promise<void> {
     while (!this.#closing) {
       const ended = Promise.withResolvers<Error>();
@@ -143,7 +143,7 @@ export class PartitionedConsumer implements Consumer {
     if (this.#closing) return;
     this.#closing = true;
     this.#unwatch();
-    // Must precede the disconnect: while kafkajs disconnects, commits silently do nothing.
+    // Must precede the disconnect, because commits silently do nothing while kafkajs disconnects.
     await this.#drain();
     const disconnected = this.#consumer?.disconnect().catch(() => {}) ?? Promise.resolve();
     if (this.#cluster !== null) this.#pace.endAll(this.#cluster);
@@ -185,13 +185,13 @@ export class PartitionedConsumer implements Consumer {
       this.#lastHeardAt = performance.now();
       void this.#checkPartitions?.();
     });
-    // The only event for a batch that contains only markers and aborted records.
+    // The only event for a batch that contains only transaction markers and aborted records.
     consumer.on(consumer.events.START_BATCH_PROCESS, ({ payload }) => {
       if (payload.batchSize === 0) this.#skip(payload);
     });
     consumer.on(consumer.events.CRASH, ({ payload }) => {
       this.#member = false;
-      // With `restart`, kafkajs restarts by itself.
+      // If `restart` is set, kafkajs restarts by itself.
       if (!payload.restart) ended(payload.error);
     });
   }
@@ -206,7 +206,7 @@ export class PartitionedConsumer implements Consumer {
       cancelled: () => this.#closing,
       leaving: async (group) => {
         this.#member = false;
-        // Without a member id, the group has expelled this member, which may neither write nor commit.
+        // A member without an ID was removed from its group and may neither write nor commit.
         if (group.memberId === null) this.#endAll();
         else await this.#drain();
       },
@@ -217,7 +217,7 @@ export class PartitionedConsumer implements Consumer {
       outOfRange: ({ topic, partition }) => this.#assignments.get(`${topic}/${partition}`)?.guarded.outOfRange(),
       fetchWaitMs: (group) => this.#fetchWaitMs(group),
       awaitFetch: (fetching) => this.#pace.until(fetching),
-      fetched: (batches) => this.#note(batches),
+      fetched: (batches) => this.#recordFetch(batches),
     });
   }
 
@@ -261,7 +261,7 @@ export class PartitionedConsumer implements Consumer {
     return this.#pace.waitMs({ hasPaused: group.paused().length > 0, heartbeatInMs });
   }
 
-  #note(batches: readonly FetchedBatch[]) {
+  #recordFetch(batches: readonly FetchedBatch[]) {
     this.#pace.fetched(batches);
     for (const { topic, partition, fetchedOffset, rawMessages } of batches) {
       const assignment = this.#assignments.get(`${topic}/${partition}`);
@@ -270,7 +270,7 @@ export class PartitionedConsumer implements Consumer {
     }
   }
 
-  /** Must not wait, because fetches, handlers and heartbeats of all partitions share one loop. */
+  /** Must not wait, because the fetches, handlers and heartbeats of all partitions share one loop. */
   #receive({ batch, resolveOffset }: EachBatchPayload) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
@@ -280,7 +280,7 @@ export class PartitionedConsumer implements Consumer {
     const { guarded } = assignment;
     if (!guarded.acceptsBatches(batches) || !guarded.acceptsFetchFrom(Number(fetchedOffset))) return;
     const end = Number(batch.lastOffset()) + 1;
-    // Decoded by record-decoding.ts, unlike the kafkajs types state.
+    // record-decoding.ts decodes these records, which differ from the kafkajs types.
     const fetched = batch.messages as unknown as readonly FetchedRecord[];
     const records = fetched.map((record) => toStreamRecord(batch, record));
     guarded.worker.accept(records, end, batches);
@@ -288,7 +288,7 @@ export class PartitionedConsumer implements Consumer {
     assignment.end = Number(batch.highWatermark);
   }
 
-  /** Offsets without a record also count as read, or an idle partition would report a lag behind a marker. */
+  /** Counts offsets without a record as read. Otherwise an idle partition would report the lag of a marker. */
   #skip(batch: { topic: string; partition: number; firstOffset: string | null; lastOffset: string }) {
     const assignment = this.#assignments.get(`${batch.topic}/${batch.partition}`);
     if (assignment === undefined || assignment.guarded.isClosed) return;
@@ -317,7 +317,7 @@ interface Assignment {
   fetched: { readonly from: number; readonly batches: readonly LogMark[] };
 }
 
-/** Drops the info lines of kafkajs, which do not help an operator. */
+/** Drops the info lines of kafkajs, which do not help operators. */
 function createKafkaLogger(logger: Logger | undefined): logCreator {
   return () =>
     ({ level, log }) => {
@@ -327,12 +327,12 @@ function createKafkaLogger(logger: Logger | undefined): logCreator {
     };
 }
 
-/** Retention rarely changes. */
+/** Long, because retention rarely changes. */
 const RETENTION_INTERVAL_MS = 10 * 60 * 1000;
 const TOPIC_RESOURCE = 2;
 const SETTING = 'retention.ms';
 
-/** Members of the kafkajs broker that its types lack. */
+/** Members of the kafkajs broker that its types omit. */
 interface SettingsBroker {
   describeConfigs(query: {
     resources: { type: number; name: string; configNames: string[] }[];
@@ -345,12 +345,12 @@ interface SettingsBroker {
 type TopicRetention = ReturnType<typeof createTopicRetention>;
 
 export function createTopicRetention(topics: readonly string[]) {
-  const known = new Map<string, number>();
+  const retentions = new Map<string, number>();
   let requestedAtMs = Number.NEGATIVE_INFINITY;
   return {
-    /** Retention in milliseconds; null while it is unknown, and for a topic that keeps records forever. */
-    retentionMsOf: (topic: string): number | null => known.get(topic) ?? null,
-    /** Updates the retention after ten minutes, over the consumer's connections. Never throws. */
+    /** Returns the retention in milliseconds, or null if it is unknown or unlimited. */
+    retentionMsOf: (topic: string): number | null => retentions.get(topic) ?? null,
+    /** Updates the retention at most every ten minutes, over the consumer's connections. Never throws. */
     async refresh(cluster: Pick<Cluster, 'findControllerBroker'>): Promise<void> {
       if (performance.now() - requestedAtMs < RETENTION_INTERVAL_MS) return;
       requestedAtMs = performance.now();
@@ -360,11 +360,11 @@ export function createTopicRetention(topics: readonly string[]) {
         const response = await broker.describeConfigs({ resources, includeSynonyms: false });
         for (const { resourceName, configEntries } of response.resources) {
           const retentionMs = Number(configEntries.find(({ configName }) => configName === SETTING)?.configValue ?? -1);
-          if (retentionMs >= 0) known.set(resourceName, retentionMs);
-          else known.delete(resourceName);
+          if (retentionMs >= 0) retentions.set(resourceName, retentionMs);
+          else retentions.delete(resourceName);
         }
       } catch {
-        // The last known value is kept, and the next refresh repeats the request.
+        // The last value is retained, and the next refresh repeats the request.
         requestedAtMs = Number.NEGATIVE_INFINITY;
       }
     },

@@ -8,11 +8,10 @@ const require = createRequire(import.meta.url);
 const Decoder = require('kafkajs/src/protocol/decoder');
 const Encoder = require('kafkajs/src/protocol/encoder');
 const Batch = require('kafkajs/src/consumer/batch');
-const decodeBatch: (decoder: unknown) => Promise<{ records: Original[] }> =
+const decodeBatch: (decoder: unknown) => Promise<{ records: KafkajsRecord[] }> =
   require('kafkajs/src/protocol/recordBatch/v0/decoder');
 
-/** A record as the decoder of kafkajs returns it. */
-interface Original {
+interface KafkajsRecord {
   offset: string;
   timestamp: string;
   key: Buffer | null;
@@ -22,7 +21,7 @@ interface Original {
   batchContext: { producerId: string; inTransaction: boolean };
 }
 
-interface DrawnRecord {
+interface RecordFields {
   timeDelta: number;
   gap: number;
   key: Uint8Array | null;
@@ -30,26 +29,26 @@ interface DrawnRecord {
   headers: [string, Uint8Array | null][];
 }
 
-interface DrawnBatch {
+interface BatchFields {
   firstOffset: number;
   firstTime: number;
   maxTime: number;
   producerId: number;
   attributes: { logAppend: boolean; transactional: boolean; control: boolean; gzip: boolean };
-  records: DrawnRecord[];
+  records: RecordFields[];
 }
 
 const bytes = fc.uint8Array({ maxLength: 300 });
-// kafkajs mistakes property names of plain objects for repeated headers.
+// kafkajs mistakes names that plain objects have as properties for repeated headers.
 const headerName = fc.string({ unit: 'grapheme' }).filter((name) => !(name in {}));
-const record: fc.Arbitrary<DrawnRecord> = fc.record({
+const record: fc.Arbitrary<RecordFields> = fc.record({
   timeDelta: fc.integer({ min: -(2 ** 45), max: 2 ** 45 }),
   gap: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 10_000_000 })),
   key: fc.option(bytes),
   value: fc.option(bytes),
   headers: fc.array(fc.tuple(fc.oneof(fc.constantFrom('a', 'b'), headerName), fc.option(bytes)), { maxLength: 4 }),
 });
-const batch: fc.Arbitrary<DrawnBatch> = fc.record({
+const batch: fc.Arbitrary<BatchFields> = fc.record({
   firstOffset: fc.integer({ min: 0, max: 2 ** 50 }),
   firstTime: fc.integer({ min: -1, max: 2 ** 45 }),
   maxTime: fc.integer({ min: -1, max: 2 ** 45 }),
@@ -63,17 +62,17 @@ const batch: fc.Arbitrary<DrawnBatch> = fc.record({
   records: fc.array(record, { maxLength: 40 }),
 });
 
-const optional = (value: Uint8Array | null) => value && Buffer.from(value);
+const toBuffer = (value: Uint8Array | null) => value && Buffer.from(value);
 
-function toRecordBytes({ timeDelta, key, value, headers }: DrawnRecord, offsetDelta: number): Buffer {
+function toRecordBytes({ timeDelta, key, value, headers }: RecordFields, offsetDelta: number): Buffer {
   const body = new Encoder().writeInt8(0).writeVarLong(timeDelta).writeVarInt(offsetDelta);
-  body.writeVarIntBytes(optional(key)).writeVarIntBytes(optional(value)).writeVarInt(headers.length);
-  for (const [name, each] of headers) body.writeVarIntString(name).writeVarIntBytes(optional(each));
+  body.writeVarIntBytes(toBuffer(key)).writeVarIntBytes(toBuffer(value)).writeVarInt(headers.length);
+  for (const [name, each] of headers) body.writeVarIntString(name).writeVarIntBytes(toBuffer(each));
   return new Encoder().writeVarInt(body.size()).writeEncoder(body).buffer;
 }
 
-/** A batch as a broker sends it, with markers, gaps and log times, which the encoder of kafkajs lacks. */
-function toBatchBytes({ attributes, records, ...head }: DrawnBatch): Buffer {
+/** Encodes a batch as brokers send it, with markers, gaps and log times, which the kafkajs encoder does not support. */
+function toBatchBytes({ attributes, records, ...head }: BatchFields): Buffer {
   let delta = -1;
   const written = records.map((each) => {
     delta += 1 + each.gap;
@@ -104,7 +103,6 @@ async function readAsKafkajs(batches: readonly Buffer[]): Promise<FetchedRecord[
     }));
 }
 
-/** A fetch response, version 11, for one partition. */
 function toResponse(recordSet: Buffer): Buffer {
   const partition = new Encoder().writeInt32(3).writeInt16(0).writeInt64(99).writeInt64(99).writeInt64(0);
   partition.writeInt32(0).writeInt32(-1).writeInt32(recordSet.length).writeBuffer(recordSet);
@@ -112,7 +110,7 @@ function toResponse(recordSet: Buffer): Buffer {
   return new Encoder().writeInt32(0).writeInt16(0).writeInt32(0).writeInt32(1).writeEncoder(topic).buffer;
 }
 
-const example = (overrides: Partial<DrawnBatch> = {}): DrawnBatch => ({
+const example = (overrides: Partial<BatchFields> = {}): BatchFields => ({
   firstOffset: 7,
   firstTime: 1_000,
   maxTime: 2_000,
@@ -122,7 +120,7 @@ const example = (overrides: Partial<DrawnBatch> = {}): DrawnBatch => ({
   ...overrides,
 });
 
-it('decoded records equal the records that kafkajs decodes, for any batches', async () => {
+it('the decoder returns the same records as kafkajs for all batches', async () => {
   const property = fc.asyncProperty(fc.array(batch, { maxLength: 4 }), async (drawn) => {
     const batches = drawn.map(toBatchBytes);
     expect(await readRecords(Buffer.concat(batches))).toEqual(await readAsKafkajs(batches));
@@ -130,17 +128,17 @@ it('decoded records equal the records that kafkajs decodes, for any batches', as
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('decoded records end with the last complete batch, wherever the response is truncated', async () => {
+it('the decoder returns all complete batches of a truncated response', async () => {
   const batches = [example(), example({ firstOffset: 20 })].map(toBatchBytes);
   const all = Buffer.concat(batches);
   for (let end = 0; end <= all.length; end++) {
     const offsets = (await readRecords(all.subarray(0, end))).map(({ offset }) => offset);
-    const whole = end === all.length ? [7, 8, 9, 20, 21, 22] : end >= batches[0]!.length ? [7, 8, 9] : [];
-    expect(offsets).toEqual(whole);
+    const expected = end === all.length ? [7, 8, 9, 20, 21, 22] : end >= batches[0]!.length ? [7, 8, 9] : [];
+    expect(offsets).toEqual(expected);
   }
 });
 
-it('decoded records include base offset, leader epoch and checksum of their batches, including markers', async () => {
+it('the decoder returns the base offset, leader epoch and checksum of every batch', async () => {
   const marker = example({ firstOffset: 10, attributes: { ...example().attributes, control: true } });
   const batches = [example(), marker].map(toBatchBytes);
   for (const [at, each] of batches.entries()) {
@@ -153,7 +151,7 @@ it('decoded records include base offset, leader epoch and checksum of their batc
   ]);
 });
 
-it('a complete but invalid batch is refused, and nothing outside the batch is read', async () => {
+it('the decoder rejects a complete but invalid batch and reads nothing outside the batch', async () => {
   const good = toBatchBytes(example());
   const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (position, byte) => {
     const bad = Buffer.from(good);
@@ -170,8 +168,8 @@ it('a complete but invalid batch is refused, and nothing outside the batch is re
   await expect(readRecords(long)).rejects.toThrow(RangeError);
 });
 
-it('kafkajs decodes every fetch response with the replacement function', async () => {
-  // Another test file may have loaded kafkajs before the function was replaced.
+it('kafkajs decodes fetch responses with the replaced decoder', async () => {
+  // Another test file may have loaded kafkajs before the decoder was replaced.
   for (const path of Object.keys(require.cache)) if (path.endsWith('response.js')) delete require.cache[path];
   const { decode } = require('kafkajs/src/protocol/requests/fetch/v11/response');
   const { responses } = await decode(toResponse(toBatchBytes(example())));
@@ -182,7 +180,7 @@ it('kafkajs decodes every fetch response with the replacement function', async (
   expect(empty.responses[0].partitions[0].messages).toEqual([]);
 });
 
-it('kafkajs computes the right offsets, markers, aborted records and lag from decoded records', async () => {
+it('kafkajs computes the same offsets and lag from records of this decoder as from its own', async () => {
   const aborted = { ...example().attributes, transactional: true };
   const marker = example({
     firstOffset: 10,
@@ -197,13 +195,13 @@ it('kafkajs computes the right offsets, markers, aborted records and lag from de
     for (const abortedTransactions of [[], [{ producerId: '5', firstOffset: '7' }]]) {
       const open = (messages: unknown) =>
         new Batch('topic', fetched, { partition: 0, highWatermark: '20', abortedTransactions, messages });
-      const [own, other] = [open(decoded), open(original)];
+      const [replaced, kafkajs] = [open(decoded), open(original)];
       const offsets = (messages: { offset: unknown }[]) => messages.map(({ offset }) => Number(offset));
-      expect(offsets(own.messages)).toEqual(offsets(other.messages));
+      expect(offsets(replaced.messages)).toEqual(offsets(kafkajs.messages));
       for (const method of ['firstOffset', 'lastOffset', 'offsetLag', 'offsetLagLow'])
-        expect(own[method]() === null ? null : String(own[method]())).toBe(other[method]());
+        expect(replaced[method]() === null ? null : String(replaced[method]())).toBe(kafkajs[method]());
       for (const method of ['isEmpty', 'isEmptyDueToFiltering', 'isEmptyDueToLogCompactedMessages'])
-        expect(own[method]()).toBe(other[method]());
+        expect(replaced[method]()).toBe(kafkajs[method]());
     }
   }
 });

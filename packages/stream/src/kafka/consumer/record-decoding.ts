@@ -1,6 +1,6 @@
 /**
- * Decodes fetched records in one pass, into numbers and slices of the fetched bytes. kafkajs 2.2.4 creates several
- * objects and strings per record, more than half of a consumer's CPU. A contract test covers the pinned source.
+ * Decodes fetched records in one pass, into numbers and slices of the response. kafkajs 2.2.4 creates several objects
+ * and strings per record, which took more than half of a consumer's CPU time. A contract test covers the pinned source.
  */
 import { createRequire } from 'node:module';
 import type { LogMark } from '../../partitions/log-mark.ts';
@@ -14,7 +14,7 @@ const LENGTH_END = AT.length + LENGTH_BYTES;
 const NO_HEADERS: FetchedHeaders = Object.freeze({});
 
 type HeaderValue = Buffer | null;
-/** A repeated name has a list of values, as in kafkajs. */
+/** A repeated header has a list of values, as in kafkajs. */
 type FetchedHeaders = Readonly<Record<string, HeaderValue | HeaderValue[]>>;
 
 interface BatchContext {
@@ -28,18 +28,18 @@ export interface FetchedRecord {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: FetchedHeaders;
-  /** A transaction marker, which is not delivered. */
+  /** True for a transaction marker, which is not delivered. */
   readonly isControlRecord: boolean;
   readonly batchContext: BatchContext;
 }
 
-/** The records in a response and their batches, including markers and aborted records. */
+/** A response's records and batches, including markers and aborted records. */
 export type FetchedRecords = FetchedRecord[] & { readonly batches?: readonly LogMark[] };
 
-interface BatchHead {
+interface BatchHeader {
   readonly firstOffset: number;
   readonly firstTime: number;
-  /** The time of all records when the broker sets it; otherwise null. */
+  /** The time of all records if the broker assigned it, otherwise null. */
   readonly logTime: number | null;
   readonly count: number;
   readonly isControl: boolean;
@@ -50,7 +50,7 @@ interface Codec {
   decompress(bytes: Buffer): Promise<Buffer>;
 }
 
-/** The used members of the kafkajs decoder, positioned at the int32 length of the batches. */
+/** The members of the kafkajs decoder that are used here. Its offset is at the int32 length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
@@ -61,7 +61,7 @@ type DecodeMessages = (decoder: FetchDecoder) => Promise<readonly unknown[]>;
 const codecOf: (attributes: number) => Codec | null =
   require('kafkajs/src/protocol/message/compression').lookupCodecByAttributes;
 
-/** @throws RangeError when the bytes are not records */
+/** @throws RangeError if the bytes are not valid records */
 class RecordReader {
   readonly #bytes: Buffer;
   #at: number;
@@ -71,7 +71,7 @@ class RecordReader {
     this.#at = at;
   }
 
-  record(head: BatchHead): FetchedRecord {
+  record(head: BatchHeader): FetchedRecord {
     const end = this.#end(this.#varint());
     this.#at += 1;
     const timeDelta = this.#varlong();
@@ -79,8 +79,8 @@ class RecordReader {
     const key = this.#range();
     const value = this.#range();
     const headers = this.#headers();
-    // Fields of a later format are skipped.
-    if (this.#at > end) throw new RangeError('a fetched record is longer than its length');
+    // Skips fields from later format versions.
+    if (this.#at > end) throw new RangeError('a fetched record exceeds its declared length');
     this.#at = end;
     return {
       offset: head.firstOffset + offsetDelta,
@@ -95,7 +95,7 @@ class RecordReader {
 
   #end(length: number): number {
     const end = this.#at + length;
-    if (length < 0 || end > this.#bytes.length) throw new RangeError('a fetched record ends outside its batch');
+    if (length < 0 || end > this.#bytes.length) throw new RangeError('a fetched record extends past its batch');
     return end;
   }
 
@@ -108,10 +108,10 @@ class RecordReader {
       value |= (byte & 127) << shift;
       if (byte < 128) return (value >>> 1) ^ -(value & 1);
     }
-    throw new RangeError('a fetched length has more than five bytes');
+    throw new RangeError('a fetched varint has more than five bytes');
   }
 
-  /** A zigzag varint of 64 bits; exact up to 2^53. */
+  /** Reads a zigzag varint of 64 bits. Exact up to 2^53. */
   #varlong(): number {
     let value = 0;
     for (let scale = 1; scale < 2 ** 70; scale *= 128) {
@@ -119,10 +119,10 @@ class RecordReader {
       value += (byte & 127) * scale;
       if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
     }
-    throw new RangeError('a fetched time has more than ten bytes');
+    throw new RangeError('a fetched varlong has more than ten bytes');
   }
 
-  /** Length-prefixed bytes; a length of -1 means null. */
+  /** Reads length-prefixed bytes. A length of -1 means null. */
   #range(): Buffer | null {
     const length = this.#varint();
     if (length === -1) return null;
@@ -147,7 +147,7 @@ class RecordReader {
   }
 }
 
-function readHead(batch: Buffer, attributes: number): BatchHead {
+function readHead(batch: Buffer, attributes: number): BatchHeader {
   const isLogAppend = (attributes & IS_LOG_APPEND) !== 0;
   return {
     firstOffset: Number(batch.readBigInt64BE(AT.firstOffset)),
@@ -182,16 +182,16 @@ function readMark(batch: Buffer): LogMark {
   };
 }
 
-/** Replaces `filter`: offsets increase, so a condition on offsets removes only leading records. */
-function dropHead(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
+/** Replaces `filter`. Offsets increase, so a condition on offsets removes only leading records. */
+function dropLeading(this: FetchedRecord[], isWithin: (record: FetchedRecord) => boolean): FetchedRecord[] {
   const first = this.findIndex((record) => isWithin(record));
   return first === -1 ? [] : this.slice(first);
 }
 
 /**
  * Decodes all complete batches, including markers and aborted records. Replaces the list's `filter`, which kafkajs uses
- * only to drop records before the requested offset, at a cost of two objects per record.
- * @throws RangeError when a complete batch is invalid
+ * only to drop records before the requested offset and which costs two objects per record.
+ * @throws RangeError if a complete batch is invalid
  */
 export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
   const records: FetchedRecord[] = [];
@@ -200,14 +200,14 @@ export async function readRecords(batches: Buffer): Promise<FetchedRecords> {
   while (start + AT.records <= batches.length) {
     const end = start + LENGTH_END + batches.readInt32BE(start + AT.length);
     if (end > batches.length) break;
-    if (end < start + AT.records) throw new RangeError('a fetched batch is shorter than its head');
+    if (end < start + AT.records) throw new RangeError('a fetched batch is shorter than its header');
     const batch = batches.subarray(start, end);
     marks.push(readMark(batch));
     await readBatch(batch, records);
     start = end;
   }
   // A copy of the list has the standard `filter`.
-  return Object.defineProperties(records, { filter: { value: dropHead }, batches: { value: marks } });
+  return Object.defineProperties(records, { filter: { value: dropLeading }, batches: { value: marks } });
 }
 
 export function toStreamRecord(at: { topic: string; partition: number }, fetched: FetchedRecord): StreamRecord {
@@ -222,8 +222,8 @@ export function toStreamRecord(at: { topic: string; partition: number }, fetched
   };
 }
 
-const original = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
-const decodeOlder: DecodeMessages = require(original);
+const originalPath = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
+const decodeOlder: DecodeMessages = require(originalPath);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
 const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;
@@ -245,4 +245,4 @@ async function decodeMessages(decoder: FetchDecoder): Promise<readonly unknown[]
   return readRecords(range);
 }
 
-require.cache[original]!.exports = decodeMessages;
+require.cache[originalPath]!.exports = decodeMessages;

@@ -33,7 +33,6 @@ function openStore(topic: string) {
     });
   const committed = async () => (await fixture.committed(groupId, topic))[0];
   const newRows = () => store.rows.map(({ text }) => text).filter((text) => text.startsWith('new'));
-  /** The log line for the pause must contain the reason and the command. */
   const expectPause = (reason: RegExp) => {
     const line = lines.find((each) => each.includes('partition paused')) ?? '';
     expect(line).toMatch(reason);
@@ -42,13 +41,13 @@ function openStore(topic: string) {
   return { groupId, store, metrics, open, committed, newRows, expectPause };
 }
 
-/** Reads and commits all records, then recreates the topic with `after` new records and the old commit. */
+/** Reads and commits all records, then recreates the topic with `after` new records and restores the old commit. */
 async function replaceLog(after: number) {
   const topic = await fixture.createTopic({ partitions: 1 });
   const parts = openStore(topic);
   await fill(topic, 'old', BEFORE);
   const first = await parts.open();
-  await until('the commit', async () => (await parts.committed())?.offset === BEFORE);
+  await until('the records are committed', async () => (await parts.committed())?.offset === BEFORE);
   await first.close();
   const { metadata } = (await parts.committed())!;
   await fixture.recreateTopic(topic);
@@ -60,10 +59,10 @@ async function replaceLog(after: number) {
 it.each([
   ['ends before the commit', 30, /the log ends at 30, before the last read offset/],
   ['has grown past the commit', 80, /the record before the committed offset 60 is not the one that was read/],
-])('a replaced log that %s is not read, and the commit is kept', async (_, after, reason) => {
+])('a replaced log that %s is not read, and its commit is not changed', async (_, after, reason) => {
   const { topic, open, metrics, newRows, committed, expectPause } = await replaceLog(after);
   const consumer = await open();
-  await until('a paused partition', async () =>
+  await until('the partition is paused', async () =>
     /^playline_stream_stopped_partitions\{.*\} 1$/m.test(await metrics.text()),
   );
   expect(consumer.ready()).toBe(false);
@@ -74,20 +73,20 @@ it.each([
   expectPause(reason);
 });
 
-it('when retention deletes the beginning of a log during reading, only the deleted records are skipped', async () => {
+it('when retention deletes the start of a log while it is read, only the deleted records are skipped', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, metrics, committed } = openStore(topic);
   const gate = Promise.withResolvers<void>();
   store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
   await fill(topic, 'first', 60);
   const consumer = await open();
-  // One block of 20 records is being written and two wait, so nothing is fetched.
-  await until('waiting blocks', () => [...consumer.lag().values()].some((lag) => lag === 60));
+  // One block of 20 records is being written and two are waiting, so nothing is fetched.
+  await until('two blocks are waiting', () => [...consumer.lag().values()].some((lag) => lag === 60));
   await fill(topic, 'second', 60);
   await fixture.expire(topic, 100);
   gate.resolve();
-  await until('the last row', () => store.rows.some(({ text }) => text === 'second 59'));
-  await until('the commit', async () => (await committed())?.offset === 120);
+  await until('the last row is stored', () => store.rows.some(({ text }) => text === 'second 59'));
+  await until('the records are committed', async () => (await committed())?.offset === 120);
   expect(consumer.ready()).toBe(true);
   expect(await metrics.text()).toMatch(/^playline_stream_offsets_skipped_total\{.*\} 40$/m);
   await consumer.close();
@@ -97,19 +96,19 @@ it('when retention deletes the beginning of a log during reading, only the delet
   expect((await committed())?.metadata).toContain('"m":');
 });
 
-it('a topic that is recreated while its writer is not fetching is not read', async () => {
+it('a topic that is recreated while its writer fetches nothing is not read', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const { store, open, newRows, expectPause } = openStore(topic);
   const gate = Promise.withResolvers<void>();
   store.onWrite = (_name, moment) => (moment === 'before' ? gate.promise : undefined);
   await fill(topic, 'old', BEFORE);
   const consumer = await open();
-  await until('waiting blocks', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
-  // Beyond the member's offset, so that no batch of the new log is older or overlaps.
+  await until('two blocks are waiting', () => [...consumer.lag().values()].some((lag) => lag === BEFORE));
+  // The new log extends past the member's offset, so that none of its batches are older or overlap.
   await fixture.recreateTopic(topic);
   await fill(topic, 'new', BEFORE + 40);
   gate.resolve();
-  await until('the pause', () => !consumer.ready() || newRows().length > 0);
+  await until('the partition is paused', () => !consumer.ready() || newRows().length > 0);
   await consumer.close();
   expect(newRows()).toEqual([]);
   expectPause(/the log was truncated and has grown again, or was replaced/);

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { fetchV13, metadataV12 } from '@platformatic/kafka';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import type { FetchedRecord } from './record-decoding.ts';
 import {
   decodeFetch,
@@ -21,7 +21,7 @@ const ONE = '00112233445566778899aabbccddeeff';
 const OTHER = 'ffeeddccbbaa99887766554433221100';
 const toUuid = (id: string) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 const bytesOf = (encoder: unknown) => Buffer.from((encoder as { buffer: Buffer }).buffer);
-/** The tag section at the end of a message header. */
+/** The empty tag section at the end of a message header. */
 const HEAD_TAGS = Buffer.of(0);
 
 const partitionOf = (partition: number, topicId: string, fetchOffset = '7') => ({
@@ -41,7 +41,7 @@ const request: FetchRequest = {
     { topic: 'other', partitions: [partitionOf(1, OTHER)] },
   ],
 };
-it('requests that identify topics by id are encoded as by another client', () => {
+it('requests that identify topics by id are encoded like those of another client', () => {
   const topics = request.topics.map(({ partitions }) => ({
     topicId: toUuid(partitions[0]!.topicId!),
     partitions: partitions.map(({ partition, fetchOffset, maxBytes }) => ({
@@ -58,10 +58,9 @@ it('requests that identify topics by id are encoded as by another client', () =>
   expect(bytesOf(encodeMetadata('one'))).toEqual(Buffer.concat([HEAD_TAGS, metadata.buffer]));
 });
 
-/** Tags of later protocol versions, which are skipped. */
+/** Tags from later protocol versions, which the decoder skips. */
 const tags = () => Buffer.of(1, 5, 3, 9, 9, 9);
 
-/** A batch without records, as compaction may leave it: 61 bytes. */
 function emptyBatch(base: number): Buffer {
   const batch = Buffer.alloc(61);
   batch.writeBigInt64BE(BigInt(base), 0);
@@ -74,7 +73,6 @@ function emptyBatch(base: number): Buffer {
 
 function toPartition({ partition, code = 0, records }: { partition: number; code?: number; records: Buffer | null }) {
   const encoder = new Encoder().writeInt32(partition).writeInt16(code).writeInt64(99).writeInt64(98).writeInt64(1);
-  // One aborted transaction.
   encoder
     .writeUVarInt(1 + 1)
     .writeInt64(5)
@@ -96,7 +94,7 @@ function toResponse(topics: readonly [string, readonly Parameters<typeof toParti
   return encoder.writeBuffer(tags()).buffer;
 }
 
-it('a fetch response that identifies topics by id is decoded with the requested names', async () => {
+it('a fetch response that identifies topics by id is decoded with the requested topic names', async () => {
   const response = toResponse([
     [OTHER, [{ partition: 1, records: null }]],
     [
@@ -129,10 +127,10 @@ it('a fetch response that identifies topics by id is decoded with the requested 
   expect(responses[1]!.partitions[1]!.messages).toEqual([]);
 });
 
-it.each([100, 103])('code %d in a fetch response means that the topic is gone', async (code) => {
+it.each([100, 103])('decodeFetch throws TopicDeleted for error code %d', async (code) => {
   const response = toResponse([[ONE, [{ partition: 3, code, records: null }]]]);
   const fault = await decodeFetch(response, request).catch((error: unknown) => error);
-  expect(fault).toBeInstanceOf(TopicGone);
+  expect(fault).toBeInstanceOf(TopicDeleted);
   expect(fault).toMatchObject({ topic: 'one', partition: 3 });
 });
 
@@ -152,7 +150,7 @@ function toMetadataResponse(code: number, id: string): Buffer {
   return encoder.writeInt16(code).writeUVarIntString('one').writeBuffer(Buffer.from(id, 'hex')).buffer;
 }
 
-it('a metadata response yields the topic id, null without ids, or a fault for an absent topic', () => {
+it('readTopicId returns the topic id, returns null if there are no ids, and throws for a missing topic', () => {
   expect(readTopicId(toMetadataResponse(0, ONE))).toBe(ONE);
   expect(readTopicId(toMetadataResponse(0, '0'.repeat(32)))).toBeNull();
   expect(() => readTopicId(toMetadataResponse(3, '0'.repeat(32)))).toThrow('code 3');
@@ -181,9 +179,9 @@ const toFetched = ({ producer, kind }: Entry, offset: number): FetchedRecord => 
   batchContext: { producerId: String(producer), inTransaction: true },
 });
 
-/** A fetch response from an offset on, with the offsets that must be delivered. All transactions end. */
-function createLog(given: readonly Entry[], from: number) {
-  const entries = [...given, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
+/** Creates a fetch response from an offset on, and the offsets that must be delivered. All transactions have ended. */
+function createLog(entriesBefore: readonly Entry[], from: number) {
+  const entries = [...entriesBefore, ...[0, 1, 2].map((producer) => ({ producer, kind: 'abort' as const }))];
   const open = new Map<number, number[]>();
   const committed: number[] = [];
   const aborted: { producerId: string; firstOffset: string; end: number }[] = [];
@@ -195,7 +193,7 @@ function createLog(given: readonly Entry[], from: number) {
     if (kind === 'abort' && openOffsets.length > 0)
       aborted.push({ producerId: String(producer), firstOffset: String(openOffsets[0]), end: offset });
   }
-  // Ordered by their ends, as in the log's index of aborted transactions.
+  // Ordered by end offset, like the log's index of aborted transactions.
   const abortedTransactions = aborted.filter(({ end }) => end >= from).map(({ end: _, ...each }) => each);
   const messages = entries.map(toFetched).slice(from);
   const expected = committed.filter((offset) => offset >= from).toSorted((a, b) => a - b);
@@ -209,7 +207,7 @@ function readOffsets(fetched: FetchedTransactions, from: number): number[] {
 
 const logs = fc.tuple(fc.array(entry, { maxLength: 25 }), fc.nat(12));
 
-it('a response contains every committed record and no aborted record, however transactions overlap', () => {
+it('a response delivers all committed and no aborted records when transactions overlap', () => {
   const property = fc.property(logs, ([entries, from]) => {
     const { fetched, expected } = createLog(entries, from);
     hideAborted(fetched);
@@ -218,7 +216,7 @@ it('a response contains every committed record and no aborted record, however tr
   fc.assert(property, { numRuns: 200 });
 });
 
-it('kafkajs without the override delivers wrong records for overlapping transactions', () => {
+it('kafkajs without the override delivers wrong records when transactions overlap', () => {
   const property = fc.property(logs, ([entries, from]) => {
     const { fetched, expected } = createLog(entries, from);
     expect(readOffsets(fetched, from)).toEqual(expected);

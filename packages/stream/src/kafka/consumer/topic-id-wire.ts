@@ -1,10 +1,10 @@
 import { createRequire } from 'node:module';
 import type { Cluster } from 'kafkajs';
-import { TopicGone } from '../../partitions/log-partition.ts';
+import { TopicDeleted } from '../../partitions/log-partition.ts';
 import { isAbortMarker, NO_EPOCH, NO_REPLICA, NO_SESSION } from '../protocol.ts';
 import { type FetchedRecord, readFetched } from './record-decoding.ts';
 
-/** Kafka protocol messages that identify topics by id, in versions that kafkajs 2.2.4 lacks. */
+/** Kafka requests that identify topics by ID, in versions that kafkajs 2.2.4 does not support. */
 
 const require = createRequire(import.meta.url);
 
@@ -13,8 +13,8 @@ const FETCH = { key: 1, version: 13 };
 
 const NO_ID = '0'.repeat(32);
 const NO_OFFSET = -1;
-/** The broker has no topic with the requested id, or its topic with the requested name has another id. */
-const GONE = new Set([100, 103]);
+/** The broker has no topic with the requested ID, or the topic with this name has another ID. */
+const DELETED_TOPIC_CODES = new Set([100, 103]);
 
 interface RequestedPartition {
   readonly partition: number;
@@ -92,14 +92,14 @@ export function encodeMetadata(topic: string): unknown {
 }
 
 function skipTags(decoder: Decoder): void {
-  for (let left = decoder.readUVarInt(); left > 0; left--) {
+  for (let remaining = decoder.readUVarInt(); remaining > 0; remaining--) {
     decoder.readUVarInt();
     const length = decoder.readUVarInt();
     decoder.offset += length;
   }
 }
 
-/** Lengths are encoded as length + 1; 0 means null. */
+/** Reads a length, which is encoded as length + 1. Null, encoded as 0, is read as 0. */
 const readLength = (decoder: Decoder) => Math.max(0, decoder.readUVarInt() - 1);
 
 function readId(decoder: Decoder): string {
@@ -109,8 +109,8 @@ function readId(decoder: Decoder): string {
 }
 
 /**
- * The id of the single topic in a response; null when the broker reports no ids.
- * @throws Error when the topic is absent
+ * Returns the ID of a response's only topic, or null if the broker reports no IDs.
+ * @throws Error if the topic does not exist
  */
 export function readTopicId(payload: Buffer): string | null {
   const decoder = new WireDecoder(payload);
@@ -129,7 +129,7 @@ export function readTopicId(payload: Buffer): string | null {
   const code = decoder.readInt16();
   const topic = decoder.readUVarIntString();
   const topicId = readId(decoder);
-  if (code !== 0) throw new Error(`The broker returned no id for topic ${topic}: code ${code}`);
+  if (code !== 0) throw new Error(`The broker returned no ID for topic ${topic}: error code ${code}`);
   return topicId === NO_ID ? null : topicId;
 }
 
@@ -184,7 +184,7 @@ async function readPartition(decoder: Decoder): Promise<FetchedPartition> {
   return { ...head, abortedTransactions, preferredReadReplica, messages };
 }
 
-/** Decodes a fetch response and restores topic names. @throws TopicGone when a requested topic is gone */
+/** Decodes a fetch response and restores topic names. @throws TopicDeleted if a requested topic no longer exists */
 export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Promise<FetchResponse> {
   const nameOf = new Map(topics.map(({ topic, partitions }) => [partitions[0]?.topicId, topic]));
   const decoder = new WireDecoder(payload);
@@ -192,27 +192,27 @@ export async function decodeFetch(payload: Buffer, { topics }: FetchRequest): Pr
   const clientSideThrottleTime = decoder.readInt32();
   const [errorCode, sessionId] = [decoder.readInt16(), decoder.readInt32()];
   const responses: FetchResponse['responses'] = [];
-  for (let left = readLength(decoder); left > 0; left--) {
+  for (let remaining = readLength(decoder); remaining > 0; remaining--) {
     const topicName = nameOf.get(readId(decoder)) ?? '';
     const partitions: FetchedPartition[] = [];
     for (let count = readLength(decoder); count > 0; count--) partitions.push(await readPartition(decoder));
     skipTags(decoder);
-    const gone = partitions.find((each) => GONE.has(each.errorCode));
-    if (gone !== undefined) throw new TopicGone({ topic: topicName, partition: gone.partition });
+    const deleted = partitions.find((each) => DELETED_TOPIC_CODES.has(each.errorCode));
+    if (deleted !== undefined) throw new TopicDeleted({ topic: topicName, partition: deleted.partition });
     responses.push({ topicName, partitions });
   }
   // Zero, because kafkajs throttles by `clientSideThrottleTime`.
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-/** Shuffles as kafkajs does: brokers fill responses in request order, so every partition gets its share. */
+/** Shuffles like kafkajs. Brokers fill responses in request order, so otherwise later partitions could starve. */
 const shuffle: <T>(items: readonly T[]) => T[] = require('kafkajs/src/utils/shuffle');
 /** Throws the kafkajs errors for the broker's error codes. */
 const { parse } = require('kafkajs/src/protocol/requests/fetch/v11/response') as {
   parse(response: FetchResponse): Promise<FetchResponse>;
 };
 
-/** Members of the kafkajs broker that its types lack. */
+/** Members of the kafkajs broker that its types omit. */
 interface Broker {
   readonly versions: Readonly<Record<number, { maxVersion: number }>> | null;
   readonly connectionPool: {
@@ -257,27 +257,27 @@ async function fetchByIds(broker: Broker, request: FetchRequest): Promise<FetchR
   });
 }
 
-const changedClusters = new WeakMap<object, ReturnType<typeof changeCluster>>();
+const patchedClusters = new WeakMap<object, ReturnType<typeof patchCluster>>();
 
 /**
- * Makes all fetches of a cluster identify topics by id (Fetch 13, KIP-516). A recreated topic has the same name,
- * offsets and leader epoch, so a fetch by name would continue in it. Brokers before 3.1 are fetched from by name.
+ * Makes all of a cluster's fetches identify topics by ID (Fetch 13, KIP-516). A recreated topic has the same name,
+ * offsets and leader epoch, so a fetch by name would continue in the new topic. Brokers before 3.1 require names.
  */
 export function fetchByTopicId(cluster: Cluster) {
-  const topicIds = changedClusters.get(cluster) ?? changeCluster(cluster);
-  changedClusters.set(cluster, topicIds);
+  const topicIds = patchedClusters.get(cluster) ?? patchCluster(cluster);
+  patchedClusters.set(cluster, topicIds);
   return topicIds;
 }
 
-/** Patches a cluster once. Contains the pinned topic ids of a consumer. */
-function changeCluster(cluster: Cluster) {
+/** Patches a cluster once. Stores the topic IDs to which a consumer's partitions are pinned. */
+function patchCluster(cluster: Cluster) {
   const brokers = cluster as unknown as { findBroker(at: { nodeId: string }): Promise<Broker> };
   const pinned = new Map<string, string>();
-  const changed = new WeakSet<Broker>();
+  const patched = new WeakSet<Broker>();
   const findBroker = brokers.findBroker.bind(brokers);
 
-  const change = (broker: Broker) => {
-    changed.add(broker);
+  const patch = (broker: Broker) => {
+    patched.add(broker);
     const fetchByName = broker.fetch.bind(broker);
     const fetch = async (request: FetchRequest) => {
       const withId = (topic: string, each: RequestedPartition) => {
@@ -287,8 +287,8 @@ function changeCluster(cluster: Cluster) {
       const requested = request.topics.flatMap(({ topic, partitions }) =>
         partitions.map((each) => withId(topic, each)),
       );
-      const isKnown = requested.every(({ partitions }) => partitions[0]!.topicId !== undefined);
-      if (!isKnown || !supports(broker, FETCH)) return await fetchByName(request);
+      const hasAllIds = requested.every(({ partitions }) => partitions[0]!.topicId !== undefined);
+      if (!hasAllIds || !supports(broker, FETCH)) return await fetchByName(request);
       return await fetchByIds(broker, { ...request, topics: shuffle(requested) });
     };
     broker.fetch = async (request) => {
@@ -300,13 +300,15 @@ function changeCluster(cluster: Cluster) {
 
   brokers.findBroker = async (at) => {
     const broker = await findBroker(at);
-    if (!changed.has(broker)) change(broker);
+    if (!patched.has(broker)) patch(broker);
     return broker;
   };
   return {
-    /** The current id of a topic; null when the broker reports no ids. @throws Error while the topic does not exist */
+    /**
+     * Returns a topic's current ID, or null if the broker reports no IDs. @throws Error while the topic does not exist
+     */
     fetchId: (topic: string, broker: unknown) => fetchTopicId(broker as Broker, topic),
-    /** From now on fetches the partition only from the topic with this id. */
+    /** From now on, fetches the partition only from the topic with this ID. */
     pin({ topic, partition }: { topic: string; partition: number }, topicId: string | null): void {
       if (topicId === null) pinned.delete(`${topic}/${partition}`);
       else pinned.set(`${topic}/${partition}`, topicId);
@@ -314,7 +316,7 @@ function changeCluster(cluster: Cluster) {
   };
 }
 
-/** Aborted transactions in any order, and records of format 2; older formats have no transactions. */
+/** Aborted transactions in any order, with records in format 2. Older formats have no transactions. */
 export interface FetchedTransactions {
   abortedTransactions: { producerId: string; firstOffset: string }[] | null;
   readonly messages: readonly unknown[];
@@ -322,17 +324,19 @@ export interface FetchedTransactions {
 
 /**
  * Marks aborted records as control records, which kafkajs skips and counts as read. kafkajs 2.2.4 itself delivers
- * records of overlapping aborted transactions, because it assumes a list ordered by first offset.
+ * records from overlapping aborted transactions, because it expects the list to be ordered by first offset.
  */
 export function hideAborted(fetched: FetchedTransactions): void {
-  const begun = (fetched.abortedTransactions ?? []).toSorted((a, b) => Number(a.firstOffset) - Number(b.firstOffset));
+  const transactions = (fetched.abortedTransactions ?? []).toSorted(
+    (a, b) => Number(a.firstOffset) - Number(b.firstOffset),
+  );
   fetched.abortedTransactions = [];
-  if (begun.length === 0) return;
+  if (transactions.length === 0) return;
   const aborting = new Set<string>();
   let next = 0;
   for (const record of fetched.messages as (FetchedRecord & { isControlRecord: boolean })[]) {
-    while (next < begun.length && Number(begun[next]!.firstOffset) <= Number(record.offset))
-      aborting.add(begun[next++]!.producerId);
+    while (next < transactions.length && Number(transactions[next]!.firstOffset) <= Number(record.offset))
+      aborting.add(transactions[next++]!.producerId);
     const { producerId, inTransaction } = record.batchContext;
     if (!record.isControlRecord) record.isControlRecord = inTransaction && aborting.has(producerId);
     else if (isAbortMarker(record.key)) aborting.delete(producerId);

@@ -7,7 +7,6 @@ import { SETTLED_OFFSET } from '../../partitions/dead-letters.ts';
 import type { StreamRecord } from '../../ports.ts';
 import { createDeadLetterCounter, reportDeadLetterCounts } from './dead-letter-count.ts';
 
-/** One partition of a dead-letter topic. */
 function createLog() {
   const records: StreamRecord[] = [];
   const log = { start: 0, down: false };
@@ -36,7 +35,7 @@ function createLog() {
   };
 }
 
-it('the dead-letter counter counts dead letters that are neither settled nor deleted, at every refresh', async () => {
+it('the dead-letter counter counts dead letters that are neither settled nor deleted', async () => {
   const step = fc.oneof(
     fc.constant('add' as const),
     fc.constant('refresh' as const),
@@ -65,19 +64,16 @@ it.each([
   [5, 5],
   [4, 4],
   [100, 12],
-])(
-  'the dead-letter counter with a bound of %i counts %i dead letters in three partitions',
-  async (openMax, counted) => {
-    const { reader, addDeadLetter } = createLog();
-    for (let added = 0; added < 4; added++) addDeadLetter();
-    const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
-    const counter = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
-    await counter.refresh();
-    expect(counter.counts().get('a')).toBe(counted);
-  },
-);
+])('a dead-letter counter with a limit of %i counts %i dead letters in three partitions', async (openMax, counted) => {
+  const { reader, addDeadLetter } = createLog();
+  for (let added = 0; added < 4; added++) addDeadLetter();
+  const bounds = async () => [0, 1, 2].map((partition) => ({ partition, start: 0, end: 4 }));
+  const counter = createDeadLetterCounter({ ...reader, bounds }, ['a'], openMax);
+  await counter.refresh();
+  expect(counter.counts().get('a')).toBe(counted);
+});
 
-it('the metric of open dead letters keeps its last value while the log does not respond', async () => {
+it('the open dead-letter metric retains its last value while the log does not respond', async () => {
   const { log, reader, addDeadLetter } = createLog();
   const metrics = createMetrics('test');
   addDeadLetter();
@@ -87,7 +83,7 @@ it('the metric of open dead letters keeps its last value while the log does not 
   const expected = ['a', 'without'].map(
     (topic, at) => `playline_stream_open_dead_letters{topic="${topic}",service="test"} ${1 - at}`,
   );
-  await until('the first value', async () => (await read()).length === 2);
+  await until('the first value is reported', async () => (await read()).length === 2);
   expect(await read()).toEqual(expected);
   log.down = true;
   expect(await read()).toEqual(expected);

@@ -1,4 +1,4 @@
-/** The metric of open dead letters: neither replayed nor dropped, and not deleted by retention. */
+/** Counts open dead letters, which are neither replayed nor dropped nor deleted by retention. */
 import type { Metrics } from '@playline/runtime';
 import { waitAtMost } from '@playline/stores';
 import type { LogReader } from '../../log.ts';
@@ -8,12 +8,12 @@ import type { BrokerTarget } from '../security.ts';
 import { openLogReader } from './open-log-reader.ts';
 
 export interface DeadLetterCountOptions extends BrokerTarget {
-  /** Topics that the service reads, whose dead letters are counted. */
+  /** The topics that the service reads and whose dead letters are counted. */
   readonly topics: readonly string[];
   readonly metrics: Metrics;
 }
 
-/** Connects at the first scrape. */
+/** Opens the metric of open dead letters. Connects on the first scrape. */
 export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCountOptions): { close(): Promise<void> } {
   const log = openLogReader({ ...kafka, clientId: 'dead-letters' });
   reportDeadLetterCounts(createDeadLetterCounter(log, topics), metrics);
@@ -22,12 +22,12 @@ export function openDeadLetterCount({ topics, metrics, ...kafka }: DeadLetterCou
 
 /** Minimum interval between reads. Dead letters are rare, and a read takes two requests per topic. */
 const REFRESH_EVERY_MS = 10_000;
-/** Maximum wait of a scrape. Reading continues, and the next scrape reports the result. */
+/** Maximum wait during a scrape. Reading continues, and the next scrape reports the result. */
 const COLLECT_MAX_MS = 1_000;
-/** Maximum counted dead letters per topic, some tens of megabytes. */
+/** Maximum number of counted dead letters per topic, some tens of megabytes. */
 const OPEN_MAX = 1_000_000;
 
-const HELP = `Dead letters that are neither replayed nor dropped; those past ${OPEN_MAX} of a topic are not counted`;
+const HELP = `Dead letters that are neither replayed nor dropped, counted up to ${OPEN_MAX} per topic`;
 
 interface CountedPartition {
   next: number;
@@ -40,15 +40,15 @@ const settledOffsetOf = ({ headers }: StreamRecord): number | null =>
 const countOpen = (partitions: ReadonlyMap<number, CountedPartition>): number =>
   [...partitions.values()].reduce((count, { open }) => count + open.size, 0);
 
-/** @param topics source topics, not the dead-letter topics themselves */
+/** @param topics source topics, not dead-letter topics */
 export function createDeadLetterCounter(log: LogReader, topics: readonly string[], openMax = OPEN_MAX) {
-  const known = new Map<string, Map<number, CountedPartition>>();
+  const countedTopics = new Map<string, Map<number, CountedPartition>>();
   const readNew = async (topic: string, partitions: Map<number, CountedPartition>) => {
     const deadTopic = deadLetterTopicOf(topic);
     for (const { partition, start, end } of await log.bounds(deadTopic)) {
       const counted = partitions.get(partition) ?? { next: start, open: new Set<number>() };
       partitions.set(partition, counted);
-      // The topic was recreated, so known offsets belong to other dead letters.
+      // The topic was recreated, so the counted offsets belong to other dead letters.
       if (end < counted.next) {
         counted.open.clear();
         counted.next = start;
@@ -62,19 +62,21 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
       }
       counted.next = Math.max(counted.next, end);
     }
-    known.set(topic, partitions);
+    countedTopics.set(topic, partitions);
   };
   return {
-    /** Reads new records. @throws the log's error; the last counts are kept */
+    /** Reads new records. @throws the log's error; the last counts are retained */
     async refresh(): Promise<void> {
-      for (const topic of topics) await readNew(topic, known.get(topic) ?? new Map());
+      for (const topic of topics) await readNew(topic, countedTopics.get(topic) ?? new Map());
     },
-    /** By source topic; topics that were never read are absent. */
-    counts: () => new Map([...known].map(([topic, partitions]) => [topic, countOpen(partitions)])),
+    /** Returns the counts by source topic. Topics that were never read are missing. */
+    counts: () => new Map([...countedTopics].map(([topic, partitions]) => [topic, countOpen(partitions)])),
   };
 }
 
-/** Every process of a service reports the same number. While the log does not respond, the last number is reported. */
+/**
+ * Reports the counts. All processes of a service report the same count, and the last count if the log is unavailable.
+ */
 export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
   let reading: Promise<void> | null = null;
   let readAtMs = Number.NEGATIVE_INFINITY;

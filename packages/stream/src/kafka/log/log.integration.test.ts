@@ -27,7 +27,7 @@ const toRecord = (topic: string, text: string, partition = 0): TransactionRecord
   headers: { of: 'test' },
 });
 
-it('the log reader returns exactly the requested offsets, with key, value, headers and time', async () => {
+it('the log reader returns exactly the requested offsets with key, value, headers and time', async () => {
   const topic = await fixture.createTopic({ partitions: 2 });
   const value = Buffer.alloc(30_000, 'x');
   const before = Date.now();
@@ -45,30 +45,33 @@ it('the log reader returns exactly the requested offsets, with key, value, heade
   for (const { timestampMs } of found) expect(timestampMs).toBeGreaterThanOrEqual(before);
 });
 
-it('the log reader stops at the end of the log, and returns nothing for an absent topic or group', async () => {
+it('the log reader stops at the end of the log and returns nothing for a missing topic or group', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   expect(await readAll({ topic, partition: 0, start: 0, end: 10 })).toEqual([]);
   expect(await reader.bounds(`${topic}-absent`)).toEqual([]);
   expect((await reader.committed(`${topic}-absent`, topic)).size).toBe(0);
 });
 
-it('the log reader returns the bounds of several topics together, and no bounds for a deleted topic', async () => {
+it('the log reader returns the bounds of several topics in one call, and no bounds for a deleted topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 3 }), await fixture.createTopic({ partitions: 2 })] as const;
   const publisher = await openAtomicPublisher({ brokers, name: `${topics[0]}-publisher` });
   await publisher.publish([toRecord(topics[0], 'a', 2), toRecord(topics[1], 'b', 1)]);
   await publisher.close();
   const boundsOf = () => Promise.all([...topics, `${topics[0]}-absent`].map((topic) => reader.bounds(topic)));
-  await until('both are stable', async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2);
+  await until(
+    'both transactions are stable',
+    async () => (await boundsOf()).flat().filter(({ end }) => end === 2).length === 2,
+  );
   const toBounds = (ends: number[]) => ends.map((end, partition) => ({ partition, start: 0, end }));
-  const ofFirst = toBounds([0, 0, 2]);
-  expect(await boundsOf()).toEqual([ofFirst, toBounds([0, 2]), []]);
+  const firstTopicBounds = toBounds([0, 0, 2]);
+  expect(await boundsOf()).toEqual([firstTopicBounds, toBounds([0, 2]), []]);
   await fixture.removeTopic(topics[1]);
-  expect(await boundsOf()).toEqual([ofFirst, [], []]);
+  expect(await boundsOf()).toEqual([firstTopicBounds, [], []]);
 });
 
-it('an atomic publisher publishes to several topics atomically, and fences the previous publisher of its name', async () => {
-  const [one, other] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
-  const name = `${one}-publisher`;
+it('an atomic publisher publishes to several topics in one transaction and fences its predecessor', async () => {
+  const [first, second] = [await fixture.createTopic({ partitions: 2 }), await fixture.createTopic({ partitions: 1 })];
+  const name = `${first}-publisher`;
   const stuck = Promise.withResolvers<void>();
   const sent = Promise.withResolvers<void>();
   const beforeCommit = () => {
@@ -76,36 +79,35 @@ it('an atomic publisher publishes to several topics atomically, and fences the p
     return stuck.promise;
   };
   const zombie = await openAtomicPublisher({ brokers, name, beforeCommit });
-  const lost = zombie.publish([toRecord(one, 'zombie', 1), toRecord(other, 'zombie')]);
+  const lost = zombie.publish([toRecord(first, 'zombie', 1), toRecord(second, 'zombie')]);
   lost.catch(() => {});
   await sent.promise;
-  expect((await reader.bounds(one))[1]).toMatchObject({ end: 0 });
+  expect((await reader.bounds(first))[1]).toMatchObject({ end: 0 });
 
   const successor = await openAtomicPublisher({ brokers, name });
-  // Once the successor is open, the zombie cannot commit.
   stuck.resolve();
   await expect(lost).rejects.toThrow();
-  await expect(zombie.publish([toRecord(other, 'zombie')])).rejects.toThrow();
-  await successor.publish([toRecord(one, 'successor', 1), toRecord(other, 'successor')]);
-  await successor.publish([toRecord(one, 'again', 1)]);
+  await expect(zombie.publish([toRecord(second, 'zombie')])).rejects.toThrow();
+  await successor.publish([toRecord(first, 'successor', 1), toRecord(second, 'successor')]);
+  await successor.publish([toRecord(first, 'again', 1)]);
 
-  // Three records of the zombie and the successor, and the markers of three transactions.
-  await until('the last marker', async () => (await reader.bounds(one))[1]!.end === 6);
-  await until('the other topic', async () => (await textsOf(other)).length > 0);
-  expect(await textsOf(one, 1)).toEqual(['successor', 'again']);
-  expect(await textsOf(other)).toEqual(['successor']);
+  // Three records from the zombie and the successor, and the markers of three transactions.
+  await until('the last marker is written', async () => (await reader.bounds(first))[1]!.end === 6);
+  await until('the second topic has records', async () => (await textsOf(second)).length > 0);
+  expect(await textsOf(first, 1)).toEqual(['successor', 'again']);
+  expect(await textsOf(second)).toEqual(['successor']);
   await zombie.close();
   await successor.close();
 });
 
-it('an atomic publisher publishes more bytes than a batch may contain, and records without a value', async () => {
+it('an atomic publisher publishes more bytes than a batch may contain and a record without a value', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const publisher = await openAtomicPublisher({ brokers, name: `${topic}-publisher` });
   const large = 'x'.repeat(60_000);
   const records = Array.from({ length: 40 }, (_, at) => toRecord(topic, `${at} ${large}`));
   await publisher.publish([...records, { ...toRecord(topic, ''), key: Buffer.from('gone'), value: null }]);
   await publisher.close();
-  const end = await until('the commit', async () => {
+  const end = await until('the transaction is committed', async () => {
     const [bounds] = await reader.bounds(topic);
     return bounds!.end === (await reader.bounds(topic, { readUncommitted: true }))[0]!.end ? bounds!.end : null;
   });
@@ -115,7 +117,7 @@ it('an atomic publisher publishes more bytes than a batch may contain, and recor
   expect(found.at(-1)).toMatchObject({ key: Buffer.from('gone'), value: null });
 });
 
-it('readTopic reads every partition in log order, on each call from start to end', async () => {
+it('every call of readTopic reads all partitions from start to end in log order', async () => {
   const topic = await fixture.createTopic({ partitions: 3 });
   expect(await readTopic({ brokers, topic })).toEqual([]);
   const texts = Array.from({ length: 200 }, (_, i) => `${i % 7}-${String(i).padStart(3, '0')}`);
@@ -133,7 +135,7 @@ it('readTopic reads every partition in log order, on each call from start to end
   }
 });
 
-it('readTopic fails for an absent topic, and while no broker responds', async () => {
-  await expect(readTopic({ brokers, topic: 'absent' })).rejects.toThrow('no topic absent');
+it('readTopic fails if the topic does not exist or no broker responds', async () => {
+  await expect(readTopic({ brokers, topic: 'absent' })).rejects.toThrow('Topic absent does not exist');
   await expect(readTopic({ brokers: ['127.0.0.1:1'], topic: 'any' })).rejects.toThrow();
 });

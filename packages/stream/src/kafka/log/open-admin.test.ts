@@ -5,7 +5,6 @@ import { guardConnections } from './open-admin.ts';
 
 type Callback = (fault: Error | null) => void;
 
-/** A pool with the client's interface that counts connection attempts. */
 function createPool(fault: Error | null) {
   const attempts = { count: 0 };
   const get = (_: unknown, callback: Callback) => {
@@ -15,7 +14,7 @@ function createPool(fault: Error | null) {
   return { attempts, pool: Object.assign(new EventEmitter(), { get }) };
 }
 
-it('a guarded connection reports every error, so that a second error does not end the process, and stops its timers when closed', () => {
+it('a guarded connection reports every error without crashing, and stops its timers when it is closed', () => {
   const { pool } = createPool(null);
   const faults: unknown[] = [];
   guardConnections({ connections: pool } as unknown as Base, (fault) => faults.push(fault));
@@ -29,9 +28,9 @@ it('a guarded connection reports every error, so that a second error does not en
 });
 
 it.each([
-  ['refuses the connection', 'once', 'CERT_UNTRUSTED', 1],
-  ['is unavailable', 'on each call', 'ECONNREFUSED', 20],
-])('a broker that %s is connected to %s', async (_, __, code, count) => {
+  ['refuses the connection', 'one connection attempt', 'CERT_UNTRUSTED', 1],
+  ['is unavailable', 'an attempt per call', 'ECONNREFUSED', 20],
+])('a broker that %s gets %s', async (_, __, code, count) => {
   const fault = Object.assign(new Error('no connection'), { code });
   const { pool, attempts } = createPool(fault);
   guardConnections({ connections: pool } as unknown as Base);

@@ -4,7 +4,7 @@ import { type BrokerTarget, toPlatformaticSecurity } from '../security.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A new topic has leaders within a second; unavailable brokers are reported within seconds. */
+/** Enough for a new topic, which has leaders within a second. Unavailable brokers are reported within seconds. */
 const LEADER_RETRIES = 10;
 const LEADER_WAIT_MS = 200;
 
@@ -26,7 +26,7 @@ export function openAdmin(options: LogReaderOptions): Admin {
   return admin;
 }
 
-/** Connects to the leader of a partition. @throws Error while the partition has no leader */
+/** Connects to a partition's leader. @throws Error while the partition has no leader */
 export async function connectToLeader(
   admin: Admin,
   { topic, partition }: { topic: string; partition: number },
@@ -41,14 +41,14 @@ export async function connectToLeader(
   return { topicId: found.id, connection: await connect(admin, broker) };
 }
 
-/** @throws Error while the broker cannot be reached */
+/** @throws Error while the broker is unreachable */
 export function connect(client: Base, broker: { host: string; port: number }): Promise<Connection> {
   return new Promise((resolve, reject) => {
     client[kGetConnection](broker, (error, opened) => (error ? reject(error) : resolve(opened!)));
   });
 }
 
-/** @returns partitions by leader, then by topic */
+/** @returns partitions by leader and topic */
 export function groupByLeader<P>(
   all: Iterable<{ readonly leader: number; readonly topic: string; readonly partition: P }>,
 ): Map<number, Map<string, P[]>> {
@@ -64,9 +64,9 @@ export function groupByLeader<P>(
 type GetConnection = (broker: Broker, callback: (fault: Error | null, connection?: Connection) => void) => void;
 
 /**
- * Works around bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and ends the process; a
- * closed connection keeps its re-authentication timer, which then breaks the new connection; failed requests reconnect
- * without a wait, even after a refused login.
+ * Works around three bugs in @platformatic/kafka 2.12: a second error on a connection is uncaught and crashes the
+ * process; a closed connection keeps its re-authentication timer, which then breaks the new connection; and failed
+ * requests reconnect without a delay, even after a rejected login.
  */
 export function guardConnections(client: Base, onFault?: (fault: unknown) => void): void {
   const pool = client.connections;

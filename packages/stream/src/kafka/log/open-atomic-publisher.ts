@@ -4,23 +4,23 @@ import type { AtomicPublisher, TransactionRecord } from '../../log.ts';
 import { toPartition } from '../../murmur2.ts';
 import { type BrokerTarget, toKafkajsSecurity } from '../security.ts';
 
-/** How long consumers wait for a publisher that died during a transaction. A transaction takes milliseconds. */
+/** How long consumers wait for a publisher that was killed during a transaction. Transactions take milliseconds. */
 const TRANSACTION_MAX_MS = 10_000;
-/** An operator waits for the command, so unavailable brokers are reported within seconds. */
+/** Few, because an operator waits for the command. Unavailable brokers are reported within seconds. */
 const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 8 };
-/** The brokers are still completing the previous transaction. */
+/** The error code while brokers are still completing the previous transaction. */
 const CONCURRENT = 'CONCURRENT_TRANSACTIONS';
 const CONCURRENT_ATTEMPTS = 100;
 const CONCURRENT_WAIT_MS = 50;
 
 export interface AtomicPublisherOptions extends Omit<BrokerTarget, 'onFault'> {
-  /** Opening a publisher fences the previous publisher of the same name. */
+  /** Opening a publisher fences the previous publisher with the same name. */
   name: string;
-  /** Tests only: awaited before the transaction is committed. */
+  /** Awaited before the transaction is committed, for tests. */
   beforeCommit?: () => Promise<void>;
 }
 
-/** A message is sent to its `partition`, or else to its key's partition. */
+/** Sends a message to its `partition`, or to the partition of its key. */
 const createPartitioner =
   () =>
   ({ message, partitionMetadata }: Parameters<ReturnType<import('kafkajs').ICustomPartitioner>>[0]): number => {
@@ -28,7 +28,7 @@ const createPartitioner =
     return message.key == null ? 0 : toPartition(message.key as Buffer, partitionMetadata.length);
   };
 
-/** All records for one partition in a send form a batch, and brokers refuse batches of more than 1 MiB. */
+/** All records in a send for one partition form a batch, and brokers reject batches of more than 1 MiB. */
 const SEND_BYTES_MAX = 900 * 1024;
 const RECORD_OVERHEAD_BYTES = 100;
 
@@ -53,12 +53,12 @@ function toTopicMessages(records: readonly TransactionRecord[]): TopicMessages[]
   const toMessage = ({ partition, key, value, headers }: TransactionRecord) =>
     partition === undefined ? { key, value, headers } : { key, value, headers, partition };
   const topics = Map.groupBy(records, ({ topic }) => topic);
-  return [...topics].map(([topic, own]) => ({ topic, messages: own.map(toMessage) }));
+  return [...topics].map(([topic, topicRecords]) => ({ topic, messages: topicRecords.map(toMessage) }));
 }
 
 const isConcurrent = (error: unknown) => error instanceof Error && 'type' in error && error.type === CONCURRENT;
 
-/** Starts a transaction and sends the records. Retries while brokers are still completing the previous transaction. */
+/** Starts a transaction and sends the records. Retries while brokers are completing the previous transaction. */
 async function openTransaction(producer: Producer, records: readonly TransactionRecord[]): Promise<Transaction> {
   for (let attempt = 1; ; attempt++) {
     const transaction = await producer.transaction();
@@ -75,8 +75,8 @@ async function openTransaction(producer: Producer, records: readonly Transaction
 }
 
 /**
- * Opens a publisher. The previous publisher of its name is fenced, and that publisher's last transaction has ended.
- * @throws Error when the brokers do not respond
+ * Opens a publisher. Fences the previous publisher with the same name, whose last transaction has then ended.
+ * @throws Error if the brokers do not respond
  */
 export async function openAtomicPublisher(options: AtomicPublisherOptions): Promise<AtomicPublisher> {
   const { Kafka, logLevel } = await import('kafkajs');
@@ -108,7 +108,7 @@ export async function openAtomicPublisher(options: AtomicPublisherOptions): Prom
     async publish(records) {
       const transaction = await openTransaction(producer, records);
       await options.beforeCommit?.();
-      // Without a response the transaction may be committed, so it is never aborted here.
+      // Never aborts after a commit without a response, because the transaction may be committed.
       await transaction.commit();
     },
     close: () => producer.disconnect(),

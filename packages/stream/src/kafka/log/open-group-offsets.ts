@@ -17,7 +17,7 @@ import { openLogReader, sendFetch } from './open-log-reader.ts';
 
 const NO_GENERATION = -1;
 const KEY_TYPE_GROUP = 0;
-/** Ten seconds in total: more than a newly elected leader needs. */
+/** Ten seconds in total, which is more than a newly elected leader needs. */
 const ATTEMPTS = 50;
 const ATTEMPT_WAIT_MS = 200;
 
@@ -35,8 +35,8 @@ async function readCommits(admin: Admin, groupId: string): Promise<Commit[]> {
       return { topic, partition, metadata: metadata ?? '', offset: Number(committedOffset) };
     }),
   );
-  const known = commits.filter(({ offset }) => offset >= 0);
-  return known.sort((one, other) => one.topic.localeCompare(other.topic) || one.partition - other.partition);
+  const committed = commits.filter(({ offset }) => offset >= 0);
+  return committed.sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
 }
 
 async function readDecisions(admin: Admin, groupId: string): Promise<Map<string, OffsetDecision>> {
@@ -53,17 +53,17 @@ type PartitionName = { readonly topic: string; readonly partition: number };
 async function readBatchAt(admin: Admin, { topic, partition, offset }: PartitionName & { offset: number }) {
   const { topicId, connection } = await connectToLeader(admin, { topic, partition });
   const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
-  const wanted = { partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES, ...epochs };
-  // The batch was already read, so its transaction has ended.
-  const { responses } = await sendFetch(connection, { topicId, partitions: [wanted] }, READ_UNCOMMITTED);
+  const requested = { partition, fetchOffset: BigInt(offset), partitionMaxBytes: ONE_BATCH_BYTES, ...epochs };
+  // The batch was read before, so its transaction has ended.
+  const { responses } = await sendFetch(connection, { topicId, partitions: [requested] }, READ_UNCOMMITTED);
   const batch = responses[0]?.partitions[0]?.records?.[0];
   if (batch === undefined) return null;
-  // Makes the checksum unsigned, because the client may return it as signed.
+  // Converts the checksum to unsigned, because the client may return it as signed.
   const crc = batch.crc >>> 0;
   return { base: Number(batch.firstOffset), epoch: batch.partitionLeaderEpoch, crc } satisfies LogMark;
 }
 
-/** Reads the batch at an offset within the log's bounds, with retries: a newly elected leader may not return it yet. */
+/** Reads the batch at an offset in the log. Retries, because a newly elected leader may not return the batch yet. */
 async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }): Promise<LogMark> {
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     const found = await readBatchAt(admin, at);
@@ -71,11 +71,11 @@ async function awaitBatchAt(admin: Admin, at: PartitionName & { offset: number }
     await delay(ATTEMPT_WAIT_MS);
   }
   throw new Error(
-    `${at.topic}/${at.partition}: the leader does not return the batch at ${at.offset}. Try again later.`,
+    `${at.topic}/${at.partition}: the leader does not return the batch at offset ${at.offset}. Try again later.`,
   );
 }
 
-/** End offset of the records appended up to this leader epoch; null when the leader does not know it. */
+/** Returns the end offset of the records up to this leader epoch, or null if the leader does not know the epoch. */
 async function readEpochEnd(admin: Admin, { topic, partition }: PartitionName, leaderEpoch: number) {
   const { connection } = await connectToLeader(admin, { topic, partition });
   const partitions = [{ partitionIndex: partition, currentLeaderEpoch: NO_EPOCH, leaderEpoch }];
@@ -93,8 +93,8 @@ async function commitAsNonMember(admin: Admin, group: string, { topic, partition
   await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
 }
 
-/** The coordinator refuses commits by non-members while the group has members or is rebalancing. */
-const isMembersOnly = (fault: unknown): boolean =>
+/** Returns true if the coordinator rejected the commit because the group has members or is rebalancing. */
+const isGroupNotEmpty = (fault: unknown): boolean =>
   fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
 
 async function moveGroup(
@@ -117,7 +117,7 @@ async function moveGroup(
     await commitAsNonMember(admin, groupId, { ...at, offset: from, metadata });
     return true;
   } catch (fault) {
-    if (isMembersOnly(fault)) return false;
+    if (isGroupNotEmpty(fault)) return false;
     throw fault;
   }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { batchCalls } from './open-log-reader.ts';
 
-it('calls in the same turn share one request, and each call gets its own result or undefined', async () => {
+it('batchCalls combines the calls in one event loop turn into one request', async () => {
   const requests: (readonly string[])[] = [];
   const lengthOf = batchCalls(async (names) => {
     requests.push(names);
@@ -12,7 +12,7 @@ it('calls in the same turn share one request, and each call gets its own result 
   expect(requests).toEqual([['a', 'bb', 'absent']]);
 });
 
-it('a call never gets the result of an earlier request', async () => {
+it('batchCalls never returns the result of an earlier request', async () => {
   let version = 0;
   const requested = Promise.withResolvers<void>();
   const response = Promise.withResolvers<void>();
@@ -30,7 +30,7 @@ it('a call never gets the result of an earlier request', async () => {
   expect([await early, await late]).toEqual([0, 1]);
 });
 
-it('a request that fails for one name fails only the call for that name', async () => {
+it('batchCalls rejects only the call for the name that fails', async () => {
   const lengthOf = batchCalls(async (names) => {
     if (names.includes('bad')) throw new Error('no leader');
     return new Map(names.map((name) => [name, name.length]));

@@ -20,9 +20,9 @@ import { connect, connectToLeader, groupByLeader, type LogReaderOptions, openAdm
 
 /** Short, because the requested records already exist. */
 const FETCH_WAIT_MS = 100;
-/** About a thousand records per response. A larger record is still sent. */
+/** About a thousand records per response. A larger record is still returned. */
 const FETCH_BYTES_MAX = 1024 * 1024;
-/** A new leader is elected within seconds. */
+/** Enough for the election of a new leader, which takes seconds. */
 const ATTEMPTS = 30;
 const ATTEMPT_WAIT_MS = 500;
 const OFFSET_OUT_OF_RANGE = 1;
@@ -46,8 +46,8 @@ class Reader {
   async committed(groupId: string, topic: string): Promise<Map<number, number>> {
     const groups = await this.#admin.listConsumerGroupOffsets({ groups: [groupId] });
     const partitions = groups[0]?.topics.find(({ name }) => name === topic)?.partitions ?? [];
-    const known = partitions.filter(({ committedOffset }) => committedOffset >= 0n);
-    return new Map(known.map(({ partitionIndex, committedOffset }) => [partitionIndex, Number(committedOffset)]));
+    const committed = partitions.filter(({ committedOffset }) => committedOffset >= 0n);
+    return new Map(committed.map(({ partitionIndex, committedOffset }) => [partitionIndex, Number(committedOffset)]));
   }
 
   async *read(range: LogSection): AsyncGenerator<StreamRecord> {
@@ -60,9 +60,9 @@ class Reader {
       if (empty > 0 && range.isWhole !== true) return;
       if (empty === ATTEMPTS)
         throw new Error(
-          `${range.topic}/${range.partition} was read only up to ${at} of ${range.end}. Try again later.`,
+          `${range.topic}/${range.partition} could only be read up to offset ${at} of ${range.end}. Try again later.`,
         );
-      // A newly elected leader returns its records later.
+      // A newly elected leader returns the records later.
       if (empty > 0) await delay(ATTEMPT_WAIT_MS);
       at = reached;
     }
@@ -82,11 +82,11 @@ class Reader {
   async #fetchOnce({ topic, partition, start }: LogSection) {
     const { topicId, connection } = await connectToLeader(this.#admin, { topic, partition });
     const epochs = { currentLeaderEpoch: NO_EPOCH, lastFetchedEpoch: NO_EPOCH };
-    const wanted = { partition, fetchOffset: BigInt(start), partitionMaxBytes: FETCH_BYTES_MAX, ...epochs };
-    const response = await sendFetch(connection, { topicId, partitions: [wanted] });
+    const requested = { partition, fetchOffset: BigInt(start), partitionMaxBytes: FETCH_BYTES_MAX, ...epochs };
+    const response = await sendFetch(connection, { topicId, partitions: [requested] });
     const fetched = response.responses[0]?.partitions[0];
-    if (fetched === undefined) throw new Error(`${topic}/${partition} is missing in the leader's response.`);
-    // Retention deleted these records, so continue at the new start.
+    if (fetched === undefined) throw new Error(`${topic}/${partition} is missing from the leader's response.`);
+    // Retention deleted the requested records, so reading continues at the new start.
     if (fetched.errorCode === OFFSET_OUT_OF_RANGE) {
       const now = (await this.bounds(topic)).find((each) => each.partition === partition);
       return { records: [], next: null, start: now === undefined || now.start <= start ? null : now.start };
@@ -102,9 +102,7 @@ class Reader {
 type FetchTopic = Parameters<typeof fetchV17.api.async>[7][number];
 type FetchResponse = Awaited<ReturnType<typeof fetchV17.api.async>>;
 
-/**
- * Sends a fetch. For an offset out of range the client throws a fault that contains the response, which is returned.
- */
+/** Sends a fetch. If an offset is out of range, the client throws a fault that contains the response. */
 export async function sendFetch(
   connection: Connection,
   topic: FetchTopic,
@@ -126,8 +124,8 @@ export async function sendFetch(
 export const openLogReader = (options: LogReaderOptions): LogReader => new Reader(options);
 
 /**
- * Combines the calls of one turn of the event loop, for one name each, into one request for all names.
- * @param request resolves several names together; names without a result are absent
+ * Combines the calls of one event loop turn, each for one name, into one request for all names.
+ * @param request resolves several names. Names without a result are missing from the map
  */
 export function batchCalls<T>(
   request: (names: readonly string[]) => Promise<ReadonlyMap<string, T>>,
@@ -160,14 +158,14 @@ export interface ReadTopicOptions extends BrokerTarget {
 }
 
 /**
- * Reads a small topic to its current end, one partition after the other, each in log order.
- * @throws Error when the brokers do not respond, or the topic does not exist
+ * Reads a small topic up to its current end, one partition after the other, each in log order.
+ * @throws Error if the brokers do not respond or the topic does not exist
  */
 export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<StreamRecord[]> {
   const reader = openLogReader({ ...kafka, clientId: `read-${topic}` });
   try {
     const partitions = await reader.bounds(topic);
-    if (partitions.length === 0) throw new Error(`There is no topic ${topic}. Create it first.`);
+    if (partitions.length === 0) throw new Error(`Topic ${topic} does not exist. Create it first.`);
     const records: StreamRecord[] = [];
     for (const bounds of partitions) for await (const record of reader.read({ topic, ...bounds })) records.push(record);
     return records;
@@ -176,29 +174,29 @@ export async function readTopic({ topic, ...kafka }: ReadTopicOptions): Promise<
   }
 }
 
-/** Two seconds in total: more than an election takes. */
+/** Two seconds in total, which is more than an election takes. */
 const BOUNDS_ATTEMPTS = 11;
 const BOUNDS_ATTEMPT_WAIT_MS = 200;
 
 type Metadata = Awaited<ReturnType<Admin['metadata']>>;
 type Offsets = Map<string, number>;
 
-/** True when a retry cannot help. A client fault may contain several faults. */
+/** Returns true if retries cannot succeed. A client fault may contain several faults. */
 function isFinal(fault: unknown): boolean {
   if (!(fault instanceof Error)) return false;
-  const isOne = (fault as { canRetry?: boolean }).canRetry === false;
-  return isOne || isFinal(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isFinal));
+  const isSelfFinal = (fault as { canRetry?: boolean }).canRetry === false;
+  return isSelfFinal || isFinal(fault.cause) || (fault instanceof AggregateError && fault.errors.some(isFinal));
 }
 
 async function listOffsets(
   admin: Admin,
   { brokers, topics }: Metadata,
-  of: { timestamp: bigint; isolation: number },
+  query: { timestamp: bigint; isolation: number },
 ): Promise<Offsets> {
   const all = [...topics].flatMap(([topic, { partitions }]) =>
     partitions.map(({ leader, leaderEpoch }, partitionIndex) => {
-      // A former leader refuses the current epoch, so it cannot return an outdated end.
-      const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: of.timestamp };
+      // A former leader rejects the current epoch, and therefore cannot return an outdated end.
+      const partition = { partitionIndex, currentLeaderEpoch: leaderEpoch, timestamp: query.timestamp };
       return { leader, topic, partition };
     }),
   );
@@ -207,7 +205,7 @@ async function listOffsets(
     const broker = brokers.get(leader);
     if (broker === undefined) throw new Error(`${[...byTopic.keys()].join(', ')}: a partition has no leader`);
     const requests = [...byTopic].map(([name, partitions]) => ({ name, partitions }));
-    const response = await listOffsetsV7.api.async(await connect(admin, broker), NO_REPLICA, of.isolation, requests);
+    const response = await listOffsetsV7.api.async(await connect(admin, broker), NO_REPLICA, query.isolation, requests);
     for (const { name, partitions } of response.topics)
       for (const { partitionIndex, offset } of partitions) offsets.set(`${name}/${partitionIndex}`, Number(offset));
   };
@@ -215,7 +213,7 @@ async function listOffsets(
   return offsets;
 }
 
-/** @throws Error when an offset is missing, because an unknown log must not appear empty */
+/** @throws Error if an offset is missing, because an unreadable log must not appear empty */
 function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<string, LogBounds[]> {
   const boundsOf = (topic: string, partition: number): LogBounds => {
     const name = `${topic}/${partition}`;
@@ -228,32 +226,32 @@ function toBounds({ topics }: Metadata, starts: Offsets, ends: Offsets): Map<str
   );
 }
 
-/** True for the client's fault about a topic that does not exist. */
+/** Returns true for the client's fault about a topic that does not exist. */
 const isUnknown = (fault: unknown, topic: string) =>
   fault instanceof UserError && fault.message === `Unknown topic ${topic}.`;
 
 /**
- * Creates a function that reads the bounds of several logs with one metadata request and two requests per leader.
- * @returns bounds by topic; topics that do not exist are absent
+ * Creates a function that reads the bounds of several logs with one metadata request, and two requests per leader.
+ * @returns bounds by topic. Topics that do not exist are missing from the map
  */
 function createBoundsReader(
   admin: Admin,
 ): (topics: readonly string[], isolation: number) => Promise<Map<string, LogBounds[]>> {
-  /** Known topics. A request with an unknown topic fails for all topics, so new names are looked up first. */
-  const seen = new Set<string>();
+  /** Topics known to exist. A request with an unknown topic fails for all topics, so new names are looked up first. */
+  const existingTopics = new Set<string>();
 
-  /** @throws Error when the brokers do not respond */
+  /** @throws Error if the brokers do not respond */
   const findExisting = async (topics: readonly string[]): Promise<readonly string[]> => {
-    if (topics.every((topic) => seen.has(topic))) return topics;
+    if (topics.every((topic) => existingTopics.has(topic))) return topics;
     const listed = await admin.listTopics();
     for (const topic of topics)
-      if (listed.includes(topic)) seen.add(topic);
-      else seen.delete(topic);
-    return topics.filter((topic) => seen.has(topic));
+      if (listed.includes(topic)) existingTopics.add(topic);
+      else existingTopics.delete(topic);
+    return topics.filter((topic) => existingTopics.has(topic));
   };
 
   const request = async (topics: readonly string[], isolation: number): Promise<Map<string, LogBounds[]>> => {
-    // Without client retries, which would also wait for a deleted topic.
+    // Client retries are disabled, because they would also wait for a deleted topic.
     const metadata = await admin.metadata({ topics: [...topics], forceUpdate: true, retries: 0 });
     const offsetsAt = (timestamp: bigint) => listOffsets(admin, metadata, { timestamp, isolation });
     const [starts, ends] = await Promise.all([offsetsAt(EARLIEST), offsetsAt(LATEST)]);
@@ -268,9 +266,9 @@ function createBoundsReader(
         return await request(existing, isolation);
       } catch (fault) {
         const removed = existing.find((topic) => isUnknown(fault, topic));
-        if (removed !== undefined) seen.delete(removed);
+        if (removed !== undefined) existingTopics.delete(removed);
         if (attempt === BOUNDS_ATTEMPTS || (removed === undefined && isFinal(fault))) throw fault;
-        // A leader is changing, or brokers do not agree on a topic.
+        // A leader is changing, or the brokers disagree on whether the topic exists.
         if (removed === undefined || attempt > 1) await delay(BOUNDS_ATTEMPT_WAIT_MS);
       }
     }
@@ -298,7 +296,7 @@ function* toRecords(batch: RecordBatch, at: { topic: string; partition: number }
 
 /**
  * Extracts a response's records without markers and aborted records. An aborted transaction ends at its marker.
- * @returns the records, and the offset after the last batch (null without a batch)
+ * @returns the records, and the offset after the last batch, which is null if there is no batch
  */
 function readCommitted(
   topic: string,

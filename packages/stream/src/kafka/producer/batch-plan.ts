@@ -2,44 +2,43 @@ import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
 import { BATCH_HEAD_BYTES, RecordSizes } from './record-batch.ts';
 import type { Wire } from './sender.ts';
 
-/** A call of `send`: a plain object with counters, because there may be tens of thousands per second. */
+/** A call to `send`. A plain object with counters, because there may be tens of thousands of calls per second. */
 export interface Shipment {
   readonly records: readonly PublishedRecord[];
   readonly bytes: number;
-  /** By `performance.now()`. */
+  /** When the delivery times out, from `performance.now()`. */
   readonly dueAt: number;
-  /** No attempt begins after this time by the same clock; usually infinite. */
+  /** No attempt starts after this time. Usually infinite. */
   readonly attemptsUntil: number;
-  taken: number;
-  open: number;
+  batched: number;
+  pending: number;
   fault: Error | null;
-  /** Null once called. */
+  /** Null after it was called. */
   done: ((fault: Error | null) => void) | null;
-  /** Called before `done` with the offset of the shipment's only record. */
+  /** Called before `done` with the offset of the only record. */
   readonly onStored?: (stored: RecordMetadata) => void;
 }
 
-/** Records of one partition that are sent together under one sequence number. */
+/** Records for one partition that are sent together with one sequence number. */
 export interface Batch {
   readonly topic: string;
   readonly partition: number;
   readonly records: PublishedRecord[];
-  /** Shipments of the records, in record order. */
+  /** The shipments of the records, in record order. */
   readonly owners: { shipment: Shipment; count: number }[];
   bytesMax: number;
 }
 
-/** After a broker pause, a backlog sent in one request of 16 MB exceeded every timeout and never recovered. */
+/** Limits the backlog after a broker pause. In one request of 16 MB it exceeded every timeout and never recovered. */
 const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
-/** Less than the default topic limit, 1 MB. A larger record is sent alone. */
+/** Less than the default topic limit of 1 MB. A larger record is sent alone. */
 const PARTITION_BYTES_MAX = 900 * 1024;
 
 /**
- * Chooses partitions: the record's `partition`, else by key, else round-robin, one for all keyless records of a
- * shipment.
+ * Selects the record's `partition`, its key's partition, or the next partition for all keyless records of a shipment.
  */
 export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: number) => number) {
-  let turn = 0;
+  let roundRobin = 0;
   let last: Shipment | null = null;
   let lastKey: Buffer | null = null;
   let lastCount = 0;
@@ -48,24 +47,24 @@ export function createPartitioner(wire: Wire, toPartition: (key: Buffer, count: 
     if (record.partition !== undefined) return record.partition;
     const count = wire.partitionCount(record.topic);
     if (record.key !== null) {
-      // Cache: consecutive records usually share their key.
+      // Cached, because consecutive records usually have the same key.
       if (record.key !== lastKey || count !== lastCount) lastPartition = toPartition(record.key, count);
       lastKey = record.key;
       lastCount = count;
       return lastPartition;
     }
-    if (shipment !== last) turn = (turn + 1) % 0x3fffffff;
+    if (shipment !== last) roundRobin = (roundRobin + 1) % 0x3fffffff;
     last = shipment;
     // Skips partitions without a leader.
     for (let step = 0; step < count; step++)
-      if (wire.leaderOf(record.topic, (turn + step) % count) >= 0) return (turn + step) % count;
-    return turn % count;
+      if (wire.leaderOf(record.topic, (roundRobin + step) % count) >= 0) return (roundRobin + step) % count;
+    return roundRobin % count;
   };
 }
 
 /**
- * Moves records from the front of `queue` into batches, at most one per partition. Stops at the first record that does
- * not fit, which keeps the order.
+ * Moves records from the start of `queue` into batches, at most one batch per partition. Stops at the first record that
+ * does not fit, which preserves the order.
  */
 export function takeBatches(
   queue: Shipment[],
@@ -75,8 +74,8 @@ export function takeBatches(
   let finished = 0;
   scan: for (const shipment of queue) {
     const { records } = shipment;
-    for (; shipment.done !== null && !isExpired(shipment) && shipment.taken < records.length; shipment.taken++) {
-      const record = records[shipment.taken]!;
+    for (; shipment.done !== null && !isExpired(shipment) && shipment.batched < records.length; shipment.batched++) {
+      const record = records[shipment.batched]!;
       if (!plan.add(shipment, record, partitionOf(shipment, record))) break scan;
     }
     finished++;
@@ -100,15 +99,15 @@ class RequestPlan {
   readonly #topics = new Map<string, Batch[]>();
   readonly #sizes = new RecordSizes();
   #bytes = 0;
-  /** Cache: the previous record's topic, and that topic's batches by partition. */
+  /** Cached: the previous record's topic, and the topic's batches by partition. */
   #topic = '';
-  #ofTopic: Batch[] = [];
+  #topicBatches: Batch[] = [];
 
-  /** @returns false when the record does not fit */
+  /** @returns false if the record does not fit */
   add(shipment: Shipment, record: PublishedRecord, partition: number): boolean {
-    if (record.topic !== this.#topic) this.#turnTo(record.topic);
+    if (record.topic !== this.#topic) this.#selectTopic(record.topic);
     const size = this.#sizes.bytesMaxOf(record);
-    const batch = this.#ofTopic[partition];
+    const batch = this.#topicBatches[partition];
     if (this.#bytes > 0 && this.#bytes + size > REQUEST_BYTES_MAX) return false;
     if (batch !== undefined && batch.bytesMax + size > PARTITION_BYTES_MAX) return false;
     this.#bytes += size;
@@ -116,16 +115,16 @@ class RequestPlan {
     return true;
   }
 
-  #turnTo(topic: string) {
+  #selectTopic(topic: string) {
     this.#topic = topic;
-    this.#ofTopic = this.#topics.get(topic) ?? [];
-    this.#topics.set(topic, this.#ofTopic);
+    this.#topicBatches = this.#topics.get(topic) ?? [];
+    this.#topics.set(topic, this.#topicBatches);
   }
 
   #open(topic: string, partition: number): Batch {
     const batch: Batch = { topic, partition, records: [], owners: [], bytesMax: BATCH_HEAD_BYTES };
     this.batches.push(batch);
-    this.#ofTopic[partition] = batch;
+    this.#topicBatches[partition] = batch;
     return batch;
   }
 }

@@ -21,14 +21,14 @@ import { ProduceFault, toVerdict, type Verdict } from './broker-faults.ts';
 import { RecordSizes } from './record-batch.ts';
 import { type EncodedBatch, Sender, type Wire } from './sender.ts';
 
-/** Shorter than the 30 s after which gateway clients time out and retry. */
+/** Less than the 30 s after which gateway clients time out and retry. */
 const DELIVERY_TIMEOUT_MS = 20_000;
 /** Well below the 25 s that a service has for its shutdown. */
 const CLOSE_TIMEOUT_MS = 10_000;
-/** After this time without a response the producer is not ready. */
+/** The producer is not ready after this time without a response. */
 const HANGING_MS = 2_000;
-/** A probe is sent after this time without an acknowledgement. */
-const PROVEN_MS = 5_000;
+/** How long an acknowledgement proves readiness. Afterwards a probe is sent. */
+const PROOF_MAX_MS = 5_000;
 const EXPIRY_CHECK_MS = 250;
 const TOPIC_ATTEMPTS = 5;
 const TOPIC_WAIT_MS = 200;
@@ -36,20 +36,17 @@ const TOPIC_WAIT_MS = 200;
 export interface ProducerOptions extends BrokerTarget {
   clientId: string;
   /**
-   * Topics whose metadata is requested at the start and checked by `ready`. Other topics are requested at their first
-   * record.
+   * Topics whose metadata is requested at startup and checked by `ready`. Others are requested for their first record.
    */
   topics?: readonly string[];
-  /** Records that are neither acknowledged nor refused within this time fail. Default: 20 s. */
+  /** Records that are neither acknowledged nor rejected within this time fail. The default is 20 s. */
   deliveryTimeoutMs?: number;
-  /** Called with the broker's time for each stored batch: a reference for this process's clock. */
+  /** Called with the broker's time for each stored batch, to compare this process's clock with. */
   onLogTime?: (loggedAtMs: number) => void;
   logger?: Logger;
 }
 
-/**
- * Opens an idempotent producer with acks=all and one send in flight. Resolves even if no broker responds; see `ready`.
- */
+/** Opens an idempotent producer with acks=all and one request in flight. Resolves without a broker; see `ready`. */
 export async function openProducer(options: ProducerOptions): Promise<Producer> {
   return new KafkaProducer(options, new KafkaWire(options));
 }
@@ -60,17 +57,17 @@ class KafkaProducer implements Producer {
   readonly #partitionOf: ReturnType<typeof createPartitioner>;
   readonly #options: ProducerOptions;
   readonly #topics: Set<string>;
-  /** Topics to request before the next send, with the number of responses in which they did not exist. */
+  /** Topics to request before the next send, and in how many responses they were missing. */
   readonly #missing = new Map<string, number>();
-  #expiry: NodeJS.Timeout | null = null;
-  /** In order of arrival. Some records of the first shipment may be in flight. */
+  #expiryTimer: NodeJS.Timeout | null = null;
+  /** In order of arrival. Some records from the first shipment may be in flight. */
   #queue: Shipment[] = [];
-  /** All open shipments in order of arrival, for timeouts. */
+  /** All open shipments in order of arrival, to detect timeouts. */
   #open: Shipment[] = [];
   bytesHeld = 0;
   #running = false;
   #runningSince = 0;
-  #provenAt = Number.NEGATIVE_INFINITY;
+  #acknowledgedAt = Number.NEGATIVE_INFINITY;
   #closing = false;
   #idle: (() => void) | null = null;
 
@@ -89,9 +86,9 @@ class KafkaProducer implements Producer {
 
   sendForOffset(record: PublishedRecord, { attemptsMaxMs }: SendForOffsetOptions = {}): Promise<RecordMetadata> {
     return new Promise((resolve, reject) => {
-      const unknown = 'The record is stored, but its offset is unknown. Send it again.';
-      // If the offset is known, `onStored` resolves first, and this rejection is ignored.
-      const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', unknown));
+      const message = 'The record is stored, but its offset is unknown. Resend the record.';
+      // If the offset is known, `onStored` resolves first and this rejection is ignored.
+      const done = (fault: Error | null) => reject(fault ?? new ProduceFault('UNKNOWN_OFFSET', message));
       this.#accept([record], done, { onStored: resolve, attemptsMaxMs });
     });
   }
@@ -118,8 +115,8 @@ class KafkaProducer implements Producer {
       bytes,
       dueAt: now + (this.#options.deliveryTimeoutMs ?? DELIVERY_TIMEOUT_MS),
       attemptsUntil: now + attemptsMaxMs,
-      taken: 0,
-      open: records.length,
+      batched: 0,
+      pending: records.length,
       fault: null,
       done,
       onStored,
@@ -127,10 +124,10 @@ class KafkaProducer implements Producer {
     this.bytesHeld += bytes;
     this.#queue.push(shipment);
     this.#open.push(shipment);
-    this.#expiry ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
+    this.#expiryTimer ??= setInterval(() => this.#expire(), EXPIRY_CHECK_MS).unref();
     if (this.#running) return;
     this.#running = true;
-    // Records of the same turn of the event loop are included in this send.
+    // Records sent in the same turn of the event loop are included in this request.
     setImmediate(() => void this.#run());
   }
 
@@ -141,8 +138,8 @@ class KafkaProducer implements Producer {
         if (this.#missing.size > 0) await this.#findTopics();
         else await this.#sender.deliver(takeBatches(this.#queue, this.#partitionOf));
       } catch (error) {
-        // Unexpected: fails the records instead of waiting forever.
-        this.#options.logger?.error({ error }, 'send failed');
+        // Fails the records, because they would otherwise wait forever.
+        this.#options.logger?.error({ error }, 'unexpected send failure');
         for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('UNEXPECTED', String(error)));
       }
       this.#queue = this.#queue.filter(({ done }) => done !== null);
@@ -152,7 +149,7 @@ class KafkaProducer implements Producer {
     this.#idle?.();
   }
 
-  /** Requests new topics. Shipments to a topic that does not exist fail. */
+  /** Requests metadata for new topics. Shipments to a topic that does not exist fail. */
   async #findTopics() {
     const absent = await this.#wire.refresh(this.#missing.keys());
     for (const topic of [...this.#missing.keys()]) {
@@ -161,26 +158,26 @@ class KafkaProducer implements Producer {
       if (this.#wire.partitionCount(topic) > 0) {
         this.#missing.delete(topic);
         this.#topics.add(topic);
-      } else if (attempts >= TOPIC_ATTEMPTS) this.#refuse(topic);
+      } else if (attempts >= TOPIC_ATTEMPTS) this.#rejectTopic(topic);
     }
     if (this.#missing.size > 0) await delay(TOPIC_WAIT_MS);
   }
 
-  #refuse(topic: string) {
+  #rejectTopic(topic: string) {
     this.#missing.delete(topic);
     for (const shipment of this.#queue)
       if (shipment.records.some((record) => record.topic === topic))
-        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `There is no topic ${topic}. Create it first.`));
+        this.#finish(shipment, new ProduceFault('UNKNOWN_TOPIC', `Topic ${topic} does not exist. Create it first.`));
   }
 
   #settle(shipment: Shipment, count: number, fault: Error | null) {
-    if (fault === null) this.#provenAt = performance.now();
+    if (fault === null) this.#acknowledgedAt = performance.now();
     shipment.fault ??= fault;
-    shipment.open -= count;
-    if (shipment.open === 0) this.#finish(shipment, shipment.fault);
+    shipment.pending -= count;
+    if (shipment.pending === 0) this.#finish(shipment, shipment.fault);
   }
 
-  /** Frees the bytes and calls `done`, once. Later results of records in flight are ignored. */
+  /** Releases the bytes and calls `done` once. Later results for records in flight are ignored. */
   #finish(shipment: Shipment, fault: Error | null) {
     const { done } = shipment;
     if (done === null) return;
@@ -189,8 +186,8 @@ class KafkaProducer implements Producer {
     try {
       done(fault);
     } catch (error) {
-      // A callback that throws must not stop the records of other callers.
-      this.#options.logger?.error({ error }, 'send callback threw');
+      // A callback that throws must not stop other callers' records.
+      this.#options.logger?.error({ error }, 'send callback failed');
     }
   }
 
@@ -198,23 +195,23 @@ class KafkaProducer implements Producer {
     if (this.#open.length === 0) return this.#endExpiry();
     const now = performance.now();
     for (const shipment of this.#open) {
-      // An attempt in flight may still succeed, and the sender settles it.
-      const isExpired = shipment.attemptsUntil <= now && shipment.taken === 0;
+      // The sender settles an attempt in flight, because it may still succeed.
+      const isExpired = shipment.attemptsUntil <= now && shipment.batched === 0;
       if (shipment.dueAt > now && !isExpired) continue;
       this.#finish(shipment, new ProduceFault('DELIVERY_TIMEOUT', 'no broker acknowledged the records in time'));
     }
   }
 
   #endExpiry() {
-    if (this.#expiry !== null) clearInterval(this.#expiry);
-    this.#expiry = null;
+    if (this.#expiryTimer !== null) clearInterval(this.#expiryTimer);
+    this.#expiryTimer = null;
   }
 
-  /** False while a send hangs. True after a recent acknowledgement, or when all leaders return offsets. */
+  /** False while a request hangs. Otherwise true after a recent acknowledgement or if all leaders return offsets. */
   async ready(): Promise<boolean> {
     const now = performance.now();
     if (this.#closing || (this.#running && now - this.#runningSince > HANGING_MS)) return false;
-    if (now - this.#provenAt < PROVEN_MS) return true;
+    if (now - this.#acknowledgedAt < PROOF_MAX_MS) return true;
     const probe = this.#wire.probe([...this.#topics]);
     const isResponding = probe.then(() => true).catch(() => false);
     return await waitAtMost(HANGING_MS, isResponding, () => false);
@@ -229,7 +226,8 @@ class KafkaProducer implements Producer {
       await waitAtMost(CLOSE_TIMEOUT_MS, flushed.promise, () => {});
     }
     this.#endExpiry();
-    for (const shipment of this.#open) this.#finish(shipment, new ProduceFault('CLOSED', 'not acknowledged in time'));
+    for (const shipment of this.#open)
+      this.#finish(shipment, new ProduceFault('CLOSED', 'the producer closed before the acknowledgement'));
     const closed = this.#wire.close().catch(() => {});
     await waitAtMost(HANGING_MS, closed, () => {});
   }
@@ -238,7 +236,8 @@ class KafkaProducer implements Producer {
 const PRODUCE_KEY = 0;
 const PRODUCE_VERSION = 9;
 /**
- * Longer than the leader waits for its replicas, and a quarter of the delivery timeout, which leaves time for retries.
+ * Longer than the leader waits for its replicas, but short enough to leave time for retries before the delivery
+ * timeout.
  */
 const REQUEST_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 3_000;
@@ -259,12 +258,12 @@ function toVerdicts(batches: readonly EncodedBatch[], response: ProduceResponse)
   );
 }
 
-/** Cluster metadata and broker connections. */
+/** Manages cluster metadata and broker connections. */
 class KafkaWire implements Wire {
   readonly #client: Base;
   readonly #onLogTime: ProducerOptions['onLogTime'];
   #brokers = new Map<number, { host: string; port: number }>();
-  /** Leaders by topic and partition. Unchanged when a refresh fails. */
+  /** Leaders by topic and partition. Unchanged if a refresh fails. */
   readonly #leaders = new Map<string, number[]>();
 
   constructor(options: ProducerOptions) {
@@ -275,7 +274,7 @@ class KafkaWire implements Wire {
       ...toPlatformaticSecurity(options),
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectTimeout: CONNECT_TIMEOUT_MS,
-      // One retry, to reach another broker. The sender waits between attempts.
+      // One retry, so that another broker is tried. The sender waits between attempts.
       retries: 1,
       retryDelay: 100,
     });
@@ -290,12 +289,12 @@ class KafkaWire implements Wire {
     return this.#leaders.get(topic)?.[partition] ?? NO_LEADER;
   }
 
-  /** One request per topic, because a topic that is unknown or has no leader fails a whole request. */
+  /** Sends one request per topic, because a topic that is unknown or has no leader would fail the whole request. */
   async refresh(topics: Iterable<string>): Promise<string[]> {
     const absent: string[] = [];
     for (const topic of [...topics])
       await this.#refreshTopic(topic).catch((fault: Error) => {
-        // The client also throws a `UserError` when only one side uses TLS.
+        // The client throws a `UserError` also if only one side uses TLS.
         if (fault instanceof UserError && !explainConnection('Kafka', fault).isRefusal) absent.push(topic);
       });
     return absent;
@@ -315,7 +314,7 @@ class KafkaWire implements Wire {
     return verdicts;
   }
 
-  /** Requests the log ends of these topics. Rejects unless all leaders respond. */
+  /** Requests the end offsets of these topics. Rejects unless all leaders respond. */
   async probe(topics: readonly string[]): Promise<void> {
     for (const topic of topics) await this.#refreshTopic(topic);
     if (topics.length === 0) await this.#refreshBrokers();
@@ -350,14 +349,14 @@ class KafkaWire implements Wire {
     const retry = (ambiguous: boolean, code: string): Verdict[] =>
       batches.map(() => ({ kind: 'retry', ambiguous, code }));
     const connection = await this.#connect(node).catch(() => null);
-    // The deadline may have passed while connecting.
+    // The deadline may have passed during the connection attempt.
     const now = performance.now();
     if (connection === null || batches.some(({ attemptsUntil }) => attemptsUntil <= now))
       return retry(false, 'NO_CONNECTION');
     return await new Promise((resolve) => {
       const request = () => toProduceRequest(batches);
       const settle = (fault: (Error & { response?: ProduceResponse }) | null, response?: ProduceResponse) => {
-        // The client throws on a response with error codes.
+        // The client throws responses that contain error codes.
         const received = fault === null ? response : fault.response;
         resolve(received?.responses === undefined ? retry(true, 'NO_ANSWER') : toVerdicts(batches, received));
       };
@@ -378,8 +377,8 @@ const ACKS_ALL = -1;
 const REPLICATION_TIMEOUT_MS = 4_000;
 
 /**
- * A produce request of version 9 (since Kafka 2.4): transactional_id acks timeout_ms [name [index records TAGS] TAGS]
- * TAGS. The bytes of the batches are not copied.
+ * Encodes a version 9 produce request (Kafka 2.4 and later): transactional_id acks timeout_ms [name [index records
+ * TAGS] TAGS] TAGS. The batches are not copied.
  */
 export function toProduceRequest(batches: readonly EncodedBatch[]): Writer {
   const topics = [...Map.groupBy(batches, ({ topic }) => topic)];

@@ -9,20 +9,17 @@ const { fixture, producer } = await useKafka();
 
 producerContract('kafka', async () => ({ ...fixture, producer, close: async () => {} }));
 
-it.each([true, false])(
-  'a producer returns the time of a stored record if the topic has log append times: %s',
-  async (logAppendTime) => {
-    const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
-    const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
-    const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
-    const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
-      return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
-    });
-    expect(returned).toEqual(stored);
-  },
-);
+it.each([true, false])('a producer returns the log-append time if the topic has one: %s', async (logAppendTime) => {
+  const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
+  const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
+  const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);
+  const stored = (await fixture.read(topic)).map(({ partition, offset, timestampMs }) => {
+    return { partition, offset, loggedAtMs: logAppendTime ? timestampMs : null };
+  });
+  expect(returned).toEqual(stored);
+});
 
-it('a producer fails records for a topic that does not exist, and stores other records', async () => {
+it('a producer fails records for a topic that does not exist and stores all other records', async () => {
   const topic = await fixture.createTopic({ partitions: 1 });
   const record = { key: null, value: Buffer.from('x') };
   const absent = send(producer, [{ ...record, topic: 'test-absent-topic' }]);
@@ -31,19 +28,19 @@ it('a producer fails records for a topic that does not exist, and stores other r
   expect(producer.bytesHeld).toBe(0);
 });
 
-it('a producer stores records for a new topic, even while it sends to another topic', async () => {
+it('a producer stores records for a new topic while it sends to another topic', async () => {
   const topics = [await fixture.createTopic({ partitions: 1 }), await fixture.createTopic({ partitions: 1 })] as const;
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test', deliveryTimeoutMs: 5_000 });
   const record = { key: null, value: Buffer.from('x') };
   await send(producer, [{ ...record, topic: topics[0] }]);
-  const known = send(producer, [{ ...record, topic: topics[0] }]);
+  const sending = send(producer, [{ ...record, topic: topics[0] }]);
   await new Promise(setImmediate);
-  await Promise.all([known, send(producer, [{ ...record, topic: topics[1] }])]);
+  await Promise.all([sending, send(producer, [{ ...record, topic: topics[1] }])]);
   expect((await fixture.read(topics[1])).length).toBe(1);
   await producer.close();
 });
 
-it('a producer without brokers is not ready, and fails records at the delivery timeout', async () => {
+it('a producer without a broker is not ready, and its records fail at the delivery timeout', async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 500 });
   expect(await producer.ready()).toBe(false);
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
@@ -52,22 +49,22 @@ it('a producer without brokers is not ready, and fails records at the delivery t
   await producer.close();
 });
 
-it("a producer fails a record at its caller's deadline, long before the delivery timeout", async () => {
+it("a producer's record fails at the caller's deadline, long before the delivery timeout", async () => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test' });
-  const began = performance.now();
+  const startMs = performance.now();
   const sent = producer.sendForOffset({ topic: 'any', key: null, value: Buffer.from('x') }, { attemptsMaxMs: 300 });
   await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
-  expect(performance.now() - began).toBeLessThan(10_000);
+  expect(performance.now() - startMs).toBeLessThan(10_000);
   expect(producer.bytesHeld).toBe(0);
   await producer.close();
 });
 
-it.each([-1, 1])('the delivery timeout is unaffected when the wall clock is shifted by %i h', async (hours) => {
+it.each([-1, 1])('the delivery timeout does not change when the system clock is set by %i h', async (hours) => {
   const producer = await openProducer({ brokers: ['127.0.0.1:1'], clientId: 'test', deliveryTimeoutMs: 800 });
-  const began = performance.now();
+  const startMs = performance.now();
   const sent = send(producer, [{ topic: 'any', key: null, value: Buffer.from('x') }]);
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + hours * 3_600_000 });
   await expect(sent).rejects.toMatchObject({ code: 'DELIVERY_TIMEOUT' });
-  expect(performance.now() - began).toBeGreaterThan(700);
+  expect(performance.now() - startMs).toBeGreaterThan(700);
   await producer.close();
 });

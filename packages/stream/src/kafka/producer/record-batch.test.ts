@@ -12,14 +12,14 @@ interface Decoded {
   records: { key: Buffer | null; value: Buffer | null; headers: Record<string, Buffer>; offset: string }[];
 }
 
-// An independent implementation of the format.
+// kafkajs is an independent implementation of the format.
 const require = createRequire(import.meta.url);
 const Decoder = require('kafkajs/src/protocol/decoder');
 const decodeBatch: (decoder: unknown) => Promise<Decoded> = require('kafkajs/src/protocol/recordBatch/v0/decoder');
 const crc32C: (data: Buffer) => number = require('kafkajs/src/protocol/recordBatch/crc32C');
 
 const bytes = fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array));
-// The other client collects headers in a plain object.
+// kafkajs collects headers in a plain object.
 const headerName = fc.string({ minLength: 1, unit: 'grapheme' }).filter((name) => !(name in {}));
 const headers = fc.dictionary(headerName, fc.oneof(bytes, fc.string()));
 const record: fc.Arbitrary<PublishedRecord> = fc.record({
@@ -40,7 +40,7 @@ function encode(records: readonly PublishedRecord[], at = 0): Buffer {
   return batch;
 }
 
-it('another client decodes the keys, values, headers, sequence and checksum of an encoded batch', async () => {
+it('kafkajs decodes the keys, values, headers, sequence and checksum of an encoded batch', async () => {
   const property = fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 80 }), async (records) => {
     const batch = encode(records, 5);
     expect(batch.readUInt32BE(17)).toBe(crc32C(batch.subarray(21)));

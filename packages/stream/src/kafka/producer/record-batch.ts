@@ -4,15 +4,15 @@ import { crc32c } from '../broker-client.ts';
 import { BATCH_HEAD as AT, BATCH_MAGIC } from '../protocol.ts';
 
 export const BATCH_HEAD_BYTES: number = AT.records;
-/** Maximum framing bytes per record: six varints of up to five bytes, and the attributes. */
+/** Maximum framing bytes per record: six varints of up to five bytes each, and the attributes. */
 const RECORD_FRAME_BYTES_MAX = 31;
 /** Maximum framing bytes per header: two varints. */
 const HEADER_FRAME_BYTES_MAX = 10;
 const VARINT_BYTES_MAX = 5;
-/** Up to this size a loop is faster than a copy call. */
+/** Up to this size, a loop is faster than a copy call. */
 const LOOP_COPY_BYTES_MAX = 40;
 
-/** Identifies a batch: the broker drops batches with known sequence numbers of a producer. */
+/** Identifies a batch. Brokers drop a producer's batches whose sequence numbers they already have. */
 export interface BatchIdentity {
   producerId: bigint;
   producerEpoch: number;
@@ -30,7 +30,7 @@ function headersBytesMax(headers: Headers): number {
   return bytes;
 }
 
-/** Upper bounds for record sizes in a batch. Caches header sizes, because consecutive records usually share headers. */
+/** Computes upper bounds of record sizes. Caches header sizes, because consecutive records usually share headers. */
 export class RecordSizes {
   #headers: Headers;
   #headersBytesMax = 0;
@@ -49,7 +49,7 @@ export class RecordSizes {
   }
 }
 
-/** Varint size of a non-negative number `n`, which zigzag doubles. */
+/** Returns the varint size of a non-negative number `n`, which zigzag doubles. */
 function varintBytes(n: number): number {
   if (n < 64) return 1;
   if (n < 8_192) return 2;
@@ -84,19 +84,19 @@ function encodeHeaders(headers: Headers): Buffer {
   return target.subarray(0, offset);
 }
 
-/** Copies all of `source`. @returns the position after it */
-function put(target: Buffer, at: number, source: Uint8Array): number {
+/** Copies all of `source`. @returns the position after the copy */
+function copyBytes(target: Buffer, at: number, source: Uint8Array): number {
   const length = source.length;
   if (length > LOOP_COPY_BYTES_MAX) target.set(source, at);
   else for (let i = 0; i < length; i++) target[at + i] = source[i]!;
   return at + length;
 }
 
-/** Writes consecutive records; `end` is the position after the last record. */
+/** Writes consecutive records. `end` is the position after the last record. */
 class RecordWriter {
   end: number;
   readonly #target: Buffer;
-  /** Cache: encoded headers of the previous record. */
+  /** Cached: the encoded headers of the previous record. */
   #headers: Headers;
   #headersBytes = encodeHeaders(undefined);
 
@@ -113,23 +113,23 @@ class RecordWriter {
     const target = this.#target;
     const keyBytes = key === null ? 1 : varintBytes(key.length) + key.length;
     const valueBytes = value === null ? 1 : varintBytes(value.length) + value.length;
-    // Attributes and timestamp delta take one zero byte each.
+    // The attributes and the timestamp delta take one zero byte each.
     const body = 2 + varintBytes(index) + keyBytes + valueBytes + this.#headersBytes.length;
     let offset = writeVarint(target, this.end, body);
     target[offset++] = 0;
     target[offset++] = 0;
     offset = writeVarint(target, offset, index);
     if (key === null) target[offset++] = VARINT_MINUS_ONE;
-    else offset = put(target, writeVarint(target, offset, key.length), key);
+    else offset = copyBytes(target, writeVarint(target, offset, key.length), key);
     if (value === null) target[offset++] = VARINT_MINUS_ONE;
-    else offset = put(target, writeVarint(target, offset, value.length), value);
-    this.end = put(target, offset, this.#headersBytes);
+    else offset = copyBytes(target, writeVarint(target, offset, value.length), value);
+    this.end = copyBytes(target, offset, this.#headersBytes);
   }
 }
 
 /**
- * Writes an uncompressed record batch, without the fields that `stampBatch` sets.
- * @param target must have space after `at` for `BATCH_HEAD_BYTES` plus `bytesMaxOf` each record
+ * Writes an uncompressed record batch without the fields that `stampBatch` sets.
+ * @param target must have space after `at` for `BATCH_HEAD_BYTES` plus `bytesMaxOf` of every record
  * @returns the end of the batch
  */
 export function encodeBatch(target: Buffer, at: number, records: readonly PublishedRecord[]): number {
@@ -149,11 +149,11 @@ export function encodeBatch(target: Buffer, at: number, records: readonly Publis
   return end;
 }
 
-/** Sets the producer identity and the checksum. Retries send the same stamped bytes. */
+/** Sets the producer identity and the checksum. Retries resend the same bytes. */
 export function stampBatch(batch: Buffer, identity: BatchIdentity): void {
   batch.writeBigInt64BE(identity.producerId, AT.producerId);
   batch.writeInt16BE(identity.producerEpoch, AT.producerEpoch);
   batch.writeInt32BE(identity.sequence, AT.sequence);
-  // Wrapped, because the client's checksum function copies any other type.
+  // Wrapped, because the client's checksum function would copy any other type.
   batch.writeUInt32BE(crc32c(new DynamicBuffer(batch.subarray(AT.attributes))), AT.crc);
 }

@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { PublishedRecord, RecordMetadata } from '../../ports.ts';
-import { type BatchOutcome, FINE, SimulatedCluster, type SimulationOptions } from '../test/simulated-cluster.ts';
+import { type BatchOutcome, SimulatedCluster, type SimulationOptions, SUCCESS } from '../test/simulated-cluster.ts';
 import { type Shipment, takeBatches } from './batch-plan.ts';
 import { type ProduceFault, toVerdict } from './broker-faults.ts';
 import { Sender } from './sender.ts';
@@ -14,34 +14,31 @@ const NOT_LEADER = 6;
 const LOST: BatchOutcome = { arrives: 'now', response: 'lost' };
 const NEVER: BatchOutcome = { arrives: 'never', response: 'lost' };
 
-/** Error codes for appended records, when a fault occurs while the leader waits for replicas. */
+/** Error codes after an append, if a fault occurs while the leader waits for replicas. */
 const AFTER_APPEND = [NOT_LEADER, 3, 56, 7, 20];
-/** `AFTER_APPEND`, all retriable protocol codes, and an unknown code. */
+/** `AFTER_APPEND`, all retriable protocol error codes, and an unknown code. */
 const RETRIABLE = [...AFTER_APPEND, ...Object.keys(protocolErrorsCodesById).map(Number), 32_000].filter(
   (code) => toVerdict(code).kind === 'retry',
 );
-/** Codes that prove that nothing was appended. */
+/** Error codes that prove that nothing was appended. */
 const FINAL = [TOPIC_AUTHORIZATION_FAILED, MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, 18, 47, 59, 87];
 
 interface Plan {
-  /** Record counts of the shipments in each send. */
   sends: readonly (readonly number[])[];
-  /** Number of batches after which each shipment is abandoned; shipments beyond the list never are. */
-  patience?: readonly number[];
-  /** Minimum number of characters per value. */
+  /** Number of batches after which each shipment is abandoned. Shipments not in the list are never abandoned. */
+  abandonAfter?: readonly number[];
   pad?: number;
 }
 
-/** Sends a plan through a simulated cluster, then delivers delayed batches. */
 async function run(plan: Plan, simulation: SimulationOptions = {}) {
   const partitions = simulation.partitions ?? 2;
   const acknowledged: string[] = [];
   const failed: string[] = [];
   const offsets = new Map<string, RecordMetadata>();
-  const patience = [...(plan.patience ?? [])];
-  let waiting: { shipment: Shipment; patience: number }[] = [];
+  const abandonAfter = [...(plan.abandonAfter ?? [])];
+  let waiting: { shipment: Shipment; abandonAfter: number }[] = [];
   const onBatch = () => {
-    for (const each of waiting) if (--each.patience <= 0) end(each.shipment, new Error('abandoned'));
+    for (const each of waiting) if (--each.abandonAfter <= 0) end(each.shipment, new Error('abandoned'));
   };
   const cluster = new SimulatedCluster({ ...simulation, onBatch });
   const sender = new Sender(cluster, settle, 0);
@@ -54,13 +51,16 @@ async function run(plan: Plan, simulation: SimulationOptions = {}) {
     const done = (fault: Error | null) => void (fault === null ? acknowledged : failed).push(...texts);
     const onStored = (stored: RecordMetadata) => void offsets.set(texts[0]!, stored);
     const attemptsUntil = Number.POSITIVE_INFINITY;
-    return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: size, fault: null, done, onStored };
+    return { records, bytes: 0, dueAt: 0, attemptsUntil, batched: 0, pending: size, fault: null, done, onStored };
   };
   const partitionOf = (_: Shipment, { value }: PublishedRecord) =>
     Number.parseInt(value!.subarray(1).toString(), 10) % partitions;
   for (const sizes of plan.sends) {
     const shipments = sizes.map(toShipment);
-    waiting = shipments.map((shipment) => ({ shipment, patience: patience.shift() ?? Number.POSITIVE_INFINITY }));
+    waiting = shipments.map((shipment) => ({
+      shipment,
+      abandonAfter: abandonAfter.shift() ?? Number.POSITIVE_INFINITY,
+    }));
     const queue = [...shipments];
     while (queue.length > 0) await sender.deliver(takeBatches(queue, partitionOf));
   }
@@ -76,13 +76,13 @@ function end(shipment: Shipment, fault: Error | null) {
 
 function settle(shipment: Shipment, count: number, fault: Error | null) {
   shipment.fault ??= fault;
-  shipment.open -= count;
-  if (shipment.open === 0) end(shipment, shipment.fault);
+  shipment.pending -= count;
+  if (shipment.pending === 0) end(shipment, shipment.fault);
 }
 
 type Outcome = Awaited<ReturnType<typeof run>>;
 
-/** No acknowledged record is missing or stored twice, and each partition has them in order. */
+/** Asserts that every acknowledged record is stored exactly once, and in order per partition. */
 function expectExact({ acknowledged, stored }: Outcome): void {
   const all = stored.flat();
   const lost = acknowledged.filter((text) => !all.includes(text));
@@ -99,8 +99,8 @@ function expectOffsets({ offsets, stored }: Outcome): void {
 }
 
 const later = fc.integer({ min: 1, max: 6 });
-const missed: fc.Arbitrary<BatchOutcome> = fc.oneof(
-  { weight: 3, arbitrary: fc.constant(FINE) },
+const unreliable: fc.Arbitrary<BatchOutcome> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant(SUCCESS) },
   fc.constantFrom<BatchOutcome>(LOST, NEVER, { arrives: 'never', response: 'no connection' }),
   later.map((arrives): BatchOutcome => ({ arrives, response: 'lost' })),
   fc.record({
@@ -110,9 +110,9 @@ const missed: fc.Arbitrary<BatchOutcome> = fc.oneof(
 );
 const refused: fc.Arbitrary<BatchOutcome> = fc.oneof(
   fc.constantFrom(...FINAL).map((response): BatchOutcome => ({ arrives: 'never', response })),
-  fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...FINE, bytesMax })),
+  fc.constantFrom(90, 150, 400).map((bytesMax): BatchOutcome => ({ ...SUCCESS, bytesMax })),
 );
-const outcomes = fc.array(missed, { maxLength: 8 });
+const outcomes = fc.array(unreliable, { maxLength: 8 });
 const sends = (shipment: fc.Arbitrary<number>) =>
   fc.array(fc.array(shipment, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 const size = fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 1, max: 5 }));
@@ -125,11 +125,11 @@ const simulation = (each: fc.Arbitrary<BatchOutcome>) =>
     firstEpoch: fc.constantFrom(0, 0, 32_765, 32_766),
     isOld: fc.boolean(),
   });
-const patience = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
+const abandonAfter = fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 12 });
 
 afterEach(() => void vi.useRealTimers());
 
-it('the sender stores and acknowledges every record once and in order, whatever requests and responses are lost', async () => {
+it('the sender stores every record once and in order when requests and responses are lost', async () => {
   const property = fc.asyncProperty(outcomes, sends(size), async (drawn, drawnSends) => {
     const outcome = await run({ sends: drawnSends }, { outcomes: drawn });
     expect(outcome.failed).toEqual([]);
@@ -139,10 +139,10 @@ it('the sender stores and acknowledges every record once and in order, whatever 
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-it('the sender neither loses nor duplicates an acknowledged record, whatever is refused, split or abandoned', async () => {
+it('acknowledged records are neither lost nor duplicated when batches are rejected, split or abandoned', async () => {
   const property = fc.asyncProperty(
-    simulation(fc.oneof({ weight: 3, arbitrary: missed }, refused)),
-    fc.record({ sends: sends(size), patience, pad: fc.constantFrom(10, 40) }),
+    simulation(fc.oneof({ weight: 3, arbitrary: unreliable }, refused)),
+    fc.record({ sends: sends(size), abandonAfter, pad: fc.constantFrom(10, 40) }),
     async (drawn, plan) => {
       const outcome = await run(plan, drawn);
       expectExact(outcome);
@@ -152,29 +152,34 @@ it('the sender neither loses nor duplicates an acknowledged record, whatever is 
   await fc.assert(property, { numRuns: runsOf({ quick: 150, all: 1_000 }) });
 });
 
-it('the sender returns the offset of each single record, even if only a retry got a response', async () => {
-  const property = fc.asyncProperty(simulation(missed), sends(fc.constant(1)), patience, async (drawn, sends, p) => {
-    const outcome = await run({ sends, patience: p }, drawn);
-    expectOffsets(outcome);
-    for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
-  });
+it('the sender returns the offset of each single record, even if only a retry received a response', async () => {
+  const property = fc.asyncProperty(
+    simulation(unreliable),
+    sends(fc.constant(1)),
+    abandonAfter,
+    async (drawn, sends, p) => {
+      const outcome = await run({ sends, abandonAfter: p }, drawn);
+      expectOffsets(outcome);
+      for (const text of outcome.acknowledged) expect([...outcome.offsets.keys()]).toContain(text);
+    },
+  );
   await fc.assert(property, { numRuns: runsOf({ quick: 100, all: 300 }) });
 });
 
-it('a record that was appended, refused with a retriable code and abandoned is not mistaken for a later record', async () => {
-  const wrong: number[] = [];
+it('an appended record that was rejected as retriable and abandoned is not mistaken for a later record', async () => {
+  const misattributed: number[] = [];
   for (const response of RETRIABLE) {
-    const plan = { sends: [[1], [1], [1]], patience: [1] };
+    const plan = { sends: [[1], [1], [1]], abandonAfter: [1] };
     const outcome = await run(plan, { outcomes: [{ arrives: 'now', response }], partitions: 1 });
     expect(outcome).toMatchObject({ failed: ['#0#'], acknowledged: ['#1#', '#2#'] });
-    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) wrong.push(response);
+    if (outcome.stored.flat().length < 3 || outcome.offsets.get('#1#')?.offset !== 1) misattributed.push(response);
   }
-  expect(wrong).toEqual([]);
+  expect(misattributed).toEqual([]);
 });
 
-it('the sender ends the epoch of an abandoned batch only after the other batches of its send have settled', async () => {
-  // Partition 0 is abandoned after its first attempt. Partition 1 is stored, and its response is lost three times.
-  const plan = { sends: [[1, 1], [2]], patience: [2] };
+it('the sender ends the epoch of an abandoned batch after the other batches have settled', async () => {
+  // Partition 0 is abandoned after its first attempt. Partition 1 is stored, but its response is lost three times.
+  const plan = { sends: [[1, 1], [2]], abandonAfter: [2] };
   const outcome = await run(plan, { outcomes: [LOST, LOST, LOST, LOST, LOST] });
   expect(outcome.failed).toEqual(['#0#']);
   expect(outcome.stored).toEqual([
@@ -182,54 +187,55 @@ it('the sender ends the epoch of an abandoned batch only after the other batches
     ['#1#', '#3#'],
   ]);
   expect(outcome.acknowledged).toEqual(['#1#', '#2#', '#3#']);
-  // A sequence number of the old epoch would have cost a producer id.
   expect(outcome.cluster.newProducerIds).toHaveLength(1);
 });
 
-it.each([0, 3])(
-  'the halves of a split batch never share a sequence number, with another batch ambiguous %i times',
-  async (times) => {
-    // The first half is appended, then a retry is refused permanently: whether it is stored is unknown.
-    const half: BatchOutcome[] = [
-      { arrives: 'now', response: NOT_LEADER },
-      { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
-    ];
-    const other = (round: number) => (round < times ? LOST : FINE);
-    const split: BatchOutcome = { ...FINE, bytesMax: 90 };
-    const all = [split, ...half].flatMap((each, round) => [each, other(round)]);
-    const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, FINE, ...half] : all });
-    expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
-    expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
-  },
-);
+it.each([0, 3])('split batches never share a sequence number while another is ambiguous %i times', async (times) => {
+  // The first half is appended, but its retry is rejected permanently, so the sender does not know that it is stored.
+  const half: BatchOutcome[] = [
+    { arrives: 'now', response: NOT_LEADER },
+    { arrives: 'never', response: TOPIC_AUTHORIZATION_FAILED },
+  ];
+  const outcomeIn = (round: number) => (round < times ? LOST : SUCCESS);
+  const split: BatchOutcome = { ...SUCCESS, bytesMax: 90 };
+  const all = [split, ...half].flatMap((each, round) => [each, outcomeIn(round)]);
+  const outcome = await run({ sends: [[1, 1, 1]] }, { outcomes: times === 0 ? [split, SUCCESS, ...half] : all });
+  expect(outcome).toMatchObject({ failed: ['#0#'], stored: [['#0#', '#2#'], ['#1#']] });
+  expect(outcome.acknowledged.toSorted()).toEqual(['#1#', '#2#']);
+});
 
-it('the sender does not split a batch that may be stored as a whole', async () => {
+it('the sender does not split a batch that may already be stored', async () => {
   const appended: BatchOutcome = { arrives: 'now', response: NOT_LEADER };
-  const smaller: BatchOutcome = { ...FINE, bytesMax: 90 };
+  const smaller: BatchOutcome = { ...SUCCESS, bytesMax: 90 };
   const outcome = await run({ sends: [[1, 1], [1]] }, { outcomes: [appended, smaller], partitions: 1 });
   expect(outcome).toMatchObject({ failed: ['#0#', '#1#'], acknowledged: ['#2#'], stored: [['#0#', '#1#', '#2#']] });
 });
 
-it.each([DUPLICATE, OUT_OF_ORDER])('code %i for a first attempt proves nothing about its batch', async (code) => {
+it.each([DUPLICATE, OUT_OF_ORDER])('error code %i does not prove that a batch is stored', async (code) => {
   const outcome = await run({ sends: [[1]] }, { outcomes: [{ arrives: 'never', response: code }], partitions: 1 });
   expect(outcome).toMatchObject({ acknowledged: ['#0#'], stored: [['#0#']] });
   expectOffsets(outcome);
 });
 
-const forgotten: BatchOutcome = { arrives: 'never', response: OUT_OF_ORDER };
+const rejectedId: BatchOutcome = { arrives: 'never', response: OUT_OF_ORDER };
 
 it.each<[string, Plan, SimulationOptions, string[]]>([
   [
-    'the last epoch of the old id ends',
-    { sends: [[1], [1]], patience: [1] },
+    'the last epoch of the old id has ended',
+    { sends: [[1], [1]], abandonAfter: [1] },
     { outcomes: [LOST], firstEpoch: 32_766 },
     ['#0#'],
   ],
-  ['the broker has forgotten the old id', { sends: [[2], [2], [2]] }, { outcomes: [FINE, FINE, forgotten] }, []],
   [
-    'the broker refuses the old id for a batch that may be stored',
+    'the broker no longer knows the old id',
+    { sends: [[2], [2], [2]] },
+    { outcomes: [SUCCESS, SUCCESS, rejectedId] },
+    [],
+  ],
+  [
+    'the broker rejects the old id for a batch that may be stored',
     { sends: [[1], [1]] },
-    { outcomes: [LOST, forgotten], partitions: 1 },
+    { outcomes: [LOST, rejectedId], partitions: 1 },
     ['#0#'],
   ],
 ])('the sender requests a new producer id when %s', async (_, plan, options, failed) => {
@@ -239,10 +245,10 @@ it.each<[string, Plan, SimulationOptions, string[]]>([
   expect(outcome.cluster.newProducerIds).toHaveLength(2);
 });
 
-it('the sender keeps epoch and producer id while no batch in flight was abandoned', async () => {
+it('the sender keeps its epoch and producer id if no batch in flight was abandoned', async () => {
   const unreachable: BatchOutcome = { arrives: 'never', response: 'no connection' };
   const { cluster, stored } = await run(
-    { sends: [[1], [1]], patience: [1] },
+    { sends: [[1], [1]], abandonAfter: [1] },
     { outcomes: [unreachable], partitions: 1 },
   );
   expect(stored).toEqual([['#1#']]);
@@ -250,7 +256,6 @@ it('the sender keeps epoch and producer id while no batch in flight was abandone
   expect(cluster.newProducerIds).toHaveLength(1);
 });
 
-/** A shipment of one record that reports its result as a string. */
 function toShipment(
   text: string,
   report: (result: string) => void,
@@ -259,12 +264,12 @@ function toShipment(
   const records = [{ topic: 't', key: null, value: Buffer.from(text) }];
   const done = (fault: Error | null) =>
     report(`${text} ${fault === null ? 'stored' : ((fault as ProduceFault).code ?? fault.message)}`);
-  return { records, bytes: 0, dueAt: 0, attemptsUntil, taken: 0, open: 1, fault: null, done };
+  return { records, bytes: 0, dueAt: 0, attemptsUntil, batched: 0, pending: 1, fault: null, done };
 }
 
 it.each([
   ['unsent', { arrives: 'never', response: 'no connection' }, ['#2#']],
-  ['unanswered', LOST, ['#0#', '#1#', '#2#']],
+  ['unacknowledged', LOST, ['#0#', '#1#', '#2#']],
 ] as const)("an %s record is not attempted after its caller's deadline", async (_, outcome, stored) => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const onBatch = () => void vi.advanceTimersByTime(100);
@@ -278,11 +283,11 @@ it.each([
   expect(cluster.values(0)).toEqual(stored);
 });
 
-it("a record joins no batch after its caller's deadline", () => {
+it("a record is added to no batch after its caller's deadline", () => {
   expect(takeBatches([toShipment('#0#', () => {}, performance.now() - 1)], () => 0)).toEqual([]);
 });
 
-it('the sender ends the epoch when a send fails unexpectedly', async () => {
+it('the sender ends the epoch after an unexpected failure', async () => {
   const cluster = new SimulatedCluster({ outcomes: [LOST], partitions: 1 });
   const produce = cluster.produce;
   cluster.produce = async (...args) => {
@@ -307,7 +312,7 @@ it('the sender returns the offsets of single records in one batch, even if the b
   expectOffsets(outcome);
 });
 
-it('the sender splits a batch that is too large, and fails only a record that is too large', async () => {
+it('the sender splits a batch that is too large, and only fails a single record that is too large', async () => {
   const many = await run({ sends: [[10]], pad: 90 }, { bytesMax: BATCH_BYTES_MAX });
   expect(many.acknowledged).toHaveLength(10);
   expect(many.stored.flat()).toHaveLength(10);

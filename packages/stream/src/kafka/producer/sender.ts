@@ -8,28 +8,28 @@ export interface EncodedBatch {
   readonly partition: number;
   /** Stamped with the producer's identity. */
   readonly bytes: Buffer;
-  /** Nothing is sent after this time by `performance.now()`. */
+  /** No attempt starts after this time, from `performance.now()`. */
   readonly attemptsUntil: number;
 }
 
-/** The cluster as the sender sees it. Tests simulate a cluster that loses responses. */
+/** The sender's interface to the cluster. Tests simulate a cluster that loses responses. */
 export interface Wire {
   partitionCount(topic: string): number;
   leaderOf(topic: string, partition: number): number;
   /** Refreshes the metadata of topics. @returns the topics that do not exist */
   refresh(topics: Iterable<string>): Promise<string[]>;
-  /** An unused producer id with its first epoch. */
+  /** Returns an unused producer id with its first epoch. */
   newProducerId(): Promise<Identity>;
-  /** Sends batches to their leader. Never rejects: returns a verdict per batch, `retry` without a response. */
+  /** Sends batches to their leader. Never rejects. Returns one verdict per batch, `retry` if there was no response. */
   produce(node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]>;
 }
 
 const RETRY_WAIT_MIN_MS = 50;
 const RETRY_WAIT_MAX_MS = 1_000;
-/** Sequence numbers wrap around, as in brokers. */
+/** Sequence numbers wrap around like in brokers. */
 const SEQUENCE_END = 2 ** 31;
 const EPOCH_LAST = 32_766;
-/** Maximum number of new producer ids for a batch before it fails. */
+/** How often a batch may require a new producer id before it fails. */
 const IDENTITY_CHANGES_MAX = 3;
 const ARENA_BYTES_MIN = 256 * 1024;
 
@@ -39,9 +39,9 @@ interface Flight {
   readonly batch: Batch;
   readonly bytes: Buffer;
   readonly attemptsUntil: number;
-  /** First sequence number of the batch. Fixed from the first ambiguous attempt on. */
+  /** First sequence number of the batch. Fixed after the first ambiguous attempt. */
   sequence: number;
-  /** True when an attempt with this sequence number may be stored. */
+  /** True if an attempt with this sequence number may be stored. */
   ambiguous: boolean;
   identityChanges: number;
 }
@@ -52,9 +52,9 @@ export type Settle = (shipment: Shipment, count: number, fault: Error | null) =>
 type Renewal = 'none' | 'epoch' | 'id';
 
 /**
- * Stores each record exactly once, one send at a time. From its first ambiguous attempt on, a batch keeps its bytes and
- * sequence number, and is its partition's only batch in flight. If its outcome stays unknown, the producer's epoch ends
- * before another batch gets a sequence number, and only when no other batch is ambiguous.
+ * Stores each record exactly once, one request per leader at a time. After its first ambiguous attempt, a batch keeps
+ * its bytes and sequence number and is the only batch in flight for its partition. If its outcome remains unknown, the
+ * producer's epoch ends before another batch gets a sequence number, and after all other batches are unambiguous.
  */
 export class Sender {
   readonly #wire: Wire;
@@ -65,19 +65,19 @@ export class Sender {
   #arena = Buffer.allocUnsafeSlow(ARENA_BYTES_MIN);
   #renewal: Renewal = 'none';
 
-  /** @param settle called with a count of settled records of a shipment; each record is counted once */
+  /** @param settle called with the number of settled records in a shipment. Each record is counted once */
   constructor(wire: Wire, settle: Settle, retryWaitMinMs = RETRY_WAIT_MIN_MS) {
     this.#wire = wire;
     this.#settle = settle;
     this.#retryWaitMinMs = retryWaitMinMs;
   }
 
-  /** Resolves when every record is acknowledged, refused, or abandoned by its caller. */
+  /** Resolves when every record is acknowledged, rejected, or abandoned by its caller. */
   async deliver(batches: readonly Batch[]): Promise<void> {
     try {
       await this.#deliver(this.#encode(batches));
     } catch (error) {
-      // The sequence numbers that were sent are unknown.
+      // It is unknown which sequence numbers were sent.
       this.#require('epoch');
       throw error;
     }
@@ -88,23 +88,22 @@ export class Sender {
     while (flights.length > 0) {
       const progress = await this.#attempt(flights);
       if (progress) wait = this.#retryWaitMinMs;
-      this.#dropGivenUp(flights);
+      this.#dropAbandoned(flights);
       if (progress || flights.length === 0) continue;
       await delay(wait);
       wait = Math.min(RETRY_WAIT_MAX_MS, wait * 2);
       await this.#wire.refresh(new Set(flights.map(({ batch }) => batch.topic)));
-      this.#dropGivenUp(flights);
+      this.#dropAbandoned(flights);
     }
   }
 
   /**
-   * Drops batches whose callers have timed out and will resend the records. A batch has fixed bytes, so one expired
-   * record fails the whole batch.
+   * Drops batches whose callers timed out and will resend. A batch's bytes are fixed, so one expired record fails all.
    */
-  #dropGivenUp(flights: Flight[]): void {
+  #dropAbandoned(flights: Flight[]): void {
     for (const flight of flights.filter(isAbandoned)) {
       if (flight.ambiguous) this.#require('epoch');
-      this.#land(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'not acknowledged while attempts were allowed'));
+      this.#settleFlight(flights, flight, new ProduceFault('DELIVERY_TIMEOUT', 'not acknowledged before the deadline'));
     }
   }
 
@@ -114,7 +113,7 @@ export class Sender {
 
   #encode(batches: readonly Batch[]): Flight[] {
     const size = batches.reduce((sum, { bytesMax }) => sum + bytesMax, 0);
-    // One buffer is enough: sends are sequential, and the client copies a request before writing it.
+    // One buffer is enough, because sends are sequential and the client copies a request before writing it.
     if (this.#arena.length < size) this.#arena = Buffer.allocUnsafeSlow(Math.max(size, this.#arena.length * 2));
     let end = 0;
     return batches.map((batch) => {
@@ -124,7 +123,7 @@ export class Sender {
     });
   }
 
-  /** Sends to every leader once, and removes finished flights. @returns whether there was progress */
+  /** Sends to every leader once and removes finished flights. @returns true if there was progress */
   async #attempt(flights: Flight[]): Promise<boolean> {
     if (!(await this.#identify(flights))) return false;
     const rounds = [...this.#byLeader(flights)].map(async ([node, sent]) => {
@@ -139,7 +138,7 @@ export class Sender {
     return progress;
   }
 
-  /** Renews the identity if required and no batch depends on the old identity. @returns whether an identity exists */
+  /** Renews the identity if required and no batch depends on the old identity. @returns true if there is an identity */
   async #identify(flights: readonly Flight[]): Promise<boolean> {
     if (this.#renewal !== 'none' && !flights.some(({ ambiguous }) => ambiguous)) this.#renew();
     if (this.#identity !== null) return true;
@@ -147,7 +146,7 @@ export class Sender {
     return this.#identity !== null;
   }
 
-  /** Brokers that have seen the new epoch refuse older epochs. Sequence numbers restart, as in the Java client. */
+  /** Brokers that have seen the new epoch reject older epochs. Sequence numbers restart, like in the Java client. */
   #renew() {
     const isLast = this.#renewal === 'id' || (this.#identity?.producerEpoch ?? 0) >= EPOCH_LAST;
     this.#renewal = 'none';
@@ -156,7 +155,7 @@ export class Sender {
     else this.#identity = { ...this.#identity, producerEpoch: this.#identity.producerEpoch + 1 };
   }
 
-  /** Stamps the first flight of every partition with a leader, and groups the flights by leader. */
+  /** Stamps the first flight of every partition that has a leader, and groups these flights by leader. */
   #byLeader(flights: readonly Flight[]): Map<number, Flight[]> {
     const byNode = new Map<number, Flight[]>();
     const busy = new Set<string>();
@@ -183,11 +182,12 @@ export class Sender {
     if (verdict.kind === 'stored') {
       this.#sequences.set(nameOf(flight.batch), (flight.sequence + flight.batch.records.length) % SEQUENCE_END);
       if (verdict.base !== null) reportOffsets(flight.batch, verdict.base);
-      this.#land(flights, flight, null);
+      this.#settleFlight(flights, flight, null);
       return true;
     }
     if (verdict.kind === 'identity') this.#require('id');
-    // An earlier attempt may be stored. Halves, or batches with another identity, would not be recognised as copies.
+    // An earlier attempt may be stored, and halves or a batch with a new identity would not be recognized as
+    // duplicates.
     if (flight.ambiguous) this.#require('epoch');
     else if (verdict.kind === 'tooLarge' && flight.batch.records.length > 1) {
       const [first, second] = splitFlight(flight);
@@ -195,11 +195,15 @@ export class Sender {
       return true;
     } else if (verdict.kind === 'identity' && flight.identityChanges++ < IDENTITY_CHANGES_MAX) return false;
     const { code } = verdict;
-    this.#land(flights, flight, new ProduceFault(code, `${nameOf(flight.batch)} refused the records: ${code}`));
+    this.#settleFlight(
+      flights,
+      flight,
+      new ProduceFault(code, `${nameOf(flight.batch)} rejected the records: ${code}`),
+    );
     return true;
   }
 
-  #land(flights: Flight[], flight: Flight, fault: Error | null) {
+  #settleFlight(flights: Flight[], flight: Flight, fault: Error | null) {
     flights.splice(flights.indexOf(flight), 1);
     for (const { shipment, count } of flight.batch.owners) this.#settle(shipment, count, fault);
   }
@@ -207,7 +211,7 @@ export class Sender {
 
 const nameOf = ({ topic, partition }: Batch) => `${topic}/${partition}`;
 
-/** Reports offsets: a batch is stored from its base offset on, in the order of its owners. */
+/** Reports the offsets of single records. A batch is stored from its base offset on, in the order of its owners. */
 function reportOffsets({ partition, owners }: Batch, base: BatchBase): void {
   let { offset } = base;
   for (const { shipment, count } of owners) {
@@ -220,12 +224,12 @@ function createFlight(batch: Batch, bytes: Buffer): Flight {
   return { batch, bytes, attemptsUntil: attemptsUntilOf(batch), sequence: 0, ambiguous: false, identityChanges: 0 };
 }
 
-/** True when no attempt may begin, or all shipments have already failed. */
+/** Returns true if no attempt may start, or if all shipments have already failed. */
 function isAbandoned({ batch, attemptsUntil }: Flight): boolean {
   return attemptsUntil <= performance.now() || batch.owners.every(({ shipment }) => shipment.done === null);
 }
 
-/** Splits a batch that is too large for its topic into halves, sent one after the other. */
+/** Splits a batch that is too large for its topic into halves, which are sent one after the other. */
 function splitFlight({ batch }: Flight): Flight[] {
   const middle = batch.records.length >> 1;
   const halves: Batch[] = [

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { runStatement, testStores } from '@playline/testkit';
 
-/** A table that stores all rows of inserts with a new token, so that a count shows duplicate rows. */
+/** A table that stores the rows of every insert with a new token, so that duplicate rows can be counted. */
 export interface TestTable {
   readonly name: string;
-  /** Number of rows, of distinct offsets, and of missing offsets below the last offset of each partition. */
+  /** Returns the number of rows, distinct offsets, and offsets missing below the last offset of each partition. */
   count(): Promise<{ rows: number; distinct: number; missing: number }>;
-  /** Drops the table. */
   close(): Promise<void>;
 }
 

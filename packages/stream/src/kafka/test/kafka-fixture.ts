@@ -15,15 +15,12 @@ export interface KafkaFixture {
   createTopic(options: { partitions: number; recordBytesMax?: number; logAppendTime?: boolean }): Promise<string>;
   /** Reads all records from the start of the topic to its current end. */
   read(topic: string): Promise<StreamRecord[]>;
-  /** Committed offsets of a group by partition, with their metadata. */
   committed(groupId: string, topic: string): Promise<{ partition: number; offset: number; metadata: string | null }[]>;
-  /** Increases the number of partitions to `count`. */
   addPartitions(topic: string, count: number): Promise<void>;
   /** Deletes a topic with one partition and recreates it without records. */
   recreateTopic(topic: string): Promise<void>;
-  /** Deletes a topic. Resolves when the brokers have removed it. */
   removeTopic(topic: string): Promise<void>;
-  /** Deletes all records before an offset in a topic's first partition, as retention does. */
+  /** Deletes all records before an offset in a topic's first partition, like retention. */
   expire(topic: string, offset: number): Promise<void>;
   /** Commits an offset for a group without members. */
   commit(groupId: string, at: { topic: string; offset: number; metadata: string }): Promise<void>;
@@ -32,7 +29,7 @@ export interface KafkaFixture {
 
 async function removeTopic(admin: KafkajsAdmin, topic: string): Promise<void> {
   await admin.deleteTopics({ topics: [topic] });
-  await until(`${topic} is gone`, async () => !(await admin.listTopics()).includes(topic));
+  await until(`${topic} is deleted`, async () => !(await admin.listTopics()).includes(topic));
 }
 
 async function recreateTopic(kafka: Kafka, topic: string): Promise<void> {
@@ -65,7 +62,7 @@ async function commit(
   }
 }
 
-/** Separate topics on the shared broker, deleted at the end. */
+/** Creates topics on the shared broker, and deletes them at the end. */
 export async function openKafkaFixture(): Promise<KafkaFixture> {
   patchKafkaTimer();
   const brokers = testStores().kafka;
@@ -84,8 +81,8 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
     const dead = { topic: `${topic}.dead`, numPartitions: 1 };
     const created = [{ topic, numPartitions: partitions, configEntries }, dead];
     await admin.createTopics({ topics: created, waitForLeaders: false });
-    // The request fails until busy brokers know the new topic.
-    await until(`leaders of ${topic}`, async () => {
+    // Retried, because the request fails until all busy brokers know the new topic.
+    await until(`${topic} has leaders`, async () => {
       const metadata = await admin.fetchTopicMetadata({ topics: created.map((each) => each.topic) });
       return metadata.topics.every((each) => each.partitions.every(({ leader }) => leader >= 0));
     });
@@ -116,7 +113,6 @@ export async function openKafkaFixture(): Promise<KafkaFixture> {
   };
 }
 
-/** Opens a fixture with a producer for all tests in a file. */
 export async function useKafka() {
   const fixture = await openKafkaFixture();
   const producer = await openProducer({ brokers: fixture.brokers, clientId: 'test' });

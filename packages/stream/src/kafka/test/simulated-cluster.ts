@@ -1,35 +1,33 @@
 import { toVerdict, type Verdict } from '../producer/broker-faults.ts';
 import type { EncodedBatch, Wire } from '../producer/sender.ts';
 
-/** What happens to a batch on its way to the leader and back. */
 export interface BatchOutcome {
-  /** When the leader receives the batch: now, never, or after this many further batches. */
+  /** When the leader receives the batch: immediately, never, or after this many further batches. */
   readonly arrives: 'now' | 'never' | number;
   /**
-   * What the sender receives: the leader's response, nothing, a missing connection, or this error code. A code with
-   * `arrives: 'now'` means that the leader appended the batch and then failed the request while waiting for replicas.
+   * What the sender receives: the leader's response, no response, no connection, or this error code. An error code with
+   * `arrives: 'now'` means that the leader appended the batch, and that the request failed while waiting for replicas.
    */
-  readonly response: 'own' | 'lost' | 'no connection' | number;
-  /** Maximum batch size of all topics from now on. */
+  readonly response: 'normal' | 'lost' | 'no connection' | number;
   readonly bytesMax?: number;
 }
 
-export const FINE: BatchOutcome = { arrives: 'now', response: 'own' };
+export const SUCCESS: BatchOutcome = { arrives: 'now', response: 'normal' };
 
-/** A leader's state for a producer id in a partition. */
+/** A leader's state for one producer id in one partition. */
 interface ProducerState {
   readonly epoch: number;
   readonly next: number;
-  /** First offsets of the last batches, by `<first sequence number>-<count>`. */
+  /** Base offsets of the last batches, by `<first sequence number>-<count>`. */
   readonly recent: ReadonlyMap<string, number>;
 }
 
-/** Number of batches per producer that Kafka keeps to recognise copies: `ProducerStateEntry`. */
+/** How many batches per producer Kafka remembers to detect duplicates (`ProducerStateEntry`). */
 const RECENT_BATCHES = 5;
 const SEQUENCE_END = 2 ** 31;
 const NODES = 2;
 const [MESSAGE_TOO_LARGE, OUT_OF_ORDER, DUPLICATE, INVALID_EPOCH] = [10, 45, 46, 47];
-const NOTHING_KNOWN: ProducerState = { epoch: -1, next: 0, recent: new Map() };
+const NO_STATE: ProducerState = { epoch: -1, next: 0, recent: new Map() };
 
 interface LoggedBatch {
   readonly bytes: Buffer;
@@ -37,21 +35,20 @@ interface LoggedBatch {
 }
 
 export interface SimulationOptions {
-  /** One outcome per sent batch; later batches have no faults. */
+  /** One outcome per sent batch. Later batches succeed. */
   outcomes?: readonly BatchOutcome[];
-  /** Whether a partition has a leader, by call; true for later calls. */
+  /** Whether a partition has a leader, per call. True for later calls. */
   leaders?: readonly boolean[];
   partitions?: number;
   bytesMax?: number;
-  /** The first epoch of a new producer id. */
   firstEpoch?: number;
-  /** Refuses an old sequence number with DUPLICATE_SEQUENCE_NUMBER, as brokers before 2.x did. */
+  /** Rejects an old sequence number with DUPLICATE_SEQUENCE_NUMBER, like brokers before 2.x. */
   isOld?: boolean;
-  /** Called after each batch, before the sender gets the result. */
+  /** Called after each batch, before the sender receives the result. */
   onBatch?: () => void;
 }
 
-/** Leaders that follow Kafka's rules for sequence numbers. The test chooses network and replication faults. */
+/** Leaders that apply Kafka's rules for sequence numbers. The test injects network and replication faults. */
 export class SimulatedCluster implements Wire {
   readonly log = new Map<number, LoggedBatch[]>();
   readonly newProducerIds: bigint[] = [];
@@ -59,7 +56,7 @@ export class SimulatedCluster implements Wire {
   readonly #outcomes: BatchOutcome[];
   readonly #leaders: boolean[];
   readonly #producers = new Map<string, ProducerState>();
-  #late: { batch: EncodedBatch; after: number }[] = [];
+  #delayed: { batch: EncodedBatch; after: number }[] = [];
   #bytesMax: number;
 
   constructor(options: SimulationOptions = {}) {
@@ -79,26 +76,26 @@ export class SimulatedCluster implements Wire {
   };
 
   async produce(_node: number, batches: readonly EncodedBatch[]): Promise<Verdict[]> {
-    return batches.map((batch) => this.#meet(batch, this.#outcomes.shift() ?? FINE));
+    return batches.map((batch) => this.#deliver(batch, this.#outcomes.shift() ?? SUCCESS));
   }
 
-  #meet(batch: EncodedBatch, outcome: BatchOutcome): Verdict {
+  #deliver(batch: EncodedBatch, outcome: BatchOutcome): Verdict {
     this.#bytesMax = outcome.bytesMax ?? this.#bytesMax;
     const verdict = outcome.arrives === 'now' ? this.#append(batch) : null;
     this.#passTime();
     if (typeof outcome.arrives === 'number')
-      this.#late.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
+      this.#delayed.push({ batch: { ...batch, bytes: Buffer.from(batch.bytes) }, after: outcome.arrives });
     this.#options.onBatch?.();
-    if (outcome.response === 'own') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
+    if (outcome.response === 'normal') return verdict ?? { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
     if (outcome.response === 'lost') return { kind: 'retry', ambiguous: true, code: 'NO_ANSWER' };
     if (outcome.response === 'no connection') return { kind: 'retry', ambiguous: false, code: 'NO_CONNECTION' };
     return toVerdict(outcome.response, { offset: -1, loggedAtMs: -1 });
   }
 
   #passTime(): void {
-    this.#late = this.#late.map(({ batch, after }) => ({ batch, after: after - 1 }));
-    this.#arrive(this.#late.filter(({ after }) => after <= 0));
-    this.#late = this.#late.filter(({ after }) => after > 0);
+    this.#delayed = this.#delayed.map(({ batch, after }) => ({ batch, after: after - 1 }));
+    this.#arrive(this.#delayed.filter(({ after }) => after <= 0));
+    this.#delayed = this.#delayed.filter(({ after }) => after > 0);
   }
 
   #arrive(late: readonly { batch: EncodedBatch }[]): void {
@@ -106,7 +103,7 @@ export class SimulatedCluster implements Wire {
   }
 
   /**
-   * The leader's part of idempotence: `UnifiedLog.analyzeAndValidateProducerState`, `ProducerAppendInfo.checkSequence`.
+   * Checks sequence numbers like `UnifiedLog.analyzeAndValidateProducerState` and `ProducerAppendInfo.checkSequence`.
    */
   #append({ partition, bytes }: EncodedBatch): Verdict {
     const epoch = bytes.readInt16BE(51);
@@ -114,13 +111,13 @@ export class SimulatedCluster implements Wire {
     const count = bytes.readInt32BE(57);
     if (bytes.length > this.#bytesMax) return toVerdict(MESSAGE_TOO_LARGE);
     const name = `${partition}/${bytes.readBigInt64BE(43)}`;
-    const state = this.#producers.get(name) ?? NOTHING_KNOWN;
-    const known = state.epoch === epoch ? state.recent.get(`${first}-${count}`) : undefined;
-    if (known !== undefined) return toVerdict(0, { offset: known, loggedAtMs: -1 });
+    const state = this.#producers.get(name) ?? NO_STATE;
+    const stored = state.epoch === epoch ? state.recent.get(`${first}-${count}`) : undefined;
+    if (stored !== undefined) return toVerdict(0, { offset: stored, loggedAtMs: -1 });
     if (epoch < state.epoch) return toVerdict(INVALID_EPOCH);
     const expected = state.epoch < epoch ? 0 : state.next;
     // A leader accepts any sequence number from an unknown producer.
-    if (first !== expected && state !== NOTHING_KNOWN)
+    if (first !== expected && state !== NO_STATE)
       return toVerdict(this.#options.isOld && epoch === state.epoch && first < expected ? DUPLICATE : OUT_OF_ORDER);
     const base = this.#write(partition, { bytes: Buffer.from(bytes), count });
     const before = state.epoch === epoch ? [...state.recent] : [];
@@ -129,24 +126,22 @@ export class SimulatedCluster implements Wire {
     return toVerdict(0, { offset: base, loggedAtMs: -1 });
   }
 
-  /** @returns the batch's first offset */
   #write(partition: number, batch: LoggedBatch): number {
     const log = this.log.get(partition) ?? [];
     this.log.set(partition, [...log, batch]);
     return log.reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Delivers delayed batches. */
   arriveLate(): void {
-    this.#arrive(this.#late.splice(0));
+    this.#arrive(this.#delayed.splice(0));
   }
 
-  /** Makes the leaders lose their producer states, as after an unclean election. */
+  /** Makes the leaders lose their producer states, like an unclean election. */
   forgetProducers(): void {
     this.#producers.clear();
   }
 
-  /** Values in a partition, in log order. Each record has a value like `#number#`. */
+  /** Returns the values in a partition in log order. Each record has a value like `#number#`. */
   values(partition: number): string[] {
     return (this.log.get(partition) ?? []).flatMap(({ bytes }) => bytes.toString('latin1').match(/#\d+#/g) ?? []);
   }

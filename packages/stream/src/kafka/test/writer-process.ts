@@ -1,7 +1,7 @@
 /**
- * A process that consumes a topic into a ClickHouse table, for tests that kill and freeze it. Block limits and step
- * durations are random, because with fixed limits even a writer without intents would be exact. Prints `joined` once
- * it is a group member.
+ * A process that consumes a topic into a ClickHouse table, for tests that kill and suspend writers. Block limits and
+ * step durations are random, because with fixed limits even a writer without intents would write every row once. Prints
+ * `joined` when it has become a group member.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { type ClickHouseAccount, sendStatement } from '@playline/stores';
@@ -42,8 +42,8 @@ function openBlock(): BlockBuilder {
       const token = `${topic}|${partition}|${start}|${end - 1}`;
       await jitter();
       const query = `INSERT INTO ${settings.table} FORMAT TSV`;
-      const once = { async_insert: '0', insert_deduplicate: '1', insert_deduplication_token: token };
-      const request = { body: lines, settings: { query, ...once }, deadlineMs: 60_000 };
+      const deduplication = { async_insert: '0', insert_deduplicate: '1', insert_deduplication_token: token };
+      const request = { body: lines, settings: { query, ...deduplication }, deadlineMs: 60_000 };
       await sendStatement({ ...settings.clickhouse, database: 'default' }, request)
         .then((response) => response.text())
         .catch((fault: Error) => {

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -13,9 +13,8 @@ const RECORDS = 40;
 
 interface ConsumerRun {
   rowsMax: number;
-  /** Turns of the event loop until the consumer is killed. */
   turns: number;
-  /** Indexes of attempts (settles and writes counted together) that fail with a retryable fault. */
+  /** Indexes of the attempts that fail with a retryable fault. Settles and writes are counted together. */
   faults: number[];
 }
 
@@ -25,23 +24,22 @@ const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   faults: fc.array(fc.nat({ max: 12 }), { maxLength: 4 }),
 });
 
-// Numbers records consecutively. A block's first number depends on what the previous block carried, and on a counter
-// that is increased when a block is stored, before its offsets are committed.
+// Numbers records consecutively. A block's first number depends on what the previous block carried and on a counter
+// that increases when a block is stored, before its offsets are committed.
 class Numbering {
-  /** All numbers that were sent for a record, by offset. */
   readonly sent = new Map<number, Set<number>>();
   readonly stored = new Map<number, number>();
-  outside = 0;
+  counter = 0;
 
   createSink(fails: () => boolean, startOf: (origin: BlockOrigin) => number): BlockSink {
-    const trip = async () => {
-      await turn();
+    const failIfPlanned = async () => {
+      await nextTurn();
       if (fails()) throw new RetryableFault('busy');
     };
-    return { transformVersion: 1, openBlock: () => this.#open(trip, startOf) };
+    return { transformVersion: 1, openBlock: () => this.#open(failIfPlanned, startOf) };
   }
 
-  #open(trip: () => Promise<void>, startOf: (origin: BlockOrigin) => number): BlockBuilder {
+  #open(failIfPlanned: () => Promise<void>, startOf: (origin: BlockOrigin) => number): BlockBuilder {
     const offsets: number[] = [];
     let start = Number.NaN;
     return {
@@ -54,26 +52,29 @@ class Numbering {
         return { kind: 'ok' };
       },
       settle: async (origin) => {
-        await trip();
+        await failIfPlanned();
         start = startOf(origin);
         return { basis: String(start), carries: String(start + offsets.length) };
       },
       write: async () => {
-        await trip();
+        await failIfPlanned();
         for (const [index, offset] of offsets.entries()) {
           const number = start + 1 + index;
           this.sent.set(offset, (this.sent.get(offset) ?? new Set()).add(number));
           if (!this.stored.has(offset)) this.stored.set(offset, number);
         }
-        this.outside = Math.max(this.outside, start + offsets.length);
-        await trip();
+        this.counter = Math.max(this.counter, start + offsets.length);
+        await failIfPlanned();
       },
       release: () => {},
     };
   }
 }
 
-async function number(runs: readonly ConsumerRun[], choose: (numbering: Numbering, origin: BlockOrigin) => number) {
+async function numberRecords(
+  runs: readonly ConsumerRun[],
+  choose: (numbering: Numbering, origin: BlockOrigin) => number,
+) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();
   for (let i = 0; i < RECORDS; i++) await send(producer, [{ topic: TOPIC, key: null, value: Buffer.from(`${i}`) }]);
@@ -89,7 +90,7 @@ async function number(runs: readonly ConsumerRun[], choose: (numbering: Numberin
   };
   for (const each of runs) {
     const consumer = open(each);
-    for (let i = 0; i < each.turns; i++) await turn();
+    for (let i = 0; i < each.turns; i++) await nextTurn();
     consumer.kill();
   }
   const last = open({ rowsMax: 7, turns: 0, faults: [1, 3] });
@@ -98,31 +99,34 @@ async function number(runs: readonly ConsumerRun[], choose: (numbering: Numberin
   return numbering;
 }
 
-/** Records that were sent with several numbers, or whose number does not follow the previous number. */
+/** Returns the records that were sent with several numbers, or whose number does not follow the previous one. */
 function faultsOf({ sent, stored }: Numbering): number[] {
   const numbers = Array.from({ length: RECORDS }, (_, offset) => stored.get(offset) ?? Number.NaN);
   return numbers.filter((each, offset) => sent.get(offset)?.size !== 1 || each !== offset + 1);
 }
 
-/** For a block without a name, the carried number and the counter must be equal. */
-const fromOrigin = ({ outside }: Numbering, { carried, basis }: BlockOrigin) => {
+/** Returns NaN for an unnamed block unless the carried number and the counter are equal. */
+const fromOrigin = ({ counter }: Numbering, { carried, basis }: BlockOrigin) => {
   if (basis !== null) return Number(basis);
-  return Number(carried) === outside ? outside : Number.NaN;
+  return Number(carried) === counter ? counter : Number.NaN;
 };
 
 const runs = fc.array(consumerRun, { minLength: 1, maxLength: 5 });
 
-it('blocks that depend on the previous block are rebuilt with the same rows after kills at any step', async () => {
-  const property = fc.asyncProperty(runs, async (given) => {
-    expect(faultsOf(await number(given, fromOrigin))).toEqual([]);
+it('blocks that depend on the previous block are rebuilt with the same rows after a kill at any step', async () => {
+  const property = fc.asyncProperty(runs, async (consumerRuns) => {
+    expect(faultsOf(await numberRecords(consumerRuns, fromOrigin))).toEqual([]);
   });
   await fc.assert(property, { numRuns: runsOf({ quick: 50, all: 150 }) });
 });
 
 it.each<[string, typeof fromOrigin]>([
-  ['a named block is built from the current state', ({ outside }, { carried }) => Math.max(Number(carried), outside)],
+  ['a named block is built from the current state', ({ counter }, { carried }) => Math.max(Number(carried), counter)],
   ['nothing is carried', (_, { basis }) => Number(basis)],
 ])('the test of dependent blocks fails when %s', async (_, choose) => {
-  const property = fc.asyncProperty(runs, async (given) => faultsOf(await number(given, choose)).length === 0);
+  const property = fc.asyncProperty(
+    runs,
+    async (consumerRuns) => faultsOf(await numberRecords(consumerRuns, choose)).length === 0,
+  );
   await expect(fc.assert(property, { numRuns: 150, endOnFailure: true })).rejects.toThrow('Property failed');
 });

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -14,15 +14,13 @@ const RECORDS = 60;
 
 interface ConsumerRun {
   rowsMax: number;
-  /** Turns of the event loop until the consumer is killed. */
   turns: number;
-  /** Outcomes of the inserts in this run; later inserts are stored. */
+  /** Outcomes of the inserts in this run. Later inserts are stored. */
   outcomes: InsertOutcome[];
-  /** Maximum rows per insert in this run. */
   storeRowsMax: number;
 }
 
-const OUTCOMES = ['stored', 'refused', 'halfway', 'unanswered', 'forgotten', 'broken'] as const;
+const OUTCOMES = ['stored', 'refused', 'partial', 'response lost', 'token only', 'broken'] as const;
 const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
   rowsMax: fc.integer({ min: 1, max: 15 }),
   turns: fc.integer({ min: 0, max: 25 }),
@@ -31,10 +29,13 @@ const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
 });
 const runList = fc.array(consumerRun, { minLength: 1, maxLength: 4 });
 
-/** Kills consumers one after the other, then runs a consumer to the end. @returns the offsets in the store */
+/** Kills consumers one after the other, then runs a last consumer to the end. @returns the offsets in the store */
 async function consume(
   runs: readonly ConsumerRun[],
-  { intents = KEEP_INTENTS, trusting = false }: { intents?: IntentPolicy; trusting?: boolean } = {},
+  {
+    intents = KEEP_INTENTS,
+    trustsAcknowledgements = false,
+  }: { intents?: IntentPolicy; trustsAcknowledgements?: boolean } = {},
 ): Promise<{ found: string[]; expected: string[] }> {
   const log = createMemoryLog({ partitions: 2 });
   const producer = log.openProducer();
@@ -43,13 +44,13 @@ async function consume(
   );
   await Promise.all(sends);
   const store = new TokenStore();
-  store.trustsAcknowledgements = trusting;
+  store.trustsAcknowledgements = trustsAcknowledgements;
   const open = ({ rowsMax, outcomes, storeRowsMax }: ConsumerRun) => {
     const remaining = [...outcomes];
     store.rowsMax = storeRowsMax;
-    store.onWrite = async () => await turn();
+    store.onWrite = async () => await nextTurn();
     store.onInsert = async () => {
-      await turn();
+      await nextTurn();
       return remaining.shift() ?? 'stored';
     };
     const limits = { rowsMax, bytesMax: 1_000_000, ageMaxMs: 1 };
@@ -57,10 +58,10 @@ async function consume(
   };
   for (const each of runs) {
     const consumer = open(each);
-    for (let i = 0; i < each.turns; i++) await turn();
+    for (let i = 0; i < each.turns; i++) await nextTurn();
     consumer.kill();
     // A write in flight may reach the store before or after the next consumer starts.
-    if (each.turns % 2 === 0) for (let i = 0; i < 5; i++) await turn();
+    if (each.turns % 2 === 0) for (let i = 0; i < 5; i++) await nextTurn();
   }
   const { outcomes = [], storeRowsMax = 1 } = runs.at(-1) ?? {};
   const last = open({ rowsMax: 9, turns: 0, outcomes, storeRowsMax });
@@ -71,7 +72,7 @@ async function consume(
   return { found: store.offsets(TOPIC), expected };
 }
 
-it('consumers that are killed at any step store every record once, whatever the outcomes of inserts', async () => {
+it('every record is stored once when consumers are killed at any step, for all outcomes of inserts', async () => {
   const property = fc.asyncProperty(runList, async (runs) => {
     const { found, expected } = await consume(runs);
     expect(found).toEqual(expected);
@@ -81,11 +82,12 @@ it('consumers that are killed at any step store every record once, whatever the 
 
 it.each([
   ['duplicated without intents', { intents: NO_INTENTS }],
-  ['lost when stored rows are not read', { trusting: true }],
-])('the test of killed consumers detects records that are %s', async (_, policy) => {
+  ['lost if stored rows are not read', { trustsAcknowledgements: true }],
+])('the test with killed consumers detects records that are %s', async (_, policy) => {
   const property = fc.asyncProperty(runList, async (runs) => {
-    const given = 'trusting' in policy ? runs.map((each) => ({ ...each, storeRowsMax: 100 })) : runs;
-    const { found, expected } = await consume(given, policy);
+    const consumerRuns =
+      'trustsAcknowledgements' in policy ? runs.map((each) => ({ ...each, storeRowsMax: 100 })) : runs;
+    const { found, expected } = await consume(consumerRuns, policy);
     return found.length === expected.length;
   });
   await expect(fc.assert(property, { numRuns: 200, endOnFailure: true })).rejects.toThrow('Property failed');

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { openFilledLog } from './open-filled-log.ts';
 
 const AT = { topic: 'topic', partition: 0 };
 
-/** A log with one partition: `read` stored records, then `unread` records, and no running consumer. */
+/** Creates a log with one partition of `read` stored records and `unread` further records, and no running consumer. */
 async function openBench({ read, unread }: { read: number; unread: number }) {
   const { log, append } = openFilledLog(AT.topic);
   const store = new TokenStore();
@@ -26,24 +26,21 @@ async function openBench({ read, unread }: { read: number; unread: number }) {
 
 it.each([
   ['no metadata', ''],
-  ['metadata of another tool', 'moved by hand'],
-])(
-  'a partition whose offset was committed with %s is paused, and reports the command to decide',
-  async (_, metadata) => {
-    const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
-    log.moveCommit({ ...AT, offset: 12, metadata });
-    const consumer = open();
-    for (let i = 0; i < 20; i++) await turn();
-    expect(store.rows).toHaveLength(5);
-    expect(consumer.ready()).toBe(false);
-    expect([...consumer.blockers().values()].join()).toMatch(/another tool committed offset 12/);
-    expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
-    expect(log.committed(AT.topic, 0)).toBe(12);
-    await consumer.close();
-  },
-);
+  ['metadata from another tool', 'moved by hand'],
+])('a partition whose offset was committed with %s is paused and reports the command to run', async (_, metadata) => {
+  const { log, store, lines, open } = await openBench({ read: 5, unread: 10 });
+  log.moveCommit({ ...AT, offset: 12, metadata });
+  const consumer = open();
+  for (let i = 0; i < 20; i++) await nextTurn();
+  expect(store.rows).toHaveLength(5);
+  expect(consumer.ready()).toBe(false);
+  expect([...consumer.blockers().values()].join()).toMatch(/another tool committed offset 12/);
+  expect(lines.join('\n')).toContain('npm run offsets -- accept --group group --topic topic --partition 0');
+  expect(log.committed(AT.topic, 0)).toBe(12);
+  await consumer.close();
+});
 
-it('after a decision about a commit by another tool, every record from the decided offset on has one row', async () => {
+it('after a decision about a commit by another tool, every record from the chosen offset on has one row', async () => {
   const property = fc.asyncProperty(fc.nat(9), fc.nat(9), fc.nat(), fc.nat(), async (read, unread, moved, decided) => {
     const { log, store, open } = await openBench({ read: read + 1, unread });
     const end = read + 1 + unread;
@@ -61,7 +58,7 @@ it('after a decision about a commit by another tool, every record from the decid
   await fc.assert(property, { numRuns: 60 });
 });
 
-it('a group without commits reads a log from its beginning, even an empty log', async () => {
+it('a group without commits reads a log from its start, even if the log is empty', async () => {
   const { log, store, open } = await openBench({ read: 0, unread: 0 });
   const consumer = open();
   expect(consumer.ready()).toBe(true);

@@ -4,7 +4,6 @@ import { openFilledLog } from './open-filled-log.ts';
 
 const TOPIC = 'topic';
 
-/** The result of `hasBatch` for the batch at offset 3, when `change` happens between assignment and call. */
 async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log']) => void): Promise<boolean | null> {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);
@@ -21,7 +20,7 @@ async function hasBatchAfter(change: (log: ReturnType<typeof openFilledLog>['log
   });
   change(log);
   gate.resolve();
-  await until('the result', () => results.length > 0);
+  await until('hasBatch has returned', () => results.length > 0);
   await consumer.close();
   return results[0]!;
 }
@@ -31,28 +30,28 @@ it.each([
   ['retention deleted the batch', (log) => log.expire(TOPIC, 0, 5), null],
   ['the log was truncated', (log) => log.truncate(TOPIC, 0, 2), false],
 ] as [string, Parameters<typeof hasBatchAfter>[0], boolean | null][])(
-  'hasBatch returns whether the log has a batch, when %s since the assignment',
+  'hasBatch returns the correct result if %s after the assignment',
   async (_, change, expected) => expect(await hasBatchAfter(change)).toBe(expected),
 );
 
-it('a handler that starts before the committed offset gets the batch before each position', async () => {
+it('a handler that starts before the committed offset receives the batch before each position', async () => {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);
-  const named: (number | null)[] = [];
+  const markBases: (number | null)[] = [];
   const open = (start: number | null) =>
     log.openRecordConsumer({
       topics: [TOPIC],
       batchRecordsMax: 2,
       onAssign: async ({ committed }) => start ?? committed,
-      onBatch: async (_, { mark }) => void named.push(mark?.base ?? null),
+      onBatch: async (_, { mark }) => void markBases.push(mark?.base ?? null),
     });
   const first = open(null);
   await until('all records are committed', () => log.committed(TOPIC, 0) === 10);
   await first.close();
-  named.length = 0;
-  const again = open(4);
-  await until('all records are read again', () => named.length === 3);
-  await again.close();
-  // In the memory log each record is a batch, so the batch before offset 6 is at 5.
-  expect(named).toEqual([5, 7, 9]);
+  markBases.length = 0;
+  const restarted = open(4);
+  await until('all records are reread', () => markBases.length === 3);
+  await restarted.close();
+  // In the memory log every record is a batch, so the batch before offset 6 has offset 5.
+  expect(markBases).toEqual([5, 7, 9]);
 });

@@ -17,17 +17,16 @@ export type { MemoryProducer } from './memory-producer.ts';
 
 interface MemoryConsumerOptions {
   topics: readonly string[];
-  /** A consumer continues where the previous consumer of its group stopped. Default: the same group for all. */
+  /** A consumer continues where the previous consumer in its group stopped. By default, all consumers share a group. */
   groupId?: string;
-  /** As in Kafka consumers. */
   whenExpired?: WhenExpired;
   logger?: Logger;
   metrics?: Metrics;
 }
 
-/** A log in memory with producers and consumers for unit tests of services. One consumer per group at a time. */
+/** An in-memory log with producers and consumers, for unit tests of services. Groups have one consumer at a time. */
 export interface MemoryLog {
-  /** Only needed for topics with special options: other topics are created at their first use. */
+  /** Creates a topic with special options. Other topics are created when they are first used. */
   createTopic(topic: string, options: { partitions: number; recordBytesMax?: number }): void;
   openProducer(): MemoryProducer;
   openBlockConsumer(
@@ -42,28 +41,26 @@ export interface MemoryLog {
   openRecordConsumer(
     options: MemoryConsumerOptions & BatchHandler & { waits?: RecordPartitionOptions['waits'] },
   ): MemoryConsumer;
-  /** All records in a topic, by partition and offset. */
   records(topic: string): StreamRecord[];
   /** Removes all records from an offset on, like a power failure of a single broker. */
   truncate(topic: string, partition: number, end: number): void;
-  /** Removes all records before an offset, as retention does. */
+  /** Removes all records before an offset, like retention. */
   expire(topic: string, partition: number, start: number): void;
-  /** Deletes a topic with the commits of its groups, and recreates it: offsets restart at 0. */
+  /** Deletes a topic with its groups' commits, and recreates the topic with offsets from 0. */
   recreate(topic: string): void;
-  /** Decides like an operator where a group continues in a replaced log. */
+  /** Decides where a group continues in a replaced log, like an operator. */
   decide(decision: { topic: string; partition: number; from: number; groupId?: string }): void;
   /** Commits an offset like another tool. */
   moveCommit(at: { topic: string; partition: number; offset: number; metadata?: string }): void;
   /**
-   * Refuses every commit with this fault, like an unavailable broker or a missing grant; null accepts commits again.
+   * Rejects every commit with this fault, like an unavailable broker or a missing grant. Null accepts commits again.
    */
   refuseCommits(fault: Error | null): void;
-  /** The group's committed offset; 0 without a commit. */
   committed(topic: string, partition: number, groupId?: string): number;
 }
 
 const GROUP = 'group';
-/** Long, because there is no coordinator that could expel a member. */
+/** Long, because there is no coordinator that could remove a member. */
 const SESSION_TIMEOUT_MS = 3_600_000;
 
 function decide(
@@ -77,18 +74,16 @@ function decide(
   decisions.set(name, { from, forCommit, decidedAtMs: Date.now(), replaced: [] });
 }
 
-/** Also deletes the topic's commits, as brokers do. */
 function recreate(topic: string, log: MemoryTopics, groups: ReadonlyMap<string, CommittedOffsets>): void {
   const names = log.partitionsOf(topic).map((_, partition) => `${topic}/${partition}`);
   for (const offsets of groups.values()) for (const name of names) offsets.delete(name);
   log.recreate(topic);
 }
 
-/** The state of a group, created at its first use. */
 function entryOf<V>(groups: Map<string, Map<string, V>>, groupId = GROUP): Map<string, V> {
-  const found = groups.get(groupId) ?? new Map<string, V>();
-  groups.set(groupId, found);
-  return found;
+  const state = groups.get(groupId) ?? new Map<string, V>();
+  groups.set(groupId, state);
+  return state;
 }
 
 export function createMemoryLog({ partitions }: { partitions?: number } = {}): MemoryLog {
@@ -97,8 +92,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
   const decisions = new Map<string, Map<string, OffsetDecision>>();
   const decisionsOf = (groupId?: string) => entryOf(decisions, groupId);
   const offsetsOf = (groupId?: string) => entryOf(groups, groupId);
-  /** Options shared by all consumers of a group. */
-  const shareOf = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
+  const toSharedOptions = ({ topics, groupId, logger }: MemoryConsumerOptions) => ({
     log,
     topics,
     logger,
@@ -115,12 +109,12 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
     openBlockConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
       const { sink, limits, logger, deadLetters = openProducer(), intents, waits } = options;
-      const kept = { ...(intents && { intents }), ...(waits && { waits }) };
-      const shared = { sink, limits, deadLetters, logger, metrics, ...kept };
+      const overrides = { ...(intents && { intents }), ...(waits && { waits }) };
+      const shared = { sink, limits, deadLetters, logger, metrics, ...overrides };
       const openWorker = (partition: LogPartition) =>
         new BlockPartition({ ...shared, sessionTimeoutMs: SESSION_TIMEOUT_MS, log: partition });
       const whenExpired = options.whenExpired ?? 'skip';
-      return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
+      return new MemoryConsumer({ ...toSharedOptions(options), metrics, whenExpired, openWorker });
     },
     openRecordConsumer(options) {
       const metrics = createStreamMetrics(options.metrics);
@@ -128,7 +122,7 @@ export function createMemoryLog({ partitions }: { partitions?: number } = {}): M
       const openWorker = (partition: LogPartition) =>
         new RecordPartition({ handler: options, log: partition, logger, metrics, ...(waits && { waits }) });
       const whenExpired = options.whenExpired ?? 'stop';
-      return new MemoryConsumer({ ...shareOf(options), metrics, whenExpired, openWorker });
+      return new MemoryConsumer({ ...toSharedOptions(options), metrics, whenExpired, openWorker });
     },
     truncate: (topic, partition, end) => log.truncate(topic, partition, end),
     expire: (topic, partition, start) => log.expire(topic, partition, start),

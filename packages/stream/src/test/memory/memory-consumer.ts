@@ -1,8 +1,8 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from '@playline/runtime';
 import { type ExaminedPartition, GuardedPartition, type WhenExpired } from '../../partitions/guarded-partition.ts';
 import { parseRead } from '../../partitions/intent.ts';
-import { Fenced, type LogPartition, TopicGone } from '../../partitions/log-partition.ts';
+import { Fenced, type LogPartition, TopicDeleted } from '../../partitions/log-partition.ts';
 import type { OffsetDecision } from '../../partitions/offset-decision.ts';
 import { compareWithLog } from '../../partitions/offset-decision.ts';
 import { blockersOf, type PartitionWorker } from '../../partitions/partition-worker.ts';
@@ -10,7 +10,6 @@ import type { PartitionReading, StreamMetrics } from '../../partitions/stream-me
 import type { Consumer } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** Committed offsets of a group, by `topic/partition`. */
 export type CommittedOffsets = Map<string, { offset: number; metadata: string }>;
 
 const DRAIN_MS = 5_000;
@@ -24,12 +23,11 @@ interface Assignment {
   readonly position: ReadPosition;
 }
 
-/** The read position in a partition. */
 interface ReadPosition {
   offset: number;
   paused: boolean;
   isClosed: boolean;
-  /** Id of the examined topic. No other topic with its name is read. */
+  /** ID of the examined topic. A new topic with the same name is not read until it is examined. */
   topicId: number;
 }
 
@@ -38,9 +36,7 @@ export interface MemoryConsumerOptions {
   readonly groupId: string;
   readonly topics: readonly string[];
   readonly committed: CommittedOffsets;
-  /** The fault with which commits are refused; null while they are accepted. */
   commitFault(): Error | null;
-  /** Decisions by `topic/partition`. */
   readonly decisions: ReadonlyMap<string, OffsetDecision>;
   readonly whenExpired: WhenExpired;
   readonly logger: Logger | undefined;
@@ -48,7 +44,7 @@ export interface MemoryConsumerOptions {
   openWorker(log: LogPartition): PartitionWorker;
 }
 
-/** The only member of its group: it owns every partition of its topics until it closes. */
+/** The only member of its group, which owns every partition of its topics until it closes. */
 export class MemoryConsumer implements Consumer {
   readonly #topics: MemoryTopics;
   readonly #assignments: Assignment[] = [];
@@ -104,14 +100,14 @@ export class MemoryConsumer implements Consumer {
       metadata,
       start,
       commit: async (offset, metadata) => {
-        await turn();
+        await nextTurn();
         if (position.isClosed) throw new Fenced('closed');
         const fault = commitFault();
         if (fault !== null) throw fault;
         offsets.set(name, { offset, metadata });
       },
       batchAt: async (offset) => {
-        if (topics.idOf(topic) !== topicId) throw new TopicGone({ topic, partition });
+        if (topics.idOf(topic) !== topicId) throw new TopicDeleted({ topic, partition });
         return topics.batchAt(topic, partition, offset);
       },
       firstOffset: async () => topics.startOf(topic, partition),
@@ -146,21 +142,20 @@ export class MemoryConsumer implements Consumer {
     if (more) this.#schedule();
   }
 
-  /** @returns whether there is more to deliver */
   #deliverTo({ topic, partition, guarded, position }: Assignment): boolean {
     const records = this.#topics.partitionsOf(topic)[partition]!;
     if (position.paused || position.isClosed || guarded.isClosed) return false;
-    const isGone = this.#topics.idOf(topic) !== position.topicId;
-    const isOutside = position.offset > records.length || position.offset < this.#topics.startOf(topic, partition);
-    if (isGone || isOutside) guarded.outOfRange();
-    if (isGone || isOutside || position.offset === records.length) return false;
+    const isDeleted = this.#topics.idOf(topic) !== position.topicId;
+    const isOutOfRange = position.offset > records.length || position.offset < this.#topics.startOf(topic, partition);
+    if (isDeleted || isOutOfRange) guarded.outOfRange();
+    if (isDeleted || isOutOfRange || position.offset === records.length) return false;
     if (!guarded.acceptsFetchFrom(position.offset)) return true;
     const { worker } = guarded;
     const end = Math.min(records.length, position.offset + RECORDS_PER_DELIVERY);
-    const taken = records.slice(position.offset, end);
-    const batches = taken.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
+    const delivered = records.slice(position.offset, end);
+    const batches = delivered.map(({ offset }) => this.#topics.batchAt(topic, partition, offset)!);
     if (!guarded.acceptsBatches(batches)) return false;
-    worker.accept(taken, end, batches);
+    worker.accept(delivered, end, batches);
     position.offset = end;
     return end < records.length;
   }
@@ -185,13 +180,11 @@ export class MemoryConsumer implements Consumer {
     });
   }
 
-  /**
-   * Resolves when all records are committed; with `stopped` also in paused partitions, which continue after a repair.
-   */
+  /** Resolves when all records are committed; with `stopped`, including those in paused partitions. */
   async idle({ stopped = false } = {}): Promise<void> {
     const isBehind = ({ topic, partition, guarded: { worker } }: Assignment) =>
       (worker.healthy || stopped) && worker.done < this.#topics.partitionsOf(topic)[partition]!.length;
-    while (!this.#closed && this.#assignments.some(isBehind)) await turn();
+    while (!this.#closed && this.#assignments.some(isBehind)) await nextTurn();
   }
 
   async close(): Promise<void> {
@@ -202,7 +195,7 @@ export class MemoryConsumer implements Consumer {
     for (const { position } of this.#assignments) position.isClosed = true;
   }
 
-  /** Ends like a killed process: finishes and commits nothing more. */
+  /** Ends like a killed process, which finishes and commits nothing more. */
   kill(): void {
     this.#closed = true;
     this.#unlisten();

@@ -2,12 +2,12 @@ import { toPartition } from '../../murmur2.ts';
 import type { OutgoingRecord, Producer, PublishedRecord, RecordMetadata } from '../../ports.ts';
 import type { MemoryTopics } from './memory-log.ts';
 
-/** A producer for a memory log. It acknowledges in the next turn of the event loop. */
+/** A producer for an in-memory log. Acknowledges records in the next turn of the event loop. */
 export class MemoryProducer implements Producer {
   readonly #topics: MemoryTopics;
   readonly #faults: Error[] = [];
-  #turn = 0;
-  #held = 0;
+  #sendCount = 0;
+  #bytesHeld = 0;
   #closed = false;
 
   constructor(topics: MemoryTopics) {
@@ -15,10 +15,10 @@ export class MemoryProducer implements Producer {
   }
 
   get bytesHeld(): number {
-    return this.#held;
+    return this.#bytesHeld;
   }
 
-  /** Makes the next `send` fail without storing records. */
+  /** Makes the next `send` fail without storing its records. */
   failNext(fault: Error): void {
     this.#faults.push(fault);
   }
@@ -33,15 +33,14 @@ export class MemoryProducer implements Producer {
     });
   }
 
-  /** @returns metadata of the stored records; empty when they fail */
   #store(records: readonly PublishedRecord[], done: (fault: Error | null) => void): RecordMetadata[] {
     const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
     const fault = this.#faultOf(records);
-    this.#held += bytes;
-    this.#turn++;
+    this.#bytesHeld += bytes;
+    this.#sendCount++;
     const stored = fault === undefined ? records.map((record) => this.#append(record)) : [];
     setImmediate(() => {
-      this.#held -= bytes;
+      this.#bytesHeld -= bytes;
       done(fault ?? null);
     });
     return stored;
@@ -54,9 +53,9 @@ export class MemoryProducer implements Producer {
     return this.#faults.shift();
   }
 
-  #append({ topic, key, value, headers = {}, ...given }: PublishedRecord): RecordMetadata {
+  #append({ topic, key, value, headers = {}, ...target }: PublishedRecord): RecordMetadata {
     const count = this.#topics.partitionsOf(topic).length;
-    const partition = given.partition ?? (key === null ? this.#turn % count : toPartition(key, count));
+    const partition = target.partition ?? (key === null ? this.#sendCount % count : toPartition(key, count));
     // Copied, because a caller may reuse its buffers after the acknowledgement.
     const copies = Object.entries(headers).map(([name, text]): [string, Buffer] => [name, Buffer.from(text)]);
     return this.#topics.append({

@@ -1,7 +1,7 @@
 import { send } from '../producer-contract.ts';
 import { createMemoryLog } from './index.ts';
 
-/** A log with one partition, and a function that appends `record 0`, `record 1` and so on to a topic. */
+/** Creates a log with one partition, and a function that appends `record 0`, `record 1` and so on to a topic. */
 export function openFilledLog(topic: string) {
   const log = createMemoryLog({ partitions: 1 });
   const producer = log.openProducer();

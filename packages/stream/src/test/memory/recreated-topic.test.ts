@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -8,8 +8,8 @@ import { openFilledLog } from './open-filled-log.ts';
 const TOPIC = 'topic';
 const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-const pass = async (turns: number) => {
-  for (let i = 0; i < turns; i++) await turn();
+const waitTurns = async (turns: number) => {
+  for (let i = 0; i < turns; i++) await nextTurn();
 };
 
 /** What happens to a topic while a consumer runs, in this order. */
@@ -17,7 +17,9 @@ interface ConsumerRun {
   append: number;
   turns: number;
   isRecreated: boolean;
-  /** Turns until the new topic gets records. With a slow store, the consumer is paused in the meantime. */
+  /**
+   * Turns until records are appended to the new topic. With a slow store, the consumer is paused during these turns.
+   */
   turnsBetween: number;
   appendAfter: number;
   isStoreSlow: boolean;
@@ -25,15 +27,15 @@ interface ConsumerRun {
   isKilled: boolean;
 }
 
-const few = fc.integer({ min: 0, max: 12 });
+const smallCount = fc.integer({ min: 0, max: 12 });
 const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
-  append: few,
-  turns: few,
+  append: smallCount,
+  turns: smallCount,
   isRecreated: fc.boolean(),
-  turnsBetween: few,
+  turnsBetween: smallCount,
   appendAfter: fc.integer({ min: 0, max: 25 }),
   isStoreSlow: fc.boolean(),
-  turnsAfter: few,
+  turnsAfter: smallCount,
   isKilled: fc.boolean(),
 });
 
@@ -44,18 +46,18 @@ async function run(runs: readonly ConsumerRun[]) {
   for (const each of runs) {
     const consumer = open();
     const gate = Promise.withResolvers<void>();
-    store.onWrite = async () => void (await (each.isStoreSlow ? gate.promise : turn()));
+    store.onWrite = async () => void (await (each.isStoreSlow ? gate.promise : nextTurn()));
     await append(each.append);
-    await pass(each.turns);
+    await waitTurns(each.turns);
     if (each.isRecreated) log.recreate(TOPIC);
-    await pass(each.turnsBetween);
+    await waitTurns(each.turnsBetween);
     await append(each.appendAfter);
     gate.resolve();
-    await pass(each.turnsAfter);
+    await waitTurns(each.turnsAfter);
     if (each.isKilled) consumer.kill();
     else await consumer.close();
   }
-  store.onWrite = async () => void (await turn());
+  store.onWrite = async () => void (await nextTurn());
   const checking = open();
   await checking.idle();
   const isPaused = !checking.ready();
@@ -69,7 +71,7 @@ async function run(runs: readonly ConsumerRun[]) {
   return { texts, rows: store.rows.map(({ text }) => text) };
 }
 
-it('a recreated topic is stored completely and once, whether its consumer was paused, killed or running', async () => {
+it('a recreated topic is stored completely and once, regardless of the state of its consumer', async () => {
   const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     const { texts, rows } = await run(runs);
     expect(rows.filter((text) => texts.includes(text)).sort()).toEqual(texts.sort());
@@ -77,29 +79,29 @@ it('a recreated topic is stored completely and once, whether its consumer was pa
   await fc.assert(property, { numRuns: 100 });
 });
 
-it('a record handler never starts in the middle of a recreated topic, however long it was paused', async () => {
+it('a record handler never starts in the middle of a recreated topic after a pause', async () => {
   const { log, append } = openFilledLog(TOPIC);
   const gate = Promise.withResolvers<void>();
-  const seen: string[] = [];
+  const handled: string[] = [];
   await append(30);
   const consumer = log.openRecordConsumer({
     topics: [TOPIC],
     batchRecordsMax: 5,
     onBatch: async (records) => {
       await gate.promise;
-      seen.push(...records.map(({ value }) => `${value}`));
+      handled.push(...records.map(({ value }) => `${value}`));
     },
   });
-  await pass(5);
+  await waitTurns(5);
   log.recreate(TOPIC);
   await append(60);
   gate.resolve();
   await until('the partition is paused', () => !consumer.ready());
   await consumer.close();
-  expect(seen).toHaveLength(30);
+  expect(handled).toHaveLength(30);
 });
 
-it('a handler that checks a batch in a recreated topic is called again for the new topic', async () => {
+it('a handler that checks a batch of a recreated topic is called again for the new topic', async () => {
   const { log, append } = openFilledLog(TOPIC);
   await append(10);
   const starts: (boolean | null | string)[] = [];
@@ -118,11 +120,11 @@ it('a handler that checks a batch in a recreated topic is called again for the n
     },
     onBatch: async () => {},
   });
-  await pass(2);
+  await waitTurns(2);
   log.recreate(TOPIC);
   await append(10);
   gate.resolve();
-  await until('a call for the new topic', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
+  await until('the handler is called for the new topic', () => starts.length > 0 && starts.at(-1) !== 'RetryableFault');
   await consumer.close();
   expect(starts).toEqual(['RetryableFault', false]);
 });

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { until } from '@playline/testkit';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
@@ -14,62 +14,61 @@ const TOPIC = 'topic';
 interface ConsumerRun {
   append: number;
   turns: number;
-  /** The share of the log that is truncated; null without a truncation. */
-  lost: number | null;
+  /** The fraction of the log that is truncated; null if the log is not truncated. */
+  truncated: number | null;
   appendAfter: number;
   turnsAfter: number;
   isKilled: boolean;
 }
 
-const few = fc.integer({ min: 0, max: 12 });
+const smallCount = fc.integer({ min: 0, max: 12 });
 const consumerRun: fc.Arbitrary<ConsumerRun> = fc.record({
-  append: few,
-  turns: few,
-  lost: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
-  appendAfter: few,
-  turnsAfter: few,
+  append: smallCount,
+  turns: smallCount,
+  truncated: fc.option(fc.double({ min: 0, max: 1, noNaN: true })),
+  appendAfter: smallCount,
+  turnsAfter: smallCount,
   isKilled: fc.boolean(),
 });
 
-const pass = async (turns: number) => {
-  for (let i = 0; i < turns; i++) await turn();
+const waitTurns = async (turns: number) => {
+  for (let i = 0; i < turns; i++) await nextTurn();
 };
 
 function createBench() {
   const { log, append } = openFilledLog(TOPIC);
   const store = new TokenStore();
-  store.onWrite = async () => void (await turn());
-  /** First record appended after the last truncation. */
+  store.onWrite = async () => void (await nextTurn());
   let divergesAt = 0;
-  const lose = (part: number) => {
-    divergesAt = Math.floor(log.records(TOPIC).length * (1 - part));
+  const truncate = (fraction: number) => {
+    divergesAt = Math.floor(log.records(TOPIC).length * (1 - fraction));
     log.truncate(TOPIC, 0, divergesAt);
   };
   const limits = { rowsMax: 3, bytesMax: 1_000_000, ageMaxMs: 1 };
   const open = (overrides: { limits?: BlockLimits } = {}) =>
     log.openBlockConsumer({ topics: [TOPIC], sink: createTokenSink(store), limits, ...overrides });
-  /** Decides about a paused partition like the operator's command with its defaults. */
+  /** Decides about a paused partition like the operator's command with its default options. */
   const decideIfPaused = async (consumer: MemoryConsumer) => {
     await consumer.idle();
     if (consumer.ready()) return consumer;
     await consumer.close();
     log.decide({ topic: TOPIC, partition: 0, from: Math.min(divergesAt, log.committed(TOPIC, 0)) });
     const next = open();
-    for (let i = 0; i < 1_000 && !next.ready(); i++) await turn();
+    for (let i = 0; i < 1_000 && !next.ready(); i++) await nextTurn();
     return next;
   };
-  return { log, store, append, lose, open, decideIfPaused };
+  return { log, store, append, truncate, open, decideIfPaused };
 }
 
 async function run(runs: readonly ConsumerRun[]) {
-  const { log, store, append, lose, open, decideIfPaused } = createBench();
-  for (const { append: before, turns, lost, appendAfter, turnsAfter, isKilled } of runs) {
+  const { log, store, append, truncate, open, decideIfPaused } = createBench();
+  for (const { append: before, turns, truncated, appendAfter, turnsAfter, isKilled } of runs) {
     let consumer = open();
     await append(before);
-    await pass(turns);
-    if (lost !== null && log.records(TOPIC).length > 0) lose(lost);
+    await waitTurns(turns);
+    if (truncated !== null && log.records(TOPIC).length > 0) truncate(truncated);
     await append(appendAfter);
-    await pass(turnsAfter);
+    await waitTurns(turnsAfter);
     if (isKilled) consumer.kill();
     else await consumer.close();
     consumer = await decideIfPaused(open());
@@ -82,7 +81,7 @@ async function run(runs: readonly ConsumerRun[]) {
   return { isReady, log: log.records(TOPIC).map(({ value }) => `${value}`), rows: store.rows.map(({ text }) => text) };
 }
 
-it('a log that is truncated repeatedly is stored completely and once after decisions, even by killed consumers', async () => {
+it('a repeatedly truncated log is stored completely and once after operator decisions', async () => {
   const property = fc.asyncProperty(fc.array(consumerRun, { minLength: 1, maxLength: 4 }), async (runs) => {
     const { isReady, log, rows } = await run(runs);
     expect(isReady).toBe(true);
@@ -94,35 +93,35 @@ it('a log that is truncated repeatedly is stored completely and once after decis
 
 const LIMITS = { rowsMax: 4, bytesMax: 1_000_000, ageMaxMs: 1 };
 
-/** Four rows of a named, uncompleted block are stored, then the log is truncated to `kept` of their records. */
-async function loseWithin(kept: number) {
+/** Stores four rows of a named but uncompleted block, then truncates the log to `kept` of their records. */
+async function truncateNamedBlock(kept: number) {
   const bench = createBench();
   const { log, store, append } = bench;
   await append(4);
-  const dead = bench.open({ limits: LIMITS });
+  const killed = bench.open({ limits: LIMITS });
   store.onWrite = (_block, moment) => {
-    if (moment === 'after') dead.kill();
+    if (moment === 'after') killed.kill();
   };
   await until('the rows are stored', () => store.rows.length === 4);
-  store.onWrite = async () => void (await turn());
+  store.onWrite = async () => void (await nextTurn());
   log.truncate(TOPIC, 0, kept);
   await append(4);
   return bench;
 }
 
-it("a decision about a log truncated within a dead owner's block neither duplicates kept rows nor skips other records", async () => {
+it('a decision about a log truncated within a named block neither duplicates rows nor skips records', async () => {
   const property = fc.asyncProperty(
     fc.integer({ min: 0, max: 3 }),
     fc.integer({ min: 1, max: 5 }),
-    // Long enough for one or two blocks after the decision. The next owner knows the decision only from the commit.
+    // Long enough for one or two blocks after the decision. The next owner learns of the decision only from the commit.
     fc.array(fc.integer({ min: 0, max: 40 }), { maxLength: 3 }),
     async (kept, rowsMax, kills) => {
-      const { log, store, open } = await loseWithin(kept);
+      const { log, store, open } = await truncateNamedBlock(kept);
       log.decide({ topic: TOPIC, partition: 0, from: 0 });
       const reopen = () => open({ limits: { ...LIMITS, rowsMax } });
       for (const turns of kills) {
         const consumer = reopen();
-        await pass(turns);
+        await waitTurns(turns);
         consumer.kill();
       }
       const last = reopen();
@@ -140,7 +139,7 @@ it("a decision about a log truncated within a dead owner's block neither duplica
 it.each([
   ['all read records', { start: 3, unread: 0 }],
   ['unread records as well', { start: 5, unread: 4 }],
-])('reading continues after retention deleted %s and the leader changed', async (_, { start, unread }) => {
+])('a consumer continues after retention deleted %s and the leader changed', async (_, { start, unread }) => {
   const { log, store, append, open } = createBench();
   await append(3);
   const before = open();
@@ -148,11 +147,14 @@ it.each([
   await before.close();
   await append(unread);
   log.expire(TOPIC, 0, start);
-  // Removes nothing, but starts a new leader epoch.
+  // Removes no records, but starts a new leader epoch.
   log.truncate(TOPIC, 0, 3 + unread);
   await append(2);
   const consumer = open();
-  await until('the rest is stored', () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`);
+  await until(
+    'the remaining records are stored',
+    () => store.offsets(TOPIC).at(-1) === `0/${log.records(TOPIC).length - 1}`,
+  );
   expect(consumer.ready()).toBe(true);
   await consumer.close();
   expect(store.rows).toHaveLength(log.records(TOPIC).length - (start - 3));
@@ -166,6 +168,6 @@ it('a running consumer continues after retention deleted all read records and th
   log.expire(TOPIC, 0, 3);
   log.truncate(TOPIC, 0, 3);
   await append(2);
-  await until('the rest is stored', () => store.rows.length === 5);
+  await until('the remaining records are stored', () => store.rows.length === 5);
   await consumer.close();
 });

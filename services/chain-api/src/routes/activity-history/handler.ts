@@ -14,11 +14,11 @@ import {
 import { ACTIVITY_TYPES, type ActivityType, parseTimestampMicros } from '@playline/contracts';
 import { parseQuery, settleWithin } from '@playline/http';
 import type { Chain } from '../../chains.ts';
-import type { HorizonOf } from '../../horizons.ts';
+import type { ReadHorizon } from '../../horizons.ts';
 import {
   ADDRESS,
+  createParameterError,
   createParameters,
-  invalidParameters,
   type Kind,
   PAGE_SIZE,
   PAGE_SIZE_KIND,
@@ -29,39 +29,39 @@ import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 export interface HistoryParts {
   store: Pick<ChainStore, 'readPage'>;
   cursors: Cursors;
-  horizonOf: HorizonOf;
+  readHorizon: ReadHorizon;
   deadlineMs: number;
 }
 
 type RequestedPage = Omit<PageQuery, 'horizon'>;
 
-/** GET activity-history: changes in the order of `updated_at`. */
-export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: HistoryParts): ChainRead {
+/** GET activity-history */
+export function createHistoryRead({ store, cursors, readHorizon, deadlineMs }: HistoryParts): ChainRead {
   const readers = createReaderCount();
   const horizonAt = async (query: RequestedPage, chain: Chain, isShared: boolean): Promise<number> => {
-    // A signed cursor proves that the feed is complete up to it, also if this process knows a lower watermark.
-    const known = await horizonOf(chain.partition, isShared);
-    if (known === null && query.direction === 'next')
-      // An empty page would look like the end of the history.
-      throw new Error(`no watermark is known for partition ${chain.partition} is known`);
-    return Math.max(known ?? 0, toHorizon(query.gap.updatedAt));
+    // A signed cursor proves that the feed is complete up to its position, even if this process has a lower watermark.
+    const current = await readHorizon(chain.partition, isShared);
+    if (current === null && query.direction === 'next')
+      // An empty page would mean the end of the history.
+      throw new Error(`No watermark is known for partition ${chain.partition}.`);
+    return Math.max(current ?? 0, toHorizon(query.gap.updatedAt));
   };
   const readPage = async (query: RequestedPage, chain: Chain): Promise<ActivityPage> => {
     const isShared = readers.areConcurrent();
     const horizon = await horizonAt(query, chain, isShared);
     const page = await store.readPage({ ...query, horizon });
-    assertOfPartition(page, chain);
-    // A page that is not full is read as the end: it must have everything published before the request.
+    assertPartition(page, chain);
+    // A short page may be the last one, so it must contain everything published before the request.
     if (!isShared || query.direction === 'previous' || page.rows.length >= query.limit) return page;
     const latest = await horizonAt(query, chain, false);
     if (latest === horizon) return page;
-    const again = await store.readPage({ ...query, horizon: latest });
-    assertOfPartition(again, chain);
-    return again;
+    const complete = await store.readPage({ ...query, horizon: latest });
+    assertPartition(complete, chain);
+    return complete;
   };
   return {
     path: '/activity-history',
-    answer: async (exchange, chain) => {
+    handle: async (exchange, chain) => {
       let scope: CursorScope | null = null;
       const query = parseHistoryQuery(exchange.request.url ?? '', (text, filters) => {
         scope = { chain: chain.name, filters };
@@ -71,41 +71,41 @@ export function createHistoryRead({ store, cursors, horizonOf, deadlineMs }: His
       readers.enter();
       const reading = readPage({ ...query, chain: chain.name }, chain).finally(readers.leave);
       const page = await settleWithin(deadlineMs, reading);
-      // Cursors cache by this object.
+      // Cursors use the identity of `scope` as cache key.
       scope ??= { chain: chain.name, filters: query.filters };
-      const shownChain = JSON.stringify({ id: chain.id, name: chain.name });
-      const cursorsOf = JSON.stringify({
+      const chainJson = JSON.stringify({ id: chain.id, name: chain.name });
+      const pageJson = JSON.stringify({
         previous_cursor: cursors.encode({ direction: 'previous', gap: page.previous }, scope),
         next_cursor: cursors.encode({ direction: 'next', gap: page.next }, scope),
       });
-      exchange.answerBytes(200, toPageBody(page.rows, shownChain, cursorsOf), CACHE_HEADERS);
+      exchange.answerBytes(200, toPageBody(page.rows, chainJson, pageJson), CACHE_HEADERS);
     },
   };
 }
 
-/** Readers of a shared statement send their next requests a moment later. */
+/** Concurrent readers share a statement and request their next pages almost immediately. */
 const CONCURRENT_FOR_MS = 50;
 
-/** Whether several pages are being read, or were a moment ago. */
+/** Detects concurrent reads, including those that have just ended. */
 function createReaderCount() {
-  let underWay = 0;
+  let active = 0;
   let lastAtMs = Number.NEGATIVE_INFINITY;
   return {
     enter: (): void => {
-      underWay++;
-      if (underWay > 1) lastAtMs = performance.now();
+      active++;
+      if (active > 1) lastAtMs = performance.now();
     },
-    leave: (): void => void underWay--,
+    leave: (): void => void active--,
     areConcurrent: (): boolean => performance.now() - lastAtMs < CONCURRENT_FOR_MS,
   };
 }
 
-/** Rows of another partition could be missed. @throws Error */
-function assertOfPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
-  const other = rows.find((row) => row.partition !== partition);
-  if (other !== undefined)
+/** The watermark covers only one partition, so rows in other partitions could be missed. @throws Error */
+function assertPartition({ rows }: ActivityPage, { name, partition }: Chain): void {
+  const misplaced = rows.find((row) => row.partition !== partition);
+  if (misplaced !== undefined)
     throw new Error(
-      `activities of ${name} are in partition ${other.partition} and not in ${partition}: is ACTIVITY_PARTITIONS what the topic has?`,
+      `Activities of ${name} are in partition ${misplaced.partition} instead of ${partition}. Set ACTIVITY_PARTITIONS to the partition count of the topic.`,
     );
 }
 
@@ -114,25 +114,25 @@ export interface HistoryQuery extends CursorPosition {
   readonly limit: number;
 }
 
-/** null when its signature or filters differ. */
+/** Returns null for a cursor with an invalid signature or other filters. */
 export type FindPosition = (text: string, filters: ActivityFilters) => CursorPosition | null;
 
 const FIRST_PAGE: CursorPosition = { direction: 'next', gap: START_GAP };
 
-/** Both bound `indexed_at`: contract, "Parameters of a history". */
+/** Both names filter by `indexed_at`: see "Parameters of a history" in the contract. */
 const FROM = ['from_updated_at', 'from_indexed_at'] as const;
 const TO = ['to_updated_at', 'to_indexed_at'] as const;
 
-const FINER = /\.\d{6}0*[1-9]/;
+const SUB_MICROSECOND = /\.\d{6}0*[1-9]/;
 const TIME_EXPECTED =
   'an ISO 8601 time in UTC with at most nine fractional digits, such as 2026-01-31T12:00:00.000000Z';
 
-/** The first microsecond not before the time. */
+/** Rounds up to a microsecond. */
 const LOWER_BOUND: Kind<number> = {
   expected: TIME_EXPECTED,
-  parse: (text) => toMicros(text, FINER.test(text) ? 1 : 0),
+  parse: (text) => toMicros(text, SUB_MICROSECOND.test(text) ? 1 : 0),
 };
-/** The last microsecond not after the time. */
+/** Rounds down to a microsecond. */
 const UPPER_BOUND: Kind<number> = { expected: TIME_EXPECTED, parse: (text) => toMicros(text, 0) };
 
 const TYPE: Kind<ActivityType> = {
@@ -140,15 +140,15 @@ const TYPE: Kind<ActivityType> = {
   parse: (text) => ACTIVITY_TYPES.find((type) => type === text) ?? null,
 };
 
-/** Unknown parameters are ignored. @throws PublicError VALIDATION_ERROR with all faults */
+/** Ignores unknown parameters. @throws PublicError VALIDATION_ERROR that lists all invalid parameters */
 export function parseHistoryQuery(target: string, findPosition: FindPosition): HistoryQuery {
   const parameters = createParameters(parseQuery(target));
   const filters = readFilters(parameters);
-  const areFiltersRight = parameters.faults.length === 0;
+  const areFiltersValid = parameters.errors.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
-  // Only valid filters can be compared with those of a cursor.
-  const position = areFiltersRight ? parameters.read('page_cursor', cursorOf(filters, findPosition)) : null;
-  if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
+  // A cursor can be checked only against valid filters.
+  const position = areFiltersValid ? parameters.read('page_cursor', cursorOf(filters, findPosition)) : null;
+  if (parameters.errors.length > 0) throw createParameterError(parameters.errors);
   return { filters, limit, ...(position ?? FIRST_PAGE) };
 }
 
@@ -163,13 +163,13 @@ function readFilters({ read, readEither }: Parameters): ActivityFilters {
 
 function cursorOf(filters: ActivityFilters, findPosition: FindPosition): Kind<CursorPosition> {
   return {
-    expected: 'a cursor of an earlier page of this chain with the same filters',
+    expected: 'a cursor from an earlier page for this chain with the same filters',
     parse: (text) => findPosition(text, filters),
   };
 }
 
-/** Times outside of the stored range become the nearest value outside. */
-function toMicros(text: string, add: number): number | null {
-  const micros = parseTimestampMicros(text) + add;
+/** Clamps times to just outside the range that can be stored. */
+function toMicros(text: string, offset: number): number | null {
+  const micros = parseTimestampMicros(text) + offset;
   return Number.isNaN(micros) ? null : Math.min(Math.max(micros, -1), MICROSECONDS_MAX + 1);
 }

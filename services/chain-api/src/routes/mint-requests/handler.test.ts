@@ -6,8 +6,8 @@ import { expect, it } from 'vitest';
 import {
   asset,
   COLLECTION,
-  ELSEWHERE,
   MINTS,
+  OTHER_ENVIRONMENT,
   OTHER_PROJECT,
   OWNER,
   order,
@@ -23,7 +23,7 @@ interface ShownPage {
   readonly page: { readonly next_cursor: string };
 }
 
-it('an accepted mint request is found immediately by GET', async () => {
+it('GET mint-requests returns a mint request as soon as it is accepted', async () => {
   const api = await openChainApi();
   await api.call(MINTS, { body: order('sword 1/ä') });
   const found = await api.call(`${MINTS}/${encodeURIComponent('sword 1/ä')}`);
@@ -37,7 +37,7 @@ it('an accepted mint request is found immediately by GET', async () => {
   await expectEnvelope(unknown, 'RESOURCE_NOT_FOUND');
 });
 
-it('a reader of the list gets each mint request once, also those stored after a later one', async () => {
+it('GET mint-requests lists each mint request once, in order, even if requests are stored out of order', async () => {
   const api = await openChainApi({ MINTS_LISTED_AFTER_MS: 1500 });
   const body = { assets: [{ reference_id: 'template', owner_address: `0x${'ab'.repeat(20)}` }] };
   await api.call(MINTS, { body });
@@ -50,42 +50,41 @@ it('a reader of the list gets each mint request once, also those stored after a 
     requestedAt: requestedAt + at,
     changedAt: requestedAt + at,
   });
-  const seen: string[] = [];
+  const listed: string[] = [];
   let cursor = '';
   const poll = async () => {
-    const answer = await api.call(`${MINTS}?page_size=2${cursor === '' ? '' : `&page_cursor=${cursor}`}`);
-    const { result, page } = (await answer.json()) as ShownPage;
-    seen.push(...result.map(({ reference_id }) => reference_id));
+    const response = await api.call(`${MINTS}?page_size=2${cursor === '' ? '' : `&page_cursor=${cursor}`}`);
+    const { result, page } = (await response.json()) as ShownPage;
+    listed.push(...result.map(({ reference_id }) => reference_id));
     cursor = page.next_cursor;
   };
-  // The last request is in the tables first; the two before it are not yet.
   api.minting.reader.put(stateOf('third', 3));
   await poll();
   api.minting.reader.put(stateOf('second', 2));
   await poll();
   api.minting.reader.put(stateOf('first', 1));
-  await until('all are seen', async () => {
+  await until('all requests are listed', async () => {
     await poll();
-    return seen.includes('third');
+    return listed.includes('third');
   });
   await poll();
-  expect(seen).toEqual(['first', 'second', 'third']);
+  expect(listed).toEqual(['first', 'second', 'third']);
 });
 
-it('POST mint-requests answers 202 with the quota in body and header fields once the requests are on the log', async () => {
+it('POST mint-requests publishes the requests and returns 202 with the quota in body and headers', async () => {
   const api = await openChainApi();
-  const answer = await api.call(MINTS, {
+  const response = await api.call(MINTS, {
     body: { assets: [asset('sword-1', { token_id: '7', amount: '1', metadata: { name: 'Sword', extra: 1 } })] },
   });
-  expect(answer.status).toBe(202);
-  const body = (await answer.json()) as Record<string, string>;
+  expect(response.status).toBe(202);
+  const body = (await response.json()) as Record<string, string>;
   expect(body).toEqual({
     imx_mint_requests_limit: '2000',
     imx_mint_requests_limit_reset: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
     imx_remaining_mint_requests: '1999',
     imx_mint_requests_retry_after: '0',
   });
-  for (const [name, value] of Object.entries(body)) expect(answer.headers.get(name.replaceAll('_', '-'))).toBe(value);
+  for (const [name, value] of Object.entries(body)) expect(response.headers.get(name.replaceAll('_', '-'))).toBe(value);
   const [request] = api.minting.requests;
   expect(toSignerKey(request!)).toBe(`demo-chain:${SIGNER}`);
   expect(request).toMatchObject({
@@ -95,7 +94,7 @@ it('POST mint-requests answers 202 with the quota in body and header fields once
     tokenId: '7',
     amount: '1',
     metadata: '{"name":"Sword"}',
-    traceId: answer.headers.get('x-trace-id'),
+    traceId: response.headers.get('x-trace-id'),
   });
   expect(`0x${request!.ownerAddress.toString('hex')}`).toBe(OWNER.toLowerCase());
 });
@@ -106,11 +105,11 @@ it('POST mint-requests accepts a body with a UTF-8 byte order mark', async () =>
   expect(api.minting.requests.map(({ referenceId }) => referenceId)).toEqual(['marked']);
 });
 
-it('POST mint-requests counts each token id once', async () => {
+it('POST mint-requests counts each distinct token id once', async () => {
   const api = await openChainApi();
   const assets = ['a', 'b', 'c'].map((id) => asset(id, { token_id: id === 'c' ? '2' : '1' }));
-  const answer = await api.call(MINTS, { body: { assets } });
-  expect(answer.headers.get('imx-remaining-mint-requests')).toBe('1998');
+  const response = await api.call(MINTS, { body: { assets } });
+  expect(response.headers.get('imx-remaining-mint-requests')).toBe('1998');
 });
 
 it('POST mint-requests uses the oldest live signing key of the environment', async () => {
@@ -131,55 +130,55 @@ it('POST mint-requests uses the oldest live signing key of the environment', asy
 });
 
 it.each([MINTS, `/${COLLECTION}/refresh-metadata`, `/${COLLECTION}/nfts/refresh-metadata`])(
-  'a body of %s that is not JSON gets 400 with the location of the fault',
+  'POST %s returns 400 with the error position for malformed JSON',
   async (path) => {
     const api = await openChainApi();
-    const answer = await api.call(path, { body: '{"assets":\n[NaN]}' });
-    expect(answer.status).toBe(400);
-    await expectEnvelope(answer, 'VALIDATION_ERROR', { offset: 12, line: 2, column: 2, found: 'NaN' });
+    const response = await api.call(path, { body: '{"assets":\n[NaN]}' });
+    expect(response.status).toBe(400);
+    await expectEnvelope(response, 'VALIDATION_ERROR', { offset: 12, line: 2, column: 2, found: 'NaN' });
   },
 );
 
-it('POST mint-requests answers 400 without a signing key, and names the fix', async () => {
+it('POST mint-requests returns 400 and explains the fix if the environment has no signing key', async () => {
   const api = await openChainApi();
   api.minting.signableKeys.length = 0;
-  const answer = await api.call(MINTS, { body: order('a') });
-  expect(answer.status).toBe(400);
-  expect(await answer.json()).toMatchObject({ message: expect.stringMatching(/create a signable key in the portal/) });
+  const response = await api.call(MINTS, { body: order('a') });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ message: expect.stringMatching(/create a signable key under Keys/) });
 });
 
 it.each([
   ['another project', OTHER_PROJECT],
-  ['another environment of the project', ELSEWHERE],
-])('POST mint-requests answers 403 for a collection of %s, and accepts nothing', async (_whose, contract) => {
+  ['another environment of the project', OTHER_ENVIRONMENT],
+])('POST mint-requests returns 403 for a collection in %s', async (_owner, contract) => {
   const api = await openChainApi();
-  const answer = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
-  expect(answer.status).toBe(403);
-  await expectEnvelope(answer, 'AUTHENTICATION_ERROR');
+  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
+  expect(response.status).toBe(403);
+  await expectEnvelope(response, 'AUTHENTICATION_ERROR');
   expect(api.minting.requests).toEqual([]);
 });
 
 it.each([
   ['was unlinked', UNLINKED],
   ['was never linked', `0x${'99'.repeat(20)}`],
-])('POST mint-requests answers 404 for a collection that %s, and accepts nothing', async (_whose, contract) => {
+])('POST mint-requests returns 404 for a collection that %s', async (_state, contract) => {
   const api = await openChainApi();
-  const answer = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
-  expect(answer.status).toBe(404);
-  await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+  const response = await api.call(`/${contract}/nfts/mint-requests`, { body: order('a') });
+  expect(response.status).toBe(404);
+  await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
   expect(api.minting.requests).toEqual([]);
 });
 
-it('the new project of a collection does not see earlier requests, and may use their reference ids', async () => {
+it('a new owner of a collection cannot see earlier mint requests and can reuse their reference ids', async () => {
   const api = await openChainApi();
   const { minting } = api;
   await api.call(MINTS, { body: order('own') });
   const former = toRequestedState(minting.requests[0]!);
-  for (const [at, over] of [
+  for (const [index, owner] of [
     { projectId: 'former', environmentId: 'former-production' },
     { projectId: 'demo', environmentId: 'demo-production' },
   ].entries())
-    minting.reader.put({ ...former, ...over, referenceId: `former-${at}`, attemptId: String(at).repeat(32) });
+    minting.reader.put({ ...former, ...owner, referenceId: `former-${index}`, attemptId: String(index).repeat(32) });
   minting.reader.put(former);
   await minting.mints.view.restore([
     { ...former, projectId: 'former', referenceId: 'known', attemptId: '2'.repeat(32), error: 'secret' },
@@ -187,44 +186,44 @@ it('the new project of a collection does not see earlier requests, and may use t
   const list = (await (await api.call(MINTS)).json()) as { result: { reference_id: string }[] };
   expect(list.result.map(({ reference_id }) => reference_id)).toEqual(['own']);
   for (const id of ['former-0', 'former-1', 'known']) {
-    const answer = await api.call(`${MINTS}/${id}`);
-    expect(answer.status).toBe(404);
-    await expectEnvelope(answer, 'RESOURCE_NOT_FOUND');
+    const response = await api.call(`${MINTS}/${id}`);
+    expect(response.status).toBe(404);
+    await expectEnvelope(response, 'RESOURCE_NOT_FOUND');
   }
   expect((await api.call(MINTS, { body: order('known') })).status).toBe(202);
 });
 
-it('GET mint-requests answers 404 for a request whose outcome is unknown', async () => {
+it('GET mint-requests returns 404 while the outcome of a mint request is unknown', async () => {
   const api = await openChainApi();
-  api.minting.broker = 'away';
+  api.minting.broker = 'down';
   await api.call(MINTS, { body: order('a') });
   expect((await api.call(`${MINTS}/a`)).status).toBe(404);
 });
 
-it('POST mint-requests answers 409 with every id that is in use or repeated, and accepts nothing', async () => {
+it('POST mint-requests returns 409 with all used and duplicate reference ids and accepts no asset', async () => {
   const api = await openChainApi();
   await api.call(MINTS, { body: order('a', 'b') });
-  const answer = await api.call(MINTS, { body: order('c', 'a', 'd', 'b', 'd') });
-  expect(answer.status).toBe(409);
-  await expectEnvelope(answer, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a', 'b', 'd'] });
+  const response = await api.call(MINTS, { body: order('c', 'a', 'd', 'b', 'd') });
+  expect(response.status).toBe(409);
+  await expectEnvelope(response, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a', 'b', 'd'] });
   expect(api.minting.requests).toHaveLength(2);
   const rest = await api.call(MINTS, { body: order('c', 'd') });
   expect(rest.headers.get('imx-remaining-mint-requests')).toBe('1996');
 });
 
-it('POST mint-requests answers 409 for ids in use before it looks up the signing key', async () => {
+it('POST mint-requests checks reference ids before the signing key', async () => {
   const api = await openChainApi();
   await api.call(MINTS, { body: order('a') });
   api.minting.signableKeys.length = 0;
-  const answer = await api.call(MINTS, { body: order('a', 'b') });
-  expect(answer.status).toBe(409);
-  await expectEnvelope(answer, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a'] });
+  const response = await api.call(MINTS, { body: order('a', 'b') });
+  expect(response.status).toBe(409);
+  await expectEnvelope(response, 'CONFLICT_ERROR', { id: 'reference_id', values: ['a'] });
 });
 
-/** Announces the largest permitted body and sends so many of its bytes, at most all but one. */
-function sendPart({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>, bytes: number): ClientRequest {
-  const sent = { 'content-type': 'application/json', 'content-length': MINT_BODY_BYTES_MAX };
-  const headers = { ...sent, [SECRET_KEY_HEADER]: minting.secretKey };
+/** Sends the headers and the first bytes of a body with the maximum size. */
+function sendPartially({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>, bytes: number): ClientRequest {
+  const contentHeaders = { 'content-type': 'application/json', 'content-length': MINT_BODY_BYTES_MAX };
+  const headers = { ...contentHeaders, [SECRET_KEY_HEADER]: minting.secretKey };
   const sending = request(`${url}/v1/chains/demo-chain/collections${MINTS}`, { method: 'POST', headers });
   sending.on('error', () => {});
   sending.flushHeaders();
@@ -232,17 +231,17 @@ function sendPart({ url, minting }: Pick<TestChainApi, 'url' | 'minting'>, bytes
   return sending;
 }
 
-it('POST mint-requests answers 429 beyond the burst, with header fields of the quota and Retry-After', async () => {
+it('POST mint-requests returns 429 with the quota headers and Retry-After after the burst is used up', async () => {
   const api = await openChainApi({ MINTS_BURST: 100, MINTS_PER_MINUTE: 1 });
-  const ids = Array.from({ length: 100 }, (_, at) => `id-${at}`);
+  const ids = Array.from({ length: 100 }, (_, index) => `id-${index}`);
   expect((await api.call(MINTS, { body: order(...ids) })).status).toBe(202);
-  const answer = await api.call(MINTS, { body: order('one', 'two') });
-  expect(answer.status).toBe(429);
-  expect(answer.headers.get('retry-after')).toBe(answer.headers.get('imx-mint-requests-retry-after'));
-  expect(answer.headers.get('imx-remaining-mint-requests')).toBe('0');
-  expect(answer.headers.get('imx-mint-requests-limit')).toBe('100');
-  expect(answer.headers.get('imx-mint-requests-limit-reset')).toMatch(/Z$/);
-  await expectEnvelope(answer, 'TOO_MANY_REQUESTS_ERROR');
+  const response = await api.call(MINTS, { body: order('one', 'two') });
+  expect(response.status).toBe(429);
+  expect(response.headers.get('retry-after')).toBe(response.headers.get('imx-mint-requests-retry-after'));
+  expect(response.headers.get('imx-remaining-mint-requests')).toBe('0');
+  expect(response.headers.get('imx-mint-requests-limit')).toBe('100');
+  expect(response.headers.get('imx-mint-requests-limit-reset')).toMatch(/Z$/);
+  await expectEnvelope(response, 'TOO_MANY_REQUESTS_ERROR');
   expect(api.minting.requests).toHaveLength(100);
   expect((await api.call(MINTS, { body: order('id-1') })).status).toBe(409);
 });
@@ -250,62 +249,62 @@ it('POST mint-requests answers 429 beyond the burst, with header fields of the q
 it.each([
   ['mint-requests', MINTS, 'imx-remaining-mint-requests', 'imx-mint-requests-limit-reset'],
   ['refresh-metadata', `/${COLLECTION}/refresh-metadata`, 'imx-remaining-refreshes', 'imx-refresh-limit-reset'],
-])('a refusal of the limit of calls has the header fields of %s', async (_what, path, remaining, reset) => {
+])('a 429 from the call limit has the quota headers of %s', async (_operation, path, remaining, reset) => {
   const api = await openChainApi({ RATE_LIMIT_CALLS: 1 });
   await api.call(path, { body: order('a') });
-  const answer = await api.call(path, { body: order('b') });
-  expect(answer.status).toBe(429);
-  expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
-  expect(answer.headers.get(remaining)).toBe('0');
-  expect(answer.headers.get(reset)).toMatch(/Z$/);
+  const response = await api.call(path, { body: order('b') });
+  expect(response.status).toBe(429);
+  expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect(response.headers.get(remaining)).toBe('0');
+  expect(response.headers.get(reset)).toMatch(/Z$/);
   const retryAfter = path === MINTS ? 'imx-mint-requests-retry-after' : 'retry-after';
-  expect(answer.headers.get(retryAfter)).toBe(answer.headers.get('retry-after'));
+  expect(response.headers.get(retryAfter)).toBe(response.headers.get('retry-after'));
 });
 
-it('announced bodies that do not arrive cause no 429', async () => {
+it('bodies that never arrive do not cause a 429 for other requests', async () => {
   const api = await openChainApi();
-  const hanging = Array.from({ length: 20 }, () => sendPart(api, 1));
-  await Promise.all(hanging.map((each) => new Promise((resolve) => each.once('socket', resolve))));
-  for (let at = 0; at < 20; at++) expect((await api.call(MINTS, { body: order(`id-${at}`) })).status).toBe(202);
-  for (const each of hanging) each.destroy();
+  const hanging = Array.from({ length: 20 }, () => sendPartially(api, 1));
+  await Promise.all(hanging.map((sending) => new Promise((resolve) => sending.once('socket', resolve))));
+  for (let id = 0; id < 20; id++) expect((await api.call(MINTS, { body: order(`id-${id}`) })).status).toBe(202);
+  for (const sending of hanging) sending.destroy();
 });
 
-it('a 429 without memory for bodies shows the remaining quota', async () => {
+it('a 429 caused by the memory limit for bodies shows the remaining quota', async () => {
   const api = await openChainApi({ MINTS_BURST: 100 });
   expect((await api.call(MINTS, { body: order('first') })).status).toBe(202);
-  const hanging = Array.from({ length: 16 }, () => sendPart(api, MINT_BODY_BYTES_MAX - 1));
-  let answer: Response | null = null;
-  let tries = 0;
-  await until('there is no memory', async () => {
-    answer = await api.call(MINTS, { body: order(`id-${tries++}`) });
-    return answer.status === 429;
+  const hanging = Array.from({ length: 16 }, () => sendPartially(api, MINT_BODY_BYTES_MAX - 1));
+  let response: Response | null = null;
+  let attempts = 0;
+  await until('the memory limit is reached', async () => {
+    response = await api.call(MINTS, { body: order(`id-${attempts++}`) });
+    return response.status === 429;
   });
-  const { headers } = answer as unknown as Response;
-  expect(headers.get('imx-remaining-mint-requests')).toBe(String(100 - tries));
+  const { headers } = response as unknown as Response;
+  expect(headers.get('imx-remaining-mint-requests')).toBe(String(100 - attempts));
   expect(headers.get('imx-mint-requests-retry-after')).toBe(headers.get('retry-after'));
-  for (const each of hanging) each.destroy();
+  for (const sending of hanging) sending.destroy();
 });
 
-it('POST mint-requests answers 500 while an outcome is unknown, and the same assets continue as one attempt on the log', async () => {
+it('retrying a mint request with an unknown outcome continues the same attempt', async () => {
   const api = await openChainApi();
   const { minting } = api;
-  minting.broker = 'lost';
+  minting.broker = 'ack-lost';
   expect((await api.call(MINTS, { body: order('a', 'b') })).status).toBe(500);
   minting.signableKeys.splice(0, 1, signableKeyRecord(`0x${'77'.repeat(20)}`));
-  minting.broker = 'well';
-  const again = await api.call(MINTS, { body: order('a', 'b') });
-  expect(again.status).toBe(202);
-  expect(again.headers.get('imx-remaining-mint-requests')).toBe('1998');
+  minting.broker = 'up';
+  const retried = await api.call(MINTS, { body: order('a', 'b') });
+  expect(retried.status).toBe(202);
+  expect(retried.headers.get('imx-remaining-mint-requests')).toBe('1998');
   const [first, , second] = minting.requests;
   expect(second).toEqual({ ...first, traceId: second!.traceId });
   expect((await api.call(MINTS, { body: order('a') })).status).toBe(409);
 });
 
-it('another asset under an id of unknown outcome gets 500, not 409', async () => {
+it('a different asset under a reference id with an unknown outcome gets 500 instead of 409', async () => {
   const api = await openChainApi();
-  api.minting.broker = 'away';
+  api.minting.broker = 'down';
   await api.call(MINTS, { body: order('a') });
-  api.minting.broker = 'well';
+  api.minting.broker = 'up';
   const other = { body: { assets: [asset('a', { token_id: '9' })] } };
   expect((await api.call(MINTS, other)).status).toBe(500);
   api.minting.isLogApplied = true;
@@ -313,7 +312,7 @@ it('another asset under an id of unknown outcome gets 500, not 409', async () =>
   expect(api.minting.requests).toEqual([]);
 });
 
-it('mints and unknown reference ids get 500 while claims may be missing', async () => {
+it('mint requests and lookups return 500 while claims may be missing', async () => {
   const api = await openChainApi();
   await api.call(MINTS, { body: order('a') });
   api.minting.mints.restart({ isEmptied: true });

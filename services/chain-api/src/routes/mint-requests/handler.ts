@@ -24,7 +24,7 @@ import {
 import type { Collections } from '../../minting/collections.ts';
 import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
-import { createParameters, invalidParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
+import { createParameterError, createParameters, type Kind, PAGE_SIZE, PAGE_SIZE_KIND } from '../../parameters.ts';
 import { CACHE_HEADERS } from '../chain-route.ts';
 import type { CollectionOperation } from '../collection-route.ts';
 
@@ -39,22 +39,22 @@ export interface MintParts {
   readonly deadlineMs: number;
 }
 
-/** POST mint-requests: accepts all assets or none. */
+/** POST mint-requests. Accepts all assets or none. */
 export function createMint(parts: MintParts): CollectionOperation {
   const { collections, acceptMints, policy, quotas, withBody, deadlineMs } = parts;
   return {
     method: 'POST',
     path: PATH,
     policy,
-    answer: async ({ exchange, collection, record, authoriseAgain }) => {
+    handle: async ({ exchange, collection, record, reauthorise }) => {
       const { projectId, environmentId } = record;
       const call = { exchange, projectId, bytesMax: MINT_BODY_BYTES_MAX };
       const status = await withBody(call, async (body) => {
-        await authoriseAgain();
+        await reauthorise();
         const assets = parseMintBody(body);
         const requireSigner = () => collections.requireSigner(environmentId);
         const order = { collection, projectId, environmentId, requireSigner, assets, traceId: exchange.traceId };
-        // Continues after the deadline: requests that reach the log later must be confirmed.
+        // `acceptMints` continues after the deadline, because requests that reach the log later must be confirmed.
         return settleWithin(deadlineMs, acceptMints(order));
       }).catch(async (fault: unknown) => {
         await showQuota(exchange, { quotas, policy, projectId }, fault);
@@ -70,7 +70,7 @@ export interface ListMintRequestsParts {
   readonly reader: Pick<MintReader, 'readPage'>;
   readonly cursors: MintCursors;
   readonly deadlineMs: number;
-  /** Age at which a request is in the tables. */
+  /** Age at which a request is certain to be in the tables. */
   readonly settleMs: number;
 }
 
@@ -79,16 +79,16 @@ const STATUS: Kind<MintStatus> = {
   parse: (text) => MINT_STATUSES.find((status) => status === text) ?? null,
 };
 
-/** GET mint-requests: from the tables, in order of acceptance. */
+/** GET mint-requests, read from the tables. */
 export function createListMintRequests(parts: ListMintRequestsParts): CollectionOperation {
   const { reader, cursors, deadlineMs, settleMs } = parts;
   return {
     method: 'GET',
     path: PATH,
-    answer: async ({ exchange, chain, collection, record }) => {
+    handle: async ({ exchange, chain, collection, record }) => {
       const requested = parseListQuery(exchange.request.url ?? '', collection, cursors);
       const receivedAtMs = Date.now();
-      // Requests of an earlier project of the collection are not shown.
+      // Hides requests from a project that owned the collection earlier.
       const query: MintPageQuery = { ...requested, owner: record, horizon: receivedAtMs - settleMs };
       const { states, previous, next } = await settleWithin(deadlineMs, reader.readPage(query));
       const scope = { collection, status: query.status };
@@ -102,7 +102,7 @@ export function createListMintRequests(parts: ListMintRequestsParts): Collection
   };
 }
 
-/** @throws PublicError VALIDATION_ERROR with all faults */
+/** @throws PublicError VALIDATION_ERROR that lists all invalid parameters */
 function parseListQuery(
   target: string,
   collection: MintCollection,
@@ -110,15 +110,15 @@ function parseListQuery(
 ): Omit<MintPageQuery, 'owner' | 'horizon'> {
   const parameters = createParameters(parseQuery(target));
   const status = parameters.read('status', STATUS);
-  const isScopeRight = parameters.faults.length === 0;
+  const isScopeValid = parameters.errors.length === 0;
   const limit = parameters.read('page_size', PAGE_SIZE_KIND) ?? PAGE_SIZE;
   const cursor = {
-    expected: 'a cursor of an earlier page of this collection with the same status',
+    expected: 'a cursor from an earlier page for this collection with the same status',
     parse: (text: string) => cursors.decode(text, { collection, status }),
   };
-  // Only a valid status can be compared with that of a cursor.
-  const position = isScopeRight ? parameters.read('page_cursor', cursor) : null;
-  if (parameters.faults.length > 0) throw invalidParameters(parameters.faults);
+  // A cursor can be checked only against a valid status.
+  const position = isScopeValid ? parameters.read('page_cursor', cursor) : null;
+  if (parameters.errors.length > 0) throw createParameterError(parameters.errors);
   return { collection, status, limit, ...(position ?? { gap: START_GAP, direction: 'next' }) };
 }
 
@@ -129,7 +129,7 @@ export interface GetMintRequestParts {
   readonly deadlineMs: number;
 }
 
-/** GET mint-requests/{reference_id}: found immediately after the 202, later in the tables. */
+/** GET mint-requests/{reference_id}. Reads the claim first, because the tables lag behind. */
 export function createGetMintRequest(parts: GetMintRequestParts): CollectionOperation {
   const { claims, reader, cursors, deadlineMs } = parts;
   const find = async (scope: MintScope, referenceId: string): Promise<MintState | null> => {
@@ -137,17 +137,17 @@ export function createGetMintRequest(parts: GetMintRequestParts): CollectionOper
     if (found.state !== null) return found.state;
     const stored = await reader.readOne(scope, referenceId);
     if (stored === null && !found.isComplete)
-      throw new Error('states may be missing until the log has been read again');
+      throw new Error('The state may be missing until the activity writer has read the log again.');
     return stored;
   };
   return {
     method: 'GET',
     path: `${PATH}/:reference_id`,
-    answer: async ({ exchange, chain, collection, record, params }) => {
+    handle: async ({ exchange, chain, collection, record, params }) => {
       const referenceId = params.reference_id ?? '';
-      const named = { ...collection, projectId: record.projectId };
-      const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(named, referenceId)) : null;
-      // Requests of an earlier project of the collection are not shown.
+      const mintScope = { ...collection, projectId: record.projectId };
+      const state = isReferenceId(referenceId) ? await settleWithin(deadlineMs, find(mintScope, referenceId)) : null;
+      // Hides requests from a project that owned the collection earlier.
       if (state === null || !isOwnedBy(state, record))
         throw new PublicError('RESOURCE_NOT_FOUND', { message: 'The collection has no such mint request.' });
       const scope = { collection, status: null };

@@ -32,8 +32,8 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
     method: 'POST',
     path,
     policy: parts.policy,
-    answer: async (call) => {
-      const { texts } = await refresh(call, (body) => ({ subjects: parse(body), read: null }));
+    handle: async (call) => {
+      const { texts } = await refresh(call, (body) => ({ subjects: parse(body), metadata: null }));
       const headers = toQuotaHeaders('refresh', texts, false);
       call.exchange.answer(202, JSON.stringify(toQuotaBody('refresh', texts)), headers);
     },
@@ -43,17 +43,17 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
       method: 'POST',
       path: '/refresh-metadata',
       policy: parts.policy,
-      answer: async (call) => {
-        const { texts, read } = await refresh(call, (body) => {
-          const metadata = parseCollectionBody(body);
-          const subject = { kind: 'collection', subject: '', metadata: JSON.stringify(metadata) } as const;
-          return { subjects: [subject], read: metadata };
+      handle: async (call) => {
+        const { texts, metadata } = await refresh(call, (body) => {
+          const parsed = parseCollectionBody(body);
+          const subject = { kind: 'collection', subject: '', metadata: JSON.stringify(parsed) } as const;
+          return { subjects: [subject], metadata: parsed };
         });
         const { chain, collection } = call;
         const body = {
           contract_address: collection.contractAddress,
           chain: { id: chain.id, name: chain.name },
-          collection_metadata: read,
+          collection_metadata: metadata,
         };
         call.exchange.answer(200, JSON.stringify(body), toQuotaHeaders('refresh', texts, false));
       },
@@ -63,12 +63,11 @@ export function createRefreshes(parts: RefreshParts): readonly CollectionOperati
   ];
 }
 
-interface ReadRefresh<T> {
+interface ParsedRefresh<T> {
   readonly subjects: readonly SubjectMetadata[];
-  readonly read: T;
+  readonly metadata: T;
 }
 
-/** Body, quota, log. */
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
     const status = await quotas.take(record.projectId, policy, subjects.length);
@@ -87,16 +86,16 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
   };
   return async <T>(
     call: CollectionCall,
-    read: (body: Buffer) => ReadRefresh<T>,
-  ): Promise<{ texts: QuotaTexts; read: T }> => {
+    parse: (body: Buffer) => ParsedRefresh<T>,
+  ): Promise<{ texts: QuotaTexts; metadata: T }> => {
     const { exchange } = call;
     const { projectId } = call.record;
     try {
       return await withBody({ exchange, projectId, bytesMax: REFRESH_BODY_BYTES_MAX }, async (body) => {
-        await call.authoriseAgain();
-        const wanted = read(body);
-        const status = await settleWithin(deadlineMs, accept(call, wanted.subjects));
-        return { texts: toQuotaTexts(policy, status, Date.now()), read: wanted.read };
+        await call.reauthorise();
+        const { subjects, metadata } = parse(body);
+        const status = await settleWithin(deadlineMs, accept(call, subjects));
+        return { texts: toQuotaTexts(policy, status, Date.now()), metadata };
       });
     } catch (fault) {
       await showQuota(exchange, { quotas, policy, projectId }, fault);

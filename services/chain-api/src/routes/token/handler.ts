@@ -2,27 +2,26 @@ import { createHash } from 'node:crypto';
 import { type ChainStore, toTokenJson } from '@playline/chain';
 import { PublicError } from '@playline/errors';
 import { settleWithin } from '@playline/http';
-import { ADDRESS, invalidParameters } from '../../parameters.ts';
+import { ADDRESS, createParameterError } from '../../parameters.ts';
 import type { TokenLookup } from '../../token-lookup.ts';
 import { CACHE_HEADERS, type ChainRead } from '../chain-route.ts';
 
 export interface TokenParts {
   store: Pick<ChainStore, 'readToken'>;
-  /** For contracts that are not stored. */
   tokenLookup: TokenLookup;
   deadlineMs: number;
 }
 
-/** GET tokens/{contract_address}, or 304 for an unchanged token. */
+/** GET tokens/{contract_address} */
 export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts): ChainRead {
   const read = async (chain: string, address: string, caller: string) =>
     (await store.readToken(chain, address)) ?? (await tokenLookup.find(chain, address, caller));
   return {
     path: '/tokens/:contract_address',
-    answer: async (exchange, chain, { params: { contract_address: text = '' }, caller }) => {
+    handle: async (exchange, chain, { params: { contract_address: text = '' }, caller }) => {
       const address = ADDRESS.parse(text);
       if (address === null)
-        throw invalidParameters([
+        throw createParameterError([
           { field: 'contract_address', message: `contract_address must be ${ADDRESS.expected}` },
         ]);
       const token = await settleWithin(deadlineMs, read(chain.name, address, caller));
@@ -37,14 +36,14 @@ export function createTokenRead({ store, tokenLookup, deadlineMs }: TokenParts):
 }
 
 const HASH_BYTES = 16;
-/** A weak or strong tag (RFC 9110, 8.8.3). Tags may contain commas. */
+/** Weak or strong entity tag (RFC 9110, 8.8.3), which may contain commas. */
 const TAG = /(?:W\/)?("[^"]*")/g;
 
 export function etagOf(body: string): string {
   return `"${createHash('sha256').update(body).digest().subarray(0, HASH_BYTES).toString('base64url')}"`;
 }
 
-/** RFC 9110, 13.1.2: compared weakly. */
+/** Weak comparison (RFC 9110, 13.1.2). */
 export function isFresh(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   if (ifNoneMatch.trim() === '*') return true;

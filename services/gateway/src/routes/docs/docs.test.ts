@@ -22,43 +22,43 @@ const TYPES: Record<string, string> = {
   '/llms.txt': 'text/plain; charset=utf-8',
 };
 
-/** The time of the events in the examples that a gateway serves. */
-async function exampleTimeOf({ url }: Pick<TestGateway, 'url'>): Promise<number> {
+/** Reads the event time of the examples that a gateway serves. */
+async function readExampleTime({ url }: Pick<TestGateway, 'url'>): Promise<number> {
   const [, time = ''] = /"eventTimestamp": "([^"]*)"/.exec(await (await fetch(`${url}/openapi.json`)).text()) ?? [];
   return Date.parse(time);
 }
 
 it.each(Object.entries(TYPES))(
-  'a 200 of the documentation answers %s as %s without a key, and HEAD with the same headers',
+  'the documentation serves %s as %s without a key, and HEAD returns the same headers',
   async (path, type) => {
     const { url } = await openGateway();
     const [page, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
     const text = await page.text();
     expect(text).toMatch(/\S/);
     expect(await head.text()).toBe('');
-    for (const answer of [page, head]) {
-      expect([answer.status, answer.headers.get('content-type')]).toEqual([200, type]);
-      expect(answer.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
-      expect(answer.headers.get('cache-control')).toBe('max-age=300');
-      expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-      expect(answer.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
+    for (const response of [page, head]) {
+      expect([response.status, response.headers.get('content-type')]).toEqual([200, type]);
+      expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+      expect(response.headers.get('cache-control')).toBe('max-age=300');
+      expect(response.headers.get('access-control-allow-origin')).toBe('*');
+      expect(response.headers.get('x-trace-id')).toMatch(/^[0-9a-f]{32}$/);
     }
   },
 );
 
-it('a 200 of the documentation lets a page run scripts and reach only this service', async () => {
+it('the content security policy of documentation pages allows only this service', async () => {
   const { url } = await openGateway();
-  const answer = await fetch(`${url}/docs/reference`);
-  expect(answer.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
-  expect(answer.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
-  expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
-  const page = await answer.text();
+  const response = await fetch(`${url}/docs/reference`);
+  expect(response.headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
+  expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe|\*|http|data:/);
+  expect(response.headers.get('x-content-type-options')).toBe('nosniff');
+  const page = await response.text();
   expect(page).not.toMatch(/<style|<script(?![^>]* src=)| style=| on\w+=/);
 });
 
-it('a 200 of the documentation serves exactly the documents made from the one source, with events of this hour', async () => {
+it('the documentation consists of exactly the generated documents, with examples from the last hour', async () => {
   const gateway = await openGateway();
-  const time = await exampleTimeOf(gateway);
+  const time = await readExampleTime(gateway);
   expect(Math.abs(Date.now() - time)).toBeLessThan(60 * 60 * 1000);
   const documents = createDocuments(
     createGatewayDocs({ publicUrl: 'https://docs.test', headerPrefix: 'x-service', nowMs: time }),
@@ -68,7 +68,7 @@ it('a 200 of the documentation serves exactly the documents made from the one so
   for (const [path, { text }] of documents) expect(await (await fetch(gateway.url + path)).text(), path).toBe(text);
 });
 
-it('a 200 of the documentation renews the examples before their events are too old', async () => {
+it('the documentation updates its examples after an hour', async () => {
   const start = Date.parse('2026-11-21T12:00:00Z');
   let now = start;
   const settings = { publicUrl: 'https://docs.test', headerPrefix: 'x-service' };
@@ -76,22 +76,22 @@ it('a 200 of the documentation renews the examples before their events are too o
   const app = createHttpApp({ routes, publishableKeyHeader: KEY_HEADER, link: (code) => code });
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   const url = `http://127.0.0.1:${server.port}`;
-  const minutes = async (passed: number) => {
-    now = start + passed * 60_000;
-    return ((await exampleTimeOf({ url })) - start) / 60_000;
+  const readAfter = async (minutes: number) => {
+    now = start + minutes * 60_000;
+    return ((await readExampleTime({ url })) - start) / 60_000;
   };
-  const times = [await minutes(0), await minutes(60), await minutes(61), await minutes(100)];
+  const times = [await readAfter(0), await readAfter(60), await readAfter(61), await readAfter(100)];
   await server.close();
   expect(times).toEqual([0, 0, 61, 61]);
 });
 
 it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts', '/docs/style.css/x', '/docs//'])(
-  'a 404 of the documentation answers %s with a page that has links, as safe as the others and not cached',
+  'the documentation returns an uncached 404 page with working links for %s',
   async (path) => {
     const { url } = await openGateway();
-    const [answer, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
-    const page = await answer.text();
-    for (const { status, headers } of [answer, head]) {
+    const [response, head] = [await fetch(url + path), await fetch(url + path, { method: 'HEAD' })];
+    const page = await response.text();
+    for (const { status, headers } of [response, head]) {
       expect([status, headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8']);
       expect(headers.get('content-security-policy')).toMatch(/^default-src 'self'; /);
       expect(headers.get('cache-control')).toBe('no-store');
@@ -102,7 +102,7 @@ it.each(['/docs/errors/NO_SUCH_CODE', '/docs/no//such/', '/docs/%2e%2e%2fapp.ts'
   },
 );
 
-it('a 404 of the documentation names the page that was probably meant, and repeats nothing of the path', async () => {
+it('the 404 page suggests a similar page and does not repeat the requested path', async () => {
   const { url } = await openGateway();
   const page = await (await fetch(`${url}/docs/error/validation-error.html?x="<b>`)).text();
   expect(page).toContain('<a href="../../docs/errors/VALIDATION_ERROR">');
@@ -111,21 +111,21 @@ it('a 404 of the documentation names the page that was probably meant, and repea
 });
 
 it.each(['/docs', '/docs/errors', '/docs/errors/VALIDATION_ERROR'])(
-  'a 404 of the documentation does not come for %s with a slash after it, which leads to the page without',
+  'the documentation redirects %s with a trailing slash to the page without the slash',
   async (path) => {
     const { url } = await openGateway();
-    const answer = await fetch(`${url}${path}/`);
-    expect([answer.status, answer.url]).toEqual([200, url + path]);
+    const response = await fetch(`${url}${path}/`);
+    expect([response.status, response.url]).toEqual([200, url + path]);
   },
 );
 
-it('a 404 of the documentation is an error envelope outside of the documentation', async () => {
+it('unknown paths outside the documentation return an error envelope', async () => {
   const { url } = await openGateway();
   for (const path of ['/', '/doc', '/docsx', '/v1/docs/'])
     await expectEnvelope(await fetch(url + path), 'RESOURCE_NOT_FOUND');
 });
 
-it('a 404 of the documentation answers any method other than GET and HEAD, on a document or not', async () => {
+it('documentation paths return 404 for methods other than GET and HEAD', async () => {
   const { url } = await openGateway();
   for (const path of ['/openapi.json', '/docs/nothing'])
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH'])

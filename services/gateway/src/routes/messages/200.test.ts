@@ -4,35 +4,34 @@ import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
 import { expectEnvelope, message, openGateway, sentMessages } from '../../test/open-gateway.ts';
 
-it('a 200 to a batch is given only after every record of the batch is acknowledged', async () => {
+it('a batch returns 200 only after the brokers have acknowledged all of its records', async () => {
   const gateway = await openGateway();
   gateway.producer.mode = 'hold';
-  let answered = false;
-  const answer = gateway.post({ messages: [message(), message()] }).then((response) => {
-    answered = true;
-    return response;
+  let isSettled = false;
+  const response = gateway.post({ messages: [message(), message()] }).finally(() => {
+    isSettled = true;
   });
   const send = await until('the batch is sent', () => gateway.producer.sent[0]);
-  // A complete other request is answered while the batch waits.
+  // Another request completes while the batch waits.
   expect((await fetch(gateway.url)).status).toBe(404);
-  expect(answered).toBe(false);
+  expect(isSettled).toBe(false);
   send.done(null);
-  expect(await (await answer).json()).toEqual({ success: true, accepted: 2, rejected: 0, rejections: [] });
+  expect(await (await response).json()).toEqual({ success: true, accepted: 2, rejected: 0, rejections: [] });
 });
 
-it('a 200 to a batch carries its trace into the records and the answer', async () => {
+it('the records and the response of a batch contain the trace id of the request', async () => {
   const gateway = await openGateway();
   const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
   const traceparent = `00-${traceId}-00f067aa0ba902b7-01`;
   const long = message({ properties: { level: 'x'.repeat(100) } });
-  const answer = await gateway.post({ messages: [long, message()] }, { traceparent });
-  expect(answer.headers.get('x-trace-id')).toBe(traceId);
-  // The header would be a third of the shorter record, which has the trace in its value only.
+  const response = await gateway.post({ messages: [long, message()] }, { traceparent });
+  expect(response.headers.get('x-trace-id')).toBe(traceId);
+  // The shorter record has no header, which would be a third of its size. Its value has the trace id.
   expect(gateway.producer.sent[0]?.records.map(({ headers }) => headers)).toEqual([{ traceparent }, {}]);
   expect(sentMessages(gateway.producer).map((sent) => sent.traceId)).toEqual([traceId, traceId]);
 });
 
-it('a 200 to a batch gives the messages of one identity one record key, and messages without an identity none', async () => {
+it('messages of the same identity have the same record key, and messages without an identity have no key', async () => {
   const { post, producer } = await openGateway();
   await post({
     messages: [message(), message(), message({ anonymousId: 'visitor-2' }), message({ anonymousId: null })],
@@ -45,20 +44,20 @@ it('a 200 to a batch gives the messages of one identity one record key, and mess
 });
 
 it.each([
-  ['as the scan reads it', ''],
-  ['as the parser reads it', ',{}'],
-])('a 200 to a batch stores one bad among 100 not, and the 99 others, %s', async (_name, last) => {
+  ['only valid messages', ''],
+  ['an invalid last message', ',{}'],
+])('a batch with %s stores all 99 valid messages', async (_name, last) => {
   const { post, producer } = await openGateway();
-  const good = Array.from({ length: 99 }, (_, level) => message({ properties: { level } }));
-  const answer = await post(`{"messages":[${good.map((one) => JSON.stringify(one)).join()}${last}]}`);
+  const valid = Array.from({ length: 99 }, (_, level) => message({ properties: { level } }));
+  const response = await post(`{"messages":[${valid.map((sent) => JSON.stringify(sent)).join()}${last}]}`);
   const rejected = last === '' ? 0 : 1;
-  expect(answer.status).toBe(200);
-  expect(await answer.json()).toMatchObject({ success: true, accepted: 99, rejected });
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ success: true, accepted: 99, rejected });
   const stored = sentMessages(producer);
-  expect(stored.map(({ properties }) => properties)).toEqual(good.map(({ properties }) => JSON.stringify(properties)));
+  expect(stored.map(({ properties }) => properties)).toEqual(valid.map(({ properties }) => JSON.stringify(properties)));
 });
 
-it('a 200 to a batch sends a link fact with each identify and alias that links, in the same request', async () => {
+it('a batch publishes a link fact for each identify and alias message in the same send', async () => {
   const { post, producer } = await openGateway();
   const identify = message({ type: 'identify', userId: ' user-1 ', identityType: 'steam' });
   const alias = message({ type: 'alias', fromId: 'a', toId: 'b', toType: 'email' });
@@ -77,11 +76,11 @@ it('a 200 to a batch sends a link fact with each identify and alias that links, 
     { link: 'alias', fromKind: 'untyped', fromId: 'a', toKind: 'email', toId: 'b' },
   ];
   expect(await links([])).toMatchObject(expected);
-  // An invalid message in the batch changes nothing.
+  // An invalid message in the batch does not affect the link facts.
   expect(await links([{}])).toMatchObject(expected);
 });
 
-it('a 200 to a batch counts what it accepted, and the batches that had rejections', async () => {
+it('metrics count accepted messages, rejections, and batches with rejections', async () => {
   const { post, metrics } = await openGateway();
   await post({ messages: [message()] });
   await post({ messages: [message(), {}] });
@@ -99,26 +98,26 @@ it('a 200 to a batch counts what it accepted, and the batches that had rejection
 
 const LIMIT = 1024 * 1024;
 
-/** A body that is one message with a piece of JSON text as its properties. */
+/** Creates a body with one message that has the given JSON as its properties. */
 function withProperties(text: string): string {
   return `{"messages":[${JSON.stringify(message()).slice(0, -1)},"properties":${text}}]}`;
 }
 
 it.each([
-  ['not JSON', 'messages=1', { offset: 0, found: 'messages' }],
+  ['that is not JSON', 'messages=1', { offset: 0, found: 'messages' }],
   [
-    'a batch with NaN in its second message',
+    'with NaN in the second message',
     `{"messages":[{},{"properties":{"fps":NaN}},{}]}`,
     { offset: 37, messageIndex: 1, found: 'NaN' },
   ],
-])('a body that is %s is refused with the position of the fault', async (_name, body, { offset, ...fault }) => {
+])('a body %s returns 400 with the position of the error', async (_name, body, { offset, ...error }) => {
   const { post } = await openGateway();
-  const answer = await post(body);
-  expect(answer.status).toBe(400);
-  await expectEnvelope(answer, 'VALIDATION_ERROR', { offset, line: 1, column: offset + 1, ...fault });
+  const response = await post(body);
+  expect(response.status).toBe(400);
+  await expectEnvelope(response, 'VALIDATION_ERROR', { offset, line: 1, column: offset + 1, ...error });
 });
 
-it('a body behind a UTF-8 byte order mark is read as without it, compressed or not', async () => {
+it('a byte order mark is ignored in plain and in compressed bodies', async () => {
   const { post, producer } = await openGateway();
   const body = Buffer.from(`\ufeff${JSON.stringify({ messages: [message({ eventName: 'marked' })] })}`);
   expect((await post(body)).status).toBe(200);
@@ -126,7 +125,7 @@ it('a body behind a UTF-8 byte order mark is read as without it, compressed or n
   expect(sentMessages(producer).map(({ eventName }) => eventName)).toEqual(['marked', 'marked']);
 });
 
-it('a body in many packets keeps its own bytes when other large bodies come at the same time', async () => {
+it('large bodies that arrive concurrently in many packets are not mixed up', async () => {
   const { post, producer } = await openGateway();
   const note = 'x'.repeat(2_000);
   const bodies = Array.from({ length: 12 }, (_, caller) =>
@@ -134,29 +133,29 @@ it('a body in many packets keeps its own bytes when other large bodies come at t
       message({ anonymousId: `caller-${caller}`, properties: { n, note } }),
     ),
   );
-  const answers = await Promise.all(bodies.map((messages) => post({ messages })));
-  expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 200));
+  const responses = await Promise.all(bodies.map((messages) => post({ messages })));
+  expect(responses.map(({ status }) => status)).toEqual(bodies.map(() => 200));
   const stored = sentMessages(producer).map(({ anonymousId, properties }) => `${anonymousId} ${properties}`);
-  const expected = bodies.flat().map((each) => `${each.anonymousId} ${JSON.stringify(each.properties)}`);
+  const expected = bodies.flat().map((sent) => `${sent.anonymousId} ${JSON.stringify(sent.properties)}`);
   expect(stored.sort()).toEqual(expected.sort());
 });
 
-it('a body of white space and one message takes and counts only the memory of that message while it waits', async () => {
-  // Each is charged for its mebibyte.
+it('a waiting body of one message and white space uses and counts only the memory of the message', async () => {
+  // The burst is high because each body is charged for 1 MiB.
   const { post, producer, metrics } = await openGateway({ RATE_LIMIT_BURST: 100_000, PUBLISH_DEADLINE_MS: 20_000 });
   const body = gzipSync(JSON.stringify({ messages: [message()] }).padEnd(LIMIT));
   producer.mode = 'hold';
-  const answers = Array.from({ length: 12 }, () => post(body, { 'content-encoding': 'gzip' }));
-  await until('all are in flight', () => producer.sent.length === answers.length);
+  const responses = Array.from({ length: 12 }, () => post(body, { 'content-encoding': 'gzip' }));
+  await until('all batches are in flight', () => producer.sent.length === responses.length);
   const records = producer.sent.flatMap((send) => send.records);
-  const pinned = new Set(records.flatMap(({ key, value }) => [value.buffer, ...(key === null ? [] : [key.buffer])]));
-  expect([...pinned].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(LIMIT);
+  const buffers = new Set(records.flatMap(({ key, value }) => [value.buffer, ...(key === null ? [] : [key.buffer])]));
+  expect([...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBeLessThanOrEqual(LIMIT);
   expect(await metrics()).toMatch(/playline_gateway_in_flight_bytes{service="gateway"} [1-9][0-9]{3}\n/);
   for (const { done } of producer.sent) done(null);
-  for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200);
+  for (const response of await Promise.all(responses)) expect(response.status).toBe(200);
 });
 
-it('a body keeps properties byte for byte as they were sent', async () => {
+it('properties are stored byte for byte as sent', async () => {
   const { post, producer } = await openGateway();
   const texts = [
     '{ "a" : 1.0,\n"b":1e300,"c":12345678901234567890 }',
@@ -169,15 +168,15 @@ it('a body keeps properties byte for byte as they were sent', async () => {
   expect('polluted' in {}).toBe(false);
 });
 
-it('a body with properties of the deepest allowed nesting is stored; one level deeper, or 10,000, it loses that message', async () => {
+it('properties with 64 levels of nesting are stored, and a message with deeper properties is rejected', async () => {
   const { post, producer } = await openGateway();
   const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
   expect((await post(withProperties(nested(64)))).status).toBe(200);
   expect(sentMessages(producer)[0]?.properties).toBe(nested(64));
   for (const levels of [65, 5_000]) {
-    const answer = await post(withProperties(nested(levels)));
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toMatchObject({
+    const response = await post(withProperties(nested(levels)));
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
       rejections: [{ errors: [{ field: 'properties', code: 'INVALID_VALUE' }] }],
     });
   }

@@ -1,7 +1,7 @@
 import {
   BATCH_BYTES_MAX,
-  BATCH_FAULT_DETAILS,
-  BATCH_FAULTS,
+  BATCH_ERROR_DETAILS,
+  BATCH_ERRORS,
   frameRecord,
   type IdentityLinkRecord,
   identityLinkCodec,
@@ -35,8 +35,8 @@ import {
   type RecordEnvelope,
 } from '../../record/encode-batch.ts';
 import { type BatchRejections, type PublishRejections, rejectionLogBytesMax } from '../../rejections.ts';
-import { BODY_FAULT, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
-import { FIELD, type Field, ROW_SHIFT, type ScannedBatch, textOf, UUID_BYTES } from '../../scan/ranges.ts';
+import { BODY_ERROR, createScanner, type Rejected, type RejectionEntry, validateScanned } from '../../scan/batch.ts';
+import { FIELD, type Field, ROW_SHIFT, readText, type ScannedBatch, UUID_BYTES } from '../../scan/ranges.ts';
 import type { SchemaIds } from '../../schema-ids.ts';
 
 export interface MessagesRouteParts {
@@ -48,23 +48,23 @@ export interface MessagesRouteParts {
   keyer: Utf8IdentityKeyer;
   schemaIds: () => SchemaIds | null;
   topicPrefix: string;
-  /** Milliseconds, both inclusive. */
+  /** Limits of the time window in milliseconds, both inclusive. */
   eventAgeMaxMs: number;
   eventAheadMaxMs: number;
-  /** Names that rejections may contain. */
+  /** Library names that rejection records may contain. */
   libraries: ReadonlySet<string>;
   metrics: GatewayMetrics;
   usage: CountUse;
 }
 
-/** Typical batches compress six- to tenfold. Used for admission only. */
-const COMPRESSION_GUESS = 8;
-/** A few dozen messages. */
-const CHUNKED_GUESS_BYTES = 64 * 1024;
+/** An estimate for admission. Typical batches compress six- to tenfold. */
+const COMPRESSION_ESTIMATE = 8;
+/** An estimate for bodies without a length: a few dozen messages. */
+const CHUNKED_ESTIMATE_BYTES = 64 * 1024;
 
 /**
- * POST /v1/audience/messages: contract, "Ingest". Steps: key, limit, headers of the body, memory, body, messages, key
- * again, brokers, answer.
+ * POST /v1/audience/messages: contract, "Ingest". Steps: check the key, apply the rate limit, check the headers,
+ * reserve memory, read the body, validate the messages, check the key again, publish, respond.
  */
 export function createMessagesRoute(parts: MessagesRouteParts): Route {
   const receive = createReceive(parts);
@@ -80,7 +80,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         const limited = parts.limit(exchange, key);
         const allowance = limited instanceof Promise ? await limited : limited;
         const plan = planJsonBody(exchange.request, BATCH_BYTES_MAX);
-        const reservation = parts.bytesInFlight.admit(key.projectId, guessBytes(plan));
+        const reservation = parts.bytesInFlight.admit(key.projectId, estimateBytes(plan));
         const reception = { plan, reservation, allowance };
         const { batch, outgoing, bodyBytes } = await receive(exchange, key.environmentId, reception);
         countBatch(parts.metrics, batch);
@@ -91,7 +91,7 @@ export function createMessagesRoute(parts: MessagesRouteParts): Route {
         const { accepted, rejected } = batch;
         if (accepted > 0) parts.usage.used(key, accepted, rejected);
         else parts.usage.refused(key, { reason: ALL_REJECTED, traceId: exchange.traceId, rejected });
-        // After the answer. A batch answered with 500 is sent again.
+        // Published after the response, because clients resend a batch after a 500.
         if (rejected > 0)
           parts.publishRejections(batch.rejections, rejectionLogBytesMax(exchange.request, bodyBytes, outgoing));
       } catch (error) {
@@ -108,10 +108,10 @@ interface Reception {
   allowance: Allowance;
 }
 
-/** Charged before the body is read, so that requests of one packet are counted one by one. */
+/** Charged before the body is read, so that requests in the same packet are limited individually. */
 const ADMISSION_UNITS = 1;
 
-/** Reads the records from a body; releases its bytes on failure. What arrived is charged in any case. */
+/** Reads the records from a body. Releases the reservation on failure, but charges the bytes that arrived. */
 function createReceive(parts: MessagesRouteParts) {
   const readMessages = createMessagesReader(parts);
   return async (exchange: Exchange, environmentId: string, { plan, reservation, allowance }: Reception) => {
@@ -121,7 +121,7 @@ function createReceive(parts: MessagesRouteParts) {
     const onBytes = (soFar: number) => {
       received = bytes = soFar;
     };
-    // Bytes that decompress to nothing are work too.
+    // Bytes that decompress to nothing also cost time.
     const onDecoded = (decoded: number) => {
       bytes = Math.max(received, decoded);
     };
@@ -131,7 +131,7 @@ function createReceive(parts: MessagesRouteParts) {
     };
     try {
       const messages = await useBody(exchange.request, plan, { reservation, onBytes, onDecoded, use });
-      // The key may have ended while the body arrived. Usually answered from memory.
+      // The key may have been revoked while the body arrived. This check is usually served from memory.
       const stillAuthorised = parts.authorise(exchange);
       if (stillAuthorised instanceof Promise) await stillAuthorised;
       chargeRest(allowance, unitsOf(messages.batch.accepted + messages.batch.rejected, bytes));
@@ -158,7 +158,9 @@ function createMessagesReader(parts: MessagesRouteParts) {
   return (exchange: Exchange, environmentId: string, body: Buffer) => {
     const ids = schemaIds();
     if (ids === null)
-      throw new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error('the schema ids are not known yet') });
+      throw new PublicError('INTERNAL_SERVER_ERROR', {
+        cause: new Error('the registry has not returned the schema ids yet'),
+      });
     const { traceId, traceparent } = exchange;
     const receivedAt = Date.now();
     const batch = readBatch(body, {
@@ -179,13 +181,13 @@ interface OutgoingContext {
 }
 
 /**
- * From this size on a value's record has `traceparent` (69 bytes) as a header; smaller records would exceed
- * `AMPLIFICATION_MAX`. Every value has the trace id.
+ * Minimum value size for a `traceparent` header (69 bytes), which would make smaller records exceed
+ * `AMPLIFICATION_MAX`. Every value contains the trace id.
  */
 const TRACED_VALUE_BYTES_MIN = 276;
 const NO_HEADERS = {};
 
-/** The messages of a batch, and a link fact for each identify and alias that links. */
+/** Returns the message records of a batch and its link facts. */
 function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[] {
   const headers = { traceparent: context.traceparent };
   const topic = context.topics.messages;
@@ -199,43 +201,43 @@ function toOutgoing(batch: ReadBatch, context: OutgoingContext): OutgoingRecord[
   return outgoing;
 }
 
-function guessBytes({ declaredBytes, coding }: BodyPlan): number {
-  if (declaredBytes === null) return CHUNKED_GUESS_BYTES;
-  return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_GUESS, BATCH_BYTES_MAX);
+function estimateBytes({ declaredBytes, coding }: BodyPlan): number {
+  if (declaredBytes === null) return CHUNKED_ESTIMATE_BYTES;
+  return Math.min(coding === null ? declaredBytes : declaredBytes * COMPRESSION_ESTIMATE, BATCH_BYTES_MAX);
 }
 
 function countBatch(metrics: GatewayMetrics, { rejected, entries }: ReadBatch): void {
   metrics.onBatch(rejected > 0);
   if (rejected === 0) return;
   const counts = new Map<RejectionCode, number>();
-  for (const { faults } of entries)
-    for (const { error } of faults) counts.set(error.code, (counts.get(error.code) ?? 0) + 1);
+  for (const { errors } of entries)
+    for (const { error } of errors) counts.set(error.code, (counts.get(error.code) ?? 0) + 1);
   for (const [code, count] of counts) metrics.onRejected(code, count);
 }
 
-/** JSON text of a MessagesResponse. Batches may have thousands of errors, so their texts are made once per process. */
+/** Formats a MessagesResponse as JSON. A batch may have thousands of errors, so the JSON of each error is cached. */
 export function toAnswerText({ accepted, rejected, entries }: Pick<ReadBatch, 'accepted' | 'rejected' | 'entries'>) {
   let rejections = '';
   for (const entry of entries) rejections += (rejections === '' ? '' : ',') + toEntryText(entry);
   return `{"success":${accepted > 0},"accepted":${accepted},"rejected":${rejected},"rejections":[${rejections}]}`;
 }
 
-function toEntryText({ messageId, faults }: RejectionEntry): string {
-  let errors = '';
-  for (const { text } of faults) errors += (errors === '' ? '' : ',') + text;
-  return `{"messageId":${JSON.stringify(messageId)},"errors":[${errors}]}`;
+function toEntryText({ messageId, errors }: RejectionEntry): string {
+  let items = '';
+  for (const { text } of errors) items += (items === '' ? '' : ',') + text;
+  return `{"messageId":${JSON.stringify(messageId)},"errors":[${items}]}`;
 }
 
-/** The records of a body, and the parts of its answer. */
+/** The records of a batch, and the data for its response. */
 export interface ReadBatch {
   readonly records: EncodedRecord[];
-  /** One for each accepted identify and alias that links. */
+  /** Link facts of the accepted identify and alias messages. */
   readonly links: readonly IdentityLinkRecord[];
   readonly accepted: number;
   readonly rejected: number;
-  /** Rejected messages, as the answer lists them. */
+  /** Rejected messages as listed in the response. */
   readonly entries: readonly RejectionEntry[];
-  /** Published after the answer. */
+  /** Published after the response. */
   readonly rejections: BatchRejections;
 }
 
@@ -245,19 +247,19 @@ interface BatchContext {
   readonly keyOf: KeyOfBytes;
 }
 
-/** @throws PublicError VALIDATION_ERROR when the body is not a batch */
+/** @throws PublicError VALIDATION_ERROR if the body is not a batch */
 type BatchReader = (body: Buffer, context: BatchContext) => ReadBatch;
 
 /**
- * One scan finds every field of every message; only doubtful messages are examined one by one.
- * @param libraries names that rejection records may contain
+ * Scans the body once to find all fields of all messages. Only uncertain messages are examined individually.
+ * @param libraries library names that rejection records may contain
  */
 export function createBatchReader(libraries: ReadonlySet<string>): BatchReader {
   const scanner = createScanner();
   const encodeBatch = createBatchEncoder();
   return (body, { window, envelope, keyOf }) => {
     const count = scanner.scan(body, window);
-    if (count < 0) throw toError(count, body);
+    if (count < 0) throw toBodyError(count, body);
     const { state } = scanner;
     const { rejected, entries } = validateScanned(state);
     return {
@@ -277,16 +279,16 @@ function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRec
   const links: IdentityLinkRecord[] = [];
   for (let message = 0; message < batch.count; message++) {
     if (batch.accepted[message] === 0) continue;
-    const type = textOf(batch, message, FIELD.type);
+    const type = readText(batch, message, FIELD.type);
     if (type !== 'identify' && type !== 'alias') continue;
-    const text = (field: Field) => textOf(batch, message, field);
+    const text = (field: Field) => readText(batch, message, field);
     const id = message * UUID_BYTES;
     const link = toLinkFact({
       environmentId,
       receivedAt,
       traceId,
       type,
-      // The next request overwrites the memory of the scan.
+      // Copied, because the next request overwrites the scanner's memory.
       messageId: Buffer.from(batch.messageIds.subarray(id, id + UUID_BYTES)),
       eventTime: batch.eventTimes[message]!,
       anonymousId: text(FIELD.anonymousId),
@@ -304,45 +306,44 @@ function linksOf(batch: ScannedBatch, envelope: RecordEnvelope): IdentityLinkRec
 
 const NO_REJECTIONS: BatchRejections = { records: [], omitted: 0 };
 
-/** One for each message of a full batch. */
 const BATCH_ERRORS_MAX = 100;
-/** Small bodies record few errors: a hundred empty messages take only 300 bytes. */
-const ERRORS_ALWAYS = 10;
+/** The base limit for small bodies: a hundred empty messages have only 300 bytes. */
+const BASE_ERRORS_MAX = 10;
 const BYTES_PER_ERROR = 256;
-/** Recorded instead of libraries that the settings do not name. */
+/** Replaces library names that are not in the settings. */
 const OTHER_LIBRARY = 'other';
-/** Other text may be content. */
+/** Other version strings are omitted, because they could contain personal data. */
 const VERSION = /^\d{1,6}(\.\d{1,6}){0,3}$/;
 const QUOTE = 0x22;
 
-/** Fields of each record besides the error. */
+/** The data for the record fields that do not depend on the error. */
 interface RejectionContext extends Pick<RecordEnvelope, 'environmentId' | 'receivedAt' | 'traceId'> {
   readonly libraries: ReadonlySet<string>;
 }
 
-/** Without content: rejections have no owner, so an erasure would not find it. */
+/** Omits message content: rejection records have no owner, so an erasure could not find the content. */
 function toBatchRejections(
   rejected: readonly Rejected[],
   batch: ScannedBatch,
   { environmentId, receivedAt, traceId, libraries }: RejectionContext,
 ): BatchRejections {
   const records: RejectionRecord[] = [];
-  const recordsMax = Math.min(BATCH_ERRORS_MAX, ERRORS_ALWAYS + Math.floor(batch.body.length / BYTES_PER_ERROR));
+  const recordsMax = Math.min(BATCH_ERRORS_MAX, BASE_ERRORS_MAX + Math.floor(batch.body.length / BYTES_PER_ERROR));
   let omitted = 0;
-  for (const { message, faults } of rejected) {
-    const taken = faults.slice(0, recordsMax - records.length);
-    omitted += faults.length - taken.length;
-    if (taken.length === 0) continue;
-    const origin = originOf(batch, message, libraries);
-    for (const { error } of taken)
-      records.push({ environmentId, code: error.code, field: error.field, ...origin, receivedAt, traceId });
+  for (const { message, errors } of rejected) {
+    const recorded = errors.slice(0, recordsMax - records.length);
+    omitted += errors.length - recorded.length;
+    if (recorded.length === 0) continue;
+    const client = readClientInfo(batch, message, libraries);
+    for (const { error } of recorded)
+      records.push({ environmentId, code: error.code, field: error.field, ...client, receivedAt, traceId });
   }
   return { records, omitted };
 }
 
-type Origin = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
+type ClientInfo = Pick<RejectionRecord, 'surface' | 'library' | 'libraryVersion'>;
 
-function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): Origin {
+function readClientInfo(batch: ScannedBatch, message: number, libraries: ReadonlySet<string>): ClientInfo {
   const [surface, library, version] = [FIELD.surface, FIELD.library, FIELD.libraryVersion].map((field) =>
     stringOf(batch, message, field),
   ) as [string, string, string];
@@ -353,18 +354,18 @@ function originOf(batch: ScannedBatch, message: number, libraries: ReadonlySet<s
   };
 }
 
-/** '' when the value is not a string. */
+/** Returns '' if the value is not a string. */
 function stringOf(batch: ScannedBatch, message: number, field: Field): string {
   const start = batch.starts[(message << ROW_SHIFT) + field]!;
-  return start > 0 && batch.body[start - 1] === QUOTE ? textOf(batch, message, field) : '';
+  return start > 0 && batch.body[start - 1] === QUOTE ? readText(batch, message, field) : '';
 }
 
-const FAULT_MESSAGES = new Map<number, string>(
-  Object.entries(BATCH_FAULTS).map(([name, text]) => [BODY_FAULT[name as keyof typeof BATCH_FAULTS], text]),
+const BODY_ERROR_MESSAGES = new Map<number, string>(
+  Object.entries(BATCH_ERRORS).map(([name, text]) => [BODY_ERROR[name as keyof typeof BATCH_ERRORS], text]),
 );
 
-function toError(fault: number, body: Buffer): PublicError {
-  const message = FAULT_MESSAGES.get(fault);
-  const answer = message === undefined ? toJsonError(body) : { message, details: BATCH_FAULT_DETAILS };
-  return new PublicError('VALIDATION_ERROR', answer);
+function toBodyError(code: number, body: Buffer): PublicError {
+  const message = BODY_ERROR_MESSAGES.get(code);
+  const error = message === undefined ? toJsonError(body) : { message, details: BATCH_ERROR_DETAILS };
+  return new PublicError('VALIDATION_ERROR', error);
 }

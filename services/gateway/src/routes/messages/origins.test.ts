@@ -1,16 +1,16 @@
 import { setKeyOrigins } from '@playline/access-keys';
 import { until } from '@playline/testkit';
 import { expect, it } from 'vitest';
-import { getConsent, putConsent, wanted } from '../../test/audience-calls.ts';
+import { consentChange, getConsent, putConsent } from '../../test/audience-calls.ts';
 import { expectEnvelope, MESSAGES, message, openGateway } from '../../test/open-gateway.ts';
 
 const GAME = 'https://game.example';
-const STRANGER = 'https://game.example.evil.example';
-/** Longest time until every process knows a change of a key (`@playline/access-keys`). */
-const KNOWN_MAX_MS = 1_000;
+const OTHER_ORIGIN = 'https://game.example.evil.example';
+/** Maximum time until every process applies a key change (`@playline/access-keys`). */
+const APPLIED_MAX_MS = 1_000;
 
-/** Opens a gateway that has loaded a publishable key with a list of origins. */
-async function openListed(origins: readonly string[] = [GAME]) {
+/** Opens a gateway with a publishable key that has a list of origins. */
+async function openWithOrigins(origins: readonly string[] = [GAME]) {
   const gateway = await openGateway();
   const set = (list: readonly string[]) =>
     setKeyOrigins({ store: gateway.store }, { environmentId: 'demo-test', origins: list });
@@ -19,12 +19,12 @@ async function openListed(origins: readonly string[] = [GAME]) {
   return { ...gateway, gateway, set, post };
 }
 
-it('a publishable key with allowed origins is accepted from pages of those and from callers without an origin, and only that origin may read the answer', async () => {
-  const { post } = await openListed();
-  const answer = await post(GAME);
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get('access-control-allow-origin')).toBe(GAME);
-  expect([answer.headers.get('vary'), answer.headers.get('access-control-expose-headers')]).toEqual([
+it('a key with allowed origins works for those origins and without Origin, and CORS allows only the requesting origin', async () => {
+  const { post } = await openWithOrigins();
+  const response = await post(GAME);
+  expect(response.status).toBe(200);
+  expect(response.headers.get('access-control-allow-origin')).toBe(GAME);
+  expect([response.headers.get('vary'), response.headers.get('access-control-expose-headers')]).toEqual([
     'Origin',
     'Retry-After, RateLimit, RateLimit-Policy, x-trace-id',
   ]);
@@ -32,41 +32,45 @@ it('a publishable key with allowed origins is accepted from pages of those and f
   expect([server.status, server.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
 });
 
-it.each([STRANGER, 'http://game.example', 'https://GAME.example', 'null', `${GAME}:8443`, `${GAME}, ${STRANGER}`])(
-  'a publishable key with allowed origins is refused to pages of %s with 401 that they cannot read, and nothing is stored',
-  async (origin) => {
-    const { post, producer, usage } = await openListed();
-    const answer = await post(origin);
-    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([401, null]);
-    expect(answer.headers.get('vary')).toBe('Origin');
-    await expectEnvelope(answer, 'UNAUTHORISED_REQUEST', { header: 'origin' });
-    expect(producer.sent).toEqual([]);
-    expect(usage.take().keys).toMatchObject([{ refusals: 1, lastRefusal: { reason: 'ORIGIN_NOT_ALLOWED' } }]);
-  },
-);
+it.each([
+  OTHER_ORIGIN,
+  'http://game.example',
+  'https://GAME.example',
+  'null',
+  `${GAME}:8443`,
+  `${GAME}, ${OTHER_ORIGIN}`,
+])('a key with allowed origins returns 401 to %s, without CORS headers, and stores nothing', async (origin) => {
+  const { post, producer, usage } = await openWithOrigins();
+  const response = await post(origin);
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([401, null]);
+  expect(response.headers.get('vary')).toBe('Origin');
+  await expectEnvelope(response, 'UNAUTHORISED_REQUEST', { header: 'origin' });
+  expect(producer.sent).toEqual([]);
+  expect(usage.take().keys).toMatchObject([{ refusals: 1, lastRefusal: { reason: 'ORIGIN_NOT_ALLOWED' } }]);
+});
 
-it('a publishable key with allowed origins is refused by the consent operations with 400 from other origins, and accepted otherwise', async () => {
-  const { gateway } = await openListed();
-  const refused = await putConsent(gateway, wanted(), { origin: STRANGER });
+it('consent operations return 400 to origins that the key does not allow', async () => {
+  const { gateway } = await openWithOrigins();
+  const refused = await putConsent(gateway, consentChange(), { origin: OTHER_ORIGIN });
   expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([400, null]);
   await expectEnvelope(refused, 'VALIDATION_ERROR', { header: 'origin' });
-  expect((await putConsent(gateway, wanted(), { origin: GAME })).status).toBe(204);
+  expect((await putConsent(gateway, consentChange(), { origin: GAME })).status).toBe(204);
   expect(await (await getConsent(gateway)).json()).toEqual({ status: 'full' });
 });
 
-it('a publishable key with allowed origins answers preflights of any origin: they carry no key', async () => {
-  const { url } = await openListed();
-  const answer = await fetch(url + MESSAGES, { method: 'OPTIONS', headers: { origin: STRANGER } });
-  expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([204, '*']);
+it('preflight requests succeed for any origin, because they contain no key', async () => {
+  const { url } = await openWithOrigins();
+  const response = await fetch(url + MESSAGES, { method: 'OPTIONS', headers: { origin: OTHER_ORIGIN } });
+  expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([204, '*']);
 });
 
-it('a publishable key with allowed origins follows a changed list, and its removal, within a second', async () => {
-  const { post, set } = await openListed();
-  expect((await post(STRANGER)).status).toBe(401);
-  await set([STRANGER]);
-  await until('the other list counts', async () => (await post(STRANGER)).status === 200, KNOWN_MAX_MS);
+it('changing or removing the list of allowed origins takes effect within a second', async () => {
+  const { post, set } = await openWithOrigins();
+  expect((await post(OTHER_ORIGIN)).status).toBe(401);
+  await set([OTHER_ORIGIN]);
+  await until('the new list applies', async () => (await post(OTHER_ORIGIN)).status === 200, APPLIED_MAX_MS);
   expect((await post(GAME)).status).toBe(401);
   await set([]);
-  await until('any origin is good', async () => (await post(GAME)).status === 200, KNOWN_MAX_MS);
+  await until('any origin is accepted', async () => (await post(GAME)).status === 200, APPLIED_MAX_MS);
   expect((await post(GAME)).headers.get('access-control-allow-origin')).toBe('*');
 });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { message, openGateway, sentMessages } from '../../test/open-gateway.ts';
 
-/** Two columns for each text: its member `probe`, read by `JSONExtract…` and by `::JSON`. */
+/** Reads the member `probe` of each JSON object twice, with `JSONExtract…` and with `::JSON`. */
 async function readWithClickHouse(texts: readonly string[]): Promise<string[]> {
   const { url, user, password } = testStores().clickhouse;
   const rows = texts.map((text) => JSON.stringify({ text })).join('\n');
@@ -12,16 +12,16 @@ async function readWithClickHouse(texts: readonly string[]): Promise<string[]> {
     FROM format(JSONEachRow, 'text String', $rows$${rows}$rows$)
     SETTINGS type_json_skip_duplicated_paths = 1 FORMAT TSVRaw`;
   const headers = { 'x-clickhouse-user': user, 'x-clickhouse-key': password };
-  const answer = await fetch(`${url}/`, { method: 'POST', headers, body: query });
-  const read = await answer.text();
-  if (!answer.ok) throw new Error(read.slice(0, 300));
+  const response = await fetch(`${url}/`, { method: 'POST', headers, body: query });
+  const read = await response.text();
+  if (!response.ok) throw new Error(read.slice(0, 300));
   return read.trimEnd().split('\n');
 }
 
 const FOUND = '"here"\there';
 const withProbe = (members: string) => `{"probe":"here"${members === '' ? '' : `,${members}`}}`;
 
-/** The batch as text, because JavaScript cannot represent such numbers. */
+/** Writes the batch as a string, because JavaScript cannot represent all of these numbers. */
 const bodyOf = (texts: readonly string[]) => {
   const messages = texts.map((text) => {
     const head = JSON.stringify(message()).slice(0, -1);
@@ -54,12 +54,12 @@ const { value } = fc.letrec<{ value: string }>((tie) => ({
     fc.array(fc.tuple(text, tie('value')), { maxLength: 4 }).map((members) => `{${members.map(toMember).join()}}`),
   ),
 }));
-const toMember = ([name, of]: [string, string]) => `${name}:${of}`;
+const toMember = ([name, value]: [string, string]) => `${name}:${value}`;
 const freeForm = fc
   .array(fc.tuple(text, value), { maxLength: 5 })
   .map((members) => withProbe(members.map(toMember).join()));
 
-it('stores nothing in properties and traits that ClickHouse cannot read', async () => {
+it('ClickHouse can read all stored properties and traits', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(freeForm, { minLength: 1, maxLength: 60 }), async (texts) => {
       const { post, producer } = await openGateway();
@@ -73,21 +73,21 @@ it('stores nothing in properties and traits that ClickHouse cannot read', async 
 });
 
 it.each([
-  ['twenty tokens in wei', '"wei":20000000000000000000', '"wei":"20000000000000000000"'],
-  ['the largest integers', '"a":[18446744073709551615,-9223372036854775808]', null],
+  ['an integer beyond 64 bits', '"wei":20000000000000000000', '"wei":"20000000000000000000"'],
+  ['the largest and smallest 64-bit integers', '"a":[18446744073709551615,-9223372036854775808]', null],
   [
-    'the next beyond them',
+    'the next larger and smaller integers',
     '"a":[18446744073709551616,-9223372036854775809]',
     '"a":["18446744073709551616","-9223372036854775809"]',
   ],
-  ['a number beyond a double', '"a":1e400,"b":-1E+400,"c":1e308', '"a":"1e400","b":"-1E+400","c":1e308'],
+  ['numbers too large for a double', '"a":1e400,"b":-1E+400,"c":1e308', '"a":"1e400","b":"-1E+400","c":1e308'],
   [
-    'half a surrogate pair, also in a name',
+    'half a surrogate pair in a key and in a value',
     '"\\ud83c":"a\\udf00","b":"\\ud83c\\udf00"',
     '"\\ufffd":"a\\ufffd","b":"\\ud83c\\udf00"',
   ],
-  ['text that only looks like one', '"a":"\\\\ud83c 20000000000000000000"', null],
-])('stores %s so that it is read, and everything else as in the body', async (_name, sent, stored) => {
+  ['a string that only looks like an escape and a number', '"a":"\\\\ud83c 20000000000000000000"', null],
+])('ClickHouse can read %s, and other JSON is stored unchanged', async (_name, sent, stored) => {
   const { post, producer } = await openGateway();
   expect((await post(bodyOf([withProbe(sent), '{ "a" : 1.0 }']))).status).toBe(200);
   const [first, second] = sentMessages(producer);
@@ -97,7 +97,7 @@ it.each([
 });
 
 it.each(['"probe":"first","probe":"here"', '"probe":"first","a":{"probe":1},"pro\\u0062e":"here"'])(
-  'lets ClickHouse read the last of the equal keys in {%s}',
+  'ClickHouse reads the last of the duplicate keys in {%s}',
   async (members) => {
     const { post, producer } = await openGateway();
     expect((await post(bodyOf([`{${members}}`]))).status).toBe(200);

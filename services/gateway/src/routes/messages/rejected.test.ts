@@ -13,8 +13,8 @@ const rejectionsOf = ({ sent }: TestProducer): RejectionRecord[] =>
 
 const readBatch = createBatchReader(new Set(['playline-unity']));
 
-/** The rejection records of these messages. */
-function judge(messages: unknown[]) {
+/** Returns the rejections of a batch with these messages. */
+function readRejections(messages: unknown[]) {
   const body = Buffer.from(JSON.stringify({ messages }));
   const { entries, rejections } = readBatch(body, {
     window: { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER },
@@ -24,17 +24,17 @@ function judge(messages: unknown[]) {
   return { entries, ...rejections };
 }
 
-it('the record of rejected messages is each error with the client that sent it, after the answer', async () => {
+it('each error of a rejected message is recorded with its client after the response', async () => {
   const { post, producer, rejectionProducer } = await openGateway();
   producer.mode = 'hold';
   const context = { library: 'playline-unity', libraryVersion: '2.1' };
-  const bad = message({ surface: 'unity', context, eventName: '' });
-  const answer = post({ messages: [message(), bad, { ...message({ surface: 'tv' }), type: 'x' }, 'text'] });
+  const invalid = message({ surface: 'unity', context, eventName: '' });
+  const response = post({ messages: [message(), invalid, { ...message({ surface: 'tv' }), type: 'x' }, 'text'] });
   const send = await until('the batch is sent', () => producer.sent[0]);
   expect(rejectionProducer.sent).toEqual([]);
   send.done(null);
-  const traceId = (await answer).headers.get('x-trace-id');
-  await until('the rejections', () => rejectionProducer.sent.length === 1);
+  const traceId = (await response).headers.get('x-trace-id');
+  await until('the rejections are published', () => rejectionProducer.sent.length === 1);
   const reported = rejectionsOf(rejectionProducer);
   const unknown = { surface: '', library: '', libraryVersion: '' };
   expect(reported).toMatchObject([
@@ -47,7 +47,7 @@ it('the record of rejected messages is each error with the client that sent it, 
   expect(Math.abs(reported[0]!.receivedAt - Date.now())).toBeLessThan(60_000);
 });
 
-it('the record of rejected messages is nothing for a batch without rejections, and nothing for a batch answered with 500, which is sent again', async () => {
+it('a batch without rejections and a batch with a 500, which clients resend, record no rejections', async () => {
   const { post, producer, rejectionProducer } = await openGateway();
   await post({ messages: [message()] });
   producer.mode = 'fail';
@@ -55,27 +55,27 @@ it('the record of rejected messages is nothing for a batch without rejections, a
   expect(rejectionProducer.sent).toEqual([]);
   producer.mode = 'acknowledge';
   expect((await post({ messages: [message(), {}] })).status).toBe(200);
-  await until('the rejection', () => rejectionProducer.sent.length === 1);
+  await until('the rejection is published', () => rejectionProducer.sent.length === 1);
 });
 
-it('the record of rejected messages changes no answer and takes little memory when its producer never acknowledges', async () => {
+it('rejections that are never acknowledged do not change responses and use little memory', async () => {
   const { post, rejectionProducer, metrics } = await openGateway();
   rejectionProducer.mode = 'hold';
-  const bad = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
-  const mixed = { messages: [message(), ...bad.messages.slice(1)] };
+  const invalid = { messages: Array.from({ length: 100 }, () => ({ type: 'x', note: 'x'.repeat(300) })) };
+  const mixed = { messages: [message(), ...invalid.messages.slice(1)] };
   for (let round = 0; round < 15; round++) {
-    expect((await post(bad)).status).toBe(400);
+    expect((await post(invalid)).status).toBe(400);
     expect((await post({ ...mixed, messages: [message(), ...mixed.messages.slice(1)] })).status).toBe(200);
   }
   const text = await metrics();
-  const held = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
-  expect(held).toBeGreaterThan(0);
-  expect(held).toBeLessThanOrEqual(1024 * 1024);
+  const waitingBytes = Number(/playline_gateway_rejections_waiting_bytes\S* (\d+)/.exec(text)?.[1]);
+  expect(waitingBytes).toBeGreaterThan(0);
+  expect(waitingBytes).toBeLessThanOrEqual(1024 * 1024);
   expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="budget",service="gateway"\} [1-9]/);
   expect(text).toMatch(/playline_gateway_rejections_dropped_total\{reason="batch",service="gateway"\} [1-9]/);
 });
 
-it('the record of rejected messages changes no answer when its producer throws', async () => {
+it('an error of the rejection producer does not change the response', async () => {
   const { post, rejectionProducer, metrics } = await openGateway();
   rejectionProducer.send = () => {
     throw new Error('closed');
@@ -86,38 +86,38 @@ it('the record of rejected messages changes no answer when its producer throws',
   );
 });
 
-it('the record of rejected messages is the errors of messages with one id, each with its own client', () => {
+it('messages with duplicate ids are recorded separately, each with its client', () => {
   const { messageId } = message();
-  const twins = SURFACES.map((surface) => message({ messageId, surface }));
-  expect(judge(twins).records.map(({ code, surface }) => [code, surface])).toEqual(
+  const duplicates = SURFACES.map((surface) => message({ messageId, surface }));
+  expect(readRejections(duplicates).records.map(({ code, surface }) => [code, surface])).toEqual(
     SURFACES.map((surface) => ['DUPLICATE_MESSAGE_ID', surface]),
   );
 });
 
-it('the record of rejected messages is at most a hundred errors a batch, and far fewer of a body that is small', () => {
-  const bad = (note: string) => Array.from({ length: 100 }, () => ({ type: 1, messageId: 1, note }));
-  const { records, omitted } = judge(bad('x'.repeat(300)));
+it('at most 100 errors are recorded per batch, and fewer for a small body', () => {
+  const createInvalid = (note: string) => Array.from({ length: 100 }, () => ({ type: 1, messageId: 1, note }));
+  const { records, omitted } = readRejections(createInvalid('x'.repeat(300)));
   expect(records).toHaveLength(100);
   expect(omitted).toBe(200);
-  const small = judge(bad(''));
+  const small = readRejections(createInvalid(''));
   expect(small.records.length).toBeLessThan(30);
   expect(small.records.length + small.omitted).toBe(300);
 });
 
-it('the record of rejected messages contains only library names from the settings and versions made of digits and dots', () => {
-  const rejectionBy = (library: unknown, libraryVersion: unknown) =>
-    judge([{ context: { library, libraryVersion } }]).records[0];
-  expect(rejectionBy('playline-unity', '12.0.345.6')).toMatchObject({
+it('rejection records contain only library names from the settings and versions of digits and dots', () => {
+  const readFirst = (library: unknown, libraryVersion: unknown) =>
+    readRejections([{ context: { library, libraryVersion } }]).records[0];
+  expect(readFirst('playline-unity', '12.0.345.6')).toMatchObject({
     library: 'playline-unity',
     libraryVersion: '12.0.345.6',
   });
   for (const version of ['1.0-anna', '1.0.0.0.0', '491711234567', 'x', '1..2', ' 1'])
-    expect(rejectionBy('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
-  expect(rejectionBy(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
-  expect(rejectionBy('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
+    expect(readFirst('Playline-Unity', version)).toMatchObject({ library: 'other', libraryVersion: '' });
+  expect(readFirst(['web'], { toString: 'x' })).toMatchObject({ library: '', libraryVersion: '' });
+  expect(readFirst('broken \ud83c', null)).toMatchObject({ library: 'other', libraryVersion: '' });
 });
 
-it('the record of rejected messages contains no content, whatever was sent', () => {
+it('rejection records do not contain any message content', () => {
   const secret = 'secret';
   const value = fc.oneof(
     fc.constantFrom<unknown>(secret, [secret], { [secret]: secret }, null, Infinity, '\ud800', secret.repeat(60)),
@@ -130,10 +130,10 @@ it('the record of rejected messages contains no content, whatever was sent', () 
   });
   fc.assert(
     fc.property(fc.array(fc.oneof(sent, value), { minLength: 1, maxLength: 20 }), (messages) => {
-      const { records, omitted, entries } = judge(messages);
-      // Entries of one id have the errors of all its messages once.
-      const answered = entries.reduce((sum, { faults }) => sum + faults.length, 0);
-      expect(records.length + omitted).toBeGreaterThanOrEqual(answered);
+      const { records, omitted, entries } = readRejections(messages);
+      // An entry has each error once, even if several messages with the same id have the error.
+      const listed = entries.reduce((sum, { errors }) => sum + errors.length, 0);
+      expect(records.length + omitted).toBeGreaterThanOrEqual(listed);
       expect(records.length).toBeLessThanOrEqual(100);
       expect(JSON.stringify(records)).not.toContain(secret);
       for (const record of records) {
@@ -146,8 +146,8 @@ it('the record of rejected messages contains no content, whatever was sent', () 
   );
 });
 
-it('the record of rejected messages names only fields of the contract', () => {
-  const { records } = judge([
+it('rejection records name only fields of the contract', () => {
+  const { records } = readRejections([
     { context: { mine: 1, library: '' }, properties: [{ mine: 1 }], mine: 1, constructor: 1, test: 1 },
     ['mine'],
   ]);

@@ -4,13 +4,13 @@ import { readDocument } from './document.ts';
 
 function readText(text: string) {
   const read = readDocument(Buffer.from(text));
-  if (!read.ok) throw new Error('not read');
+  if (!read.ok) throw new Error('the body cannot be read');
   return read;
 }
 
 it.each([
-  ['text that is no JSON', Buffer.from('{"messages":[}')],
-  ['nothing', Buffer.alloc(0)],
+  ['invalid JSON', Buffer.from('{"messages":[}')],
+  ['an empty body', Buffer.alloc(0)],
   ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22])],
   ['a surrogate encoded as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
   ['two byte order marks', Buffer.from('\uFEFF\uFEFF{}')],
@@ -18,7 +18,7 @@ it.each([
   expect(readDocument(body)).toEqual({ ok: false });
 });
 
-it('readDocument returns the texts of a message exactly as in the body', () => {
+it('readDocument returns the fields of a message exactly as written in the body', () => {
   const message = '{ "messageId" : 1.50 , "properties":{ "a" : [ 1 , "]}\\"" ] },"traits" : {}, "x":[{}] }';
   expect(readText(` { "messages" : [ ${message} , 7 ,[1, 2],"a,b" ] } `).sources).toEqual([
     { bytes: message.length, messageIdText: '1.50', propertiesText: '{ "a" : [ 1 , "]}\\"" ] }', traitsText: '{}' },
@@ -28,14 +28,14 @@ it('readDocument returns the texts of a message exactly as in the body', () => {
   ]);
 });
 
-it('readDocument takes the last of equal keys, with or without escapes, as JSON.parse does', () => {
+it('readDocument uses the last of duplicate keys, with or without escapes, like JSON.parse', () => {
   const text = '{"messages":[1],"\\u006dessages":[{"properties":{"a":1},"propert\\u0069es":{"a":2}}]}';
   const { document, sources } = readText(text);
   expect(document).toEqual({ messages: [{ properties: { a: 2 } }] });
   expect(sources[0]?.propertiesText).toBe('{"a":2}');
 });
 
-it('readDocument finds in any JSON what JSON.parse finds', () => {
+it('readDocument finds the same values as JSON.parse in any JSON', () => {
   const message = fc.oneof(
     fc.jsonValue(),
     fc.record({ messageId: fc.jsonValue(), properties: fc.jsonValue(), traits: fc.jsonValue() }, { requiredKeys: [] }),

@@ -14,24 +14,24 @@ import {
 } from '../json.ts';
 import { NameTable } from '../text.ts';
 
-/** The source text of one element of `messages`. */
+/** An element of `messages` as written in the body. */
 export interface BodySource extends MessageSource {
-  /** JSON text of `properties` as sent; undefined when there is none. */
+  /** `properties` as sent; undefined if absent. */
   propertiesText?: string;
-  /** JSON text of `traits` as sent; undefined when there is none. */
+  /** `traits` as sent; undefined if absent. */
   traitsText?: string;
 }
 
 export type ReadDocument = { ok: true; document: unknown; sources: BodySource[] } | { ok: false };
 
 /**
- * Reads a body with JSON.parse, and finds the source text of its messages. The scan is tested against this.
- * @returns `ok: false` when the body is not UTF-8 or not JSON
+ * Reads a body with JSON.parse and finds the source of its messages. Tests compare the scan with this function.
+ * @returns `ok: false` if the body is not UTF-8 JSON
  */
 export function readDocument(sent: Buffer): ReadDocument {
-  // The text that TextDecoder reads: without one byte order mark.
+  // Removes one byte order mark, as TextDecoder does.
   const body = sent.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? sent.subarray(3) : sent;
-  // RFC 8259: JSON is UTF-8. Decoding would replace invalid bytes by U+FFFD and so store text that was not sent.
+  // Decoding without a check would replace invalid bytes with U+FFFD.
   if (!isUtf8(body)) return { ok: false };
   let document: unknown;
   try {
@@ -47,11 +47,11 @@ const ESCAPE = /\\u(?:d[89ab][\da-f]{2}\\ud[c-f]|(d[89a-f]))[\da-f]{2}|\\./gi;
 const INTEGER_DIGITS_MAX = 20;
 
 /**
- * JSON text as stored: of equal keys only the last is kept, and values that ClickHouse cannot read are replaced.
- * `makeReadable` is tested against this.
+ * Returns JSON as stored: without earlier duplicates of a key, and with replacements for values that ClickHouse cannot
+ * read. Tests compare `makeReadable` with this function.
  */
 export function toReadableJson(text: string): string {
-  return withoutRepeated(text).replace(TOKEN, (token) => {
+  return removeDuplicateKeys(text).replace(TOKEN, (token) => {
     if (token.startsWith('"')) return token.replace(ESCAPE, (whole, lone?: string) => (lone ? '\\ufffd' : whole));
     return isStorable(token) ? token : `"${token}"`;
   });
@@ -59,8 +59,8 @@ export function toReadableJson(text: string): string {
 
 const PIECE = /"(?:[^"\\]|\\.)*"|[{}[\],:]|\s+|[^\s{}[\],:"]+/g;
 
-/** Leaves out each member whose key comes again in its object, by taking the text apart and putting it together. */
-function withoutRepeated(text: string): string {
+/** Removes members with a later duplicate key by splitting the JSON into tokens and joining the remaining ones. */
+function removeDuplicateKeys(text: string): string {
   const pieces = text.match(PIECE) ?? [];
   let at = 0;
   const space = () => (/^\s/.test(pieces[at] ?? '') ? pieces[at++]! : '');
@@ -79,7 +79,7 @@ function withoutRepeated(text: string): string {
     }
     end += members
       .filter(({ key }, index) => members.findLastIndex((other) => other.key === key) === index)
-      .map((each) => each.text)
+      .map((member) => member.text)
       .join('');
     return first + end + pieces[at++]!;
   };
@@ -97,7 +97,7 @@ interface Range {
   end: number;
 }
 
-/** Finds every element of `messages`, at most one more than a batch may have. The body must be JSON. */
+/** Finds the elements of `messages`, at most one more than a batch may contain. The body must be JSON. */
 function sourcesOf(body: Buffer): BodySource[] {
   const at = skipSpace(body, 0);
   if (body[at] !== OPEN_BRACE) return [];
@@ -120,7 +120,7 @@ function sourceOf(body: Buffer, { start, end }: Range): BodySource {
   return source;
 }
 
-/** True for an object that is nested too deep. */
+/** Returns true for an object that is nested too deeply. */
 function isTooDeep(body: Buffer, range: Range | undefined): boolean {
   if (range === undefined || body[range.start] !== OPEN_BRACE) return false;
   let [depth, deepest] = [0, 0];
@@ -136,7 +136,7 @@ function isTooDeep(body: Buffer, range: Range | undefined): boolean {
   return deepest > FREE_FORM_DEPTH_MAX;
 }
 
-/** Ranges of the elements of the array whose bracket is at `at`. */
+/** Returns the ranges of the elements of the array that starts at `at`. */
 function elementsOf(body: Buffer, at: number): Range[] {
   const ranges: Range[] = [];
   let i = skipSpace(body, at + 1);
@@ -149,20 +149,20 @@ function elementsOf(body: Buffer, at: number): Range[] {
   return ranges;
 }
 
-/** Names to find, prepared for look-up by bytes. */
+/** The names to find. */
 interface Wanted<Name extends string> {
   names: readonly Name[];
   table: NameTable;
 }
 
-function wantedOf<Name extends string>(...names: Name[]): Wanted<Name> {
+function createWanted<Name extends string>(...names: Name[]): Wanted<Name> {
   return { names, table: new NameTable(names) };
 }
 
-const BODY_FIELDS = wantedOf('messages');
-const MESSAGE_FIELDS = wantedOf('messageId', 'properties', 'traits');
+const BODY_FIELDS = createWanted('messages');
+const MESSAGE_FIELDS = createWanted('messageId', 'properties', 'traits');
 
-/** Ranges of the wanted fields of the object whose brace is at `at`. The last of equal keys wins, as in JSON.parse. */
+/** Returns ranges of the wanted fields of the object at `at`. As in JSON.parse, the last of duplicate keys counts. */
 function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wanted<Name>): Partial<Record<Name, Range>> {
   const found: Partial<Record<Name, Range>> = {};
   let i = skipSpace(body, at + 1);
@@ -178,7 +178,7 @@ function lastFields<Name extends string>(body: Buffer, at: number, wanted: Wante
   return found;
 }
 
-/** The wanted name that a key is, written with or without escapes. */
+/** Returns the wanted name that a key represents, with or without escapes. */
 function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wanted<Name>): Name | undefined {
   if (!body.subarray(key.start, key.end).includes(BACKSLASH)) {
     return wanted.names[wanted.table.find(body, key.start + 1, key.end - 1)];
@@ -187,7 +187,7 @@ function wantedName<Name extends string>(body: Buffer, key: Range, wanted: Wante
   return wanted.names.find((name) => name === text);
 }
 
-/** The offset after the string at `at`. */
+/** Returns the offset after the string at `at`. */
 function skipText(body: Buffer, at: number): number {
   let i = at + 1;
   while (body[i] !== QUOTE) i += body[i] === BACKSLASH ? 2 : 1;
@@ -197,7 +197,7 @@ function skipText(body: Buffer, at: number): number {
 const isOpening = (byte: number | undefined) => byte === OPEN_BRACE || byte === OPEN_BRACKET;
 const isClosing = (byte: number | undefined) => byte === CLOSE_BRACE || byte === CLOSE_BRACKET;
 
-/** The offset after the value at `at`. Counts brackets instead of recursing, because nesting may be of any depth. */
+/** Returns the offset after the value at `at`. Counts brackets instead of recursing, because depth is not limited. */
 function skipValue(body: Buffer, at: number): number {
   if (body[at] === QUOTE) return skipText(body, at);
   let i = at;

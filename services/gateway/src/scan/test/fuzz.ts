@@ -6,34 +6,34 @@ import { createRandom } from '@playline/testkit/random';
 import type { EncodedRecord } from '../../record/encode-batch.ts';
 import { createBatchEncoder } from '../../record/encode-batch.ts';
 import { encodeByCodec, type KeyOf } from '../../test/expected-records.ts';
-import { BODY_FAULT, createScanner, validateScanned } from '../batch.ts';
-import type { Fault } from '../explain.ts';
+import { BODY_ERROR, createScanner, validateScanned } from '../batch.ts';
+import type { MessageError } from '../explain.ts';
 import { VALID } from '../ranges.ts';
 import { type ReadDocument, readDocument, toReadableJson } from './document.ts';
-import { damagedBody } from './fuzz-bodies.ts';
+import { createDamagedBody } from './fuzz-bodies.ts';
 
 /**
- * Differential fuzz of the scan against the contract. For every body both must agree on the whole body and on each
- * message: whether it is accepted, the bytes of its record, and the text of every rejection.
+ * Differential fuzz test of the scan and the contract. For each body, both must accept the same messages with the same
+ * record bytes, and must return the same errors.
  */
 
 export interface FuzzCounts {
   bodies: number;
   /** Bodies that are JSON. */
   json: number;
-  /** Messages of batches; `acceptable` counts those that both sides accept. */
+  /** Messages in valid batches. */
   messages: number;
-  acceptable: number;
-  /** Messages that the scan called sound without `explain`. */
-  sound: number;
+  accepted: number;
+  /** Messages that the scan found valid without `explain`. */
+  valid: number;
 }
 
 const scanner = createScanner();
 const encodeBatch = createBatchEncoder();
 const ENVELOPE = { schemaId: 7, environmentId: 'fuzz-test', receivedAt: 1_790_000_000_000, traceId: 'ab'.repeat(16) };
 
-/** A readable key of kind and id, so that a mix-up shows in the bytes. */
-const legibleKeyOf: KeyOf = (kind, id) => {
+/** Derives a key from kind and id, so that the bytes show which identity was used. */
+const toLegibleKey: KeyOf = (kind, id) => {
   const key = Buffer.alloc(16);
   key.write(kind.slice(0, 4), 0);
   let hash = 7;
@@ -54,9 +54,9 @@ function isSame(left: readonly EncodedRecord[], right: readonly EncodedRecord[])
   );
 }
 
-/** The contract's verdict on a body. */
+/** The result of validating a body. */
 interface Validated {
-  /** Error text when the whole body is refused; else null. */
+  /** The error message if the whole body is refused, otherwise null. */
   fault: string | null;
   records: EncodedRecord[];
   rejections: unknown;
@@ -67,31 +67,31 @@ const REFUSED = { records: [], rejections: [], rejected: [] };
 
 function validateByContract(read: ReadDocument, window: TimeWindow): Validated {
   if (!read.ok) return { fault: 'not JSON', ...REFUSED };
-  const verdict = validateBatch(read.document, { window, sources: read.sources });
-  if (verdict.kind === 'fault') return { fault: verdict.message, ...REFUSED };
-  const messages = verdict.accepted.map(({ index, message }) => {
+  const result = validateBatch(read.document, { window, sources: read.sources });
+  if (result.kind === 'fault') return { fault: result.message, ...REFUSED };
+  const messages = result.accepted.map(({ index, message }) => {
     const { propertiesText, traitsText } = read.sources[index]!;
     const readable = (text: string | undefined) => (text === undefined ? undefined : toReadableJson(text));
     return { message, propertiesText: readable(propertiesText), traitsText: readable(traitsText) };
   });
   return {
     fault: null,
-    records: encodeByCodec(messages, ENVELOPE, legibleKeyOf),
-    rejections: verdict.response.rejections,
-    rejected: verdict.rejected,
+    records: encodeByCodec(messages, ENVELOPE, toLegibleKey),
+    rejections: result.response.rejections,
+    rejected: result.rejected,
   };
 }
 
-/** The contract's error texts for a body that is refused as a whole. */
+/** The contract's error messages for bodies that are refused as a whole. */
 const FAULT_MESSAGES: Readonly<Record<number, string>> = {
-  [BODY_FAULT.notJson]: 'not JSON',
-  [BODY_FAULT.notAnObject]: 'body is not a JSON object',
-  [BODY_FAULT.noMessages]: 'messages is not an array',
-  [BODY_FAULT.tooFew]: 'messages is empty',
-  [BODY_FAULT.tooMany]: 'messages has more than 100 items',
+  [BODY_ERROR.notJson]: 'not JSON',
+  [BODY_ERROR.notAnObject]: 'body is not a JSON object',
+  [BODY_ERROR.noMessages]: 'messages is not an array',
+  [BODY_ERROR.tooFew]: 'messages is empty',
+  [BODY_ERROR.tooMany]: 'messages has more than 100 items',
 };
 
-const errorsOf = (faults: readonly Fault[]) => faults.map(({ error }) => error);
+const errorsOf = (errors: readonly MessageError[]) => errors.map(({ error }) => error);
 
 function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const count = scanner.scan(body, window);
@@ -99,18 +99,20 @@ function validateByScan(body: Buffer, window: TimeWindow): Validated {
   const { rejected, entries } = validateScanned(scanner.state);
   return {
     fault: null,
-    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => legibleKeyOf(kind, Buffer.from(id).toString())),
-    rejections: entries.map(({ messageId, faults }) => ({ messageId, errors: errorsOf(faults) })),
-    rejected: rejected.map(({ message, faults }) => ({ index: message, errors: errorsOf(faults) })),
+    records: encodeBatch(scanner.state.batch, ENVELOPE, (kind, id) => toLegibleKey(kind, Buffer.from(id).toString())),
+    rejections: entries.map(({ messageId, errors }) => ({ messageId, errors: errorsOf(errors) })),
+    rejected: rejected.map(({ message, errors }) => ({ index: message, errors: errorsOf(errors) })),
   };
 }
 
-/** Checks that the sources found in the bytes are those of the parsed document. */
-function findSourceFault(read: ReadDocument): string | null {
+/** Compares the sources found in the bytes with the parsed document. */
+function findSourceError(read: ReadDocument): string | null {
   if (!read.ok || typeof read.document !== 'object' || read.document === null) return null;
   const messages: unknown = 'messages' in read.document ? read.document.messages : undefined;
-  if (!Array.isArray(messages)) return read.sources.length === 0 ? null : 'sources of no messages';
-  if (messages.length !== read.sources.length && messages.length <= 100) return 'sources and messages differ in number';
+  if (!Array.isArray(messages))
+    return read.sources.length === 0 ? null : 'sources found although there are no messages';
+  if (messages.length !== read.sources.length && messages.length <= 100)
+    return 'the numbers of sources and messages differ';
   for (const [index, source] of read.sources.entries()) {
     const { properties, traits, messageId } = (messages[index] ?? {}) as Record<string, unknown>;
     const pairs = [
@@ -120,60 +122,60 @@ function findSourceFault(read: ReadDocument): string | null {
     ] as const;
     for (const [value, text] of pairs) {
       const found = text === undefined ? undefined : JSON.stringify(JSON.parse(text));
-      if (JSON.stringify(value) !== found) return `text of message ${index} differs`;
+      if (JSON.stringify(value) !== found) return `the source of message ${index} differs`;
     }
   }
   return null;
 }
 
-/** Counts of one body on which both sides agree. */
+/** The counts for a body with equal results. */
 export interface Agreement {
   isJson: boolean;
   messages: number;
   accepted: number;
-  /** Messages that the scan called sound by itself. */
-  sound: number;
+  /** Messages that the scan found valid without `explain`. */
+  valid: number;
 }
 
 /**
- * Compares both verdicts on one body.
- * @throws Error with the body when they differ
+ * Validates a body with the scan and with the contract.
+ * @throws Error with the body if the results differ
  */
 export function compare(body: Buffer, window: TimeWindow): Agreement {
   const read = readDocument(body);
-  const sourceFault = findSourceFault(read);
-  if (sourceFault !== null) throw new Error(`${sourceFault}: ${body.toString()}`);
+  const sourceError = findSourceError(read);
+  if (sourceError !== null) throw new Error(`${sourceError}: ${body.toString()}`);
   const expected = validateByContract(read, window);
   const found = validateByScan(body, window);
-  for (const part of ['fault', 'rejected', 'rejections'] as const) {
-    const [own, other] = [JSON.stringify(found[part]), JSON.stringify(expected[part])];
-    if (own !== other) throw new Error(`${part}: ${own}, by the contract ${other}: ${body.toString()}`);
+  for (const name of ['fault', 'rejected', 'rejections'] as const) {
+    const [actual, wanted] = [JSON.stringify(found[name]), JSON.stringify(expected[name])];
+    if (actual !== wanted) throw new Error(`${name}: scan ${actual}, contract ${wanted}: ${body.toString()}`);
   }
   if (!isSame(found.records, expected.records)) throw new Error(`the records differ: ${body.toString()}`);
   const { state } = scanner;
   const messages = found.fault === null ? state.batch.count : 0;
-  const sound = state.verdicts.subarray(0, messages).filter((verdict) => verdict === VALID).length;
-  return { isJson: read.ok, messages, accepted: found.records.length, sound };
+  const valid = state.verdicts.subarray(0, messages).filter((verdict) => verdict === VALID).length;
+  return { isJson: read.ok, messages, accepted: found.records.length, valid };
 }
 
 export interface FuzzOptions {
   seed: number;
   nowMs: number;
-  /** Called before each body with the number of bodies so far; false ends the run. */
+  /** Called before each body with the number of bodies so far. Returns false to end the run. */
   shouldContinue: (bodies: number) => boolean;
 }
 
-/** @throws Error with the body when the scan and the contract disagree. */
-export function runFuzz({ seed, nowMs, shouldContinue: isOpen }: FuzzOptions): FuzzCounts {
+/** @throws Error with the body if the scan and the contract disagree */
+export function runFuzz({ seed, nowMs, shouldContinue }: FuzzOptions): FuzzCounts {
   const window = { fromMs: nowMs - EVENT_AGE_MAX_MS, toMs: nowMs + EVENT_AHEAD_MAX_MS };
   const random = createRandom(seed);
-  const counts: FuzzCounts = { bodies: 0, json: 0, messages: 0, acceptable: 0, sound: 0 };
-  for (; isOpen(counts.bodies); counts.bodies++) {
-    const { isJson, messages, accepted, sound } = compare(damagedBody(random, nowMs), window);
+  const counts: FuzzCounts = { bodies: 0, json: 0, messages: 0, accepted: 0, valid: 0 };
+  for (; shouldContinue(counts.bodies); counts.bodies++) {
+    const { isJson, messages, accepted, valid } = compare(createDamagedBody(random, nowMs), window);
     if (isJson) counts.json++;
     counts.messages += messages;
-    counts.acceptable += accepted;
-    counts.sound += sound;
+    counts.accepted += accepted;
+    counts.valid += valid;
   }
   return counts;
 }

@@ -1,4 +1,4 @@
-/** Realistic messages for tests of the scan: what client libraries of several surfaces send. */
+/** Realistic messages for scan tests, as client libraries on several surfaces send them. */
 
 const ANONYMOUS_ID = '7c1e7a44-55a1-4a0e-9d0c-6b1f3f3f5a10';
 const USER_ID = 'email|5f0e7b1c9d3a4e2b8c6d';
@@ -36,7 +36,7 @@ const PROPERTIES = {
   level: 42,
 };
 
-/** One message of each kind a client library sends, without id and time. */
+/** One message of each kind that client libraries send, without id and time. */
 const KINDS: readonly Record<string, unknown>[] = [
   {
     type: 'track',
@@ -97,10 +97,10 @@ const KINDS: readonly Record<string, unknown>[] = [
   },
 ];
 
-/** Kinds of sample messages. */
+/** The number of different kinds of sample messages. */
 export const SAMPLE_KINDS: number = KINDS.length;
 
-/** The kind of message number `index`, about 940 bytes for the first and 600 on average. */
+/** Creates sample message number `index`. The first has about 940 bytes, the average is 600. */
 export function sampleMessage(index: number, nowMs: number): Record<string, unknown> {
   const messageId = `0192f1c0-7b3a-7c4d-8e5f-${index.toString(16).padStart(12, '0')}`;
   const eventTimestamp = new Date(nowMs - index * 1000).toISOString();

@@ -1,4 +1,4 @@
-// Makes an account an administrator; is killed when log and view contain the change, but its sessions still exist.
+// Makes an account an administrator, and kills itself after the change is stored but before the sessions are ended.
 import { ACCOUNTS, setAdministrator } from '@playline/access-keys';
 import { openRedisSessions } from '@playline/access-keys/redis';
 import { withAccounts } from '../../commands/accounts.ts';

@@ -6,27 +6,22 @@ import { runCommand } from '../../app.ts';
 import { createColumnsCommand } from '../../commands/columns.ts';
 import { configSchema } from '../../config.ts';
 
-/** The time at which tests add columns. */
 export const NOW = Date.UTC(2026, 8, 1);
 const OPERATOR = new URL('../../main.ts', import.meta.url).pathname;
 
-/** An event of a test: its environment and the JSON text of its properties. */
 export interface TestEvent {
   readonly environmentId: string;
   readonly name?: string;
-  /** First day of its month; 2026-07-01 by default. */
   readonly day?: string;
   readonly properties: string;
 }
 
 export interface RunOptions {
-  /** Interrupts the command at the first progress line that matches. */
   readonly stopAt?: RegExp;
-  /** Typed at the terminal; without it there is no terminal. */
+  /** Answer to the confirmation prompt; without it, there is no terminal. */
   readonly answer?: string;
 }
 
-/** Runs the real command in this process. */
 function createRun(environment: Readonly<Record<string, string>>) {
   return async (args: readonly string[], { stopAt, answer }: RunOptions = {}) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -46,7 +41,6 @@ function createRun(environment: Readonly<Record<string, string>>) {
   };
 }
 
-/** A database with every table, and the command on it. */
 export async function openColumnsFixture() {
   const own = await openOwnStores();
   const started = new Set<ChildProcess>();
@@ -60,7 +54,6 @@ export async function openColumnsFixture() {
     drop: (name: string) => run(['drop', '--name', name, '--yes']),
     list: async () =>
       (await run(['list', '--json'])).results.map((line) => JSON.parse(line) as Record<string, unknown>),
-    /** Starts the command as a process that can be killed. */
     start(...args: string[]) {
       const env = { ...bareEnvironment(), ...own.environment };
       const child = spawn(process.execPath, [OPERATOR, 'columns', ...args], { env, cwd: tmpdir(), stdio: 'ignore' });
@@ -68,8 +61,7 @@ export async function openColumnsFixture() {
       return child;
     },
     put: (events: readonly TestEvent[]) => own.query(toInsert(events)),
-    /** Stops backfills and merges while `work` runs. */
-    async whileNothingIsWritten<T>(work: () => Promise<T>): Promise<T> {
+    async withoutMerges<T>(work: () => Promise<T>): Promise<T> {
       await own.query('SYSTEM STOP MERGES events');
       try {
         return await work();
@@ -86,7 +78,6 @@ export async function openColumnsFixture() {
 
 export type ColumnsFixture = Awaited<ReturnType<typeof openColumnsFixture>>;
 
-/** An insert with column names, as the event writer sends it. */
 function toInsert(events: readonly TestEvent[]): string {
   const rows = events.map(({ environmentId, name = 'win', day = '2026-07-01', properties }) => {
     const text = properties.replaceAll('\\', '\\\\').replaceAll("'", "\\'");

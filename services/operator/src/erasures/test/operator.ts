@@ -6,7 +6,6 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { createErasuresCommand } from '../../commands/erasures.ts';
 import { runInProcess } from '../../test/run-in-process.ts';
 
-/** The cut-off of every erasure. */
 export const T = Date.UTC(2026, 5, 15);
 export const NOW = T + 26 * 3_600_000;
 export const ENVIRONMENT = 'demo-production';
@@ -16,11 +15,9 @@ export interface Put {
   readonly environmentId?: string;
   readonly keys?: readonly Buffer[];
   readonly requestedAt?: number;
-  /** Absent: no receipt is stored. */
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
-/** Stores a request, fences and, if given, a receipt. */
 export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT, keys = [newKey()], ...rest }: Put) {
   const { requestedAt = T - 2_000, receipt } = rest;
   const erasureId = randomBytes(16);
@@ -48,7 +45,6 @@ export async function put(records: ErasureRecords, { environmentId = ENVIRONMENT
   return { erasureId, id: toUuidText(erasureId), keys };
 }
 
-/** The command with memory stores that outlive each run. */
 export async function createOperator() {
   const records = openMemoryErasureRecords(() => NOW);
   const rows = openMemoryErasureRows();

@@ -1,6 +1,5 @@
 import type { LinkRow } from '../tables.ts';
 
-/** A link that joined two identities, with `changes` applied. */
 export function linkRow({ a, b, ...changes }: { a: string; b: string } & Partial<Omit<LinkRow, 'a' | 'b'>>): LinkRow {
   return {
     receivedAt: 1_790_000_000_000,

@@ -27,7 +27,7 @@ const nowhere = () => {
   throw new UnreachableError('not configured');
 };
 
-/** Contents of the tables; a test may remove rows that the writer has not written yet. */
+/** Table contents. Tests remove rows to simulate a writer that lags. */
 interface Stored {
   readonly sides: SplitRow[];
   readonly links: LinkRow[];
@@ -37,7 +37,7 @@ interface Stored {
 
 const toHex = (keys: readonly Buffer[]) => keys.map((key) => key.toString('hex'));
 
-function isOf(filter: LinkFilter, { a, b }: LinkRow): boolean {
+function matches(filter: LinkFilter, { a, b }: LinkRow): boolean {
   const keys = toHex(filter.keys);
   const [hasA, hasB] = [keys.includes(a.key), keys.includes(b.key)];
   if (filter.others === undefined) return hasA || hasB;
@@ -50,7 +50,7 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
     isReachable: async () => true,
     personOf: async ({ key }) => persons.get(key.toString('hex')) ?? null,
     hasEvents: async () => links.length > 0,
-    linksOf: async (_, filter, { limit }) => links.filter((row) => isOf(filter, row)).slice(-limit),
+    linksOf: async (_, filter, { limit }) => links.filter((row) => matches(filter, row)).slice(-limit),
     joinsOf: async (_, keys) => {
       const wanted = toHex(keys);
       const isJoin = ({ a, b, outcome }: LinkRow) =>
@@ -65,11 +65,10 @@ function createMemoryTables({ links, persons, rawIds, sides }: Stored): Identity
   };
 }
 
-/** Published facts and the linkers' decisions; a test may replace the linkers. */
+/** Published facts, and the linkers, which tests can replace. */
 interface MemoryLog {
   readonly published: IdentityLinkRecord[];
-  /** Offsets of facts that were published again. */
-  readonly again: number[];
+  readonly repeated: number[];
   toDecision(fact: IdentityLinkRecord): Promise<IdentityDecisionRecord | null>;
 }
 
@@ -81,14 +80,13 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
       return fact === undefined ? null : log.toDecision(fact);
     },
     async publishAgain(offsets) {
-      log.again.push(...offsets.map(({ offset }) => offset));
+      log.repeated.push(...offsets.map(({ offset }) => offset));
       return offsets.length;
     },
     close: async () => {},
   };
 }
 
-/** Stores a decision as the event writer does. */
 function store(stored: Stored, decision: IdentityDecisionRecord): void {
   const { receivedAt, eventTime, reason, moved, generation, partition, offset, step } = decision;
   const [a, b] = [decision.aKey.toString('hex'), decision.bKey.toString('hex')];
@@ -110,7 +108,6 @@ function store(stored: Stored, decision: IdentityDecisionRecord): void {
     stored.sides.push({ key: key.toString('hex'), side, generation, offset });
 }
 
-/** Runs a command as a script, or interactively with `answer` as input, and returns its output. */
 function createRun(command: CreateCommand, answer?: string) {
   return async (...args: string[]) => {
     const [results, progress]: [string[], string[]] = [[], []];
@@ -124,7 +121,6 @@ function createRun(command: CreateCommand, answer?: string) {
   };
 }
 
-/** A graph, its tables, and the identity command on both. */
 export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () => Buffer } = {}) {
   const people = openMemoryPeople({ ...DEFAULT_LIMITS, gathering: GATHERING });
   await people.rebuild.mintEpoch();
@@ -143,9 +139,9 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
   const apply = async (parts: Link, receivedAt = 1_790_000_000_000 + offset + 1) => {
     const ids = { messageId: Buffer.alloc(16, offset + 1), traceId: 'e'.repeat(32) };
     const fact = { ...parts, ...ids, environmentId: ENVIRONMENT, receivedAt, eventTime: receivedAt, unlink: [] };
-    if ((await decide(fact)).length === 0) throw new Error('a fact was not decided');
+    if ((await decide(fact)).length === 0) throw new Error('the link fact was not decided');
   };
-  const log: MemoryLog = { published: [], again: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
+  const log: MemoryLog = { published: [], repeated: [], toDecision: async (fact) => (await decide(fact))[0] ?? null };
   const unused = { openLog: nowhere, openRecords: nowhere, schemaOf: nowhere };
   const command = createIdentityCommand({
     ...unused,
@@ -163,9 +159,7 @@ export async function openMemoryBench({ pepper = () => PEPPER }: { pepper?: () =
     stored,
     run,
     log,
-    /** Runs a command with this answer typed at the terminal. */
     runAnswering: (answer: string) => createRun(command, answer),
-    /** Links an anonymous id to a user. */
     identify: (fromId: string, toKind: Link['toKind'], toId: string) =>
       apply({ link: 'identify', fromKind: 'anonymous', fromId, toKind, toId }),
     alias: (fromKind: Link['fromKind'], fromId: string, [toKind, toId, at]: [Link['toKind'], string, number?]) =>

@@ -1,4 +1,3 @@
-/** The line of an activity with this number, valid by default. */
 export function lineOf(
   number: number,
   { amount = 1, type = 'mint', chain = 'demo-chain' }: { amount?: number; type?: string; chain?: string } = {},
@@ -17,7 +16,6 @@ export function lineOf(
   };
 }
 
-/** As `lineOf`, for a token. */
 export function tokenLineOf(number: number, name = 'Gold') {
   return {
     chain: 'demo-chain',

@@ -7,7 +7,6 @@ export const SIGNER = `0x${'51'.repeat(20)}`;
 const bytesOf = (hex: string) => Buffer.from(hex.slice(2), 'hex');
 let count = 0;
 
-/** A pending asset in the log; each has its own attempt id and request offset. */
 export const stateRecordOf = (referenceId: string, changes: Partial<MintStateRecord> = {}): MintStateRecord => ({
   chain: 'demo-chain',
   contractAddress: bytesOf(CONTRACT),
@@ -35,7 +34,6 @@ export const stateRecordOf = (referenceId: string, changes: Partial<MintStateRec
   ...changes,
 });
 
-/** A failed asset, as commands show it. */
 export const FAILED: MintState = {
   chain: 'demo-chain',
   contractAddress: CONTRACT,

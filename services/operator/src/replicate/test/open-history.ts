@@ -4,10 +4,9 @@ import type { Activity } from '../history.ts';
 
 export const CHAIN = 'made-up-chain';
 
-/** The response to a request: its page, an error, a truncated response, an invalid page, or the previous page again. */
+/** How the fake API responds: a page, an error, a truncated response, an invalid page, or the previous page again. */
 export type ResponseKind = 'page' | '429' | '500' | 'broken' | 'nonsense' | 'twice';
 
-/** A version of the activity with this number, at a position of the history. */
 export function versionOf(number: number, position: number): Activity {
   const at = `2026-11-22T12:00:00.${String(position).padStart(6, '0')}Z`;
   return {
@@ -22,20 +21,17 @@ export function versionOf(number: number, position: number): Activity {
 
 export interface FakeHistory {
   readonly url: string;
-  /** All versions that were added, in order. */
   readonly versions: readonly Activity[];
-  /** Cursors of all requests, in order; the first page has none. */
+  /** Cursors of all requests, in order; null for the first page. */
   readonly requested: readonly (string | null)[];
-  /** Appends a version of each of these activities; earlier versions are no longer returned. */
   put(...numbers: readonly number[]): void;
-  /** Responses to the next requests, in order; later requests get their page. */
+  /** Sets the responses to the next requests; later requests return their page. */
   respondWith(...responses: readonly ResponseKind[]): void;
-  /** Called before each response. */
   beforeResponse: () => void;
   close(): Promise<void>;
 }
 
-/** A chain API over HTTP with the history of a test. Its cursors are positions. */
+/** Starts a fake chain API over HTTP, whose cursors are positions. */
 export async function openFakeHistory(): Promise<FakeHistory> {
   const versions: Activity[] = [];
   const outcomes: ResponseKind[] = [];
@@ -89,7 +85,6 @@ function respond(response: ServerResponse, outcome: ResponseKind, page: string):
   } else response.writeHead(200).end(page);
 }
 
-/** The latest version of each activity. */
 export function latestVersions(versions: readonly Pick<Activity, 'id' | 'updated_at'>[]): Map<string, unknown> {
   const latest = new Map<string, Pick<Activity, 'id' | 'updated_at'>>();
   for (const version of versions)

@@ -1,21 +1,19 @@
 import type { LogReader, StreamRecord } from '@playline/stream';
 import type { MemoryLog } from '@playline/stream/memory';
 
-/** Partitions of a log in memory. */
 const PARTITIONS = 6;
 
 export type CountedLog = ReturnType<typeof createCountedLog>;
 
-/** A log in memory that counts requests, which fail while `isAway`. */
+/** An in-memory log that counts requests. Requests fail while `isDown` is true. */
 export function createCountedLog(log: MemoryLog) {
   const requested = { requests: 0, committed: 0, records: [] as StreamRecord[] };
-  /** Committed offsets of the group by partition. */
   const committed = new Map<number, number>();
   const count = () => {
     requested.requests++;
-    if (counted.isAway) throw new Error('no broker answers');
+    if (counted.isDown) throw new Error('no broker responds');
   };
-  const ofPartition = (topic: string, partition: number) =>
+  const recordsIn = (topic: string, partition: number) =>
     log.records(topic).filter((record) => record.partition === partition);
   const reader: Pick<LogReader, 'bounds' | 'read' | 'committed'> = {
     bounds: async (topic) => {
@@ -23,12 +21,12 @@ export function createCountedLog(log: MemoryLog) {
       return Array.from({ length: PARTITIONS }, (_, partition) => ({
         partition,
         start: 0,
-        end: ofPartition(topic, partition).length,
+        end: recordsIn(topic, partition).length,
       }));
     },
     read: async function* ({ topic, partition, start, end }) {
       count();
-      for (const record of ofPartition(topic, partition).slice(start, end)) {
+      for (const record of recordsIn(topic, partition).slice(start, end)) {
         requested.records.push(record);
         yield record;
       }
@@ -39,6 +37,6 @@ export function createCountedLog(log: MemoryLog) {
       return committed;
     },
   };
-  const counted = { requested, committed, isAway: false, reader };
+  const counted = { requested, committed, isDown: false, reader };
   return counted;
 }

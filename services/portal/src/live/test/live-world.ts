@@ -28,7 +28,6 @@ const [MESSAGE_SCHEMA, REJECTION_SCHEMA] = [1, 2];
 
 export type LiveWorld = ReturnType<typeof createLiveWorld>;
 
-/** Fast limits with the proportions of the real ones. */
 export const FAST: LiveLimits = {
   ...LIVE_LIMITS,
   pollMs: 20,
@@ -38,7 +37,7 @@ export const FAST: LiveLimits = {
   permissionMs: 50,
 };
 
-/** A hub over a log in memory. It is closed after the test. */
+/** Creates a hub on an in-memory log. Closes it after the test. */
 export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   const log = createMemoryLog();
   const brokers = createCountedLog(log);
@@ -60,10 +59,8 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
     fences,
     brokers,
     requested: brokers.requested,
-    ...createSends(log),
-    /** Commits an offset of the writer. */
+    ...createSenders(log),
     commit: (partition: number, offset: number) => void brokers.committed.set(partition, offset),
-    /** Subscribes, and waits until the hub polls. */
     subscribe: async (request: Partial<Subscription> = {}) => {
       const client = collect(
         hub.subscribe({
@@ -80,7 +77,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   };
 }
 
-/** Identities that are fenced, by hexadecimal key; the fences are not loaded while `isLoaded` is false. */
+/** Fenced identity keys in hexadecimal digits. */
 interface Fences {
   readonly keys: Set<string>;
   isLoaded: boolean;
@@ -99,10 +96,10 @@ function openTestFences(fences: Fences): FenceSet & { close(): Promise<void> } {
   };
 }
 
-function createSends(log: MemoryLog) {
+function createSenders(log: MemoryLog) {
   const producer = log.openProducer();
-  const put = (topic: string, value: Buffer, more: object = {}) =>
-    producer.sendForOffset({ topic, key: null, value, ...more });
+  const put = (topic: string, value: Buffer, options: object = {}) =>
+    producer.sendForOffset({ topic, key: null, value, ...options });
   return {
     send: (changes?: Partial<MessageRecord>, partition?: number) => {
       const record = messageRecordOf('level_started', { environmentId: 'demo', ...changes });
@@ -111,8 +108,7 @@ function createSends(log: MemoryLog) {
     },
     reject: (changes?: Partial<RejectionRecord>) =>
       put(TOPICS.rejections, frameRecord(REJECTION_SCHEMA, rejectionCodec.encode(rejectionOf(changes)))),
-    /** Appends a record of a topic to its dead letters. */
-    bury: (topic: string, { partition, offset }: RecordMetadata) => {
+    deadLetter: (topic: string, { partition, offset }: RecordMetadata) => {
       const { value } = log
         .records(topic)
         .find((record) => record.partition === partition && record.offset === offset)!;
@@ -138,7 +134,7 @@ function rejectionOf(changes: Partial<RejectionRecord> = {}): RejectionRecord {
   };
 }
 
-/** Reads all events of a subscriber in the background. */
+/** Collects all events of a subscriber in the background. */
 export function collect(subscriber: Subscriber) {
   const events: LiveEvent[] = [];
   let isOver = false;
@@ -146,18 +142,18 @@ export function collect(subscriber: Subscriber) {
     for (;;) {
       const event = await subscriber.next(1_000);
       if (event === null) break;
-      if (event !== 'nothing') events.push(event);
+      if (event !== 'timeout') events.push(event);
     }
     isOver = true;
   };
   void run();
-  const of = <K extends LiveEvent['kind']>(kind: K) =>
+  const ofKind = <K extends LiveEvent['kind']>(kind: K) =>
     events.filter((event): event is Extract<LiveEvent, { kind: K }> => event.kind === kind);
   return {
     subscriber,
     events,
-    of,
-    status: () => of('status').at(-1),
+    ofKind,
+    status: () => ofKind('status').at(-1),
     get isOver() {
       return isOver;
     },

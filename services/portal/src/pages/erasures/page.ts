@@ -73,8 +73,7 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
 
 /** If nothing was stored, the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
-  const count =
-    identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
+  const count = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return count;
   return html`${count}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
 }
