@@ -75,8 +75,7 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
       ? []
       : [`table ${name} has no environment_id: add it, because identities belong to environments`]),
     ...fixed.map(
-      (column) =>
-        `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
+      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
     ),
     ...untimed.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
   ];

@@ -124,8 +124,7 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 10,
-    title:
-      'a writer keeps up on all other partitions while inserts for the busiest partition are blocked',
+    title: 'a writer keeps up on all other partitions while inserts for the busiest partition are blocked',
     tried: 'one identity sends half of the traffic, inserts for its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),

@@ -278,17 +278,20 @@ describe.each([
     ]);
   });
 
-  itSweeps('rows inserted after a sweep are survivors, and the next sweep deletes and counts only these rows', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
-      await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
-      expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
-      await harness.rows.sweep(batch);
-      expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
-      await sweepRest();
-    });
-  });
+  itSweeps(
+    'rows inserted after a sweep are survivors, and the next sweep deletes and counts only these rows',
+    async () => {
+      const environmentId = newEnvironment();
+      const key = newKey();
+      return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
+        await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
+        expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
+        await harness.rows.sweep(batch);
+        expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+        await sweepRest();
+      });
+    },
+  );
 
   it('a search throws if the batch has no targets, and putTargets rejects the zero key', async () => {
     const environmentId = newEnvironment();

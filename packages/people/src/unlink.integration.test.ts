@@ -63,18 +63,21 @@ describe.each([
     expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
   });
 
-  it.each(['the person key', 'another key'] as const)('an unlink splits off a single identity with %s', async (which) => {
-    await alias('steam:1', 'epic:2');
-    await alias('custom:3', 'epic:2');
-    const root = (await rootOf('epic:2'))!;
-    const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
-    const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
-    expect(await unlink(alone)).toEqual(['unlinked']);
-    expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
-    const remaining = names.filter((name) => name !== alone);
-    for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
-    expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
-  });
+  it.each(['the person key', 'another key'] as const)(
+    'an unlink splits off a single identity with %s',
+    async (which) => {
+      await alias('steam:1', 'epic:2');
+      await alias('custom:3', 'epic:2');
+      const root = (await rootOf('epic:2'))!;
+      const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
+      const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
+      expect(await unlink(alone)).toEqual(['unlinked']);
+      expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
+      const remaining = names.filter((name) => name !== alone);
+      for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
+      expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
+    },
+  );
 
   it('facts up to the time of the unlink cannot rejoin the two sides, even through other identities', async () => {
     await alias('steam:1', 'epic:2');

@@ -94,8 +94,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
 
 export const logTruncatedWhileRead: Scenario = {
   fault: 16,
-  title:
-    'a writer pauses partitions whose log was truncated, and reads them completely after an operator accepts',
+  title: 'a writer pauses partitions whose log was truncated, and reads them completely after an operator accepts',
   tried: 'broker killed, its logs truncated, writer running',
   replacesLog: true,
   run: (trial) => run(trial, { isStopped: false, batches: trial.random.integer(1, 60) }),

@@ -231,8 +231,7 @@ async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached>
 
 export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  tried:
-    'Redis loses its last writes: the release of a hold and the links after it, then links on idle partitions',
+  tried: 'Redis loses its last writes: the release of a hold and the links after it, then links on idle partitions',
   run: async (trial) => {
     const accounts = await openAccounts(trial, await trial.start('gateway'));
     try {

@@ -142,8 +142,7 @@ function checkRivals({ book, differences }: MintStage, shown: ShownMints): void 
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
-    if (winners !== 1)
-      differences.add('outcome', `${winners} of the requests ${ids} received token ${tokenId}`);
+    if (winners !== 1) differences.add('outcome', `${winners} of the requests ${ids} received token ${tokenId}`);
   }
 }
 

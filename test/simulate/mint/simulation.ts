@@ -128,9 +128,7 @@ async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
     await pace.due(count);
     await playRound(game, count);
     remaining -= count;
-    stage.options.onProgress(
-      `${stage.book.accepted} assets accepted, ${stage.counts.probes} invalid calls sent`,
-    );
+    stage.options.onProgress(`${stage.book.accepted} assets accepted, ${stage.counts.probes} invalid calls sent`);
   }
 }
 
