@@ -57,14 +57,13 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
   const help = 'Partitions paused by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
-  const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
     record: (topic, { kind, reason }, count) => records.inc({ topic, outcome: kind, reason: reason ?? '' }, count),
     block: (topic, result) => blocks.inc({ topic, result }),
     retry: (topic, step) => retries.inc({ topic, step }),
     skipped: (topic, count) => skipped.inc({ topic }, count),
     stopped: (topic, change) => stopped.inc({ topic }, change),
-    watch,
+    watch: createReadingGauges(metrics),
   };
   metricsByRegistry.set(metrics, created);
   return created;
@@ -127,6 +126,5 @@ export const ALARM_HOURS = 24;
  * system clock, like retention. Kafka deletes whole segments, so the deletion may happen some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
-  const readAtMs = Date.now();
-  return Math.round(((timestampMs + retentionMs - readAtMs) / HOUR_MS) * 10) / 10;
+  return Math.round(((timestampMs + retentionMs - Date.now()) / HOUR_MS) * 10) / 10;
 }
