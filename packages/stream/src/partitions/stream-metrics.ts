@@ -126,5 +126,6 @@ export const ALARM_HOURS = 24;
  * system clock, like retention. Kafka deletes whole segments, so the deletion may happen some hours later.
  */
 export function hoursLeft(timestampMs: number, retentionMs: number): number {
-  return Math.round(((timestampMs + retentionMs - Date.now()) / HOUR_MS) * 10) / 10;
+  const readAtMs = Date.now();
+  return Math.round(((timestampMs + retentionMs - readAtMs) / HOUR_MS) * 10) / 10;
 }
