@@ -48,7 +48,7 @@ export function parseJsonObject(body: Buffer): JsonObjectResult {
   return { kind: 'refused', message: 'The body must be a JSON object.', details: null };
 }
 
-/** Describes why a body cannot be parsed. Lines are counted here, so that parsing valid bodies does not pay for it. */
+/** Describes why a body cannot be parsed. Counts lines only here, to keep parsing valid bodies fast. */
 export function toJsonError(body: Buffer): JsonError {
   const details = findJsonError(body);
   if (details === null) return { message: 'The body is not valid UTF-8 JSON.', details };
@@ -82,7 +82,7 @@ export function findJsonError(body: Buffer): JsonErrorDetails | null {
   return messageIndex === null ? { ...location, found } : { ...location, messageIndex, found };
 }
 
-/** No check reads further past the end: `false` and UTF-8 characters are shorter. */
+/** No check reads more bytes past the end, because `false` and UTF-8 characters are shorter. */
 const END_BYTES = 8;
 
 const QUOTE = 0x22;

@@ -25,7 +25,7 @@ afterAll(async () => {
 const args = ['--environment', 'production', '--kind', 'publishable', '--json'];
 const changeKey = async (...action: string[]) =>
   (JSON.parse(await stores.keys(...action, ...args)) as { key: string }).key;
-const createWrongKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
+const createUnknownKey = () => createKeyText('svcapik', { kind: 'publishable', environment: 'production' });
 const statusOf = async (key: string) => (await gateway.post(key, { messages: [message()] })).status;
 
 /** Posts with keys from `nextKey` until `isOver`. @returns the number of responses per status */
@@ -47,7 +47,7 @@ it('the new key is always accepted while 1,000 clients at the same address post 
   let posted = 0;
   let isOver = false;
   const clients = postAll(
-    () => (++posted % 2 === 0 ? oldKey : createWrongKey()),
+    () => (++posted % 2 === 0 ? oldKey : createUnknownKey()),
     () => isOver && posted >= CLIENTS,
   );
   const successor = await changeKey('refresh');
@@ -56,14 +56,14 @@ it('the new key is always accepted while 1,000 clients at the same address post 
   isOver = true;
   const clientStatuses = await clients;
   expect(statuses).toEqual(statuses.map(() => 200));
-  // The limit still applies: wrong keys get 401 for the first 60 attempts, then 429.
+  // The limit still applies: unknown keys get 401 for the first 60 attempts, then 429.
   expect(clientStatuses[401]).toBeLessThan(200);
   expect(clientStatuses[429]).toBeGreaterThan(CLIENTS / 4);
 });
 
-it('a new key is accepted as soon as the command has printed it, even if clients try many wrong keys', async () => {
+it('a new key is accepted as soon as the command has printed it, even if clients try many unknown keys', async () => {
   let isOver = false;
-  const flood = postAll(createWrongKey, () => isOver);
+  const flood = postAll(createUnknownKey, () => isOver);
   const statuses: number[] = [];
   for (let attempt = 0; attempt < 3; attempt++) statuses.push(await statusOf(await changeKey('create', '--replace')));
   isOver = true;

@@ -9,7 +9,7 @@ import { collectionRecord } from '../test/minting-world.ts';
 import { CHAIN, OTHER_CHAIN, openChainApi, PARTITION, type TestChainApi } from '../test/open-chain-api.ts';
 import { activityRow, addressOf, NOON_US, tokenRow } from '../test/rows.ts';
 import { EXAMPLE_CURSOR } from './examples.ts';
-import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_UNOWNED, EXAMPLE_RESET, EXAMPLE_TIME } from './minting-examples.ts';
+import { EXAMPLE_ASSET, EXAMPLE_COLLECTION, EXAMPLE_RESET, EXAMPLE_TIME, EXAMPLE_UNOWNED } from './minting-examples.ts';
 import { createChainDocs } from './source.ts';
 
 type Json = { [name: string]: Json };

@@ -250,13 +250,13 @@ const INTEGER_MAX = Buffer.from('18446744073709551615');
 const INTEGER_MIN = Buffer.from('9223372036854775808');
 /** Numbers below 10^308 fit in a double, and numbers from 10^309 do not. */
 const DOUBLE_POWER_MAX = 308;
-/** The first digits of the largest double, to compare numbers in between. */
+/** The first digits of the largest double, to compare numbers between these powers. */
 const DOUBLE_MAX = Buffer.from('1797693134862315');
 /** Exceeds the number of digits in any message. */
 const EXPONENT_MAX = 1_000_000;
 const REPLACEMENT = Buffer.from('\\ufffd');
 const duplicateKeys = new DuplicateKeys();
-/** Up to this size, a loop copies faster. */
+/** Up to this size, copying in a loop is faster. */
 const LOOP_BYTES_MAX = 64;
 
 /**

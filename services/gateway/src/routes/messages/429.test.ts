@@ -277,7 +277,7 @@ it('a single request is admitted even if it exceeds the limit for bytes in fligh
   expect((await post(large())).status).toBe(200);
 });
 
-async function createKeyOf({ store }: TestGateway, projectId: string, environmentId: string): Promise<string> {
+async function createKeyFor({ store }: TestGateway, projectId: string, environmentId: string): Promise<string> {
   const owner = { projectId, environmentId, environment: 'production', kind: 'publishable' } as const;
   return (await createKey({ store, prefix: 'svcapik' }, owner)).key;
 }
@@ -295,7 +295,7 @@ function sendIncomplete(port: number, key: string, bytes: number, length = MIB):
 
 it('a project with slow bodies does not block another project', async () => {
   const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 4 * MIB });
-  const key = await createKeyOf(gateway, 'other', 'other');
+  const key = await createKeyFor(gateway, 'other', 'other');
   for (let caller = 0; caller < 6; caller++) sendIncomplete(gateway.port, gateway.key, MIB - 100);
   await until('the memory is full', async () => (await readBytesInFlight(gateway)) > 3.9 * MIB);
   const responses: number[] = [];
@@ -306,10 +306,10 @@ it('a project with slow bodies does not block another project', async () => {
 it('a project with slow bodies in five environments still gets only half of the memory', async () => {
   const gateway = await openGateway({ BYTES_IN_FLIGHT_MAX: 100 * KIB });
   const { port, post, producer } = gateway;
-  const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => createKeyOf(gateway, 'slow', `slow-${number}`)));
+  const slow = await Promise.all([1, 2, 3, 4, 5].map((number) => createKeyFor(gateway, 'slow', `slow-${number}`)));
   for (const key of slow) sendIncomplete(port, key, 19 * KIB, 20 * KIB);
   await until('the memory is full', async () => (await readBytesInFlight(gateway)) === 95 * KIB);
-  const key = await createKeyOf(gateway, 'other', 'other');
+  const key = await createKeyFor(gateway, 'other', 'other');
   producer.mode = 'hold';
   const responses = [1, 2].map(() => post(large(), { [KEY_HEADER]: key }));
   const refused = Promise.race(responses).then(({ status }) => status);
