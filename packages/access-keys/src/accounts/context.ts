@@ -67,7 +67,7 @@ export function assertAllowed(
   throw forbidden(message, { action: wanted.action });
 }
 
-/** @throws PublicError AUTHENTICATION_ERROR if one account tries to change another */
+/** @throws PublicError AUTHENTICATION_ERROR if an account tries to change a different account */
 export function assertSelf({ actorId }: AccountContext, id: string): void {
   if (actorId !== null && actorId !== id) throw forbidden('You can change this only for your own account.', {});
 }

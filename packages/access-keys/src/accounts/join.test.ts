@@ -103,7 +103,7 @@ describe('an invitation accepted by an existing account', () => {
     }
   });
 
-  it('cannot be a reset link, which works only for its own account', async () => {
+  it('cannot use a reset link, which works only for the account that was reset', async () => {
     const { operator, addMember } = createWorld();
     const [ada, bob] = [await addMember('ada', 'owner'), await addMember('bob', 'analyst')];
     const { text } = await resetAccess(operator, ada.id);

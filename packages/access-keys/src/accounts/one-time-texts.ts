@@ -20,9 +20,9 @@ export interface OneTimeTexts {
   read(wanted: OneTimeText): Promise<string | null>;
   /** Consumes a token and returns its value. Null if the token was already consumed or has expired. */
   take(wanted: OneTimeText): Promise<string | null>;
-  /** Marks an externally created token as used. True for the first caller within the lifetime. */
+  /** Marks an externally created token as used. Returns true to the first caller within the lifetime. */
   spend(wanted: OneTimeText & { readonly lifetimeS: number }): Promise<boolean>;
   /** Counts an attempt and returns the number of attempts in the current window. Only a hash of the name is stored. */
   countAttempt(wanted: { readonly name: string; readonly windowS: number }): Promise<number>;
-  forgetAttempts(name: string): Promise<void>;
+  resetAttempts(name: string): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createPasskeys } from '../passkeys/index.ts';
 import { disableAccount } from './invitations.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
-import { addPasskey, createSignIn, notePasskeyUse, setPassword } from './sign-in.ts';
+import { addPasskey, createSignIn, recordPasskeyUse, setPassword } from './sign-in.ts';
 import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 
@@ -48,7 +48,7 @@ async function setUp(hashing: Passwords = createCountingPasswords(), readAccount
     oneTimeTexts: world.oneTimeTexts,
     passwords: hashing,
     passkeys: createPasskeys({ name: 'Playline', origin }),
-    noteUse: (use) => notePasskeyUse(world, use),
+    recordUse: (use) => recordPasskeyUse(world, use),
     wallClockMs: () => world.clock.at,
   });
   const byPassword = (login: string, password = PASSWORD, changes: Partial<typeof from> = {}) =>
@@ -134,7 +134,7 @@ describe('signing in with a password', () => {
         await failure(byPassword(login, 'another password', { address: `10.0.1.${round}` }));
         const { user, system } = process.cpuUsage(startUsage);
         minimumMs.set(login, Math.min(minimumMs.get(login)!, (user + system) / 1000));
-        await oneTimeTexts.forgetAttempts(`login ${login}`);
+        await oneTimeTexts.resetAttempts(`login ${login}`);
       }
     expect(Math.min(...minimumMs.values())).toBeGreaterThan(5);
     expect(Math.max(...minimumMs.values()) / Math.min(...minimumMs.values())).toBeLessThan(2);
@@ -144,8 +144,8 @@ describe('signing in with a password', () => {
     for (const login of ['ada', 'unknown']) {
       const hashes = createCountingPasswords();
       const { byPassword, clock } = await setUp(hashes);
-      const tries = Array.from({ length: 30 }, () => failure(byPassword(login, 'another password')));
-      const codes = (await Promise.all(tries)).map((each) => each?.code);
+      const attempts = Array.from({ length: 30 }, () => failure(byPassword(login, 'another password')));
+      const codes = (await Promise.all(attempts)).map((each) => each?.code);
       expect(codes.filter((code) => code === 'UNAUTHORISED_REQUEST')).toHaveLength(10);
       expect(codes.filter((code) => code === 'TOO_MANY_REQUESTS_ERROR')).toHaveLength(20);
       expect(hashes.seen).toHaveLength(10);

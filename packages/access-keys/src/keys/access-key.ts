@@ -136,7 +136,7 @@ export async function revokeKey(
 /**
  * Sets the allowed origins. The change takes effect in every process within a second.
  * @param wanted.origins as entered by a person; empty allows all origins
- * @throws PublicError VALIDATION_ERROR for an invalid origin; also see `refreshKey`
+ * @throws PublicError VALIDATION_ERROR for an invalid origin; see also `refreshKey`
  */
 export async function setKeyOrigins(
   { store }: Pick<KeyContext, 'store'>,
@@ -201,7 +201,7 @@ const conflict = ({ environmentId, kind }: Pick<NewKey, 'environmentId' | 'kind'
 export const ORIGINS_MAX = 50;
 const ORIGIN_CHARACTERS_MAX = 255;
 
-/** Normalizes origins as in `Origin` headers, without duplicates. @throws PublicError VALIDATION_ERROR */
+/** Converts origins to the form of `Origin` headers and removes duplicates. @throws PublicError VALIDATION_ERROR */
 export function parseOrigins(texts: readonly string[]): string[] {
   const origins = [...new Set(texts.map(parseOrigin))];
   if (origins.length > ORIGINS_MAX) throw invalidField('origins', `At most ${ORIGINS_MAX} origins are allowed.`);

@@ -54,7 +54,7 @@ export interface RecordPage<R> {
   readonly records: readonly R[];
 }
 
-/** The record with the higher revision applies, then the higher offset. Applying a record late or twice is safe. */
+/** Of two records, the higher revision applies, then the higher offset. Applying a record late or twice is safe. */
 export interface RecordView<R extends Change> {
   readonly kind: RecordKind<R>;
   status(): Promise<ViewStatus>;
@@ -67,7 +67,7 @@ export interface RecordView<R extends Change> {
   update(update: ViewUpdate<R>): Promise<void>;
   /** Returns everything in the view, even if the view is incomplete. */
   held(): Promise<readonly ReceivedRecord<R>[]>;
-  /** Applies an update from the whole log: removes `removed` unless they have changed, and sets every offset. */
+  /** Applies an update from the whole log: deletes unchanged records listed in `removed`, and sets every offset. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
   /** Runs `work` under a lock that all processes share. @throws if the view does not respond */
   exclusive<T>(work: () => Promise<T>): Promise<T>;

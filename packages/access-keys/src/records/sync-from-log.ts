@@ -1,7 +1,7 @@
 import type { Change, LogRange, ReceivedRecord, RecordLogReader } from './record-log.ts';
 import { isLater, LogLost, type OffsetMove, type RecordView } from './record-view.ts';
 
-/** How long a record from a crashed command may be missing. Each comparison costs a request to the brokers. */
+/** How long the view may lack a record from a crashed command. Each comparison costs a request to the brokers. */
 export const COMPARE_EVERY_MS = 15_000;
 
 export interface RecordPair<R extends Change, L extends RecordLogReader<R> = RecordLogReader<R>> {
@@ -60,8 +60,8 @@ async function findMissing<R extends Change>({ view, log }: RecordPair<R>): Prom
 }
 
 /**
- * Makes the view equal to the log. Safe at any time.
- * @returns the last record of each id, and the number of view records that were not in the log
+ * Makes the view equal to the log. Safe to call at any time.
+ * @returns the last record for each id, and the number of view records that were not in the log
  * @throws LogLost without changing anything if the log is empty and the view is not
  */
 export function rebuildRecords<R extends Change>({

@@ -25,7 +25,7 @@ export function parseSealHeader(sealed: string): SealHeader {
   const unknown = Object.keys(rest).filter((name) => name !== 'epk');
   if (!isKnown || unknown.length > 0) throw new Error('the sealed key has an unknown format');
   if (typeof kid !== 'string' || typeof environmentId !== 'string' || typeof address !== 'string')
-    throw new Error('the sealed key does not contain key id, environment and address');
+    throw new Error('the sealed key must contain a key id, an environment and an address');
   return { kid, environmentId, address };
 }
 

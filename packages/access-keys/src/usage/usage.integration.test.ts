@@ -48,7 +48,7 @@ describe.each([
     return { clock, ...(await open(clock)) };
   };
 
-  it('adds up counts from several processes, and keeps the latest use and refusal', async () => {
+  it('adds up counts from several processes, and stores the latest use and refusal', async () => {
     const { usage } = await setUp();
     const late = { at: START + 9, reason: 'TOO_MANY_REQUESTS_ERROR', traceId: 'a'.repeat(32) };
     const early = { at: START + 1, reason: 'VALIDATION_ERROR', traceId: 'b'.repeat(32) };
@@ -76,7 +76,7 @@ describe.each([
     });
   });
 
-  it('returns all minutes of the requested environments only, oldest first', async () => {
+  it('returns every minute for each requested environment, oldest first', async () => {
     const { usage, clock } = await setUp();
     const toCounts = (id: string, accepted: number, rejected: number) => ({ environmentId: id, accepted, rejected });
     await usage.add({ minuteAt: START, keys: [], environments: [toCounts('demo', 10, 0), toCounts('demo-2', 1, 1)] });
