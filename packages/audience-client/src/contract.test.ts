@@ -3,20 +3,20 @@ import * as contracts from '@playline/contracts';
 import { afterEach, expect, it, vi } from 'vitest';
 import { LIBRARY_VERSION } from './client.ts';
 import type { ConsentLevel, IdentityType, MessageType, Surface } from './index.ts';
-import * as own from './message.ts';
+import * as clientLimits from './message.ts';
 import { createClient } from './test/client.ts';
 import { createService } from './test/service.ts';
 
 afterEach(() => vi.unstubAllGlobals());
 
 it('the client and the contract have the same limits', () => {
-  expect(own.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
-  expect(own.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
-  expect(own.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
+  expect(clientLimits.BATCH_MESSAGES_MAX).toBe(contracts.BATCH_MESSAGES_MAX);
+  expect(clientLimits.MESSAGE_BYTES_MAX).toBe(contracts.MESSAGE_BYTES_MAX);
+  expect(clientLimits.EVENT_AGE_MAX_MS).toBe(contracts.EVENT_AGE_MAX_MS);
   const lengths = Object.entries(contracts.CONTEXT_CODE_POINTS_MAX).filter(
-    ([, max]) => max !== own.CONTEXT_CHARACTERS_DEFAULT_MAX,
+    ([, max]) => max !== clientLimits.CONTEXT_CHARACTERS_DEFAULT_MAX,
   );
-  expect(Object.fromEntries(lengths)).toEqual(own.CONTEXT_CHARACTERS_MAX);
+  expect(Object.fromEntries(lengths)).toEqual(clientLimits.CONTEXT_CHARACTERS_MAX);
 });
 
 it('the client and the contract have the same enumeration values, or this file does not compile', () => {

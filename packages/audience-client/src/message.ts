@@ -55,7 +55,7 @@ export interface MessageRejection {
 
 /** Maximum messages per batch: contract, "Limits". */
 export const BATCH_MESSAGES_MAX = 100;
-/** Browsers allow 64 KiB of in-flight keepalive bodies. The rest is left for the page's own requests. */
+/** Browsers allow 64 KiB of in-flight keepalive bodies. The remainder is left for requests by the page itself. */
 export const BATCH_BYTES_MAX: number = 60 * 1024;
 /** The service rejects messages that exceed these limits. */
 export const MESSAGE_BYTES_MAX: number = 32 * 1024;

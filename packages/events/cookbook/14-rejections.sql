@@ -1,6 +1,6 @@
 -- Data quality: rejected messages
 --
--- The errors in rejected messages: codes, fields and client versions, the most common first. The response to a request
+-- The errors in rejected messages: codes, fields and client versions, most common first. The response to a request
 -- contains its trace id. Under load, only a sample of the errors is stored. Errors are retained for 90 days.
 --
 -- Change:

@@ -197,7 +197,7 @@ it('a decision is stored without links and moves of fenced identities', () => {
   );
 });
 
-it('an unlink is stored without identities that were fenced after it', () => {
+it('an unlink is stored without identities that were fenced after the unlink', () => {
   const [, , unlinks] = decisionRows.tables;
   fc.assert(
     fc.property(decision, (record) => {
@@ -206,8 +206,8 @@ it('an unlink is stored without identities that were fenced after it', () => {
       expect(unlinks!.withoutFenced(record, isOnTime)).toBeNull();
       const isEmpty = record.unlink === null || (record.outcome === 'linked' && countIdentities(record) === 0);
       expect(unlinks!.withoutFenced(record, () => false)).toBe(isEmpty ? null : record);
-      const splitNoOne = record.unlink !== null && record.outcome !== 'linked';
-      if (splitNoOne) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
+      const hasNoSplit = record.unlink !== null && record.outcome !== 'linked';
+      if (hasNoSplit) expect(unlinks!.withoutFenced(record, ({ key }) => key.equals(record.aKey))).toBeNull();
       // Links are frequent and must not query fences.
       if (record.unlink === null) expect(unlinks!.withoutFenced(record, never)).toBeNull();
     }),

@@ -146,7 +146,7 @@ export function addUnlinkRows(out: RowBuffer, decision: IdentityDecisionRecord):
   add(unlink.stayed, 'stayed');
 }
 
-/** Drops a decision about an erased side, and removes an erased key from the person key of other decisions. */
+/** Drops decisions about a fenced identity, and clears fenced person keys in other decisions. */
 function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, bKey, root, eventTime: eventTimeMs, receivedAt: receivedAtMs } = decision;
   const isErased = (key: Buffer) => isFenced({ environmentId, key, eventTimeMs, receivedAtMs });
@@ -163,7 +163,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** Removes fenced identities of an unlink. The time of a row is the time of the unlink. */
+/** Removes fenced identities from an unlink. The time of each row is the time of the unlink. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;
@@ -213,7 +213,7 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: 
   out.endRow(writeInt64(target, at, position.offset));
 }
 
-/** Drops a fenced consent. Its time is the time when the gateway accepted it. */
+/** Drops a fenced identity's consent. Its time is the time at which the gateway accepted the consent. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;
@@ -241,7 +241,7 @@ export function addRejectionRow(out: RowBuffer, rejection: RejectionRecord, posi
 }
 
 export const rejectionRows: RecordRows<RejectionRecord> = {
-  // A rejection has no identity, so no fence applies.
+  // Rejections have no identity, so no fence applies.
   tables: [{ table: 'message_rejections', withoutFenced: (record) => record, addRows: addRejectionRow }],
 };
 

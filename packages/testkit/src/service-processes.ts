@@ -65,7 +65,7 @@ export interface HttpProcess {
   readonly child: ChildProcess;
   readonly url: string;
   readonly adminUrl: string;
-  /** Returns standard output and standard error so far. */
+  /** Returns the standard output and standard error received so far. */
   output(): string;
   /** Sends SIGTERM. @returns the exit code */
   close(): Promise<number | null>;
@@ -117,7 +117,7 @@ export interface WallClock {
 }
 
 /** A wall clock that a test can shift. The monotonic clock is not affected. */
-export function openWallClock(): WallClock {
+export function overrideWallClock(): WallClock {
   const folder = mkdtempSync(join(tmpdir(), 'test-clock-'));
   const file = join(folder, 'shift');
   return {
@@ -133,17 +133,17 @@ export function openWallClock(): WallClock {
 
 /**
  * - open: forwards all bytes
- * - hangs: accepts connections, but drops bytes in both directions
- * - mute: forwards bytes from clients, but drops bytes from the store
+ * - hung: accepts connections, but drops bytes in both directions
+ * - muted: forwards bytes from clients, but drops bytes from the store
  * - cut: closes existing and new connections
  */
-export type WireMode = 'open' | 'hangs' | 'mute' | 'cut';
+export type WireMode = 'open' | 'hung' | 'muted' | 'cut';
 
 /** A TCP proxy between a process and a store. */
 export interface Wire {
   readonly port: number;
   mode: WireMode;
-  /** Switches to mute when a client sends this string. Earlier requests still receive responses. */
+  /** Switches to `muted` when a client sends this string. Earlier requests still receive responses. */
   muteAt(text: string): void;
   close(): Promise<void>;
 }
@@ -169,13 +169,13 @@ export async function openWire(target: number): Promise<Wire> {
     client.on('data', (bytes) => {
       // The string may span several chunks.
       if (muteTrigger !== null) received = received.slice(-muteTrigger.length) + bytes.toString('latin1');
-      if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['mute', null];
-      if (mode !== 'hangs') store.write(bytes);
+      if (muteTrigger !== null && received.includes(muteTrigger)) [mode, muteTrigger] = ['muted', null];
+      if (mode !== 'hung') store.write(bytes);
     });
     store.on('data', (bytes) => mode === 'open' && client.write(bytes));
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const cutAll = () => {
+  const closeAll = () => {
     for (const socket of sockets) socket.destroy();
   };
   return {
@@ -185,14 +185,14 @@ export async function openWire(target: number): Promise<Wire> {
     },
     set mode(next) {
       // Connections that have lost bytes cannot be resumed.
-      if (next === 'open' || next === 'cut') cutAll();
+      if (next === 'open' || next === 'cut') closeAll();
       mode = next;
     },
     muteAt(text) {
       muteTrigger = text;
     },
     close: async () => {
-      cutAll();
+      closeAll();
       server.close();
       await once(server, 'close');
     },
@@ -204,8 +204,8 @@ const PAUSE_MS = 25;
 
 /** Sequential requests with one key, until a request is refused. */
 export interface RefusedLoad {
-  /** Time of the last 200 response, by `performance.now`; 0 before the first. */
-  takenAt(): number;
+  /** Time of the last 200 response, by `performance.now`; 0 before the first 200 response. */
+  acceptedAt(): number;
   /** Resolves when a request is refused. Rejects on any other status, or if no request is refused within a minute. */
   readonly refused: Promise<void>;
 }
@@ -215,19 +215,19 @@ export interface RefusedLoad {
  * @param send sends a request and returns the response status @param refusal expected status of a refused request
  */
 export function sendUntilRefused(send: () => Promise<number>, refusal: number): RefusedLoad {
-  let takenAt = 0;
+  let acceptedAt = 0;
   const statuses = new Set<number>();
   const run = async () => {
     const end = performance.now() + REFUSAL_MAX_MS;
     do {
       const status = await send();
       statuses.add(status);
-      if (status === 200) takenAt = performance.now();
+      if (status === 200) acceptedAt = performance.now();
       if (status === refusal) break;
       await delay(PAUSE_MS);
     } while (performance.now() < end);
     const seen = [...statuses].join(', ');
     if (seen !== `200, ${refusal}`) throw new Error(`expected 200 until ${refusal}, received ${seen}`);
   };
-  return { takenAt: () => takenAt, refused: run() };
+  return { acceptedAt: () => acceptedAt, refused: run() };
 }

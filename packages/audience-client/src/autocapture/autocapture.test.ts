@@ -241,21 +241,21 @@ it('a session ends if the clock jumps by hours, and a new session starts', async
 it('every session has exactly one start and one end, for any sequence of actions in two tabs', async () => {
   const step = fc.record({
     tab: fc.nat({ max: 1 }),
-    act: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
+    action: fc.constantFrom('track', 'touch', 'reset', 'wait', 'wait long', 'reload'),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       const options = { store: createMemoryStore(), pageViews: false, inactivityTimeoutMs: MINUTE_MS };
       const all = [openPage(options), openPage(options)];
       const tabs = [...all];
-      for (const { tab, act } of steps) {
+      for (const { tab, action } of steps) {
         const { client, autocapture } = tabs[tab]!;
-        if (act === 'track') client.track('one');
-        if (act === 'touch') autocapture.touch();
-        if (act === 'reset') client.reset();
-        if (act === 'wait') await pass(MINUTE_MS / 3);
-        if (act === 'wait long') await pass(2 * MINUTE_MS);
-        if (act !== 'reload') continue;
+        if (action === 'track') client.track('one');
+        if (action === 'touch') autocapture.touch();
+        if (action === 'reset') client.reset();
+        if (action === 'wait') await pass(MINUTE_MS / 3);
+        if (action === 'wait long') await pass(2 * MINUTE_MS);
+        if (action !== 'reload') continue;
         await client.close();
         tabs[tab] = openPage(options);
         all.push(tabs[tab]!);

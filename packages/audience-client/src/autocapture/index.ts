@@ -62,8 +62,8 @@ function touch(state: State): void {
   const touchedAt = Date.now();
   state.busy = true;
   const current = readSession(state);
-  if (current && isOver(state, current)) end(state, current, 'inactivity');
-  const isContinued = current !== null && !isOver(state, current);
+  if (current && isExpired(state, current)) end(state, current, 'inactivity');
+  const isContinued = current !== null && !isExpired(state, current);
   const session = isContinued ? { ...current, lastActiveAt: touchedAt } : createSession(touchedAt);
   state.session = session;
   state.stored = attempt(() => {
@@ -97,7 +97,7 @@ function isInstant(value: unknown): boolean {
 }
 
 /** Setting the clock back by more than the timeout also ends the session. */
-function isOver({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
+function isExpired({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
   const checkedAt = Date.now();
   return Math.abs(checkedAt - lastActiveAt) >= timeoutMs;
 }
@@ -146,7 +146,7 @@ function schedule(state: State): void {
     () => {
       state.timer = undefined;
       const current = readSession(state);
-      if (!current || isOver(state, current)) return finish(state, 'inactivity');
+      if (!current || isExpired(state, current)) return finish(state, 'inactivity');
       // Activity in this or another tab has extended the session.
       state.session = current;
       schedule(state);
@@ -220,7 +220,7 @@ function capturePageViews(client: AudienceClient): () => void {
   host.addEventListener?.('popstate', onTraverse);
   host.addEventListener?.('hashchange', onTraverse);
   host.addEventListener?.('pageshow', onShow);
-  // When consent is given later, the current page is the first page view.
+  // If consent is given later, the current page becomes the first page view.
   const unsubscribe = client.subscribe((event) => {
     if (event !== 'consent') return;
     if (client.consent === 'none') shown = '';
@@ -238,14 +238,14 @@ function capturePageViews(client: AudienceClient): () => void {
 
 const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
-type Method = (...given: unknown[]) => void;
+type Method = (...args: unknown[]) => void;
 
 /** Calls `after` once a method has returned. Exceptions of the method are passed through. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
   const original = owner[name];
   let stopped = false;
-  const wrapped: Method = function (this: unknown, ...given) {
-    original.apply(this, given);
+  const wrapped: Method = function (this: unknown, ...args) {
+    original.apply(this, args);
     if (!stopped) after();
   };
   owner[name] = wrapped as Record<Name, Method>[Name];

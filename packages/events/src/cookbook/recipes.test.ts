@@ -46,6 +46,6 @@ it.each(recipes)('a shell passes the command of $file to curl unchanged', ({ fil
 it('parseRecipe reports the section that is missing from a comment', () => {
   const { text } = recipes[0]!;
   expect(() => parseRecipe('01-a.sql', text.replace('-- Cost:', '-- Price:'))).toThrow(
-    '01-a.sql: add a section Cost: to the comment',
+    '01-a.sql: add a "Cost:" section to the comment',
   );
 });

@@ -49,7 +49,7 @@ export interface ColumnRange {
   readonly end: number;
 }
 
-/** Creates a function that finds a column in a RowBinary row. @throws Error as for `createColumnReader` */
+/** Creates a function that finds a column in a RowBinary row. @throws see `createColumnReader` */
 export function createColumnFinder(table: EventTable, name: string): (row: Buffer) => ColumnRange {
   const index = EVENT_TABLE_COLUMNS[table].findIndex((column) => column.name === name);
   if (index === -1) throw new Error(`${table} has no column ${name}`);
