@@ -34,7 +34,7 @@ it("without consent, an earlier page's stored messages are kept until consent is
   expect(client.anonymousId).toBe(earlier.client.anonymousId);
 });
 
-it("withdrawing consent clears the queue and the store, including other tabs' messages, and reports the drop", async () => {
+it('withdrawing consent clears the queue and the store, including messages of other tabs, and reports them', async () => {
   const [service, store] = [createService(), createMemoryStore()];
   const [one, other] = [createClient(service, { store }), createClient(service, { store })];
   const ids = [one.client.track('one')];
