@@ -249,7 +249,7 @@ describe('erasure records in ClickHouse', () => {
     const harness = await openClickHouseHarness();
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
-    wire.mode = 'hung';
+    wire.mode = 'hangs';
     // More than the records have connections.
     for (let time = 0; time < 6; time++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();

@@ -76,7 +76,7 @@ it('full buckets are deleted from Redis, and reading a bucket does not create a 
 
 const policy = { name: 'messages', perSecond: 1000, burst: 2000 };
 
-it.each(['cut', 'hung'] as const)(
+it.each(['cut', 'hangs'] as const)(
   'a process applies the limit locally during a Redis outage (%s), and shares the limit afterwards',
   async (mode) => {
     const address = new URL(url);

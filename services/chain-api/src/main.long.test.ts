@@ -130,7 +130,7 @@ it('the chain API serves tokens but is not ready before it has read a watermark 
   expect((await opened.get(HISTORY)).status).toBe(200);
 });
 
-it.each(['cut', 'hung'] as const)(
+it.each(['cut', 'hangs'] as const)(
   'the chain API stays ready and reports degraded features when the connection to Redis is in mode "%s"',
   async (mode) => {
     const redis = await openRedisWire();

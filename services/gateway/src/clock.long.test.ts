@@ -1,7 +1,7 @@
 import { createKey, revokeKey } from '@playline/access-keys';
 import { TOPICS } from '@playline/contracts';
 import { readTopic } from '@playline/stream/kafka';
-import { openWire, overrideWallClock, testStores, until, type WallClock, type Wire } from '@playline/testkit';
+import { openWallClock, openWire, testStores, until, type WallClock, type Wire } from '@playline/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { message } from './test/open-gateway.ts';
 import { type GatewayProcess, openProcess, openRealStores, type RealStores } from './test/open-process.ts';
@@ -16,7 +16,7 @@ let wire: Wire;
 let gateway: GatewayProcess;
 beforeAll(async () => {
   stores = await openRealStores();
-  clock = overrideWallClock();
+  clock = openWallClock();
   const redis = new URL(testStores().redis);
   wire = await openWire(Number(redis.port));
   redis.port = String(wire.port);

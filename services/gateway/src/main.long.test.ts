@@ -111,7 +111,7 @@ it('while Redis hangs or is unreachable, the gateway accepts messages with a cac
   redis.port = String(wire.port);
   const opened = await openReady({ REDIS_URL: redis.href });
   expect((await opened.post(stores.key, batch(1))).status).toBe(200);
-  for (const mode of ['hung', 'cut'] as const) {
+  for (const mode of ['hangs', 'cut'] as const) {
     const owner = { ...stores.owner, environmentId: `${stores.owner.environmentId}-${mode}` };
     wire.mode = mode;
     const { key: uncached } = await createKey({ store: stores.store, prefix: 'svcapik' }, owner);

@@ -4,13 +4,13 @@ import {
   addEnvironment,
   archiveProject,
   createProject,
-  DEFAULT_ENVIRONMENTS,
   findProject,
   type MessageRate,
   type ProjectEnvironment,
   type ProjectRecord,
   renameProject,
   setRates,
+  USUAL_ENVIRONMENTS,
   type WantedRates,
 } from '@playline/access-keys';
 import { MESSAGE_RATE_MAX } from '@playline/contracts';
@@ -66,7 +66,7 @@ const create = (work: Work) =>
     .requiredOption('--name <name>', 'project name')
     .option('--id <id>', 'id of the new project (default: random)')
     .action(({ name, id, ...output }) => {
-      const wanted = { name, id, environments: DEFAULT_ENVIRONMENTS };
+      const wanted = { name, id, environments: USUAL_ENVIRONMENTS };
       return change(work, output, (store) => createProject({ store }, wanted));
     });
 

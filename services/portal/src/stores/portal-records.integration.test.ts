@@ -3,10 +3,10 @@ import {
   ACCESS_KEYS,
   createKey,
   createProject,
-  DEFAULT_ENVIRONMENTS,
   PROJECTS,
   type ProjectRecord,
   revokeKey,
+  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { openRedisRecords } from '@playline/access-keys/redis';
 import { applyTopics, dropTopics } from '@playline/infra/kafka';
@@ -49,7 +49,7 @@ async function open(view?: { update(): Promise<never> }) {
   return records;
 }
 const create = async (records: { changedBy: Awaited<ReturnType<typeof open>>['changedBy'] }, name: string) =>
-  createProject({ store: records.changedBy(author) }, { name, environments: DEFAULT_ENVIRONMENTS });
+  createProject({ store: records.changedBy(author) }, { name, environments: USUAL_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
 it('a change is visible immediately in the same process and within a second in others', async () => {

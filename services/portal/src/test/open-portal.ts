@@ -9,13 +9,13 @@ import {
   createPasswords,
   createProject,
   createRecordStore,
-  DEFAULT_ENVIRONMENTS,
   PROJECTS,
   type ProjectRecord,
   RATE_LIMIT_KEYS,
   type RecordKind,
   type Role,
   SIGNABLE_KEYS,
+  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { createPasskeys } from '@playline/access-keys/passkeys';
 import {
@@ -121,7 +121,7 @@ export async function openPortal(overrides: Partial<PortalAppParts> = {}) {
     addAccount,
     browser,
     addProject: (name: string) =>
-      createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: DEFAULT_ENVIRONMENTS }),
+      createProject({ store: parts.projects.changedBy(AUTHOR) }, { name, environments: USUAL_ENVIRONMENTS }),
     /** Returns a browser that is signed in with a project role, or as an administrator by default. */
     signIn: async (role?: { readonly project: ProjectRecord; readonly role: Role }) => {
       const roles = role === undefined ? [] : [{ projectId: role.project.id, role: role.role }];

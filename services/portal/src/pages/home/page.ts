@@ -1,10 +1,10 @@
 /** The home page: the projects of the account, with their key figures. */
 import {
   createProject,
-  DEFAULT_ENVIRONMENTS,
   type EnvironmentMinute,
   type ProjectRecord,
   toEnvironmentRate,
+  USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { type Figures, type FoundAlerts, findAlerts, orNull, readFigures } from '../../alerts/find-alerts.ts';
@@ -45,7 +45,7 @@ ${archived.length === 0 ? '' : disclosure(`Archived (${archived.length})`, html`
       create: {
         access: 'project.create',
         run: async (visit, values) => {
-          const project = { name: values.text('name'), environments: DEFAULT_ENVIRONMENTS };
+          const project = { name: values.text('name'), environments: USUAL_ENVIRONMENTS };
           const { id } = await createProject({ store: projects.changedBy(visit.author) }, project);
           return { kind: 'redirect', to: `${environmentPath(id, 'development')}/keys` };
         },
