@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import {
   createOpenIdSignIn,
   createSignIn,
+  notePasskeyUse,
   type OneTimeTexts,
   OPEN_ID_LIFETIME_S,
   type OpenIdProvider,
   type Passkeys,
   type Passwords,
-  recordPasskeyUse,
   type Sessions,
 } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
@@ -79,9 +79,9 @@ export function createPortalApp(parts: PortalAppParts): HttpApp {
     oneTimeTexts: oneTime,
     passwords: parts.passwords,
     passkeys: parts.passkeys,
-    recordUse: (use) => {
+    noteUse: (use) => {
       const author = { changedBy: use.accountId, requestId: randomUUID() };
-      return recordPasskeyUse({ store: accounts.changedBy(author) }, use);
+      return notePasskeyUse({ store: accounts.changedBy(author) }, use);
     },
   });
   const redirectUri = origin.origin + OPEN_ID_PATH;

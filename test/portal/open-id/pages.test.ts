@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => portal?.close());
 afterEach(() => {
-  portal.provider.overrides = {};
+  portal.provider.lies = {};
 });
 
 const linkAccount = (login: string) => openLinkedBrowser(portal, login);
@@ -25,7 +25,7 @@ const linkAccount = (login: string) => openLinkedBrowser(portal, login);
 it('the portal requests a fresh sign-in from the provider and checks its time', async () => {
   await linkAccount('aged');
   const browser = portal.browser();
-  portal.provider.overrides = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
+  portal.provider.lies = { claims: { auth_time: Math.floor(Date.now() / 1000) - 3_600 } };
   expect((await portal.signInAs(browser, 'sub of aged')).status).toBe(303);
   const unlink = async () => (await browser.submit('/settings', 'unlink-openid')).headers.get('location');
   expect(await unlink()).toBe('/sign-in?again=1&next=%2Fsettings');
@@ -33,13 +33,13 @@ it('the portal requests a fresh sign-in from the provider and checks its time', 
   const location = await portal.submitToProvider(browser, again);
   expect([location.searchParams.get('prompt'), location.searchParams.get('max_age')]).toEqual(['login', '600']);
   expect((await portal.signInAs(browser, 'sub of aged', again)).status).toBe(401);
-  portal.provider.overrides = {};
+  portal.provider.lies = {};
   expect((await portal.signInAs(browser, 'sub of aged', again)).status).toBe(303);
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
 it('accepting an invitation counts as a fresh sign-in even if the provider sends no time', async () => {
-  portal.provider.overrides = { claims: { auth_time: undefined } };
+  portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect(
     (await portal.signInAs(browser, 'by-link', acceptForm(await portal.createInvitation('analyst'), 'by-link'))).status,
@@ -54,7 +54,7 @@ it('accepting an invitation counts as a fresh sign-in even if the provider sends
 
 it('a sign-in is not fresh if the provider sends no time', async () => {
   await linkAccount('silent');
-  portal.provider.overrides = { claims: { auth_time: undefined } };
+  portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect((await portal.signInAs(browser, 'sub of silent')).status).toBe(303);
   expect((await browser.submit('/settings', 'unlink-openid')).headers.get('location')).toContain('/sign-in?again=1');
@@ -66,13 +66,13 @@ it('the portal reports an unavailable provider and still accepts passwords', asy
   const brokenPortal = await openPortalWithProvider();
   await addPerson(brokenPortal, 'ada', {});
   for (const instead of ['silence', 500] as const) {
-    brokenPortal.provider.overrides = { instead };
+    brokenPortal.provider.lies = { instead };
     const { status, text } = await brokenPortal.browser().submit('/sign-in', 'openid');
     expect([status, text.includes('Work &amp; Co is unavailable')]).toEqual([503, true]);
   }
   const browser = brokenPortal.browser();
   expect((await browser.submit('/sign-in', 'password', { login: 'ada', password: PASSWORD })).status).toBe(303);
-  brokenPortal.provider.overrides = {};
+  brokenPortal.provider.lies = {};
   const callback = brokenPortal.provider.visit(await brokenPortal.submitToProvider(brokenPortal.browser(), SIGN_IN));
   expect(callback.pathname).toBe(CALLBACK);
   await brokenPortal.close();

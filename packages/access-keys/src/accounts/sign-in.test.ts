@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { createPasskeys } from '../passkeys/index.ts';
 import { disableAccount } from './invitations.ts';
 import { createPasswords, type Passwords } from './passwords.ts';
-import { addPasskey, createSignIn, recordPasskeyUse, setPassword } from './sign-in.ts';
+import { addPasskey, createSignIn, notePasskeyUse, setPassword } from './sign-in.ts';
 import { createSoftwareAuthenticator } from './test/software-authenticator.ts';
 import { createWorld } from './test/world.ts';
 
@@ -48,7 +48,7 @@ async function setUp(hashing: Passwords = createCountingPasswords(), readAccount
     oneTimeTexts: world.oneTimeTexts,
     passwords: hashing,
     passkeys: createPasskeys({ name: 'Playline', origin }),
-    recordUse: (use) => recordPasskeyUse(world, use),
+    noteUse: (use) => notePasskeyUse(world, use),
     wallClockMs: () => world.clock.at,
   });
   const byPassword = (login: string, password = PASSWORD, changes: Partial<typeof from> = {}) =>

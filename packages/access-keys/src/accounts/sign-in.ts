@@ -32,8 +32,8 @@ export interface SignInParts {
   readonly oneTimeTexts: OneTimeTexts;
   readonly passwords: Passwords;
   readonly passkeys: Passkeys;
-  /** Calls `recordPasskeyUse` on behalf of the account. */
-  readonly recordUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
+  /** Calls `notePasskeyUse` on behalf of the account. */
+  readonly noteUse: (use: { accountId: string; passkeyId: string; counter: number }) => Promise<unknown>;
   readonly wallClockMs?: () => number;
 }
 
@@ -133,7 +133,7 @@ async function signInByPasskey(parts: SignInParts, { response: sent, ...from }: 
   if (challenge === null || account === null || passkey === undefined || account.state !== 'live') throw failure;
   const verified = await parts.passkeys.verify(response, passkey);
   if (verified === null) throw failure;
-  await parts.recordUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
+  await parts.noteUse({ accountId: account.id, passkeyId: passkey.id, counter: verified.counter });
   return begin(parts, account, from);
 }
 
@@ -281,7 +281,7 @@ export async function renameAccount(
  * @returns null if there is nothing to store
  * @throws PublicError AUTHENTICATION_ERROR if the counter has not increased or the account is inactive
  */
-export async function recordPasskeyUse(
+export async function notePasskeyUse(
   { store }: Pick<AccountContext, 'store'>,
   { accountId, passkeyId, counter }: OwnAccount & { readonly passkeyId: string; readonly counter: number },
 ): Promise<AccountRecord | null> {
