@@ -289,8 +289,8 @@ const REGISTERED_KEY = 'audience:registered';
 type User = Pick<Message, 'userId' | 'identityType'>;
 
 /**
- * The player's ids and registered properties. They are also written to the store if consent allows, but not before the
- * first `setConsent` call.
+ * The player's ids and registered properties. Written to the store if consent allows, but not before the first
+ * `setConsent` call.
  */
 class Profile {
   anonymousId: string;

@@ -31,7 +31,7 @@ it('the client and the contract have the same enumeration values, or this file d
   expect(same).toBe(ofContract);
 });
 
-it('the contract accepts every message type of the client, even without crypto.randomUUID', async () => {
+it('the contract accepts every message type that the client sends, even without crypto.randomUUID', async () => {
   vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) });
   const service = createService();
   const { client } = createClient(service, { surface: 'unity', deviceId: 'd', sessionId: 's', test: true });

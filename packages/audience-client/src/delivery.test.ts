@@ -27,7 +27,7 @@ it('a batch is sent immediately when it reaches the maximum number of messages',
   expect(service.requests.map(({ messages }) => messages.length)).toEqual([3]);
 });
 
-it('a batch never has more than 100 messages, even if the option is higher', async () => {
+it('a batch never has more than 100 messages, even if `batchMessagesMax` is higher', async () => {
   const service = createService();
   const { client } = createClient(service, { batchMessagesMax: 500 });
   for (let level = 0; level < 250; level += 1) client.track('level_done', { level });
@@ -184,7 +184,7 @@ it('close sends queued messages without waiting for the back-off, and rejects ne
   expect(reports.dropped).toMatchObject([{ reason: 'closed' }]);
 });
 
-it('a closed client sends nothing more, even if other methods are called', async () => {
+it('a closed client sends nothing, even if its methods are called', async () => {
   const service = createService('server error', 'server error');
   const { client } = createClient(service, { batchMessagesMax: 1 });
   client.track('one');

@@ -151,15 +151,15 @@ export interface ErrorEnvelope {
 }
 
 /**
- * Converts an error to a response. An error that is not a PublicError becomes an INTERNAL_SERVER_ERROR without details
- * of the error.
+ * Converts an error to a response. An error that is not a PublicError becomes an INTERNAL_SERVER_ERROR with the message
+ * from the catalogue.
  */
 export function toEnvelope(
   error: unknown,
   context: { traceId: string; link: (code: ErrorCode) => string },
 ): { readonly status: number; readonly body: ErrorEnvelope } {
   const publicError = error instanceof PublicError ? error : new PublicError('INTERNAL_SERVER_ERROR');
-  // The message and details of a 500 are only for the operator.
+  // Only the operator may see the message and details of a 500.
   const isInternal = publicError.code === 'INTERNAL_SERVER_ERROR';
   return {
     status: publicError.status,

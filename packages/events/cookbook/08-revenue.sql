@@ -3,7 +3,7 @@
 -- The revenue per day and currency, the number of paying people, and the average revenue per paying person. Amounts are
 -- added in hundredths, because floating-point sums depend on the order of addition.
 --
--- The query requires columns for price and currency. Two commands create them from the properties with these names:
+-- The query requires columns for price and currency. Two commands create them from the properties of the same names:
 -- `npm run columns -- add --name price --path price --type Float64` and
 -- `npm run columns -- add --name currency --path currency --type 'LowCardinality(String)'`.
 -- If there are few purchases per day, use the next recipe, which does not require these columns.

@@ -9,7 +9,7 @@
 --   environment   id of your environment: production in the commands, demo-development in a local stack
 --   since, until  first day of receipt and the day after the last day, in UTC
 --
--- Cost: reads all errors of the environment in the time range, and the versions of all events that could have arrived in
+-- Cost: reads all errors in the environment and time range, and the versions of all events that could have arrived in
 -- that range, because events may have happened 30 days before they arrive.
 --
 -- Run:

@@ -62,7 +62,7 @@ const fits = (value: number, bits: bigint) => Number.isSafeInteger(value) && val
 export function toOverrideVersion(decision: Pick<IdentityDecisionRecord, 'generation' | 'offset' | 'step'>): bigint {
   const { generation, offset, step } = decision;
   if (!fits(generation, 8n) || !fits(offset, OFFSET_BITS) || !fits(step, STEP_BITS))
-    throw new RangeError('the position of the decision is out of range');
+    throw new RangeError("the decision's position is out of range");
   return (BigInt(generation) << (OFFSET_BITS + STEP_BITS)) | (BigInt(offset) << STEP_BITS) | BigInt(step);
 }
 
@@ -154,7 +154,7 @@ function withoutFencedSides(decision: IdentityDecisionRecord, isFenced: IsFenced
   return isErased(root) ? { ...decision, root: ZERO_KEY } : decision;
 }
 
-/** Removes fenced moved identities. The time of a moved identity is the time of its first link. */
+/** Removes fenced identities from the moves. A moved identity has the time of its first link. */
 function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId } = decision;
   return keepIdentities(
@@ -163,7 +163,7 @@ function withoutFencedMoves(decision: IdentityDecisionRecord, isFenced: IsFenced
   );
 }
 
-/** Removes fenced identities from an unlink. The time of each row is the time of the unlink. */
+/** Removes fenced identities from an unlink. Every row has the time of the unlink. */
 function withoutFencedUnlinks(decision: IdentityDecisionRecord, isFenced: IsFenced): IdentityDecisionRecord | null {
   const { environmentId, aKey, outcome, unlink, receivedAt } = decision;
   if (unlink === null) return null;

@@ -33,7 +33,7 @@ interface SchemaObject {
 }
 
 /**
- * Copies all tables, views and rows of the template, which takes a third less CPU time than applying the SQL files.
+ * Copies all tables, views and rows from the template, which takes a third less CPU time than applying the SQL files.
  */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);

@@ -188,8 +188,8 @@ const STEP = 'write';
 
 /**
  * Wraps a block so that it also accepts records that cannot be read yet, because the registry is slow or the fences are
- * not loaded: `add` must not wait, and such a record must not become a dead letter. Deferred records are read when the
- * block is written, before their offsets are committed.
+ * not loaded. `add` must not wait, and a record that is only unreadable for now must not become a dead letter. Deferred
+ * records are read when the block is written, before their offsets are committed.
  */
 export function createDeferringBlock(inner: BlockBuilder, options: DeferringOptions): BlockBuilder {
   const deferred: StreamRecord[] = [];

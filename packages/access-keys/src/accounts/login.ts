@@ -9,7 +9,7 @@ const INVISIBLE = /[\p{C}\p{Z}]/u;
 /** Control characters, including line breaks, terminal escapes and text direction marks. */
 const CONTROL = /\p{C}/u;
 
-/** The stored form of a login: NFKC, lower case, trimmed. */
+/** Converts a login to its stored form: NFKC, lower case, trimmed. */
 export function normalizeLogin(login: string): string {
   // Lower-casing can produce an unnormalised string, for example from a capital I with a dot.
   return login.normalize('NFKC').toLowerCase().normalize('NFKC').trim();

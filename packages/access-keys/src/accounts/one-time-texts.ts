@@ -16,7 +16,7 @@ export interface OneTimeText {
 export interface OneTimeTexts {
   /** Creates a 256-bit token (base64url) for a value. Only the token's SHA-256 is stored. */
   issue(wanted: { readonly purpose: string; readonly value: string; readonly lifetimeS: number }): Promise<string>;
-  /** Returns the value of a valid token without consuming the token; otherwise null. */
+  /** Returns a valid token's value without consuming the token; null for an invalid token. */
   read(wanted: OneTimeText): Promise<string | null>;
   /** Consumes a token and returns its value. Null if the token was already consumed or has expired. */
   take(wanted: OneTimeText): Promise<string | null>;

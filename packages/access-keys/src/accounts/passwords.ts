@@ -10,7 +10,7 @@ const REMAINING_CHARACTERS_MIN = 6;
 
 /** 19 MiB and two passes, about 30 ms on one core. */
 const COSTS: Costs = { memory: 19_456, passes: 2, parallelism: 1 };
-/** Limits the cost of a check, because the parameters come from a stored record. */
+/** Limits the cost of verification, because the parameters come from a stored record. */
 const COSTS_MAX: Costs = { memory: 65_536, passes: 8, parallelism: 4 };
 const SALT_BYTES = 16;
 const TAG_BYTES = 32;

@@ -4,7 +4,7 @@ import type { OneTimeTexts } from './one-time-texts.ts';
 /** Sessions end after this idle time, or when they reach `SESSION_MAX_MS`. */
 export const SESSION_IDLE_MS = 12 * 60 * 60_000;
 export const SESSION_MAX_MS = 7 * 24 * 60 * 60_000;
-/** Minimum interval between updates of the last-used time. */
+/** Minimum interval between updates to the last-used time. */
 export const SEEN_INTERVAL_MS = 60_000;
 /** Longer user agents are truncated, because they are only displayed. */
 export const USER_AGENT_CHARACTERS_MAX = 200;

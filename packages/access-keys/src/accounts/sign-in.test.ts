@@ -24,7 +24,7 @@ beforeAll(async () => {
   realHash = await passwords.hash({ password: PASSWORD, login: 'ada' });
 });
 
-/** Fake hashing that records each verification. The hash of a password `p` is `hash of p`. */
+/** A fake hasher that records each verification and hashes a password `p` to `hash of p`. */
 function createCountingPasswords() {
   const seen: (string | null)[] = [];
   const fake: Passwords = {

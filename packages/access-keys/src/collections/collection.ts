@@ -80,7 +80,7 @@ export interface CollectionContext {
   readonly servedChains?: readonly string[] | null;
 }
 
-/** The caller must check that both exist. */
+/** The caller must check that the project and the environment exist. */
 interface Owner {
   readonly projectId: string;
   readonly environmentId: string;
@@ -124,7 +124,7 @@ export function unlinkCollection(context: CollectionContext, collection: Collect
 }
 
 /**
- * Links one of the project's unlinked collections again, or moves a collection to another environment of the project.
+ * Relinks one of the project's unlinked collections, or moves a collection to another of the project's environments.
  * @throws PublicError RESOURCE_NOT_FOUND for another project's collection; CONFLICT_ERROR if already linked here
  */
 export function relinkCollection(

@@ -109,7 +109,7 @@ function perform(store: RecordStore<CollectionRecord>, { name, projectId, enviro
   return name === 'unlink' ? unlinkCollection({ store }, at) : relinkCollection({ store }, at);
 }
 
-/** Asserts that each record is a valid successor of the previous record. */
+/** Asserts that each record is a valid successor to the previous record with the same id. */
 function expectValidHistory(log: readonly CollectionRecord[]): void {
   const latest = new Map<string, CollectionRecord>();
   for (const record of log) {

@@ -154,7 +154,7 @@ export async function setKeyOrigins(
 
 type Live = NonNullable<AccessKeyRecord['live']>;
 
-/** Changes the record of a live key, unless the key has been replaced. */
+/** Changes a live key's record, unless the key has been replaced. */
 async function changeLive(
   store: KeyContext['store'],
   wanted: Pick<NewKey, 'environmentId' | 'kind'>,

@@ -38,7 +38,7 @@ describe('a key verifier', () => {
     expect(world.reads).toBe(1);
   });
 
-  it('rejects a malformed key, a wrong checksum and a key of the other kind without reading the store', async () => {
+  it('rejects a malformed key, a wrong checksum and a secret key without reading the store', async () => {
     const { verify, key, world } = await setUp();
     const secret = createKeyText(prefix, { kind: 'secret', environment: 'production' });
     const flipped = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
@@ -114,7 +114,7 @@ describe('a key verifier', () => {
     await vi.waitFor(async () => expect(await verify(key)).toBeNull());
   });
 
-  it("applies the result of a read that exceeded the time limit of a request", async () => {
+  it('applies the result of a read that exceeded its time limit', async () => {
     const { view, key, record } = await setUp();
     const slow = Promise.withResolvers<void>();
     const readSince: typeof view.readSince = (version) => slow.promise.then(() => view.readSince(version));

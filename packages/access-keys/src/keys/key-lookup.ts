@@ -16,7 +16,7 @@ export class KeyStoreFault extends Error {
   override readonly name = 'KeyStoreFault';
 }
 
-/** Concurrent lookups of unknown keys share one read of the store. */
+/** Concurrent lookups of unknown keys share one read from the store. */
 export interface KeyLookup<K extends AnyKey> extends Pick<RecordCopy<unknown>, 'refresh' | 'ageMs' | 'close'> {
   /**
    * Returns the result synchronously if the key is known.
@@ -43,7 +43,7 @@ const REFRESH_INTERVAL_MS = 200;
 export function openKeyLookup<R extends Change, K extends AnyKey>(options: KeyLookupOptions<R, K>): KeyLookup<K> {
   const { now = () => performance.now() } = options;
   const byHash = new Map<string, K>();
-  // Caches known keys in plain text, because hashing the key of each request would cost more.
+  // Caches known keys in plain text, because hashing the key in each request would cost more.
   const byText = new Map<string, K>();
   const onChange = (before: R | undefined, after: R | undefined) => {
     byText.clear();

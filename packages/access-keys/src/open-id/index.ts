@@ -8,7 +8,7 @@ export interface OpenIdProviderOptions {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly label: string;
-  /** Additional origins of the provider. */
+  /** Origins that the provider uses in addition to the issuer's. */
   readonly additionalOrigins: readonly string[];
   /** Called with an error code that contains no part of the response. */
   readonly onFault: (code: string) => void;

@@ -101,7 +101,7 @@ describe('the OpenID provider', () => {
     expect(faults[0]).toMatch(/^[\w-]{1,60}$/);
   });
 
-  it('does not confirm a response twice or for another request from the same browser', async () => {
+  it('confirms each response only once and only for its own request', async () => {
     const { provider, request } = setUp();
     const [sent, another] = [request(), request()];
     const first = hostile.visit(await provider.authorization(sent));

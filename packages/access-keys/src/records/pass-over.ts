@@ -23,14 +23,14 @@ export interface PassOverParts<R extends Change> {
   readonly author: Author;
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
-  /** Id of the registered schema for this record kind. */
+  /** Id of this record kind's registered schema. */
   readonly schemaId: number;
   readonly audit: AuditLog;
 }
 
 /** An unreadable record, and the record that replaces it. */
 export interface FoundUnreadable<R> {
-  /** Kafka key of the record, which contains the record id. */
+  /** The record's Kafka key, which contains the record id. */
   readonly key: Buffer;
   readonly reason: string;
   /** The replacement; null if no readable record with this id is known. */
@@ -46,7 +46,7 @@ export async function findUnreadable<R extends Change>(
   const label = `${position.topic}, partition ${position.partition}, offset ${position.offset}`;
   const { target, key, before, later } = await readOfKey(parts.log, position, label);
   if (later !== null)
-    throw new Error(`${label}: nothing to skip: offset ${later} has a later record with the same key`);
+    throw new Error(`${label}: nothing to skip; offset ${later} has a later record with the same key`);
   const decode = createLogDecoder(codec, { schemaOf: parts.schemaOf, topic: position.topic });
   const logged: R[] = [];
   try {

@@ -37,7 +37,7 @@ export interface RecordCopyOptions<R extends Change> {
 const READ_INTERVAL_MS = 500;
 /** After this time the view counts as unreachable. A late result is still applied. */
 const READ_MAX_MS = 250;
-/** Long enough to read all records of a large deployment. */
+/** Long enough to read all records in a large deployment. */
 const FULL_READ_MAX_MS = 60_000;
 
 /** Opens an empty copy. The first read fetches all records; later reads fetch only changes. */

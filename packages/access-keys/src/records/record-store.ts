@@ -13,9 +13,9 @@ export interface RecordStore<R extends Change> {
   /** Syncs the view and returns all records. */
   readAll(): Promise<readonly R[]>;
   /**
-   * Makes one change at a time across all processes. `decide` returns the new content of one record, or null for none.
+   * Makes one change at a time across all processes. `decide` returns one record's new content, or null for no change.
    * @throws any error of `decide`; ViewFault if the change is in the log but possibly not in the view;
-   * ConcurrentChange if another process has changed the record. After other errors than ViewFault, nothing was changed
+   * ConcurrentChange if another process has changed the record. Nothing was changed after any error but ViewFault
    */
   change<C extends Content<R> | null>(decide: (records: readonly R[]) => C): Promise<C extends null ? null : R>;
 }

@@ -47,7 +47,7 @@ export interface ViewUpdate<R> {
 }
 
 export interface RecordPage<R> {
-  /** Identifies this state of the records. */
+  /** Identifies the state of the records that the page contains. */
   readonly version: string;
   /** False if the page contains only changes since the requested version. */
   readonly isWhole: boolean;
@@ -65,7 +65,7 @@ export interface RecordView<R extends Change> {
   readSince(version: string | null): Promise<RecordPage<R>>;
   /** @throws Error without changing anything if `completeIn` is not the current run */
   update(update: ViewUpdate<R>): Promise<void>;
-  /** Returns everything in the view, even if the view is incomplete. */
+  /** Returns all records in the view, even if the view is incomplete. */
   held(): Promise<readonly ReceivedRecord<R>[]>;
   /** Applies an update from the whole log: deletes unchanged records listed in `removed`, and sets every offset. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;

@@ -10,7 +10,7 @@ export const HOUR_MINUTES = 60;
 /** A request that was refused even though its key is valid. */
 export interface Refusal {
   readonly at: number;
-  /** Error code of the response, such as TOO_MANY_REQUESTS_ERROR. Contains no client input. */
+  /** Error code in the response, such as TOO_MANY_REQUESTS_ERROR. Contains no client input. */
   readonly reason: string;
   readonly traceId: string;
 }
@@ -30,15 +30,15 @@ export interface EnvironmentCounts {
   readonly rejected: number;
 }
 
-/** Counts of one process within one minute. */
+/** One process's counts for one minute. */
 export interface UsageCounts {
-  /** Start of the minute, epoch milliseconds. */
+  /** Start of the minute, in epoch milliseconds. */
   readonly minuteAt: number;
   readonly keys: readonly KeyCounts[];
   readonly environments: readonly EnvironmentCounts[];
 }
 
-/** Usage of a key, up to ten seconds old. */
+/** A key's usage, up to ten seconds old. */
 export interface KeyUse {
   /** Epoch milliseconds; null if no use is recorded. */
   readonly lastUsedAt: number | null;
@@ -51,7 +51,7 @@ export interface KeyUse {
 export const NO_USE: KeyUse = { lastUsedAt: null, usesOfHour: 0, refusalsOfHour: 0, lastRefusal: null };
 
 export interface EnvironmentMinute {
-  /** Start of the minute, epoch milliseconds. */
+  /** Start of the minute, in epoch milliseconds. */
   readonly minuteAt: number;
   readonly accepted: number;
   readonly rejected: number;
@@ -104,7 +104,7 @@ export interface UsageCounter {
     key: CountedKey,
     refusal: { readonly reason: string; readonly traceId: string; readonly rejected?: number },
   ): void;
-  /** Returns and resets the counts. `lost`: requests with keys beyond the limit, which are not counted. */
+  /** Returns and resets the counts. `lost`: number of requests not counted, because the limit of keys was reached. */
   take(): UsageCounts & { readonly lost: number };
 }
 

@@ -95,7 +95,7 @@ describe.each([
     expect(found.get('demo')?.[0]?.minuteAt).toBe(START);
   });
 
-  it('returns the same sums regardless of how counts are ordered and split', async () => {
+  it('returns the same sums for any order and any split of the counts', async () => {
     const arbitrary = fc.array(
       fc.record({
         minute: fc.nat({ max: 70 }),
@@ -131,7 +131,7 @@ describe.each([
 });
 
 describe('key usage in Redis', () => {
-  it('expires the counts of a minute after two hours', async () => {
+  it("expires each minute's counts after two hours", async () => {
     const { usage, namespace } = await openInRedis({ now: START });
     const keys = Array.from({ length: 1_200 }, (_, index) => countsOf(`k-${index}`));
     const environments = [{ environmentId: 'demo', accepted: 1, rejected: 0 }];

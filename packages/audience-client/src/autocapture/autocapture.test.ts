@@ -39,7 +39,7 @@ const fire = (name: string, fields: object = {}) => windowEvents.dispatchEvent(O
 
 type Options = AutocaptureOptions & Parameters<typeof createClient>[1];
 
-/** Opens a page with autocapture. `sent` returns all messages, including those that earlier pages left in the store. */
+/** Opens a page with autocapture. `sent` returns all messages, including messages that earlier pages have stored. */
 function openPage({ pageViews, sessions, inactivityTimeoutMs, ...options }: Options = {}) {
   const service = createService();
   const { client } = createClient(service, { store: createMemoryStore(), ...options });

@@ -24,7 +24,7 @@ interface State {
   session: Session | null;
   /** False if the store failed and only this page has the session. */
   stored: boolean;
-  /** True while a session starts or ends, because both send messages that would count as activity. */
+  /** True while a session starts or ends, because starting and ending send messages that would count as activity. */
   busy: boolean;
   timer: ReturnType<typeof setTimeout> | undefined;
 }
@@ -102,7 +102,7 @@ function isExpired({ timeoutMs }: State, { lastActiveAt }: Session): boolean {
   return Math.abs(checkedAt - lastActiveAt) >= timeoutMs;
 }
 
-/** Removes the session from the store first, so that no other tab reports the same end. */
+/** Removes the session from the store first, so that no other tab reports its end. */
 function end(state: State, session: Session, reason: 'inactivity' | 'reset'): void {
   const { client } = state;
   attempt(() => client.store.remove(SESSION_KEY), undefined);
@@ -240,7 +240,7 @@ const pathOf = (href: string): string => href.replace(/[?#].*$/s, '');
 
 type Method = (...args: unknown[]) => void;
 
-/** Calls `after` once a method has returned. Exceptions of the method are passed through. */
+/** Calls `after` when a method has returned. The method's exceptions are passed through. */
 function wrap<Name extends string>(owner: Record<Name, Method>, name: Name, after: () => void): () => void {
   const original = owner[name];
   let stopped = false;

@@ -144,7 +144,7 @@ it('consents_current shows the last change in log order, before and after a merg
           identityKey: IDENTITIES[identity]!,
           offset,
           source: `change ${offset}`,
-          // Added partitions moved the identities from partition 5 to 2, so the times in partition 2 are later.
+          // Adding partitions moved the identities from partition 5 to 2, so the times in partition 2 are later.
           loggedAt: NOW_MS + clock + (drawn.partition === 2 ? 1_000 : 0),
         }),
       );
@@ -177,7 +177,7 @@ it('consent_log retains every change, and merges a block that is written twice',
   expect(await countRows(`consent_log ${where}`)).toBe(6);
 });
 
-it('finding the consent of one identity among thousands reads a few granules', async () => {
+it("finding one identity's consent among thousands reads only a few granules", async () => {
   const environmentId = 'test-many';
   const keys = Array.from({ length: 10_000 }, () => randomBytes(16));
   const changes = keys.flatMap((identityKey, index) =>

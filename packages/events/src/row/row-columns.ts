@@ -86,13 +86,13 @@ export function createColumnReader(table: EventTable, names: readonly string[]):
 }
 
 const DAY_MS = 86_400_000;
-/** The time columns by whose month or week the tables are partitioned. */
+/** Time columns that determine the tables' monthly or weekly partitions. */
 const PARTITION_COLUMNS: Partial<Record<EventTable, string>> = {
   events: 'event_time',
   message_rejections: 'received_at',
 };
 
-/** Creates a reader for the day of a row, which determines its ClickHouse partition, or 0 without partitions. */
+/** Creates a reader for a row's day, which determines the ClickHouse partition; 0 for tables without partitions. */
 export function createPartReader(table: EventTable): (row: Buffer) => number {
   const column = PARTITION_COLUMNS[table];
   if (column === undefined) return () => 0;

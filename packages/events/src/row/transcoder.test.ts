@@ -126,7 +126,7 @@ it('the transcoder converts arbitrary bytes to a row or a RangeError without cha
   );
 });
 
-it('the head of a row contains its keys and times', () => {
+it('the row head contains the keys and times of the row', () => {
   const transcoder = new RowTranscoder();
   fc.assert(
     fc.property(arbitraryRecord, (record) => {

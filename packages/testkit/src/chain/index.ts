@@ -48,7 +48,7 @@ export interface TestChainOptions {
 }
 
 export interface TestChain {
-  /** `http://127.0.0.1:port`; `ws://` works as well. Does not change on `restart`. */
+  /** `http://127.0.0.1:port`; `ws://` also works. Does not change on `restart`. */
   readonly rpc: string;
   readonly id: number;
   readonly client: TestChainClient;

@@ -20,7 +20,7 @@ interface BlockRows {
   table: EventTable;
   rows: RowBuffer;
   block: BlockName;
-  /** Notes about the tokens of the block, shared by all attempts. */
+  /** Notes about the block's tokens, shared by all attempts. */
   notes: TokenNotes;
   signal: AbortSignal;
 }
