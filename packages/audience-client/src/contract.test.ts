@@ -20,15 +20,15 @@ it('the client and the contract have the same limits', () => {
 });
 
 it('the client and the contract have the same enumeration values, or this file does not compile', () => {
-  const ofContract: {
+  const contract: {
     type: (typeof contracts.MESSAGE_TYPES)[number];
     identity: (typeof contracts.IDENTITY_TYPES)[number];
     surface: (typeof contracts.SURFACES)[number];
     consent: Exclude<(typeof contracts.CONSENT_STATUSES)[number], 'not_set'>;
   } = { type: 'track', identity: 'steam', surface: 'web', consent: 'full' };
-  const ofClient: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = ofContract;
-  const same: typeof ofContract = ofClient;
-  expect(same).toBe(ofContract);
+  const client: { type: MessageType; identity: IdentityType; surface: Surface; consent: ConsentLevel } = contract;
+  const same: typeof contract = client;
+  expect(same).toBe(contract);
 });
 
 it('the contract accepts every message type that the client sends, even without crypto.randomUUID', async () => {

@@ -135,8 +135,8 @@ it('audit_log contains a duplicate record once, even if a new consumer group rea
 
 it('audit_log removes addresses after 90 days and entries after two years', async () => {
   const projectId = 'old';
-  const ofAge = (days: number) => toEntry({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
-  await stores.publish([ofAge(800), ofAge(100), ofAge(80)]);
+  const withAge = (days: number) => toEntry({ projectId, happenedAt: Date.now() - days * DAY_MS, object: `${days}` });
+  await stores.publish([withAge(800), withAge(100), withAge(80)]);
   await untilRows(projectId, 3);
   await merge();
   await untilRows(projectId, 2);

@@ -19,7 +19,7 @@ import {
 import type { FenceSet } from '@playline/erasure';
 import {
   accountAuditRows,
-  blankAnonymous,
+  clearAnonymousId,
   collectionAuditRows,
   consentRows,
   createRowPlan,
@@ -152,7 +152,7 @@ function createWriteMessages(parts: BlockParts): BlockStep {
     addRows([events], plan, record) {
       transcoder.add(events!, plan, record);
       const verdict = parts.checkFences.checkRow(transcoder.head);
-      if (verdict === 'blank') blankAnonymous(events!);
+      if (verdict === 'blank') clearAnonymousId(events!);
       return verdict === 'drop' ? FENCED : OK;
     },
   });

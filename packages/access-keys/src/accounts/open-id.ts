@@ -55,7 +55,7 @@ const PURPOSE = 'open-id';
 /** Data that is passed to `begin` and returned by `finish`. */
 export interface OpenIdSignInRequest {
   /** Stored unencrypted, so it must not be a secret. */
-  readonly errand: string;
+  readonly context: string;
   /** Stored only in the browser. Empty or base64url. */
   readonly secret: string;
   /** See `OpenIdRequest`. */
@@ -90,10 +90,10 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
      * @returns the URL to open, and a secret that the browser stores to prove that it started the sign-in
      * @throws ProviderUnavailable
      */
-    begin: async ({ errand, secret, isFresh }: OpenIdSignInRequest) => {
+    begin: async ({ context, secret, isFresh }: OpenIdSignInRequest) => {
       const browserText = `${createToken()}.${secret}`;
       const [verifier, nonce] = [createToken(), createToken()];
-      const pending: PendingSignIn = { verifier, nonce, isFresh, errand, browser: hashToken(browserText) };
+      const pending: PendingSignIn = { verifier, nonce, isFresh, errand: context, browser: hashToken(browserText) };
       const value = JSON.stringify(pending);
       const state = await oneTimeTexts.issue({ purpose: PURPOSE, value, lifetimeS: OPEN_ID_LIFETIME_S });
       return { location: await provider.authorization({ state, nonce, verifier, isFresh, redirectUri }), browserText };
@@ -108,11 +108,11 @@ export function createOpenIdSignIn({ provider, oneTimeTexts, redirectUri }: Open
       // Consume the state before checking it, so that a response can never be replayed.
       const value = await oneTimeTexts.take({ purpose: PURPOSE, text: state });
       if (value === null || browserText === null) throw rejected();
-      const { browser, errand, ...request } = JSON.parse(value) as PendingSignIn;
+      const { browser, errand: context, ...request } = JSON.parse(value) as PendingSignIn;
       if (hashToken(browserText) !== browser) throw rejected();
       const proof = await provider.prove(url, { ...request, state, redirectUri });
       if (proof === null) throw rejected(request.isFresh);
-      return { errand, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: request.isFresh, proof };
+      return { context, secret: browserText.slice(browserText.indexOf('.') + 1), isFresh: request.isFresh, proof };
     },
   };
 }

@@ -257,13 +257,13 @@ describe('signing in with a passkey', () => {
     const device = await addDevice();
     const valid = device.get(await requestPasskey());
     const elsewhere = createSoftwareAuthenticator({ origin: 'http://evil.example', rpId: 'localhost' });
-    const wrongs = [
+    const invalidResponses = [
       { ...elsewhere.get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...createSoftwareAuthenticator(site).get(await requestPasskey()), id: device.id, rawId: device.id },
       { ...valid, response: { ...valid.response, signature: 'AAAA' } },
       ...[null, 'x', {}, { id: 1 }, { id: device.id, response: { clientDataJSON: 'e30' } }],
     ];
-    for (const wrong of wrongs) expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
+    for (const wrong of invalidResponses) expect(await failure(byPasskey(wrong))).toMatchObject(UNAUTHORISED);
   });
 
   it("stores the device's counter and rejects a lower counter", async () => {

@@ -210,8 +210,8 @@ export function parseOrigins(texts: readonly string[]): string[] {
 
 function parseOrigin(text: string): string {
   const url = text.length > ORIGIN_CHARACTERS_MAX || /[\s*]/.test(text) ? null : URL.parse(text);
-  const isBare = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
-  if (!isBare || url.pathname !== '/')
+  const isOrigin = url !== null && /^https?:$/.test(url.protocol) && !/^https?:\/\/[^/?#]*@|[?#]/i.test(text);
+  if (!isOrigin || url.pathname !== '/')
     throw invalidField('origins', 'An origin has a scheme, a host and an optional port, such as https://game.example.');
   return url.origin;
 }

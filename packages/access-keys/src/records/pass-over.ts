@@ -19,7 +19,7 @@ export interface AccessLogBytes {
 }
 
 export interface PassOverParts<R extends Change> {
-  readonly view: Pick<RecordView<R>, 'kind' | 'held' | 'exclusive'>;
+  readonly view: Pick<RecordView<R>, 'kind' | 'readStored' | 'exclusive'>;
   readonly author: Author;
   readonly log: AccessLogBytes;
   readonly schemaOf: SchemaSource;
@@ -86,11 +86,11 @@ async function readOfKey(log: AccessLogBytes, position: LogPosition, label: stri
 
 /** Returns the highest revision among the view's record and the log records before the unreadable record. */
 async function findKept<R extends Change>(
-  { kind, held }: Pick<RecordView<R>, 'kind' | 'held'>,
+  { kind, readStored }: Pick<RecordView<R>, 'kind' | 'readStored'>,
   id: string,
   logged: readonly R[],
 ): Promise<R | null> {
-  const inView = (await held()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
+  const inView = (await readStored()).map(({ record }) => record).filter((record) => kind.idOf(record) === id);
   return [...logged, ...inView].toSorted((a, b) => a.revision - b.revision).at(-1) ?? null;
 }
 

@@ -55,7 +55,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
     list = null;
     onChange(before, after);
   };
-  const read = shareRuns(async () => {
+  const read = coalesceRuns(async () => {
     const startedAt = now();
     const page = await answerWithin(FULL_READ_MAX_MS, view.readSince(version));
     if (page.isWhole) for (const id of [...byId.keys()]) put(id, undefined);
@@ -100,7 +100,7 @@ export function openRecordCopy<R extends Change>(options: RecordCopyOptions<R>):
 const RUN_INTERVAL_MS = 5;
 
 /** Runs `work` sequentially. All callers that arrive before a run starts share that run. */
-function shareRuns(work: () => Promise<void>): () => Promise<void> {
+function coalesceRuns(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | null = null;
   let startedAt = Number.NEGATIVE_INFINITY;

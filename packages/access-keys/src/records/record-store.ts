@@ -40,7 +40,7 @@ export function createRecordStore<R extends Change>(pair: RecordPair<R, RecordLo
         const content = decide(records);
         // TypeScript cannot narrow the result type, which depends on `decide`.
         if (content === null) return null as never;
-        const record = stamp(content, { kind, records, author });
+        const record = addMetadata(content, { kind, records, author });
         // Write the log first, so that the view can always be rebuilt from the log.
         const received = { record, ...(await log.append(record)) };
         const winner = await findWinner({ kind, log, bounds }, received);
@@ -93,13 +93,13 @@ async function appendAgain<R extends Change>(log: RecordLog<R>, winner: R, losin
   return { record, ...(await log.append(record)) };
 }
 
-function stamp<R extends Change>(
+function addMetadata<R extends Change>(
   content: Content<R>,
   { kind, records, author }: { kind: RecordKind<R>; records: readonly R[]; author: Author },
 ): R {
-  const unnumbered = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
-  const current = records.find((record) => kind.idOf(record) === kind.idOf(unnumbered));
-  return { ...unnumbered, revision: (current?.revision ?? 0) + 1 };
+  const stamped = { ...content, ...author, revision: 1, changedAt: Date.now() } as unknown as R;
+  const current = records.find((record) => kind.idOf(record) === kind.idOf(stamped));
+  return { ...stamped, revision: (current?.revision ?? 0) + 1 };
 }
 
 const NAME_CHARACTERS_MAX = 200;

@@ -66,7 +66,7 @@ export interface RecordView<R extends Change> {
   /** @throws Error without changing anything if `completeIn` is not the current run */
   update(update: ViewUpdate<R>): Promise<void>;
   /** Returns all records in the view, even if the view is incomplete. */
-  held(): Promise<readonly ReceivedRecord<R>[]>;
+  readStored(): Promise<readonly ReceivedRecord<R>[]>;
   /** Applies an update from the whole log: deletes unchanged records listed in `removed`, and sets every offset. */
   restore(update: ViewUpdate<R> & { readonly removed: readonly ReceivedRecord<R>[] }): Promise<void>;
   /** Runs `work` under a lock that all processes share. @throws if the view does not respond */

@@ -72,7 +72,7 @@ export function rebuildRecords<R extends Change>({
   return view.exclusive(async () => {
     const { run } = await view.status();
     // Read the view before the log: changes reach the log first, so a record that is missing there was never written.
-    const held = await view.held();
+    const items = await view.readStored();
     const bounds = await log.bounds();
     const logged = new Map<string, ReceivedRecord<R>>();
     for (const range of bounds)
@@ -80,10 +80,10 @@ export function rebuildRecords<R extends Change>({
         const id = kind.idOf(received.record);
         if (isLater(received, logged.get(id))) logged.set(id, received);
       }
-    if (logged.size === 0 && held.length > 0)
-      throw new LogLost(`the ${kind.name} log is empty, but the view has ${held.length} records: nothing was changed`);
+    if (logged.size === 0 && items.length > 0)
+      throw new LogLost(`the ${kind.name} log is empty, but the view has ${items.length} records: nothing was changed`);
     const changes = [...logged.values()];
-    const removed = held.filter((received) => {
+    const removed = items.filter((received) => {
       const latest = logged.get(kind.idOf(received.record));
       return latest === undefined || isLater(received, latest);
     });

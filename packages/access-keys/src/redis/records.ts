@@ -127,7 +127,7 @@ function createRecordView<R extends Change>(kind: RecordKind<R>, redis: Redis, n
     readSince: createReadSince(kind, redis, names),
     update: put,
     restore: put,
-    held: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
+    readStored: async () => (await redis.hvals(names.records)).map((text) => fromText<R>(text)),
     exclusive: (work) => runLocked(redis, names.lock, work),
   };
 }

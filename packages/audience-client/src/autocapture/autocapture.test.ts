@@ -16,12 +16,12 @@ beforeEach(() => {
   useFakeTime();
   windowEvents = new EventTarget();
   location = { href: '', pathname: '' };
-  go('https://game.example/play');
+  navigate('https://game.example/play');
   vi.stubGlobal('location', location);
   vi.stubGlobal('document', { visibilityState: 'visible', title: 'Page', referrer: '' });
   vi.stubGlobal('history', {
-    pushState: (_state: unknown, _title: string, url: string) => go(url),
-    replaceState: (_state: unknown, _title: string, url: string) => go(url),
+    pushState: (_state: unknown, _title: string, url: string) => navigate(url),
+    replaceState: (_state: unknown, _title: string, url: string) => navigate(url),
   });
   vi.stubGlobal('addEventListener', windowEvents.addEventListener.bind(windowEvents));
   vi.stubGlobal('removeEventListener', windowEvents.removeEventListener.bind(windowEvents));
@@ -31,7 +31,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function go(url: string): void {
+function navigate(url: string): void {
   const { href, pathname } = new URL(url, location.href || undefined);
   Object.assign(location, { href, pathname });
 }
@@ -64,7 +64,7 @@ it('autocapture sends a page view for the initial URL and for each history navig
   browser.history.pushState(null, '', '/shop#top');
   browser.history.replaceState(null, '', '/shop?sort=new');
   browser.history.replaceState(null, '', '/play');
-  go('/shop');
+  navigate('/shop');
   fire('popstate');
   fire('hashchange');
   fire('pageshow', { persisted: false });

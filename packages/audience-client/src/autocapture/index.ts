@@ -41,7 +41,7 @@ function openSessions(client: AudienceClient, timeoutMs: number): Autocapture {
     if (event === 'message') touch(state);
     // The next player must not continue this session.
     if (event === 'reset') finish(state, 'reset');
-    if (event === 'consent' && client.consent === 'none') forget(state);
+    if (event === 'consent' && client.consent === 'none') discard(state);
     else if (event === 'consent') touch(state);
   });
   touch(state);
@@ -130,7 +130,7 @@ function finish(state: State, reason: 'inactivity' | 'reset'): void {
 }
 
 /** Ends the session without sending a message, because consent was withdrawn. */
-function forget(state: State): void {
+function discard(state: State): void {
   clearTimeout(state.timer);
   [state.timer, state.session] = [undefined, null];
   attempt(() => state.client.store.remove(SESSION_KEY), undefined);

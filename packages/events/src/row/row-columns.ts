@@ -104,7 +104,7 @@ const findKey = createColumnFinder('events', 'anonymous_key');
 const findId = createColumnFinder('events', 'anonymous_id');
 
 /** Removes the anonymous id and its key from the last row of `events`. Slow, but rarely called. */
-export function blankAnonymous(out: RowBuffer): void {
+export function clearAnonymousId(out: RowBuffer): void {
   const row = out.rowAt(out.rows - 1);
   const [key, id] = [findKey(row), findId(row)];
   row.fill(0, key.start, key.end);
