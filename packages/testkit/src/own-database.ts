@@ -32,9 +32,7 @@ interface SchemaObject {
   readonly statement: string;
 }
 
-/**
- * Copies all tables, views and rows from the template, which takes a third less CPU time than applying the SQL files.
- */
+/** Copies all tables, views and rows. Copying takes a third less CPU time than applying the SQL files. */
 async function copyTables(template: DatabaseTarget, target: DatabaseTarget): Promise<void> {
   const objects = await readObjects(template);
   await runStatement({ ...target, database: 'default' }, `CREATE DATABASE ${target.database} ENGINE = Atomic`);

@@ -110,7 +110,7 @@ function end(state: State, session: Session, reason: 'inactivity' | 'reset'): vo
   client.track('session_ended', {
     reason,
     durationMs: Math.max(0, session.lastActiveAt - session.startedAt),
-    // Included, because the message's own timestamp is later than the end of the session.
+    // Included, because the timestamp of this message is later than the end of the session.
     lastActiveAt: new Date(session.lastActiveAt).toISOString(),
   });
   client.setSessionId(undefined);
