@@ -213,7 +213,7 @@ export function addConsentRow(out: RowBuffer, consent: ConsentRecord, position: 
   out.endRow(writeInt64(target, at, position.offset));
 }
 
-/** Drops a fenced identity's consent. Its time is the time at which the gateway accepted the consent. */
+/** Drops a fenced identity's consent. A consent's time is when the gateway accepted it. */
 function withoutFenced(consent: ConsentRecord, isFenced: IsFenced): ConsentRecord | null {
   const { environmentId, identityKey: key, receivedAt } = consent;
   return isFenced({ environmentId, key, eventTimeMs: receivedAt, receivedAtMs: receivedAt }) ? null : consent;

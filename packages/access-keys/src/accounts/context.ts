@@ -8,7 +8,7 @@ import type { Sessions } from './sessions.ts';
 
 export interface AccountContext {
   readonly store: RecordStore<AccountRecord>;
-  /** Ended whenever permissions or credentials change. */
+  /** Used to end sessions when permissions or credentials change. */
   readonly sessions: Pick<Sessions, 'endAll'>;
   /** Account that makes the change. Null for operator commands, which have all permissions. */
   readonly actorId: string | null;

@@ -79,6 +79,6 @@ export function isSessionOf(
   return session.accountId === account.id && session.accountRevision >= account.sessionsFrom;
 }
 
-/** Returns the time at which the session ends unless it is used before. */
+/** Returns the time at which the session ends unless it is used before then. */
 export const endOfSession = ({ createdAt, seenAt }: Pick<SessionRecord, 'createdAt' | 'seenAt'>): number =>
   Math.min(seenAt + SESSION_IDLE_MS, createdAt + SESSION_MAX_MS);

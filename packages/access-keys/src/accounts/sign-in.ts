@@ -220,7 +220,7 @@ export function setPassword(
   return changeOwnAccount(context, accountId, (account) => ({ ...account, passwordHash }));
 }
 
-/** @throws PublicError CONFLICT_ERROR for a registered passkey, or above the limit; see also `setPassword` */
+/** @throws PublicError CONFLICT_ERROR if the passkey is registered or the limit is reached; see also `setPassword` */
 export function addPasskey(
   context: AccountContext,
   { accountId, passkey }: OwnAccount & { readonly passkey: Passkey },

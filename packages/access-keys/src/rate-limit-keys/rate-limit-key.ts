@@ -76,7 +76,7 @@ export async function createRateLimitKey(
 }
 
 /**
- * Replaces the key and any plan members that are passed. Calls in the current window remain counted.
+ * Replaces the key and the given plan members. Calls in the current window still count.
  * @throws PublicError RESOURCE_NOT_FOUND for an unknown id, CONFLICT_ERROR for a revoked key
  */
 export async function refreshRateLimitKey(

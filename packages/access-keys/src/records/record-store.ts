@@ -15,7 +15,7 @@ export interface RecordStore<R extends Change> {
   /**
    * Makes one change at a time across all processes. `decide` returns one record's new content, or null for no change.
    * @throws any error of `decide`; ViewFault if the change is in the log but possibly not in the view;
-   * ConcurrentChange if another process has changed the record. Nothing was changed after any error but ViewFault
+   * ConcurrentChange if another process has changed the record. Only after ViewFault may anything have changed
    */
   change<C extends Content<R> | null>(decide: (records: readonly R[]) => C): Promise<C extends null ? null : R>;
 }

@@ -54,7 +54,7 @@ export interface RecordPage<R> {
   readonly records: readonly R[];
 }
 
-/** Of two records, the higher revision applies, then the higher offset. Applying a record late or twice is safe. */
+/** For each id, the highest revision applies, then the highest offset. Applying a record late or twice is safe. */
 export interface RecordView<R extends Change> {
   readonly kind: RecordKind<R>;
   status(): Promise<ViewStatus>;

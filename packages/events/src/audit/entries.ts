@@ -107,7 +107,7 @@ export function auditOfCollection(collection: CollectionRecord): AuditRow[] {
   return [toRow({ ...described, detail: { chain, contractAddress, name, state } }, collection)];
 }
 
-/** Returns one row for the instance with all roles, and one per project. Only the former shows removed roles. */
+/** Returns one row for the instance with all roles, and one per project. Only the instance row shows removed roles. */
 export function auditOfAccount(account: AccountRecord): AuditRow[] {
   const { id, name, login, state, isAdministrator, roles, passwordHash, passkeys, openId, invitation } = account;
   const verb = toVerb(account.revision, state === 'disabled' ? 'disable' : null);
