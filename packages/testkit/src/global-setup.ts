@@ -62,7 +62,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 /**
- * Stops leftover processes of killed runs, and starts four empty stores as processes on free ports. Creates the
+ * Stops leftover processes from killed runs, and starts four empty stores as processes on free ports. Creates the
  * template database while Kafka and the registry start.
  * @throws Error with installation instructions
  */

@@ -98,8 +98,8 @@ export function sessions(world: World, params: RecipeParams): Row[] {
         day,
         sessions: daySessions.length,
         people: countPeople(daySessions.flat()),
-        seconds_of_half: quantile(seconds, 0.5),
-        events_of_one: daySessions.flat().length / daySessions.length,
+        median_seconds: quantile(seconds, 0.5),
+        events_per_session: daySessions.flat().length / daySessions.length,
       };
     },
   );
