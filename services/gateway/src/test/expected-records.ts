@@ -127,7 +127,7 @@ function toMessageRecord(
   };
 }
 
-/** Replaces half a surrogate pair with U+FFFD: contract, "Half a surrogate pair". */
+/** Replaces a lone surrogate with U+FFFD: contract, "Lone surrogate". */
 function toStored(record: MessageRecord): MessageRecord {
   const fields = Object.entries(record).map(([name, value]) => [
     name,
