@@ -27,7 +27,7 @@ export function anvilProgram(): string {
 
 const VERSION_MAX_MS = 20_000;
 
-/** Checks whether anvil runs. @param program default: the program from npm @returns null if it runs, else a problem and a fix */
+/** Checks whether anvil runs. @param program default: from npm @returns null if it runs, else a problem and a fix */
 export function findAnvilProblem(program?: string): { readonly what: string; readonly fix: string } | null {
   try {
     const { status, error } = spawnSync(program ?? anvilProgram(), ['--version'], {

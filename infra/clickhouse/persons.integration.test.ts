@@ -120,7 +120,7 @@ it('person_timeline returns each event of a person once, from all identities, an
   expect(await readTimeline(KEYS[2]!)).toEqual([KEYS[2], KEYS[2]].map((key) => [key, first]));
 });
 
-it('funnels and time differences accept the times of analyst views without conversion', async () => {
+it('funnels and time differences accept the timestamps of analyst views without conversion', async () => {
   await insertEvents('times');
   const sql = `SELECT windowFunnel(60)(event_second, event_name = 'e', event_name = 'f'), max(dateDiff('day', event_time, received_at))
     FROM analysis_events WHERE environment_id = 'times'`;

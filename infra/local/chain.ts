@@ -24,7 +24,7 @@ export async function assertChain(rpc: string): Promise<boolean> {
   throw new Error(`the node belongs to chain ${id}, not ${CHAIN_ID}`);
 }
 
-/** Returns the node on loopback, which does not create blocks itself. @throws Error if anvil is not installed */
+/** Describes a node on loopback that creates no blocks itself. @throws Error if anvil is not installed */
 export function chainSpec(paths: StackPaths, port: number, program = anvilProgram()): ProcessSpec {
   const statePath = chainStatePath(paths);
   return {
@@ -41,7 +41,7 @@ export function chainSpec(paths: StackPaths, port: number, program = anvilProgra
   };
 }
 
-/** A chain in the chain API: the name in paths and on the log, and the id `namespace:reference` in responses. */
+/** A chain in the chain API: the name in paths and in the log, and the id `namespace:reference` in responses. */
 export interface ServedChain {
   name: string;
   id: string;
