@@ -124,7 +124,7 @@ describe('docker-compose.yml', () => {
     const signers = containers.filter(([, { environment }]) => 'SIGNER_KEYS' in environment).map(([name]) => name);
     expect(signers).toEqual(['minter']);
     const signing: readonly ServiceEntry[] = SERVICES;
-    expect(signing.filter(({ signs }) => signs === true).map(({ name }) => name)).toEqual(['minter']);
+    expect(signing.filter(({ canSign }) => canSign === true).map(({ name }) => name)).toEqual(['minter']);
     expect(read('infra/local/services.ts')).not.toContain('signerKeys');
     const { run, readEnv, folder } = createSecretsScript();
     run();

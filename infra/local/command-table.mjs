@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 /** Exit codes of all commands. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, unreachable: 3, emptied: 4 };
 
-const NOTHING = {};
+const NO_OPTIONS = {};
 const YES = { yes: { type: 'boolean' } };
 const STACK = {
   usage: '[--no-chain]',
@@ -29,17 +29,17 @@ const COMMANDS = {
     ...STACK,
   },
   up: { does: 'starts the stack in the background and returns when one test event is stored', ...STACK },
-  down: { does: 'stops the stack and keeps its data', options: NOTHING },
+  down: { does: 'stops the stack and keeps its data', options: NO_OPTIONS },
   reset: {
     does: 'stops the stack and DELETES data, secrets and keys, after confirmation',
     usage: '[--yes]',
     more: '  --yes   skip the confirmation prompt',
     options: YES,
-    destroys: 'This deletes all events, identities, keys and secrets of the stack in this checkout.',
+    warning: 'This deletes all events, identities, keys and secrets of the stack in this checkout.',
   },
   doctor: {
-    does: 'finds problems of this machine that prevent the stack from running, with fixes',
-    options: NOTHING,
+    does: 'finds problems with this machine that prevent the stack from running, and suggests fixes',
+    options: NO_OPTIONS,
     isReadOnly: true,
   },
   status: {
@@ -52,7 +52,7 @@ const COMMANDS = {
   logs: {
     does: 'shows the last log lines of each process; in a terminal, follows the logs',
     usage: '[name …]',
-    options: NOTHING,
+    options: NO_OPTIONS,
     argumentsMax: 100,
     isReadOnly: true,
   },
@@ -63,7 +63,7 @@ const COMMANDS = {
   },
   'demo-portal': {
     does: 'starts the stack if necessary, generates a minute of game traffic, and prints the portal URL',
-    options: NOTHING,
+    options: NO_OPTIONS,
   },
   simulate: {
     does: 'generates game or chain traffic or mint requests, and compares the result with the stored rows',
@@ -77,7 +77,7 @@ const COMMANDS = {
     does: 'shows identities and links of a person, splits wrongly merged persons, rebuilds the graph',
   },
   consent: { does: 'rebuilds the consents in Redis' },
-  rebuild: { does: 'rebuilds all data of a Redis that lost it' },
+  rebuild: { does: 'restores all data in a Redis that lost its data' },
   verify: { does: 'compares stored rows with the log' },
   offsets: { does: 'shows consumer offsets and resolves truncated logs' },
   derive: { does: 'repairs the tables derived from events' },
@@ -98,7 +98,7 @@ const COMMANDS = {
   fuzz: { does: 'posts generated batches and checks every response' },
   faults: { does: 'injects faults and checks that the pipeline recovers' },
   attacks: { does: 'attacks a stack as one tenant and measures the effect on another tenant' },
-  help: { does: 'lists all commands by purpose', options: NOTHING },
+  help: { does: 'lists all commands by purpose', options: NO_OPTIONS },
   completion: { does: 'prints a bash completion script for these commands' },
   exec: { does: 'runs a tool from node_modules: exec <tool> …' },
   supervise: { does: 'runs the supervisor for `up`', options: STACK.options },
@@ -171,12 +171,12 @@ export function refusalOf([name = '', ...args]) {
  * @returns {Promise<{ code: number, text: string } | null>} as for `refusalOf`
  */
 export async function confirmationOf([name = '', ...args], { input = process.stdin, output = process.stderr } = {}) {
-  const { destroys } = COMMANDS[name];
-  if (destroys === undefined || args.includes('--yes')) return null;
+  const { warning } = COMMANDS[name];
+  if (warning === undefined || args.includes('--yes')) return null;
   const unchanged = 'nothing was changed';
   if (input.isTTY !== true)
-    return { code: EXIT.usage, text: `${name}: ${destroys} No terminal to confirm on. Pass --yes (${unchanged}).` };
+    return { code: EXIT.usage, text: `${name}: ${warning} No terminal to confirm on. Pass --yes (${unchanged}).` };
   const rl = createInterface({ input, output });
-  const answer = await rl.question(`${destroys} Type yes to continue: `).finally(() => rl.close());
+  const answer = await rl.question(`${warning} Type yes to continue: `).finally(() => rl.close());
   return answer.trim().toLowerCase() === 'yes' ? null : { code: EXIT.failed, text: `${name}: ${unchanged}` };
 }

@@ -19,7 +19,7 @@ export interface ProcessSpec {
   isReady(): Promise<boolean>;
   readonly readyDeadlineMs: number;
   /** Overrides for tests. The defaults are one minute. */
-  readonly watch?: { readonly silenceMaxMs?: number; readonly calmPollMs?: number };
+  readonly watch?: { readonly silenceMaxMs?: number; readonly steadyPollMs?: number };
   /** Use 'end-of-input' for a process that stops when its standard input ends. */
   readonly stopBy: 'SIGTERM' | 'end-of-input';
   /** Time after which the process is killed with SIGKILL. */
@@ -178,7 +178,7 @@ class KeptProcess implements Keeper {
     this.setFault('ended', `${cause}: ${lastMessageOf(this.spec.logFile, logStart)}`);
     if (!this.isStarted) {
       // A process that was never ready fails the start, because a restart would not help.
-      this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${quoted(lastLines)}`));
+      this.firstReady.reject(new Error(`${this.name} exited before it was ready (${cause})${formatLines(lastLines)}`));
       return;
     }
     const restartInMs = restartDelayMs(this.deaths);
@@ -229,7 +229,7 @@ class KeptProcess implements Keeper {
 
   private notReady(reason: string): NotReadyError {
     const message = `${this.name} was not ready within ${this.spec.readyDeadlineMs / 1000} s`;
-    return new NotReadyError(message + quoted(tailOf(this.spec.logFile)), reason);
+    return new NotReadyError(message + formatLines(tailOf(this.spec.logFile)), reason);
   }
 
   async stop({ immediately = false }: { readonly immediately?: boolean } = {}): Promise<void> {
@@ -242,7 +242,7 @@ class KeptProcess implements Keeper {
     if (immediately && this.spec.onCleanEnd === undefined) child.kill('SIGKILL');
     else if (this.spec.stopBy === 'end-of-input') child.stdin?.end();
     else child.kill('SIGTERM');
-    // A paused process handles SIGTERM only after it was resumed.
+    // A paused process handles SIGTERM only after it has been resumed.
     child.kill('SIGCONT');
     let isClean = true;
     const kill = setTimeout(() => {
@@ -255,7 +255,7 @@ class KeptProcess implements Keeper {
   }
 }
 
-const quoted = (lines: string): string =>
+const formatLines = (lines: string): string =>
   lines === '' ? '; its log is empty' : `; last log lines:\n${lines.replace(/^/gm, '    ')}`;
 
 /** Starts a process and restarts it when it exits. @param timerSlackMs how late timers may fire; default: unchanged */

@@ -25,7 +25,7 @@ export interface PortGuard {
 export interface ClaimedPorts {
   ports: Record<string, number>;
   /** Messages about ports that have changed since the last start. */
-  moves: readonly string[];
+  changes: readonly string[];
   /** Reserves this stack's block of ports. */
   guard: PortGuard;
 }
@@ -120,14 +120,14 @@ export async function claimPorts(
   { paths, environment }: { paths: StackPaths; environment: Record<string, string | undefined> },
 ): Promise<ClaimedPorts> {
   const path = join(paths.state, 'ports.json');
-  const moves: string[] = [];
-  const last = readOptionalFile(path, (line) => moves.push(line)) as StoredPorts | null;
+  const changes: string[] = [];
+  const last = readOptionalFile(path, (line) => changes.push(line)) as StoredPorts | null;
   const { first, guard } = await claimBlock(paths, last);
   const kept = last?.block === first ? last.ports : {};
   const ports: Record<string, number> = {};
   const chosen: Record<string, number> = {};
   if (last !== null && last.block !== first)
-    moves.push(`another stack uses the ports from ${last.block}; this stack now uses ports from ${first}`);
+    changes.push(`another stack uses the ports from ${last.block}; this stack now uses ports from ${first}`);
   const isUsable = async (port: number) => !Object.values(ports).includes(port) && (await isPortFree(port));
   try {
     for (const name of names) {
@@ -144,7 +144,7 @@ export async function claimPorts(
         while ((Object.values(kept).includes(port) || !(await isUsable(port))) && port < first + BLOCK_PORTS) port++;
         if (port === first + BLOCK_PORTS) throw new Error(`no free port for ${name} from ${first} to ${port - 1}`);
         ports[name] = chosen[name] = port;
-        if (previous !== undefined) moves.push(`port ${previous} is in use; ${name} now uses ${port}`);
+        if (previous !== undefined) changes.push(`port ${previous} is in use; ${name} now uses ${port}`);
       }
     }
   } catch (error) {
@@ -152,5 +152,5 @@ export async function claimPorts(
     throw error;
   }
   writePrivateFile(path, `${JSON.stringify({ block: first, ports: { ...kept, ...chosen } }, null, 2)}\n`);
-  return { ports, moves, guard };
+  return { ports, changes, guard };
 }

@@ -8,7 +8,7 @@ export interface PortalAccount extends Accounts {
 }
 
 /**
- * Creates a database with rows of two environments. Only one test file per run may call this: the grants name the database.
+ * Creates a database with rows of two environments. Only one test file per run may call this.
  * @throws Error if ClickHouse already has a database with that name, which is not changed
  */
 export async function openPortalAccount(): Promise<PortalAccount> {

@@ -17,7 +17,7 @@ import { portNamesFor } from '../stack-options.ts';
 import { readStatus, toVerdict } from '../status.ts';
 import { findSupervisor } from '../supervisor.ts';
 
-const SIGNS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
+const LABELS = { good: 'ok  ', warning: 'warn', bad: 'BAD ' } as const;
 
 /** Prints all findings with their fixes. @returns 1 if a finding prevents the stack from starting or serving */
 export async function doctor(paths: StackPaths): Promise<number> {
@@ -26,7 +26,7 @@ export async function doctor(paths: StackPaths): Promise<number> {
   const isRunning = supervisor !== null || orphans.length > 0;
   const findings = await examine(paths, { environment: process.env, isRunning });
   for (const { level, what, fix } of findings)
-    console.log(`${SIGNS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
+    console.log(`${LABELS[level]}  ${what}${fix === undefined ? '' : `\n      fix: ${fix}`}`);
   const isMachineHealthy = !findings.some((finding) => finding.level === 'bad');
   if (orphans.length > 0) {
     console.log(toVerdict(null, orphans).sentence);

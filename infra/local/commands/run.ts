@@ -85,7 +85,7 @@ function settingsOf(paths: StackPaths): Record<string, string> {
   return Object.fromEntries(settings.filter(([name]) => process.env[name] === undefined));
 }
 
-export function measure(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
+export function runTestTool(name: 'bench' | 'fuzz' | 'faults' | 'attacks') {
   return (paths: StackPaths, args: readonly string[]): Promise<number> =>
     runHere(paths, process.execPath, { args: [join(paths.checkout, `test/${name}/main.ts`), ...args] });
 }
