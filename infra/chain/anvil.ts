@@ -54,7 +54,7 @@ export interface AnvilOptions {
 }
 
 /** Number of earlier blocks whose state can be queried: more than any finality depth in use. */
-const STATES_KEPT = 128;
+const STATES_MAX = 128;
 
 const toSeconds = (atMs: number) => Math.floor(atMs / 1000);
 
@@ -80,7 +80,7 @@ export function anvilArguments({ port, statePath, epochBlocks, autoMine }: Anvil
     'chain-id': String(CHAIN_ID),
     timestamp: String(readGenesisTime(statePath)),
     'slots-in-an-epoch': String(epochBlocks),
-    'prune-history': String(STATES_KEPT),
+    'prune-history': String(STATES_MAX),
     ...(existsSync(statePath) ? { 'load-state': statePath } : {}),
   };
   const options = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);

@@ -227,8 +227,8 @@ describe("a setting in an analyst's query", () => {
     const onTable = filter.replace('analysis_events', 'events');
     expect((await engine.query('operator', onTable)).text).toContain('the probe ran');
     expect(await findLeaks(texts, 'analyst_1', isLeakOfSetting)).toEqual([]);
-    const quick = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
-    const all = quick.map((setting) => `SELECT environment_id, event_name FROM events_exact ${sent(setting)}`);
+    const safeSettings = settings.filter(({ name }) => !/bandwidth|memory_usage_for_user/.test(name));
+    const all = safeSettings.map((setting) => `SELECT environment_id, event_name FROM events_exact ${sent(setting)}`);
     expect(await findLeaks(all, 'analyst_raw_1', isLeakOfSetting)).toEqual([]);
   });
 

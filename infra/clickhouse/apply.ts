@@ -53,7 +53,7 @@ const DATABASE_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 /** Recorded before the first statement, with the checksum of the complete schema. */
 const FIRST_START = 'schema';
 
-const REGISTER = `CREATE TABLE IF NOT EXISTS applied_sql_files
+const CREATE_APPLIED_FILES = `CREATE TABLE IF NOT EXISTS applied_sql_files
 (
     name String COMMENT 'File in infra/clickhouse, for example schema/02-events.sql; schema if a first start has begun',
     checksum String COMMENT 'Hexadecimal SHA-256 of the statements in the file',
@@ -79,7 +79,7 @@ export async function applySql(target: SqlTarget): Promise<string[]> {
   try {
     // Counted first, because another first start writes its record before its tables.
     const tables = await countTables(client);
-    await client.command({ query: REGISTER });
+    await client.command({ query: CREATE_APPLIED_FILES });
     const applied = await readApplied(client);
     const isNew = ![...applied.keys()].some((name) => name.startsWith('schema/'));
     if (!isNew) return await migrate(client, target.database, { schema, migrations, applied });

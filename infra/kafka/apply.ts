@@ -189,7 +189,7 @@ async function alterSettings(
 ): Promise<{ changed: string[]; topics: ExistingTopic[] }> {
   const actual = await readSettings(admin, topics);
   const existing: ExistingTopic[] = [];
-  const wrong: { name: string; settings: [string, string][] }[] = [];
+  const mismatches: { name: string; settings: [string, string][] }[] = [];
   for (const topic of topics) {
     const settings = actual.get(topic.name) ?? new Map<string, string>();
     const { replicationFactor } = cluster.topics.get(topic.name) ?? replication;
@@ -197,10 +197,10 @@ async function alterSettings(
     const minInsyncReplicas = raiseInsync(before, replication);
     existing.push({ ...before, minInsyncReplicas });
     const differing = [...toSettings(topic, minInsyncReplicas)].filter(([key, value]) => settings.get(key) !== value);
-    if (differing.length > 0) wrong.push({ name: topic.name, settings: differing });
+    if (differing.length > 0) mismatches.push({ name: topic.name, settings: differing });
   }
-  if (wrong.length > 0) await setIncrementally(connection, wrong);
-  return { changed: wrong.map(({ name }) => name), topics: existing };
+  if (mismatches.length > 0) await setIncrementally(connection, mismatches);
+  return { changed: mismatches.map(({ name }) => name), topics: existing };
 }
 
 /** Reads the effective settings, including cluster defaults. */

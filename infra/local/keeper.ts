@@ -82,7 +82,7 @@ const HEALTHY_MS = 5_000;
 export const restartDelayMs = (deaths: number): number =>
   Math.min(RESTART_MAX_MS, FIRST_RESTART_MS * 2 ** (deaths - 1));
 
-class KeptProcess implements Keeper {
+class SupervisedProcess implements Keeper {
   readonly name: string;
   private readonly spec: ProcessSpec;
   private readonly events: KeeperEvents;
@@ -260,7 +260,7 @@ const formatLines = (lines: string): string =>
 
 /** Starts a process and restarts it when it exits. @param timerSlackMs how late timers may fire; default: unchanged */
 export const keepRunning = (spec: ProcessSpec, events: KeeperEvents, timerSlackMs?: number): Keeper =>
-  new KeptProcess(spec, events, timerSlackMs);
+  new SupervisedProcess(spec, events, timerSlackMs);
 
 /** The timer slack of the main thread (`man 5 proc_pid_timerslack_ns`). */
 const SLACK_FILE = '/proc/self/timerslack_ns';

@@ -57,7 +57,7 @@ export function loadSecrets(paths: StackPaths): Secrets {
     registryPassword: stored?.registryPassword ?? secret(),
     identityPepper: stored?.identityPepper ?? secret(),
     cursorSecret: stored?.cursorSecret ?? secret(),
-    signerKeys: stored?.signerKeys ?? makeSignerKeys(),
+    signerKeys: stored?.signerKeys ?? createSignerKeys(),
     portalSecret: stored?.portalSecret ?? secret(),
   };
   if (JSON.stringify(stored) !== JSON.stringify(secrets))
@@ -74,7 +74,7 @@ export function signerPublicKeyOf({ signerKeys }: Pick<Secrets, 'signerKeys'>): 
 }
 
 /** Returns a value of SIGNER_KEYS with one new key pair. */
-export function makeSignerKeys(): string {
+export function createSignerKeys(): string {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return toSetting([privateKey.export({ format: 'jwk' })]);
 }

@@ -15,7 +15,7 @@ import { findWriteRefusal } from './redis.ts';
 import { silenceRemedy } from './report.ts';
 import { SERVICES, type ServiceEntry } from './services.ts';
 import { readStackFile, type StackFile } from './stack-file.ts';
-import { supervisedSinceAt } from './supervisor.ts';
+import { supervisorStartedAt } from './supervisor.ts';
 
 /** Longer than a request timeout, because a probe may send several requests. */
 const PROBE_MAX_MS = 10_000;
@@ -65,7 +65,7 @@ export async function readStatus(paths: StackPaths, { includeLag = true } = {}):
   const conditions = readConditions(paths);
   if (conditions === null) return null;
   const file = readStackFile(paths);
-  const startedAt = supervisedSinceAt(paths);
+  const startedAt = supervisorStartedAt(paths);
   const empty = new Map<string, number>();
   const reading = file === null || !includeLag ? Promise.resolve(empty) : readLag(file).catch(() => empty);
   const lags = await waitAtMost(PROBE_MAX_MS, reading, () => empty);

@@ -28,7 +28,7 @@ export function findSupervisor(paths: StackPaths): ProcessRecord | null {
 }
 
 /** @returns the start time of the supervisor (ISO 8601), or '' if there is none */
-export const supervisedSinceAt = (paths: StackPaths): string =>
+export const supervisorStartedAt = (paths: StackPaths): string =>
   statSync(pathOf(paths), { throwIfNoEntry: false })?.mtime.toISOString() ?? '';
 
 /** Removes the file of a dead supervisor. Restores the file if a new supervisor has written it in the meantime. */

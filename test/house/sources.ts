@@ -19,7 +19,7 @@ export interface Codebase {
   /** Returns the names that a product file imports or re-exports from product files. */
   importedBy(file: SourceFile): readonly ImportedName[];
   /** Returns the file that declares a name, following re-exports. */
-  declaring(file: SourceFile, name: string): SourceFile;
+  findDeclaringFile(file: SourceFile, name: string): SourceFile;
 }
 
 export function readCodebase(sources: readonly SourceFile[], tree: Tree): Codebase {
@@ -31,7 +31,7 @@ export function readCodebase(sources: readonly SourceFile[], tree: Tree): Codeba
     cache.set(file, found);
     return found;
   };
-  return { files, byPath, importedBy, declaring: createDeclaring(importedBy) };
+  return { files, byPath, importedBy, findDeclaringFile: createFindDeclaringFile(importedBy) };
 }
 
 interface ImportContext {
@@ -74,7 +74,7 @@ function declaresName({ nodes }: SourceFile, name: string): boolean {
   );
 }
 
-function createDeclaring(importedBy: Codebase['importedBy']): Codebase['declaring'] {
+function createFindDeclaringFile(importedBy: Codebase['importedBy']): Codebase['findDeclaringFile'] {
   const cache = new Map<string, SourceFile | null>();
   const find = (file: SourceFile, name: string): SourceFile | null => {
     const key = `${file.path} ${name}`;
@@ -98,7 +98,7 @@ export function findReachable(codebase: Codebase, start: SourceFile): SourceFile
   const reachable = new Set([start]);
   for (const file of reachable)
     for (const { from, name, isType } of codebase.importedBy(file))
-      if (!isType) reachable.add(name === '*' ? from : codebase.declaring(from, name));
+      if (!isType) reachable.add(name === '*' ? from : codebase.findDeclaringFile(from, name));
   return [...reachable];
 }
 

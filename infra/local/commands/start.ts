@@ -12,7 +12,7 @@ import { logFileOf, type StackPaths } from '../paths.ts';
 import { configuredPort } from '../ports.ts';
 import { proveRoundTrip } from '../proof.ts';
 import { createProgress, deathReport, silenceReport, stackReport } from '../report.ts';
-import { makeSignerKeys, signerPublicKeyOf } from '../secrets.ts';
+import { createSignerKeys, signerPublicKeyOf } from '../secrets.ts';
 import { environmentWithoutStores, isStoreSetting, SERVICES } from '../services.ts';
 import { startStack } from '../stack.ts';
 import { readStackFile, type StackFile, secretKeyHeaderOf, sharedSettingsOf } from '../stack-file.ts';
@@ -117,7 +117,7 @@ export async function hasValidSettings(paths: StackPaths): Promise<boolean> {
 
 /** @returns the first administrator's link, or null if the stack has no portal or already has an administrator */
 export const firstLinkOf = async (paths: StackPaths, file: StackFile | null): Promise<string | null> =>
-  file?.portal === undefined ? null : makeFirstLink(paths);
+  file?.portal === undefined ? null : createFirstLink(paths);
 
 /** Prints the link to this terminal but not to a log, because anyone with the link can become administrator. */
 export function reportLink(link: string | null): void {
@@ -160,7 +160,7 @@ export async function start(paths: StackPaths, args: readonly string[]): Promise
 }
 
 /** @returns null if an administrator exists or the command fails; `npm run accounts -- link` reports the reason */
-async function makeFirstLink(paths: StackPaths): Promise<string | null> {
+async function createFirstLink(paths: StackPaths): Promise<string | null> {
   const main = join(paths.checkout, 'services', 'operator', 'src', 'main.ts');
   // The command finds the stack through its working directory.
   const folder = dirname(paths.state);
@@ -262,8 +262,8 @@ const PLACEHOLDERS: Record<string, string> = {
   CLICKHOUSE_DATABASE: 'playline',
   IDENTITY_PEPPER: '00'.repeat(32),
   ...chainSettings({ cursorSecret: '00'.repeat(32) }, 1),
-  SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: makeSignerKeys() }),
-  ...signingSettings({ signerKeys: makeSignerKeys() }),
+  SIGNER_PUBLIC_KEY: signerPublicKeyOf({ signerKeys: createSignerKeys() }),
+  ...signingSettings({ signerKeys: createSignerKeys() }),
   PORTAL_SECRET: '00'.repeat(32),
   PORTAL_ORIGIN: 'http://localhost:1',
   GATEWAY_URL: 'http://127.0.0.1:1',
