@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type BlockMaker, openBlockMaker } from '../chain/block-maker.ts';
 import { CHAIN_ID } from '../chain/demo.ts';
-import { prepareSigner, type DemoAddresses, deployDemo } from '../chain/deploy-demo.ts';
+import { type DemoAddresses, deployDemo, prepareSigner } from '../chain/deploy-demo.ts';
 import { callRpc } from '../chain/rpc.ts';
 import { saveState } from '../chain/state-file.ts';
 import { chainAddress, chainSpec, chainStatePath, DEMO_CHAINS, FINAL_DEPTH } from './chain.ts';

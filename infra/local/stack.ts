@@ -11,9 +11,9 @@ import {
   demoKeysPath,
   deployClickHouse,
   deployKafka,
+  initIdentityGraph,
   loadDemoKeys,
   openChainPart,
-  initIdentityGraph,
   readDemoKeys,
 } from './deployment.ts';
 import type { Java } from './java.ts';

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { findImporters, findReachable, type Codebase, readCodebase } from './sources.ts';
+import { type Codebase, findImporters, findReachable, readCodebase } from './sources.ts';
 import { parseSources } from './syntax.ts';
 import { readTree } from './tree.ts';
 

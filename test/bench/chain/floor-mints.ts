@@ -1,7 +1,7 @@
 // Floor for minting: viem with its own key mints BATCHES times ASSETS tokens with the same contract function, and at
 // most OPEN transactions that are not final. A reorganisation would lose or duplicate tokens.
 import { setTimeout as delay } from 'node:timers/promises';
-import { prepareSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
+import { type DemoAddresses, deployDemo, prepareSigner } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
 import { createPublicClient, createWalletClient, defineChain, type Hash, http } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';

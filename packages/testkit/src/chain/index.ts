@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type AnvilOptions,
-  prepareSigner,
   anvilArguments,
   anvilProgram,
   type BlockMaker,
@@ -15,6 +14,7 @@ import {
   type DemoAddresses,
   deployDemo,
   openBlockMaker,
+  prepareSigner,
   readContract,
   SIGNATURES,
   saveState,
