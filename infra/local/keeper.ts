@@ -76,7 +76,7 @@ export interface Keeper {
 /** Long enough for the system to release the sockets and locks of the dead process. */
 const FIRST_RESTART_MS = 150;
 const RESTART_MAX_MS = 5_000;
-/** After being ready for this time, a process is restarted with the initial delay again. */
+/** A process that has been ready for this time is restarted with the initial delay. */
 const HEALTHY_MS = 5_000;
 /** @param deaths number of consecutive exits, from 1 */
 export const restartDelayMs = (deaths: number): number =>

@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS events
     device_id String COMMENT 'Device id from the client, not used for linking; empty when absent',
     session_id String COMMENT 'Session id from the client, not used for linking; empty when absent',
     surface LowCardinality(String) COMMENT 'Surface of the client: web, pixel, unity or unreal',
-    consent_level LowCardinality(String) COMMENT 'Consent level stated by the client; empty when absent',
+    consent_level LowCardinality(String) COMMENT 'Consent level reported by the client; empty when absent',
     test Bool COMMENT 'Flag for test messages, which the analyst views exclude',
     library LowCardinality(String) COMMENT 'context.library, the name of the client library',
     library_version LowCardinality(String) COMMENT 'Version of the client library, context.libraryVersion',
