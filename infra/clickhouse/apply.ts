@@ -224,7 +224,7 @@ async function record(client: ClickHouseClient, files: readonly Pick<SqlFile, 'n
   });
 }
 
-/** Kills an earlier attempt of the statement, which ClickHouse continues after the client has disconnected. */
+/** Kills an earlier run of the statement, which ClickHouse continues after the client has disconnected. */
 async function killPreviousAttempt(client: ClickHouseClient, statement: string): Promise<void> {
   const query = `SELECT query_id FROM system.processes
     WHERE query = {statement: String} AND current_database = currentDatabase()`;

@@ -50,7 +50,7 @@ export interface ServedChain {
 export const DEMO_CHAINS: readonly [ServedChain] = [{ name: 'demo-chain', id: 'eip155:31337' }];
 
 /**
- * Returns settings of chains and cursors for the chain API, and of nodes for the chain indexer and the minter.
+ * Returns the chain and cursor settings for the chain API, and the node settings for the chain indexer and the minter.
  * @param chainPort port of the stack's chain; if undefined, nothing is indexed or minted
  */
 export function chainSettings(

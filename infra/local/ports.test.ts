@@ -45,7 +45,7 @@ test('a port that is in use at a restart is replaced, and all other ports are ke
   expect(Object.values(first.ports)).not.toContain(second.ports.redis);
 });
 
-test('a stack whose block of ports is in use changes to another block and reports the change', async () => {
+test('a stack whose block of ports is in use switches to another block and reports the change', async () => {
   const paths = testStackPaths();
   const [one, two] = [await claim(paths), await claim(paths)];
   expect(new Set([...Object.values(one.ports), ...Object.values(two.ports)]).size).toBe(2 * NAMES.length);

@@ -137,7 +137,7 @@ class RunningStack implements Stack {
     try {
       write();
     } catch (error) {
-      this.report(`cannot write the state of the processes: ${error instanceof Error ? error.message : error}`);
+      this.report(`cannot write process states: ${error instanceof Error ? error.message : error}`);
     }
   }
 

@@ -11,7 +11,7 @@ const linesIn = (text: string) => text.replace(/\n$/, '').split('\n').length;
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
 const median = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
 
-/** Entry points of a POST of messages: the steps of the route, and the pipeline that writes the records. */
+/** Entry points for posting messages: the steps of the route, and the pipeline that writes the records. */
 const ENTRY_POINTS = {
   gateway: [
     'packages/http/src/app.ts',

@@ -71,7 +71,7 @@ async function superviseUntilSignal(supervision: Supervision): Promise<void> {
   report('stopped');
 }
 
-/** Sends the test event. Its failure does not stop a stack that is known to be incomplete. */
+/** Sends the test event. A failure does not stop a stack that is known to be incomplete. */
 async function prove(stack: Stack, report: (line: string) => void): Promise<void> {
   try {
     const latencyMs = await proveRoundTrip(stack.file);
@@ -180,7 +180,7 @@ const POLL_MS = 250;
 interface ProvenMint {
   readonly transactionHash: string | null;
   readonly activityId: string | null;
-  /** Durations since the response 202. */
+  /** Durations since the 202 response. */
   readonly succeededMs: number;
   readonly shownMs: number;
 }
