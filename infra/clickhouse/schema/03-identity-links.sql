@@ -1,6 +1,5 @@
--- Sorting key: the position of the link fact. A linker that crashes between deciding and publishing publishes the decision
--- twice, and a merge removes the duplicate. Rows are in log order, so the index carried_keys finds the decisions about one
--- person.
+-- Sorting key: the position of the link fact. A linker that crashes between deciding and publishing publishes a decision
+-- twice; a merge removes the duplicate. Rows are in log order, so the index carried_keys finds a person's decisions.
 CREATE TABLE IF NOT EXISTS identity_links
 (
     environment_id LowCardinality(String) COMMENT 'Environment of the identities',

@@ -44,8 +44,8 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1
 COMMENT 'Erased identities. If an identity has several cut-offs, the latest one applies.';
 
 -- A row is written when no query returns the person's data any more, and another whenever physically_erased_at or
--- log_expired_at becomes known; the latest row wins. Receipts contain no identity key: closure_hash shows whether a list of
--- keys was erased.
+-- log_expired_at becomes known; the latest row wins. Receipts contain no identity key: closure_hash identifies the erased
+-- keys.
 CREATE TABLE IF NOT EXISTS erasure_receipts
 (
     erasure_id UUID COMMENT 'Erasure id returned by the gateway in the header x-erasure-id',

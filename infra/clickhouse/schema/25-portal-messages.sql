@@ -19,8 +19,7 @@ WHERE environment_id = {environment: String}
 COMMENT 'portal_messages(environment = …, since = …, until = …, before = …, type = …, name = …, surface = …, test = …, identity = …): messages as stored, including copies';
 
 -- Messages of portal_messages that refer to one of the identities: as owner, as anonymous visitor, or as an id of an alias.
--- The bloom filters on keys select the granules, so the query reads a person's granules instead of every day in the time
--- range.
+-- The bloom filters on keys select the granules, so the query reads a person's granules instead of every day.
 CREATE VIEW IF NOT EXISTS portal_messages_of_people DEFINER = views SQL SECURITY DEFINER AS
 SELECT
     message_id, type, event_name, event_time, received_at, surface, library, library_version, test, consent_level,

@@ -9,7 +9,7 @@
 -- for a contract with millions of activities as for any other contract.
 --
 -- A search for a token reads only the granules that pass the filter on token ids, and only these count towards the limit, so
--- one query covers a year. Of the superseded entries, the query reads only those for the versions found.
+-- one query covers a year. Of the superseded entries, it reads only those for the versions found.
 CREATE VIEW IF NOT EXISTS portal_activities DEFINER = views SQL SECURITY DEFINER AS
 WITH requested AS (
     SELECT concat(contract, ' ', if({type: String} = '', '*', {type: String})) AS name
