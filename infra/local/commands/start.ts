@@ -186,7 +186,7 @@ interface MintRequest {
 
 /**
  * Requests one token of the demo project's ERC-721 and waits until the mint is final and in the activity history.
- * @returns durations since the response 202, or null if the stack has no chain
+ * @returns durations since the 202 response, or null if the stack has no chain
  * @throws Error if the request is refused, fails, or times out
  */
 export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now) {
