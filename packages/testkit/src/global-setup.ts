@@ -76,7 +76,7 @@ export async function startLocalStores(): Promise<RunStores> {
   const fillClickHouse = async (clickhouse: Stores['clickhouse']) => {
     template = await openTableTemplate({ clickhouse });
   };
-  const options: StackOptions = { directory, services: [], report, fillClickHouse, isThrownAway: true };
+  const options: StackOptions = { directory, services: [], report, fillClickHouse, isDisposable: true };
   const stack = await startStack(options).catch((error) => {
     remove();
     throw error;

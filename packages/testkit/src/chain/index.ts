@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type AnvilOptions,
-  admitSigner,
   anvilArguments,
   anvilProgram,
   type BlockMaker,
@@ -15,6 +14,7 @@ import {
   type DemoAddresses,
   deployDemo,
   openBlockMaker,
+  prepareSigner,
   readContract,
   SIGNATURES,
   saveState,
@@ -155,7 +155,7 @@ class AnvilChain implements TestChain {
 
   async deployDemo(minter?: Address): Promise<DemoAddresses> {
     const contracts = await deployDemo(this.rpc);
-    if (minter !== undefined) await admitSigner(this.rpc, minter, contracts);
+    if (minter !== undefined) await prepareSigner(this.rpc, minter, contracts);
     return contracts;
   }
 
