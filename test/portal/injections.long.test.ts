@@ -23,7 +23,7 @@ async function openSeededWorld(toText: ToText) {
   const portal = await openSeededPortal();
   portals.push(portal);
   const seed = await seedProject(portal, { id: 'demo', toText });
-  await portal.parts.accounts.changedBy(AUTHOR).change((accounts) => {
+  await portal.parts.accounts.storeFor(AUTHOR).change((accounts) => {
     const owner = accounts.find(({ id }) => id === seed.members.owner);
     return owner === undefined ? null : { ...owner, isAdministrator: true };
   });

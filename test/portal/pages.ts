@@ -7,7 +7,7 @@ import {
 } from '../../services/portal/src/frame/cookies.ts';
 import { createFormTokens } from '../../services/portal/src/frame/form-tokens.ts';
 import type { PortalPage } from '../../services/portal/src/frame/page.ts';
-import { createPages, type PagesParts } from '../../services/portal/src/pages/index.ts';
+import { createPages, type PageParts } from '../../services/portal/src/pages/index.ts';
 import type { TestPortal } from '../../services/portal/src/test/open-portal.ts';
 import type { Response } from '../../services/portal/src/test/test-browser.ts';
 import type { Seed } from './seed.ts';
@@ -192,7 +192,7 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
   const frame = {
     origin: new URL(origin),
     sessions: parts.sessions,
-    oneTime: parts.oneTime,
+    oneTimeTokens: parts.oneTimeTokens,
     onFault: () => {},
     cookie: createSessionCookie(origin, SECRET),
     providerCookie: createProviderCookie(origin, SECRET, 600),
@@ -201,14 +201,14 @@ export function listPages({ parts, origin }: TestPortal): readonly PortalPage[] 
     accounts: parts.accounts.all,
     projects: parts.projects.all,
     addressOf: () => '127.0.0.1',
-    admitStranger: () => {},
-    admitMember: () => {},
-    forms: createBytesInFlight(MEMORY_BYTES),
+    admitAnonymous: () => {},
+    admitAccount: () => {},
+    formBytes: createBytesInFlight(MEMORY_BYTES),
     browserCookie: createBrowserCookie(origin, SECRET),
-    shares: parts.shares,
+    limiters: parts.limiters,
   };
-  const signIn = {} as PagesParts['signIn'];
-  const openId = {} as PagesParts['openId'];
+  const signIn = {} as PageParts['signIn'];
+  const openId = {} as PageParts['openId'];
   return createPages({ ...parts, frame, signIn, openId, writeAudit: async () => {} });
 }
 

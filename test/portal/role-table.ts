@@ -1,5 +1,5 @@
 /** User types, from least to most privileged. A stranger is signed in but has no role in the project. */
-export const USER_TYPES = ['visitor', 'stranger', 'analyst', 'developer', 'owner', 'administrator'] as const;
+export const USER_TYPES = ['visitor', 'nonmember', 'analyst', 'developer', 'owner', 'administrator'] as const;
 export type UserType = (typeof USER_TYPES)[number];
 
 const READERS = 'sign-in 404 200 200 200 200';

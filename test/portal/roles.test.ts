@@ -21,7 +21,7 @@ await FIRST_PORTAL.close();
 
 async function seedUser(portal: SeededPortal, { members }: Seed, userType: UserType): Promise<string | null> {
   if (userType === 'visitor') return null;
-  if (userType === 'stranger') return seedAccount(portal, {});
+  if (userType === 'nonmember') return seedAccount(portal, {});
   if (userType === 'administrator') return seedAccount(portal, { isAdministrator: true });
   return members[userType];
 }
@@ -88,19 +88,19 @@ describe(`access to ${ACTIONS.length} pages and forms by ${USER_TYPES.length} us
       for (const link of links)
         if (link.startsWith('/') && (await shared.client.get(link)).status === 404) errors.push(`broken link: ${link}`);
       await shared.portal.close();
-      expect(links.size).toBeGreaterThan(userType === 'visitor' || userType === 'stranger' ? 2 : 5);
+      expect(links.size).toBeGreaterThan(userType === 'visitor' || userType === 'nonmember' ? 2 : 5);
       expect(errors).toEqual([]);
     },
   );
 });
 
 const openStale = () => {
-  const { sessions, oneTimeTexts: oneTime } = createMemorySessions();
+  const { sessions, oneTimeTexts: oneTimeTokens } = createMemorySessions();
   const find: typeof sessions.find = async (text) => {
     const session = await sessions.find(text);
     return session === null ? null : { ...session, signedInAt: Date.now() - 601_000 };
   };
-  return open('administrator', { sessions: { ...sessions, find }, oneTime });
+  return open('administrator', { sessions: { ...sessions, find }, oneTimeTokens });
 };
 
 it('only forms marked as fresh require a recent sign-in', async () => {

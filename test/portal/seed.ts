@@ -37,7 +37,7 @@ const LIMIT = { perSecond: 71_113, burst: 711_131 };
 /** Creates a project with every type of object that can belong to a project, and fills every field. */
 export async function seedProject(portal: SeededPortal, { id, toText, environment = 'lab' }: SeedOptions) {
   const { projects } = portal.parts;
-  const store = projects.changedBy(AUTHOR);
+  const store = projects.storeFor(AUTHOR);
   await createProject({ store }, { id, name: 'A game', environments: USUAL_ENVIRONMENTS });
   await addEnvironment({ store }, { project: id, name: environment, kind: 'development' });
   const environmentId = `${id}-${environment}`;
@@ -57,9 +57,9 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
       chain: 'demo-chain',
       contractAddress,
       signerAddress: address,
-      heldMs: Date.now() - 3_600_000,
+      roleProvenMs: Date.now() - 3_600_000,
       waiting: 2,
-      waitsMs: Date.now() - 60_000,
+      waitingSinceMs: Date.now() - 60_000,
       why: toText('collection wait reason'),
     },
   ];
@@ -78,7 +78,7 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
     /** Hexadecimal person key of a message sender. */
     personKey: seedPerson(portal, environmentId, toText),
     /** Code of the link that creates the first administrator. It does not belong to a project. */
-    firstCode: await portal.parts.oneTime.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
+    firstCode: await portal.parts.oneTimeTokens.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
 
@@ -121,7 +121,7 @@ type KeyScope = EnvironmentScope & { readonly environment: KeyEnvironment };
 
 async function seedKeys(portal: TestPortal, scope: KeyScope, toText: ToText): Promise<void> {
   const { keys, settings } = portal.parts;
-  const context = { store: keys.changedBy(AUTHOR), prefix: settings.keyPrefix };
+  const context = { store: keys.storeFor(AUTHOR), prefix: settings.keyPrefix };
   await createKey(context, { ...scope, kind: 'publishable', name: toText('old key name') });
   await refreshKey(context, { ...scope, kind: 'publishable', name: toText('publishable key name') });
   await createKey(context, { ...scope, kind: 'secret', name: toText('secret key name') });
@@ -205,7 +205,7 @@ export async function seedAccount(portal: TestPortal, fields: Partial<Content<Ac
     createdAt: Date.now(),
     ...fields,
   };
-  await portal.parts.accounts.changedBy(AUTHOR).change(() => account);
+  await portal.parts.accounts.storeFor(AUTHOR).change(() => account);
   return account.id;
 }
 
@@ -214,7 +214,7 @@ let partners = 0;
 async function seedRateLimitKey(portal: TestPortal, toText: ToText): Promise<string> {
   partners++;
   const keyId = `0b0b0c0d-0000-4000-8000-${String(partners).padStart(12, '0')}`;
-  await portal.parts.rateLimitKeys.changedBy(AUTHOR).change(() => ({
+  await portal.parts.rateLimitKeys.storeFor(AUTHOR).change(() => ({
     keyId,
     partner: toText('partner name'),
     calls: 73_311,
@@ -238,7 +238,7 @@ function createAddress(): string {
 
 async function seedCollection(portal: TestPortal, scope: EnvironmentScope, toText: ToText): Promise<string> {
   const contractAddress = createAddress();
-  await portal.parts.collections.changedBy(AUTHOR).change(() => ({
+  await portal.parts.collections.storeFor(AUTHOR).change(() => ({
     id: `demo-chain:${contractAddress}`,
     chain: 'demo-chain',
     contractAddress,
@@ -258,7 +258,7 @@ async function seedSignableKey(
   const address = createAddress();
   const sealed = 'sealed.text';
   await portal.parts.signableKeys
-    .changedBy(AUTHOR)
+    .storeFor(AUTHOR)
     .change(() => ({ address, ...scope, name, sealed, createdAt: Date.now() }));
   return address;
 }

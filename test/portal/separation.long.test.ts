@@ -238,7 +238,7 @@ it('the pages show every seeded string to members of the project', async () => {
     return `${MARKER} ${field}`;
   };
   const seed = await seedProject(portal, { id: 'demo', toText });
-  await portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change((all) => {
+  await portal.parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' }).change((all) => {
     const owner = all.find(({ id }) => id === seed.members.owner)!;
     return { ...owner, isAdministrator: true };
   });

@@ -31,7 +31,7 @@ import { createConnectionFaults, createQueryRows } from '@playline/stores';
 import { createSchemaRegistry, openLogReader, openProducer } from '@playline/stream/kafka';
 import { createPortalApp } from './app.ts';
 import { configSchema, toOpenId, toSettings } from './config.ts';
-import { createPortalShares } from './frame/shares.ts';
+import { createPortalLimiters } from './frame/limiters.ts';
 import { openLive } from './live/index.ts';
 import { createPipelineStatus } from './pipeline-status.ts';
 import { createPortalReads, READ_MAX_MS } from './reads/index.ts';
@@ -51,8 +51,8 @@ const query = createQueryRows(clickhouse, { deadlineMs: READ_MAX_MS, isBound: tr
 const openId = toOpenId(config);
 const onProviderFault = (fault: string) => logger.warn({ fault }, 'OpenID Connect provider failed');
 const { HTTP_HOST, HTTP_PORT, ADMIN_HOST, ADMIN_PORT, TOPIC_PREFIX: topicPrefix, WRITER_GROUP: writerGroup } = config;
-const shares = createPortalShares();
-const reads = createPortalReads(shares.limitQueries(query));
+const limiters = createPortalLimiters();
+const reads = createPortalReads(limiters.limitQueries(query));
 const registry = createSchemaRegistry({ ...toRegistry(config), onFault: faults.listenerOf('the schema registry') });
 const otherTopics = [TOPICS.audit.name, TOPICS.erasures.name, TOPICS.identityLinks.name];
 const topics = [...RECORD_KINDS.map(({ topic }) => topic), ...otherTopics].map((topic) => topicPrefix + topic);
@@ -107,7 +107,7 @@ await runService(logger, async (use) => {
     logger,
     metrics,
     origin,
-    shares,
+    limiters,
     ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
@@ -116,7 +116,7 @@ await runService(logger, async (use) => {
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
     sessions: signIns.sessions,
-    oneTime: signIns.oneTimeTexts,
+    oneTimeTokens: signIns.oneTimeTexts,
     usage,
     people,
     reads,

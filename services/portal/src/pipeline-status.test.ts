@@ -3,7 +3,7 @@ import { deadLetterTopicOf } from '@playline/stream';
 import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { expect, it } from 'vitest';
-import { createCountedLog } from './live/test/counted-log.ts';
+import { createCountingLog } from './live/test/counting-log.ts';
 import { countOpenDeadLetters, createPipelineStatus, createShared, readWriterDelay } from './pipeline-status.ts';
 
 const MESSAGES = TOPICS.messages.name;
@@ -11,7 +11,7 @@ const KEY = Buffer.alloc(16, 7);
 
 function open() {
   const log = createMemoryLog();
-  const counted = createCountedLog(log);
+  const counted = createCountingLog(log);
   const producer = log.openProducer();
   const put = (topic: string, record: { key?: Buffer | null; value?: Buffer; headers?: Record<string, string> } = {}) =>
     producer.sendForOffset({ topic, partition: 0, key: null, value: Buffer.alloc(1), ...record });
@@ -47,15 +47,15 @@ it('openDeadLetters counts unsettled dead letters per environment', async () => 
   await put(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
   await put(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
   await put(deadLetterTopic, { headers: { 'settled-offset': '0' } });
-  const { total, byEnvironment, isWhole } = await status.openDeadLetters();
-  expect([total, Object.fromEntries(byEnvironment), isWhole]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
+  const { total, byEnvironment, isComplete } = await status.openDeadLetters();
+  expect([total, Object.fromEntries(byEnvironment), isComplete]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
 });
 
 it('countOpenDeadLetters reads a limited number of records and reports an incomplete count', async () => {
   const { counted, put } = open();
   for (let index = 0; index < 7; index++) await put(deadLetterTopic);
   const counts = countOpenDeadLetters(counted.reader, [MESSAGES], async () => null, 5);
-  expect(await counts).toMatchObject({ total: 5, isWhole: false });
+  expect(await counts).toMatchObject({ total: 5, isComplete: false });
   expect(counted.requested.records).toHaveLength(5);
 });
 

@@ -27,7 +27,7 @@ export interface OpenDeadLetters {
   /** Counts per environment id, for dead letters whose environment can be determined. */
   readonly byEnvironment: ReadonlyMap<string, number>;
   /** False if there are more than the counted dead letters. */
-  readonly isWhole: boolean;
+  readonly isComplete: boolean;
 }
 
 type Log = Pick<LogReader, 'bounds' | 'committed' | 'read'>;
@@ -103,11 +103,11 @@ export async function countOpenDeadLetters(
 ): Promise<OpenDeadLetters> {
   const byEnvironment = new Map<string, number>();
   let total = 0;
-  let isWhole = true;
+  let isComplete = true;
   for (const topic of topics) {
     const deadLetterTopic = deadLetterTopicOf(topic);
     for (const { partition, start, end } of await log.bounds(deadLetterTopic)) {
-      if (end - start > recordsMax) isWhole = false;
+      if (end - start > recordsMax) isComplete = false;
       const range = { topic: deadLetterTopic, partition, start: Math.max(start, end - recordsMax), end };
       for (const deadLetter of await readOpen(log, range)) {
         total++;
@@ -116,7 +116,7 @@ export async function countOpenDeadLetters(
       }
     }
   }
-  return { total, byEnvironment, isWhole };
+  return { total, byEnvironment, isComplete };
 }
 
 /** Returns the unsettled dead letters. A settlement marker follows its dead letter in the same partition. */

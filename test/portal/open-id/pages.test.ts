@@ -119,7 +119,7 @@ it('the portal stores neither the link code nor the state during the redirect to
     stored.push(request.value);
     return oneTimeTexts.issue(request);
   };
-  const watchedPortal = await openPortalWithProvider({ sessions, oneTime: { ...oneTimeTexts, issue } });
+  const watchedPortal = await openPortalWithProvider({ sessions, oneTimeTokens: { ...oneTimeTexts, issue } });
   const path = await watchedPortal.createInvitation('analyst');
   const browser = watchedPortal.browser();
   const location = await watchedPortal.submitToProvider(browser, acceptForm(path, 'ada'));

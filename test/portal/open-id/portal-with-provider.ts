@@ -52,7 +52,7 @@ export async function openPortalWithProvider(parts: Partial<PortalAppParts> = {}
     throw new Error(`The form does not redirect to the provider: ${status} ${location} ${text.slice(0, 2000)}`);
   };
   const createInvitation = async (role: Role) => {
-    const store = portal.parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+    const store = portal.parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' });
     const context = { store, sessions: portal.parts.sessions, actorId: null };
     const invitation = { name: 'A name', roles: [{ projectId: 'p', role }], isAdministrator: false };
     return `/invitation?code=${(await invite(context, invitation)).text}`;

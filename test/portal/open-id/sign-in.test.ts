@@ -66,7 +66,7 @@ it('a disabled account and an unknown user get the same response', async () => {
   await linkAccount('gone');
   const account = await findAccount('gone');
   await portal.parts.accounts
-    .changedBy({ changedBy: 'a test', requestId: 'r' })
+    .storeFor({ changedBy: 'a test', requestId: 'r' })
     .change(() => ({ ...account, state: 'disabled' }));
   const responses = [];
   for (const subject of ['sub of gone', 'unknown'])
@@ -185,7 +185,7 @@ it('the portal accepts a callback once, in the browser that started it and with 
 it('the portal rejects a callback after ten minutes', async () => {
   let elapsedMs = 0;
   const { sessions, oneTimeTexts } = createMemorySessions({ wallClockMs: () => Date.now() + elapsedMs });
-  const latePortal = await openPortalWithProvider({ sessions, oneTime: oneTimeTexts });
+  const latePortal = await openPortalWithProvider({ sessions, oneTimeTokens: oneTimeTexts });
   const browser = latePortal.browser();
   const callback = latePortal.provider.visit(await latePortal.submitToProvider(browser, SIGN_IN));
   elapsedMs = 10 * 60_000;

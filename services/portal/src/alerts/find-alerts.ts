@@ -1,30 +1,30 @@
 /** Computes the alerts for a project from current metrics when a page is opened. */
 import { type KeyRecord, keysOfProject, NO_USE, type ProjectRecord } from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
-import type { PagesParts } from '../pages/index.ts';
+import type { PageParts } from '../pages/index.ts';
 
 /** Metrics for the last 61 minutes. A metric that cannot be read is null. */
-export type Figures = Awaited<ReturnType<typeof readFigures>>;
-export type FiguresParts = Pick<PagesParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
+export type ProjectMetrics = Awaited<ReturnType<typeof readProjectMetrics>>;
+export type MetricsParts = Pick<PageParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
 const MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
 /** Never rejects. */
-export async function readFigures(parts: FiguresParts, projects: readonly ProjectRecord[]) {
+export async function readProjectMetrics(parts: MetricsParts, projects: readonly ProjectRecord[]) {
   const { usage, pipeline, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
-  const [minutes, delay, deadLetters, keyFigures] = await Promise.all([
+  const [minutes, delay, deadLetters, keyMetrics] = await Promise.all([
     orNull(usage.readEnvironments(ids, MINUTES)),
     orNull(pipeline.writerDelay()),
     orNull(pipeline.openDeadLetters()),
     readKeys(parts, projects),
   ]);
-  return { minutes, delay, deadLetters, ...keyFigures, nowMs: frame.wallClockMs() };
+  return { minutes, delay, deadLetters, ...keyMetrics, nowMs: frame.wallClockMs() };
 }
 
 /** Reads live keys per project id and usage per key id. */
-async function readKeys({ keys, usage }: FiguresParts, projects: readonly ProjectRecord[]) {
+async function readKeys({ keys, usage }: MetricsParts, projects: readonly ProjectRecord[]) {
   const records = await orNull(keys.all());
   if (records === null) return { keys: null, uses: null };
   const live = new Map(
@@ -51,55 +51,55 @@ export interface Alert {
 }
 
 export const ALERT_BOUNDS = {
-  rejectedShare: 0.05,
+  rejectedFraction: 0.05,
   messagesMin: 100,
   delayMs: 60_000,
   /** Time since a secret key was last used or created. */
   unusedMs: 90 * 86_400_000,
   /** Minimum number and fraction of refused requests per key in the last hour. */
   refusals: 20,
-  refusedShare: 0.1,
+  refusedFraction: 0.1,
 } as const;
 
 export type FoundAlerts = ReturnType<typeof findAlerts>;
 
-export function findAlerts(project: ProjectRecord, figures: Figures) {
-  const { minutes, delay, deadLetters, keys, uses } = figures;
+export function findAlerts(project: ProjectRecord, metrics: ProjectMetrics) {
+  const { minutes, delay, deadLetters, keys, uses } = metrics;
   const unknown: AlertKind[] = [];
   if (minutes === null) unknown.push('rejections');
   if (delay === null) unknown.push('delay');
   if (deadLetters === null) unknown.push('dead letters');
   if (keys === null || uses === null) unknown.push('unused key', 'refused key');
   const alerts = [
-    ...findDelay(figures),
-    ...project.environments.flatMap((each) => [...findRejections(each, figures), ...findDeadLetters(each, figures)]),
-    ...(keys?.get(project.id) ?? []).flatMap((key) => findKeyAlerts(project, key, figures)),
+    ...findDelay(metrics),
+    ...project.environments.flatMap((each) => [...findRejections(each, metrics), ...findDeadLetters(each, metrics)]),
+    ...(keys?.get(project.id) ?? []).flatMap((key) => findKeyAlerts(project, key, metrics)),
   ];
   return { alerts, unknown };
 }
 
 type Environment = ProjectRecord['environments'][number];
 
-function findDelay({ delay, nowMs }: Figures): Alert[] {
+function findDelay({ delay, nowMs }: ProjectMetrics): Alert[] {
   const value = delay?.oldestMs == null ? 0 : nowMs - delay.oldestMs;
   if (value <= ALERT_BOUNDS.delayMs) return [];
   return [{ kind: 'delay', environment: null, value, total: delay?.waiting ?? 0, name: '' }];
 }
 
-function findRejections({ id, name }: Environment, { minutes }: Figures): Alert[] {
+function findRejections({ id, name }: Environment, { minutes }: ProjectMetrics): Alert[] {
   const counted = minutes?.get(id) ?? [];
   const value = counted.reduce((sum, minute) => sum + minute.rejected, 0);
   const total = counted.reduce((sum, minute) => sum + minute.accepted, value);
-  if (total < ALERT_BOUNDS.messagesMin || value <= ALERT_BOUNDS.rejectedShare * total) return [];
+  if (total < ALERT_BOUNDS.messagesMin || value <= ALERT_BOUNDS.rejectedFraction * total) return [];
   return [{ kind: 'rejections', environment: name, value, total, name: '' }];
 }
 
-function findDeadLetters({ id, name }: Environment, { deadLetters }: Figures): Alert[] {
+function findDeadLetters({ id, name }: Environment, { deadLetters }: ProjectMetrics): Alert[] {
   const value = deadLetters?.byEnvironment.get(id) ?? 0;
   return value === 0 ? [] : [{ kind: 'dead letters', environment: name, value, total: 0, name: '' }];
 }
 
-function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, nowMs }: Figures): Alert[] {
+function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, nowMs }: ProjectMetrics): Alert[] {
   if (uses === null) return [];
   const { lastUsedAt, usesOfHour, refusalsOfHour } = uses.get(key.keyId) ?? NO_USE;
   const environment = environments.find(({ id }) => id === key.environmentId)?.name ?? null;
@@ -108,7 +108,7 @@ function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, 
   const unusedMs = nowMs - (lastUsedAt ?? key.createdAt);
   if (key.kind === 'secret' && unusedMs > ALERT_BOUNDS.unusedMs)
     alerts.push({ kind: 'unused key', environment, value: unusedMs, total: 0, name });
-  if (refusalsOfHour >= ALERT_BOUNDS.refusals && refusalsOfHour >= ALERT_BOUNDS.refusedShare * usesOfHour)
+  if (refusalsOfHour >= ALERT_BOUNDS.refusals && refusalsOfHour >= ALERT_BOUNDS.refusedFraction * usesOfHour)
     alerts.push({ kind: 'refused key', environment, value: refusalsOfHour, total: usesOfHour, name });
   return alerts;
 }

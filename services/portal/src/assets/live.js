@@ -43,7 +43,7 @@ function createCopyButton(value, name) {
   const button = element('button', 'Copy', 'copy');
   button.type = 'button';
   button.dataset.copy = value;
-  button.append(element('span', ` ${name}`, 'unseen'));
+  button.append(element('span', ` ${name}`, 'visually-hidden'));
   enableCopy(button);
   return button;
 }

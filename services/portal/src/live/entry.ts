@@ -22,7 +22,7 @@ export interface MessageContent {
   /** True when properties or traits are truncated. */
   readonly isCut: boolean;
   /** Hexadecimal identity keys of all people that the message is about. */
-  readonly ownKeys: readonly string[];
+  readonly subjectKeys: readonly string[];
   /** Identity key of the anonymous id, which may belong to a shared device; empty if absent. */
   readonly anonymousKey: string;
 }
@@ -70,7 +70,7 @@ export function toMessageEntry(source: StreamRecord, record: MessageRecord, text
     properties: truncate(record.properties),
     traits: truncate(record.traits),
     isCut: record.properties.length > textCharactersMax || record.traits.length > textCharactersMax,
-    ownKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
+    subjectKeys: toKeys([record.identityKey, record.userKey, record.fromKey, record.toKey]),
     anonymousKey: toKeys([record.anonymousKey])[0] ?? '',
   };
   return { ...toEntry('m', source, record), bytes: bytesOf(message), outcome: 'accepted', rejection: null, message };

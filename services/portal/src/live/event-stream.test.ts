@@ -87,7 +87,7 @@ function openReader(highWaterMark: number) {
   };
 }
 
-const request = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+const request = { environmentId: 'demo', filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
 
 it('sendEvents writes heartbeats to an idle stream', async () => {
   const { hub } = createLiveWorld({ statusMs: 60_000 });

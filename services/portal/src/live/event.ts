@@ -14,7 +14,7 @@ export type LiveEvent =
 export type EndReason = 'access revoked' | 'access check failed' | 'closed';
 
 interface ShownHead extends Pick<LiveEntry, 'position' | 'outcome' | 'receivedAt' | 'traceId' | 'reason'> {}
-interface ShownMessage extends Omit<MessageContent, 'ownKeys' | 'anonymousKey'> {}
+interface ShownMessage extends Omit<MessageContent, 'subjectKeys' | 'anonymousKey'> {}
 
 /** Counts start with the subscription. */
 export interface LiveStatus {
@@ -37,25 +37,25 @@ interface CachedEvent extends Pick<LiveEntry, 'outcome' | 'reason' | 'message'> 
 const eventCaches = { raw: new WeakMap<LiveEntry, CachedEvent>(), masked: new WeakMap<LiveEntry, CachedEvent>() };
 
 /** Returns the current event of an entry, which all subscribers share so that it is serialized once. */
-export function toEntryEvent(entry: LiveEntry, masks: boolean): LiveEvent {
-  const cache = eventCaches[masks ? 'masked' : 'raw'];
+export function toEntryEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
+  const cache = eventCaches[shouldMask ? 'masked' : 'raw'];
   const { outcome, reason, message } = entry;
   const last = cache.get(entry);
   if (last !== undefined && last.outcome === outcome && last.reason === reason && last.message === message)
     return last.event;
-  const event = createEvent(entry, masks);
+  const event = createEvent(entry, shouldMask);
   cache.set(entry, { outcome, reason, message, event });
   return event;
 }
 
-function createEvent(entry: LiveEntry, masks: boolean): LiveEvent {
+function createEvent(entry: LiveEntry, shouldMask: boolean): LiveEvent {
   const { position, outcome, receivedAt, traceId, reason, message, rejection } = entry;
   const head = { position, outcome, receivedAt, traceId, reason };
   if (rejection !== null) return { kind: 'rejection', ...head, ...rejection };
   // Omits the trace id of an erased person, because log lines may contain it.
   if (message === null) return { kind: 'message', position, outcome, receivedAt, traceId: '', reason: '' };
-  const { ownKeys: _own, anonymousKey: _anonymous, ...shown } = message;
-  return { kind: 'message', ...head, ...(masks ? toMasked(shown) : shown) };
+  const { subjectKeys: _own, anonymousKey: _anonymous, ...shown } = message;
+  return { kind: 'message', ...head, ...(shouldMask ? toMasked(shown) : shown) };
 }
 
 /** Removes properties, traits and page URLs, which can identify people. */

@@ -64,8 +64,8 @@ function invalid(field: string, expected: string): PublicError {
   return new PublicError('VALIDATION_ERROR', { message: `${field}: expected ${expected}.`, details: { field } });
 }
 
-/** @param masks whether ids are masked, in which case identity keys match no message */
-export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): boolean {
+/** @param shouldMask whether ids are masked, in which case identity keys match no message */
+export function isWanted(filter: LiveFilter, entry: LiveEntry, shouldMask: boolean): boolean {
   const { type, name, id, who, surface, test, outcome } = filter;
   const { message, rejection, traceId } = entry;
   if (outcome !== '' && entry.outcome !== outcome) return false;
@@ -76,10 +76,10 @@ export function isWanted(filter: LiveFilter, entry: LiveEntry, masks: boolean): 
   // All keys have the same length and are separated by dots, so `includes` matches only whole keys.
   if (who !== '' && !keysOf(entry).some((key) => who.includes(key))) return false;
   if (id === '' || traceId === id || message?.messageId === id) return true;
-  return !masks && keysOf(entry).includes(id);
+  return !shouldMask && keysOf(entry).includes(id);
 }
 
 function keysOf({ message }: LiveEntry): readonly string[] {
   if (message === null) return [];
-  return message.anonymousKey === '' ? message.ownKeys : [...message.ownKeys, message.anonymousKey];
+  return message.anonymousKey === '' ? message.subjectKeys : [...message.subjectKeys, message.anonymousKey];
 }

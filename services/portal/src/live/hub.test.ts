@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { NO_FILTER } from './filter.ts';
 import { createLiveWorld } from './test/live-world.ts';
 
-const SUBSCRIPTION = { environmentId: 'demo', filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+const SUBSCRIPTION = { environmentId: 'demo', filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
 
 it('the hub limits buffered entries and bytes and marks truncated messages', async () => {
   const { send, subscribe, hub } = createLiveWorld({ bufferEntriesMax: 20, bufferBytesMax: 100_000 });

@@ -15,7 +15,7 @@ import { LogWatch } from './watch.ts';
 export interface Subscription {
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  readonly masks: boolean;
+  readonly shouldMask: boolean;
   /** Called twice a second. The subscription ends unless the result is true. */
   isStillAllowed(): boolean | Promise<boolean>;
 }
@@ -76,7 +76,7 @@ class SharedHub implements LiveHub {
     return { entries: this.#buffer.size, bytes: this.#buffer.bytes };
   }
 
-  subscribe({ environmentId, filter, masks, isStillAllowed }: Subscription): Subscriber {
+  subscribe({ environmentId, filter, shouldMask, isStillAllowed }: Subscription): Subscriber {
     const { subscribersMax, queueEventsMax, permissionMs } = this.#limits;
     if (this.#isClosed || this.#subscribers.count >= subscribersMax)
       throw new PublicError('TOO_MANY_REQUESTS_ERROR', { message: TOO_MANY_SUBSCRIBERS, retryAfterS: RETRY_AFTER_S });
@@ -87,7 +87,7 @@ class SharedHub implements LiveHub {
       this.#leave(subscriber);
     };
     const removeErased = (entry: LiveEntry) => this.#removeErased(entry);
-    const subscriber = new HubSubscriber({ slot, environmentId, filter, masks, queueEventsMax, removeErased, onClose });
+    const subscriber = new HubSubscriber({ slot, environmentId, filter, shouldMask, queueEventsMax, removeErased, onClose });
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
@@ -257,7 +257,7 @@ function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'
   if (message === null) return false;
   const times = { eventTimeMs: message.eventTime, receivedAtMs: entry.receivedAt };
   const isErased = (key: string) => fences.isFenced({ environmentId, key: Buffer.from(key, 'hex'), ...times });
-  if (message.ownKeys.some(isErased)) {
+  if (message.subjectKeys.some(isErased)) {
     entry.message = null;
     entry.outcome = 'fenced';
     entry.reason = '';

@@ -57,7 +57,7 @@ const send = async (eventName: string, changes: Partial<MessageRecord> = {}) => 
 };
 
 async function subscribe() {
-  const request = { environmentId, filter: NO_FILTER, masks: false, isStillAllowed: () => true };
+  const request = { environmentId, filter: NO_FILTER, shouldMask: false, isStillAllowed: () => true };
   const client = collect(hub.subscribe(request));
   await until('the hub polls', () => client.status()?.isWatching === true);
   return client;

@@ -72,7 +72,7 @@ it('a message from an erased person is shown as fenced and without content', asy
 
 it('all clients are notified within a second when a displayed message is fenced', async () => {
   const { send, subscribe, fences, commit } = createLiveWorld();
-  const [first, second] = [await subscribe(), await subscribe({ masks: true })];
+  const [first, second] = [await subscribe(), await subscribe({ shouldMask: true })];
   const { partition, offset } = await send({ identityKey: ada });
   const count = (kind: 'message' | 'outcome') => first.ofKind(kind).length + second.ofKind(kind).length;
   await until('both clients get the message', () => count('message') === 2);

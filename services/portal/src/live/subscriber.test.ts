@@ -37,7 +37,7 @@ it('a client gets only events of its own environment', async () => {
 
 it('a client without access to raw ids gets masked ids and no properties, traits or page URLs', async () => {
   const { send, subscribe } = createLiveWorld();
-  const [masked, raw] = [await subscribe({ masks: true }), await subscribe()];
+  const [masked, raw] = [await subscribe({ shouldMask: true }), await subscribe()];
   const ids = {
     anonymousId: 'visitor-1',
     userId: 'ab',

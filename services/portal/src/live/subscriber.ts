@@ -23,7 +23,7 @@ interface SubscriberParts {
   readonly slot: Slot;
   readonly environmentId: string;
   readonly filter: LiveFilter;
-  readonly masks: boolean;
+  readonly shouldMask: boolean;
   readonly queueEventsMax: number;
   /** Called immediately before an entry is sent. */
   readonly removeErased: (entry: LiveEntry) => void;
@@ -78,8 +78,8 @@ export class HubSubscriber implements Subscriber {
   }
 
   #enqueue(entry: LiveEntry): void {
-    const { filter, masks, queueEventsMax } = this.#parts;
-    if (this.#isEnded || !isWanted(filter, entry, masks)) return;
+    const { filter, shouldMask, queueEventsMax } = this.#parts;
+    if (this.#isEnded || !isWanted(filter, entry, shouldMask)) return;
     this.#mark(entry, QUEUED);
     this.#queue.push(entry);
     if (this.#queue.length > queueEventsMax) {
@@ -182,7 +182,7 @@ export class HubSubscriber implements Subscriber {
     this.#parts.removeErased(entry);
     this.#counts.shown++;
     this.#mark(entry, SENT);
-    return toEntryEvent(entry, this.#parts.masks);
+    return toEntryEvent(entry, this.#parts.shouldMask);
   }
 
   #waitForWake(waitMaxMs: number): Promise<void> {

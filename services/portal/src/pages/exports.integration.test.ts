@@ -2,20 +2,20 @@ import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
-import { type OwnReads, openOwnReads } from '../test/own-reads.ts';
+import { type TestReads, openTestReads } from '../test/test-reads.ts';
 
 /** Requires several queries of 2,000 rows each. */
 const ROWS = 5_000;
 /** Exceeds the buffers between the portal and a client that stops reading. */
 const ABORTED_ROWS = 25_000;
 
-let database: OwnReads;
+let database: TestReads;
 let portal: TestPortal;
 /** Number of rows returned by each query. */
 const queries: number[] = [];
 const logged: string[] = [];
 beforeAll(async () => {
-  database = await openOwnReads();
+  database = await openTestReads();
   const { messages, audit } = database.reads;
   const logger = createLogger({ service: 'portal', level: 'error' }, { write: (line: string) => logged.push(line) });
   const reads: typeof database.reads = {

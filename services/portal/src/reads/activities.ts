@@ -1,6 +1,6 @@
 import { compareUuids, type QueryOptions, type QueryRows } from '@playline/stores';
 import { type ActivityPosition, type SearchPage, searchBackwards, US_OF_MS } from './activity-search.ts';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { number, orNull, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 export type { ActivityPosition } from './activity-search.ts';
@@ -11,7 +11,7 @@ export interface ContractName {
 }
 
 /** An empty filter matches everything. The time range applies to `indexed_at`, as in the chain API. */
-export interface ActivitySearch extends Span {
+export interface ActivitySearch extends TimeRange {
   readonly nowMs: number;
   /** Restricts the search to these contracts. */
   readonly contracts: readonly ContractName[];

@@ -16,13 +16,13 @@ export interface SearchPage<T> {
 }
 
 /** Inclusive bounds in epoch microseconds. */
-interface TimeSpan {
+interface TimeRangeUs {
   readonly sinceUs: number;
   readonly untilUs: number;
 }
 
 /** In its last microsecond, a window contains only versions that sort before the id `before`. */
-export interface ActivityWindow extends TimeSpan {
+export interface ActivityWindow extends TimeRangeUs {
   /** Empty to exclude the last microsecond. */
   readonly before: string;
   readonly rowsMax: number;
@@ -37,7 +37,7 @@ export interface ActivitySource<T> {
    * For each contract, finds the version with `newer` newer versions in the time range, excluding its last microsecond.
    * Returns the latest of these times in epoch microseconds; 0 if no contract has enough versions.
    */
-  findStart(span: TimeSpan, newer: number): Promise<number>;
+  findStart(span: TimeRangeUs, newer: number): Promise<number>;
   /** Number of rejected windows before `findStart` is called; more than 1 if it costs more than a rejected window. */
   readonly refusalsBeforeFindStart: number;
 }
@@ -111,7 +111,7 @@ function createSpans(firstSpanUs: number) {
       return spanUs;
     },
     /** @param startUs start of the page; null if unknown */
-    refuse({ sinceUs, untilUs }: TimeSpan, startUs: number | null) {
+    refuse({ sinceUs, untilUs }: TimeRangeUs, startUs: number | null) {
       if (sinceUs > 0) refusedUs = sinceUs;
       growth = GROWTH_AFTER_REFUSAL;
       const isShorter = startUs !== null && startUs > sinceUs;

@@ -1,8 +1,8 @@
 import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { millis, msOf, number, queryView, type Row, readPages, text, toPage } from './query-view.ts';
 
-export interface AuditSearch extends Span {
+export interface AuditSearch extends TimeRange {
   /** Empty for the instance audit. */
   readonly projectId: string;
   readonly before?: AuditPosition | undefined;

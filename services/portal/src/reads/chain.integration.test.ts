@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { type TestReads, openTestReads, toSqlTime } from '../test/test-reads.ts';
 import { byNewest } from './activities.ts';
 import {
   type ActivityPage,
@@ -19,10 +19,10 @@ const NOW_MS = Date.parse('2026-11-20T10:00:00Z');
 const DAY_US = 86_400_000_000;
 const END_MS = Date.UTC(2256, 0);
 
-let database: OwnReads;
+let database: TestReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  database = await openOwnReads();
+  database = await openTestReads();
   ({ reads } = database);
 });
 afterAll(() => database?.close());
@@ -289,7 +289,7 @@ const signersOf = (environmentId: string, sinceMs = NOW_MS - 86_400_000) =>
   reads.mintSigners({ environmentId, sinceMs });
 
 it('reads.mintSigners derives the minter role only from mint stages that prove it', async () => {
-  for (const [overrides, heldMs] of [
+  for (const [overrides, roleProvenMs] of [
     [{ status: 'succeeded' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'logged' }, NOW_MS - 8_500],
     [{ status: 'pending', stage: 'mined' }, NOW_MS - 8_500],
@@ -299,7 +299,7 @@ it('reads.mintSigners derives the minter role only from mint stages that prove i
   ] as const) {
     const environment = `e-${randomUUID()}`;
     await database.insert('mint_requests', [mintOf(environment, 9_000, overrides)]);
-    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ heldMs }]]);
+    expect([overrides, await signersOf(environment)]).toMatchObject([overrides, [{ roleProvenMs }]]);
   }
 });
 
@@ -316,8 +316,8 @@ it('reads.mintSigners returns the number of waiting assets, the time of the firs
   // A separate insert, so that both revisions exist until a merge.
   await database.insert('mint_requests', [{ ...settled, revision: 2, status: 'failed', stage: 'settled' }]);
   const signer = { chain: 'main', contractAddress: addressOf('c'), signerAddress: addressOf('s') };
-  const state = { waiting: 2, waitsMs: NOW_MS - 2_500, why: 'no funds' };
-  expect(await signersOf(environment)).toEqual([{ ...signer, ...state, heldMs: NOW_MS - 500 }]);
+  const state = { waiting: 2, waitingSinceMs: NOW_MS - 2_500, why: 'no funds' };
+  expect(await signersOf(environment)).toEqual([{ ...signer, ...state, roleProvenMs: NOW_MS - 500 }]);
 });
 
 it('reads.mintSigners lists signers by chain and collection, restricted to the time range', async () => {

@@ -2,13 +2,13 @@ import { type QueryOptions, type QueryRows, quoteText } from '@playline/stores';
 import { type IdAccess, idFor, millis, queryView, type Row, readPages, SEARCH_MAX_MS, text } from './query-view.ts';
 
 /** A time range in epoch milliseconds; `untilMs` is exclusive. */
-export interface Span {
+export interface TimeRange {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
 /** An empty filter matches everything. The time range applies to the event time, which clients set. */
-export interface MessageSearch extends Span {
+export interface MessageSearch extends TimeRange {
   readonly environmentId: string;
   readonly idAccess: IdAccess;
   readonly type?: string;
@@ -81,7 +81,7 @@ function removeDuplicates(lines: readonly MessageLine[]): MessageLine[] {
   return [...first.values()];
 }
 
-interface Window extends Span {
+interface Window extends TimeRange {
   readonly before: string;
   readonly rowsMax: number;
 }

@@ -88,10 +88,10 @@ const SIGNER_COLUMNS = {
   contractAddress: text('contract_address'),
   signerAddress: text('signer_address'),
   // Time of the last mint that proves the minter role; null if there is none.
-  heldMs: millisOrNull('held_at'),
+  roleProvenMs: millisOrNull('held_at'),
   // Number of waiting assets, the time of the first and the reason of the last.
   waiting: number('waiting'),
-  waitsMs: millis('waits_at'),
+  waitingSinceMs: millis('waits_at'),
   why: text('why'),
 };
 

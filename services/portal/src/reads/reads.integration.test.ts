@@ -4,7 +4,7 @@ import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type OwnReads, openOwnReads, toSqlTime } from '../test/own-reads.ts';
+import { type TestReads, openTestReads, toSqlTime } from '../test/test-reads.ts';
 import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;
@@ -19,10 +19,10 @@ const search = (environmentId: string, overrides: Partial<MessageSearch> = {}): 
   ...overrides,
 });
 
-let database: OwnReads;
+let database: TestReads;
 let reads: PortalReads;
 beforeAll(async () => {
-  database = await openOwnReads();
+  database = await openTestReads();
   ({ reads } = database);
 });
 afterAll(() => database?.close());

@@ -1,10 +1,10 @@
 /** Reads rejections, which are sampled: under load, the gateway omits errors. */
 import type { QueryOptions, QueryRows } from '@playline/stores';
-import type { Span } from './messages.ts';
+import type { TimeRange } from './messages.ts';
 import { millis, number, queryView, type Row, text } from './query-view.ts';
 
 /** An empty filter matches everything. The time range applies to the time at which the gateway received the request. */
-export interface RejectionSearch extends Span {
+export interface RejectionSearch extends TimeRange {
   readonly environmentId: string;
   readonly code?: string;
   readonly field?: string;

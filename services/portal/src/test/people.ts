@@ -28,5 +28,5 @@ export async function addPerson(
     sessionsFrom: 0,
     ...rights,
   };
-  return (await parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;
+  return (await parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' }).change(() => account))!;
 }

@@ -16,7 +16,7 @@ import { NO_FILTER } from '../filter.ts';
 import { openLiveHub, type Subscription } from '../hub.ts';
 import { LIVE_LIMITS, type LiveLimits } from '../limits.ts';
 import type { Subscriber } from '../subscriber.ts';
-import { createCountedLog } from './counted-log.ts';
+import { createCountingLog } from './counting-log.ts';
 
 export const TOPICS = {
   messages: 'messages',
@@ -40,7 +40,7 @@ export const FAST: LiveLimits = {
 /** Creates a hub on an in-memory log. Closes it after the test. */
 export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
   const log = createMemoryLog();
-  const brokers = createCountedLog(log);
+  const brokers = createCountingLog(log);
   const fences: Fences = { keys: new Set(), isLoaded: true, opened: 0 };
   const faults: unknown[] = [];
   const hub = openLiveHub({
@@ -66,7 +66,7 @@ export function createLiveWorld(limits: Partial<LiveLimits> = {}) {
         hub.subscribe({
           environmentId: 'demo',
           filter: NO_FILTER,
-          masks: false,
+          shouldMask: false,
           isStillAllowed: () => true,
           ...request,
         }),

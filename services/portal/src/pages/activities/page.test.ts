@@ -47,7 +47,7 @@ async function openProject() {
 async function link(project: ProjectRecord, { name = 'Swords', environment = 'development' } = {}) {
   const contractAddress = createAddress();
   const environmentId = `${project.id}-${environment}`;
-  const store = portal.parts.collections.changedBy(AUTHOR);
+  const store = portal.parts.collections.storeFor(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress };
   await linkCollection({ store }, { ...contract, projectId: project.id, environmentId, name });
   const setActivities = (...lines: ActivityLine[]) => {
@@ -158,7 +158,7 @@ it('the activities page shows no activities for contracts that are unlinked or l
     await link(ownProject.project, { name: 'Unlinked' }),
     await link(ownProject.project, { name: 'Linked' }),
   ];
-  const store = portal.parts.collections.changedBy(AUTHOR);
+  const store = portal.parts.collections.storeFor(AUTHOR);
   const contract = { chain: 'demo-chain', contractAddress: unlinked.contractAddress };
   await unlinkCollection({ store }, { ...contract, projectId: ownProject.project.id });
   const line = createActivity(linked.contractAddress);

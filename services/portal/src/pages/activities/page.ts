@@ -2,7 +2,7 @@
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { allOr, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { withAllOption, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -18,9 +18,9 @@ import {
   readManyActivities,
   type TokenLine,
 } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'collections' | 'reads' | 'frame' | 'writeAudit'>;
 
 export function createActivitiesPage({ collections, reads, frame, writeAudit }: Parts): PortalPage {
   return {
@@ -65,7 +65,7 @@ function toFilter({ path }: Visit, { linked, collection, type, tokenId, since, u
   }));
   return html`<form class="form filter" method="get" action="${path}" aria-label="Filter">
 ${choice({ name: 'collection', label: 'Collection', value: collection, choices: [{ value: '', text: 'all' }, ...collections] })}
-${choice({ name: 'kind', label: 'Type', value: type, choices: allOr(ACTIVITY_TYPES) })}
+${choice({ name: 'kind', label: 'Type', value: type, choices: withAllOption(ACTIVITY_TYPES) })}
 ${field({ name: 'token', label: 'Token id', value: tokenId, charactersMax: 78 })}
 ${field({ name: 'since', label: 'From (UTC)', value: since, charactersMax: 19 })}
 ${field({ name: 'until', label: 'Until (UTC)', value: until, charactersMax: 19 })}

@@ -12,7 +12,7 @@ async function open() {
   const usage = createMemoryKeyUsage();
   const pipeline: { delay: WriterDelay; deadLetters: OpenDeadLetters; isDown: boolean } = {
     delay: { waiting: 0, oldestMs: null },
-    deadLetters: { total: 0, byEnvironment: new Map(), isWhole: true },
+    deadLetters: { total: 0, byEnvironment: new Map(), isComplete: true },
     isDown: false,
   };
   const fail = () => Promise.reject(new Error('connection lost'));
@@ -28,7 +28,7 @@ async function open() {
   const browser = await portal.signIn({ project, role: 'analyst' });
   const [environment] = project.environments;
   const owner = { projectId: project.id, environmentId: environment!.id, environment: environment!.kind };
-  const store = portal.parts.keys.changedBy({ changedBy: 'ada', requestId: 'r' });
+  const store = portal.parts.keys.storeFor({ changedBy: 'ada', requestId: 'r' });
   const addKey = async (kind: KeyKind, days: number) => {
     const { record } = await createKey({ store, prefix: 'svcapik' }, { ...owner, kind, name: `a ${kind} key` });
     await store.change((all) => {

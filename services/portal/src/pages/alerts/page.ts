@@ -3,23 +3,23 @@ import {
   ALERT_BOUNDS,
   type Alert,
   type AlertKind,
-  type FiguresParts,
+  type MetricsParts,
   type FoundAlerts,
   findAlerts,
-  readFigures,
+  readProjectMetrics,
 } from '../../alerts/find-alerts.ts';
-import { emptyState, number, share, span, table } from '../../frame/components.ts';
+import { emptyState, number, percentage, duration, table } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 
-export function createAlertsPage(parts: FiguresParts): PortalPage {
+export function createAlertsPage(parts: MetricsParts): PortalPage {
   return {
     path: '/projects/:project/alerts',
     access: 'project.read',
     show: async (visit) => {
       const project = projectOf(visit);
-      const found = findAlerts(project, await readFigures(parts, [project]));
+      const found = findAlerts(project, await readProjectMetrics(parts, [project]));
       return { kind: 'page', title: `Alerts for ${project.name}`, content: toContent(visit, found) };
     },
   };
@@ -41,11 +41,11 @@ function toContent(visit: Visit, { alerts, unknown }: FoundAlerts): Markup {
 ${rows.length === 0 ? emptyState('No alerts', emptyText) : table('Alerts', ['Alert', 'Environment', 'Current value', 'What to do'], rows)}
 <h2>Checks</h2>
 <ul>
-<li>Rejections: more than ${share(ALERT_BOUNDS.rejectedShare, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_BOUNDS.messagesMin)} messages.</li>
-<li>Visible delay: the oldest unstored message on the log is more than ${span(ALERT_BOUNDS.delayMs)} old. All projects share one event writer.</li>
+<li>Rejections: more than ${percentage(ALERT_BOUNDS.rejectedFraction, 1)} of messages were rejected in the last hour, out of at least ${number(ALERT_BOUNDS.messagesMin)} messages.</li>
+<li>Visible delay: the oldest unstored message on the log is more than ${duration(ALERT_BOUNDS.delayMs)} old. All projects share one event writer.</li>
 <li>Dead letters: at least one dead letter is open.</li>
-<li>Unused key: a secret key has not been used for ${span(ALERT_BOUNDS.unusedMs)}.</li>
-<li>Refused key: gateways refused at least ${number(ALERT_BOUNDS.refusals)} of the key's requests in the last hour, and at least ${share(ALERT_BOUNDS.refusedShare, 1)} of all its requests.</li>
+<li>Unused key: a secret key has not been used for ${duration(ALERT_BOUNDS.unusedMs)}.</li>
+<li>Refused key: gateways refused at least ${number(ALERT_BOUNDS.refusals)} of the key's requests in the last hour, and at least ${percentage(ALERT_BOUNDS.refusedFraction, 1)} of all its requests.</li>
 </ul>
 <p class="quiet">Alerts are computed when you open this page. No notifications are sent and no history is kept.</p>`;
 }
@@ -59,10 +59,10 @@ const NAMES: Readonly<Record<AlertKind, string>> = {
 };
 
 function toFigures({ kind, value, total, name }: Alert): HtmlValue {
-  if (kind === 'rejections') return `${share(value, total)} of ${number(total, 'messages')}`;
-  if (kind === 'delay') return `${span(value)}; ${number(total)} waiting`;
+  if (kind === 'rejections') return `${percentage(value, total)} of ${number(total, 'messages')}`;
+  if (kind === 'delay') return `${duration(value)}; ${number(total)} waiting`;
   if (kind === 'dead letters') return number(value, value === 1 ? 'dead letter' : 'dead letters');
-  if (kind === 'unused key') return `${name}: unused for ${span(value)}`;
+  if (kind === 'unused key') return `${name}: unused for ${duration(value)}`;
   return `${name}: ${number(value)} of ${number(total, 'requests')} refused`;
 }
 

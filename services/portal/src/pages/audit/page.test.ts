@@ -36,7 +36,7 @@ async function openProject() {
 
 it('the audit records every export', async () => {
   const { browser, project } = await openProject();
-  const store = portal.parts.collections.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const store = portal.parts.collections.storeFor({ changedBy: 'a test', requestId: 'r' });
   const owner = { projectId: project.id, environmentId: `${project.id}-production` };
   await linkCollection({ store }, { ...owner, chain: 'main', contractAddress: `0x${'a1'.repeat(20)}`, name: 'Things' });
   written.length = 0;

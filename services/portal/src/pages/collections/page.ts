@@ -19,18 +19,18 @@ import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { MintSigner } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
+type Parts = Pick<PageParts, 'collections' | 'signableKeys' | 'reads' | 'frame' | 'settings'>;
 
 export function createCollectionsPage(parts: Parts): PortalPage {
   const { servedChains } = parts.settings;
-  type Store = ReturnType<Parts['collections']['changedBy']>;
+  type Store = ReturnType<Parts['collections']['storeFor']>;
   type Run = (store: Store, visit: Visit, values: FormValues) => Promise<unknown>;
   const change = (access: Action, notice: string, run: Run): FormAction => ({
     access,
     run: async (visit, values) => {
-      await run(parts.collections.changedBy(visit.author), visit, values);
+      await run(parts.collections.storeFor(visit.author), visit, values);
       return { kind: 'redirect', notice };
     },
   });
@@ -107,7 +107,7 @@ function toContent(visit: Visit, records: Records, minterState: MinterState, val
             toActions(visit, record, values),
           ]),
         );
-  return html`${list}${visit.mayDo('collections.link') ? toLink(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
+  return html`${list}${visit.can('collections.link') ? toLink(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
 }
 
 function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
@@ -141,8 +141,8 @@ function toActions(visit: Visit, record: CollectionRecord, values?: FormValues):
     'unlink',
     html`<p>Pending mints will fail, and any project will be able to link this contract.</p>${toContractFields(record)}${field({ name: 'confirm', label: `Type ${CONFIRM} to confirm`, isRequired: true })}<button class="danger">Unlink</button>`,
   );
-  return html`${visit.mayDo('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
-${visit.mayDo('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
+  return html`${visit.can('collections.link') ? disclosure('Rename', rename, isSubmitted('rename')) : ''}
+${visit.can('collections.unlink') ? disclosure('Unlink', unlink, isSubmitted('unlink')) : ''}`;
 }
 
 function toOtherCollections(visit: Visit, project: ProjectRecord, records: Records): HtmlValue {
@@ -155,10 +155,10 @@ function toOtherCollections(visit: Visit, project: ProjectRecord, records: Recor
         : [html`<span class="tag bad">unlinked</span>`, 'Link again'];
     const form = visit.form(
       'relink',
-      html`${toContractFields(record)}<button class="outline">${text}<span class="unseen"> ${name}</span></button>`,
+      html`${toContractFields(record)}<button class="outline">${text}<span class="visually-hidden"> ${name}</span></button>`,
       { className: 'inline' },
     );
-    return [...toCells(record), tag, visit.mayDo('collections.link') ? form : ''];
+    return [...toCells(record), tag, visit.can('collections.link') ? form : ''];
   });
   const columns = ['Name', 'Chain', 'Contract', 'Changed', 'State', 'Actions'];
   return html`<h2>Other collections in this project</h2>${table('Other collections in this project', columns, rows)}`;
@@ -192,12 +192,12 @@ function toSigner({ signer, signers }: MinterState, visit: Visit, collection: Co
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
 function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValue {
-  const heldMs = found?.heldMs ?? null;
+  const roleProvenMs = found?.roleProvenMs ?? null;
   if (found !== undefined && found.waiting > 0) {
     const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
-    const held = heldMs === null ? '' : html`<br>Had the minter role as of ${time(heldMs)}.`;
-    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitsMs)}: ${found.why}${held}`;
+    const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
+    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitingSinceMs)}: ${found.why}${held}`;
   }
-  if (heldMs !== null) return html`Has the minter role as of ${time(heldMs)}.`;
+  if (roleProvenMs !== null) return html`Has the minter role as of ${time(roleProvenMs)}.`;
   return html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;
 }

@@ -1,12 +1,12 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { copyable, emptyState, number, span, table, time } from '../../frame/components.ts';
+import { copyable, emptyState, number, duration, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';
 import type { ErasureLine } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads'>;
+type Parts = Pick<PageParts, 'reads'>;
 
 const PATH = '/projects/:project/environments/:environment/erasures';
 const ERASURE_ID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -57,7 +57,7 @@ ${erasures.length === 500 ? html`<p class="hint">Showing the newest 500. To list
 
 function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   const receipt = pathInEnvironment(visit, `erasures/${encodeURIComponent(each.erasureId)}/receipt`);
-  const since = (ms: number | null) => (ms === null ? '–' : span(ms - each.requestedMs));
+  const since = (ms: number | null) => (ms === null ? '–' : duration(ms - each.requestedMs));
   const due = each.logExpiresMs === null ? '–' : html`due ${time(each.logExpiresMs)}`;
   return [
     html`${copyable(each.erasureId, 'the erasure id')}<br>${time(each.requestedMs)}`,

@@ -9,7 +9,7 @@ let portal: TestPortal | undefined;
 afterEach(() => portal?.close());
 
 const usage = createMemoryKeyUsage();
-const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isWhole: true };
+const NONE: OpenDeadLetters = { total: 0, byEnvironment: new Map(), isComplete: true };
 
 const erasures: Record<string, ErasureLine[]> = {};
 const openErasure = (erasureId: string, ageMs: number) =>
@@ -54,7 +54,7 @@ it('the home page shows the age of the oldest message that is not stored', async
 it('the home page shows dead letters per project, and the total only to administrators', async () => {
   const byEnvironment = new Map<string, number>();
   const { portal, project, environmentId } = await open({
-    deadLetters: async () => ({ total: 41, byEnvironment, isWhole: false }),
+    deadLetters: async () => ({ total: 41, byEnvironment, isComplete: false }),
   });
   byEnvironment.set(environmentId, 7).set(`${environmentId}-2`, 13);
   const { text } = await (await portal.signIn({ project, role: 'owner' })).get('/');

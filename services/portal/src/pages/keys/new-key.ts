@@ -2,10 +2,10 @@ import type { KeyKind } from '@playline/access-keys';
 import { html } from '@playline/api-docs';
 import type { PortalSettings } from '../../config.ts';
 import { copyable, copyableBlock, hidden } from '../../frame/components.ts';
-import type { Answer, Visit } from '../../frame/page.ts';
+import type { PageResponse, Visit } from '../../frame/page.ts';
 
 /** The page that follows the creation of a key. No other page shows a secret key. */
-export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): Answer {
+export function toNewKeyPage(visit: Visit, kind: KeyKind, key: string, settings: PortalSettings): PageResponse {
   const isSecret = kind === 'secret';
   const variable = isSecret ? 'PLAYLINE_SECRET_KEY' : 'PLAYLINE_PUBLISHABLE_KEY';
   const instructions = isSecret

@@ -14,13 +14,13 @@ import {
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
-import { copyable, disclosure, field, hidden, lines, number, table, time } from '../../frame/components.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import { copyable, disclosure, field, hidden, multilineField, number, table, time } from '../../frame/components.ts';
+import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { toNewKeyPage } from './new-key.ts';
 
-type Parts = Pick<PagesParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
   { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use it to send messages. It is not a secret.' },
@@ -61,7 +61,7 @@ export function createKeysPage(parts: Parts): PortalPage {
   };
 }
 
-async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { project, environment } = scopeOf(visit);
   const isRefresh = values.text('form') === 'refresh';
   const kind = readKind(values);
@@ -77,14 +77,14 @@ async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, val
     kind,
     ...(name === '' ? {} : { name }),
   };
-  const context = { store: keys.changedBy(visit.author), prefix: settings.keyPrefix };
+  const context = { store: keys.storeFor(visit.author), prefix: settings.keyPrefix };
   const { key, record } = isRefresh ? await refreshKey(context, newKey) : await createKey(context, newKey);
   if (kind === 'secret') await writeAudit(visit, { action: 'key.show', object: record.keyId });
   return toNewKeyPage(visit, kind, key, settings);
 }
 
 /** A key from another environment gets the same response as a string that is not a key. */
-async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
   const record = (await keys.all()).find(({ live }) => live?.hash === hash);
@@ -102,7 +102,7 @@ const revokeAction = ({ keys }: Parts): FormAction => ({
   run: async (visit, values) => {
     assertConfirmed(visit, values);
     const key = { environmentId: scopeOf(visit).environment.id, kind: readKind(values) };
-    await revokeKey({ store: keys.changedBy(visit.author) }, key);
+    await revokeKey({ store: keys.storeFor(visit.author) }, key);
     return { kind: 'redirect', notice: 'revoked' };
   },
 });
@@ -115,7 +115,7 @@ const originsAction = ({ keys }: Parts): FormAction => ({
       .split(/[\s,]+/)
       .filter((text) => text !== '');
     const environmentId = scopeOf(visit).environment.id;
-    await setKeyOrigins({ store: keys.changedBy(visit.author) }, { environmentId, origins });
+    await setKeyOrigins({ store: keys.storeFor(visit.author) }, { environmentId, origins });
     return { kind: 'redirect', notice: 'origins' };
   },
 });
@@ -170,7 +170,7 @@ function toSection(section: Section): HtmlValue {
   const { kind, title, hint } = keyKind;
   const live = records.find((key) => key.kind === kind && key.revokedAt === null);
   const toLiveKey = (key: KeyRecord) =>
-    html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.mayDo('keys.refresh') ? toKeyForms(section) : ''}`;
+    html`${toDetails(key)}${kind === 'publishable' ? toOrigins(section, key) : ''}${toUsage(uses === null ? null : (uses.get(key.keyId) ?? NO_USE))}${visit.can('keys.refresh') ? toKeyForms(section) : ''}`;
   return html`<section aria-labelledby="${kind}"><h2 id="${kind}">${title}</h2><p class="quiet">${hint}</p>
 ${live === undefined ? toCreateForm(section) : toLiveKey(live)}</section>`;
 }
@@ -187,11 +187,11 @@ function toOrigins({ visit, values }: Section, { origins }: KeyRecord): HtmlValu
   const form = visit.form(
     'origins',
     html`<p>Within a second, gateways respond with 401 to pages from other origins. Servers and native clients do not send an origin, so they can still use the key.</p>
-${lines({ name: 'origins', label: 'Allowed origins', value: isSubmitted ? values.text('origins') : origins.join('\n'), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Leave empty to allow all origins.' })}
+${multilineField({ name: 'origins', label: 'Allowed origins', value: isSubmitted ? values.text('origins') : origins.join('\n'), hint: 'One origin per line, such as https://game.example or http://localhost:5173. Leave empty to allow all origins.' })}
 <button>Save allowed origins</button>`,
   );
   return html`<dl><dt>Allowed origins</dt><dd>${shown}</dd></dl>
-${visit.mayDo('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
+${visit.can('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
 }
 
 /** Uses the gateways' counters, which lag by up to ten seconds. */
@@ -207,7 +207,7 @@ function toUsage(use: KeyUse | null): HtmlValue {
 }
 
 function toCreateForm({ visit, keyKind: { kind }, values }: Section): HtmlValue {
-  if (!visit.mayDo('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
+  if (!visit.can('keys.create')) return html`<p>No key yet. A developer or owner of the project can create one.</p>`;
   return visit.form(
     'create',
     html`${hidden('kind', kind)}

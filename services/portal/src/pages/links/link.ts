@@ -9,7 +9,7 @@ import {
   type NewPerson,
 } from '@playline/access-keys';
 import type { Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
 export interface Invitee extends NewPerson {
   readonly id: string;
@@ -26,8 +26,8 @@ export interface Link {
 
 export const INVITATION_PATH = '/invitation';
 
-export function createLinks({ accounts, oneTime }: Pick<PagesParts, 'accounts' | 'oneTime'>): readonly Link[] {
-  const stores = { oneTimeTexts: oneTime };
+export function createLinks({ accounts, oneTimeTokens }: Pick<PageParts, 'accounts' | 'oneTimeTokens'>): readonly Link[] {
+  const stores = { oneTimeTexts: oneTimeTokens };
   const createInvitationLink = (path: string, title: string): Link => ({
     path,
     title,
@@ -50,9 +50,9 @@ export const toAccountId = (found: AccountRecord | 'new'): string => (found === 
 
 /** The link authorises the change, so no sign-in is required. The invitee is recorded as its author. */
 export function toInviteeContext(
-  { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
+  { accounts, sessions }: Pick<PageParts, 'accounts' | 'sessions'>,
   visit: Visit,
   accountId: string,
 ): AccountContext {
-  return { store: accounts.changedBy({ ...visit.author, changedBy: accountId }), sessions, actorId: null };
+  return { store: accounts.storeFor({ ...visit.author, changedBy: accountId }), sessions, actorId: null };
 }

@@ -8,7 +8,7 @@ const portal = usePortal();
 
 const filled = { login: 'ada', name: 'Ada', password: PASSWORD, repeated: PASSWORD };
 const operator = ({ parts }: TestPortal): AccountContext => {
-  const store = parts.accounts.changedBy({ changedBy: 'a test', requestId: 'r' });
+  const store = parts.accounts.storeFor({ changedBy: 'a test', requestId: 'r' });
   return { store, sessions: parts.sessions, actorId: null };
 };
 const createInvitation = async (login: string) =>
@@ -16,7 +16,7 @@ const createInvitation = async (login: string) =>
 
 it('the first-administrator link stays valid after an invalid form and creates only one administrator', async () => {
   const emptyPortal = await openPortal();
-  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTime });
+  const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTimeTokens });
   const path = `/first-sign-in?code=${code}`;
   const submit = (overrides: object) => emptyPortal.browser().submit(path, 'accept', { ...filled, ...overrides });
   const invalidFields = [

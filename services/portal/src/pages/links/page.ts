@@ -12,8 +12,8 @@ import { invalidField } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
 import type { FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { signedInOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
-import { formsTo, redirectToProvider } from '../sign-in/open-id.ts';
+import type { PageParts } from '../index.ts';
+import { formOrigins, redirectToProvider } from '../sign-in/open-id.ts';
 import {
   beginSession,
   newPasswordFields,
@@ -27,11 +27,11 @@ import {
 } from '../sign-in/parts.ts';
 import { createLinks, INVITATION_PATH, type Invitee, type Link, toAccountId, toInviteeContext } from './link.ts';
 
-export function createLinkPages(parts: PagesParts): PortalPage[] {
+export function createLinkPages(parts: PageParts): PortalPage[] {
   return createLinks(parts).flatMap((link) => [createLinkPage(parts, link), createPasskeyCreationPage(parts, link)]);
 }
 
-function createLinkPage(parts: PagesParts, link: Link): PortalPage {
+function createLinkPage(parts: PageParts, link: Link): PortalPage {
   return {
     path: link.path,
     access: 'public',
@@ -42,7 +42,7 @@ function createLinkPage(parts: PagesParts, link: Link): PortalPage {
       if (found === null && !isJoinable) throw invalidLink();
       const form = { parts, visit, link, code, values: failure?.values };
       const content = html`${toJoin(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
-      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formsTo(parts) };
+      return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formOrigins(parts) };
     },
     actions: {
       accept: acceptAction(parts, link),
@@ -51,7 +51,7 @@ function createLinkPage(parts: PagesParts, link: Link): PortalPage {
   };
 }
 
-const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
+const acceptAction = (parts: PageParts, link: Link): FormAction => ({
   access: 'public',
   run: async (visit, values) => {
     const code = values.text('code');
@@ -69,7 +69,7 @@ const acceptAction = (parts: PagesParts, link: Link): FormAction => ({
 });
 
 /** Adds the invitation's role to the signed-in user's account, without renewing the sign-in. */
-const joinAction = (parts: PagesParts): FormAction => ({
+const joinAction = (parts: PageParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
     const { account, session } = signedInOf(visit);
@@ -79,7 +79,7 @@ const joinAction = (parts: PagesParts): FormAction => ({
   },
 });
 
-async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link, code: string): Promise<boolean> {
+async function canJoin({ accounts }: PageParts, { account }: Visit, link: Link, code: string): Promise<boolean> {
   if (account === null || link.path !== INVITATION_PATH) return false;
   return findJoinable(await accounts.all(), { text: code, accountId: account.id }, Date.now()) !== null;
 }
@@ -87,7 +87,7 @@ async function canJoin({ accounts }: PagesParts, { account }: Visit, link: Link,
 const OPEN_ID_METHOD = 'openid';
 
 async function readInvitee(
-  { signIn, passwords }: PagesParts,
+  { signIn, passwords }: PageParts,
   found: AccountRecord | 'new',
   values: FormValues,
 ): Promise<Invitee> {
@@ -110,7 +110,7 @@ function readNames(found: AccountRecord | 'new', values: FormValues): { login: s
   return { login: findLogin(found) || toLogin(values.text('login')), name: toPersonName(values.text('name')) };
 }
 
-function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPage {
+function createPasskeyCreationPage({ signIn }: PageParts, link: Link): PortalPage {
   return {
     path: `${link.path}/passkey`,
     access: 'public',
@@ -125,7 +125,7 @@ function createPasskeyCreationPage({ signIn }: PagesParts, link: Link): PortalPa
 }
 
 interface LinkForm {
-  readonly parts: PagesParts;
+  readonly parts: PageParts;
   readonly visit: Visit;
   readonly link: Link;
   readonly code: string;

@@ -51,7 +51,7 @@ it('the live page shows how to send a first message with the publishable key', a
   expect((await developer.get(path)).text).toContain('no publishable key yet');
   const scope = { projectId: project.id, environmentId, environment: 'production' } as const;
   const { key } = await createKey(
-    { store: portal.parts.keys.changedBy(AUTHOR), prefix: 'svcapik' },
+    { store: portal.parts.keys.storeFor(AUTHOR), prefix: 'svcapik' },
     { ...scope, kind: 'publishable' },
   );
   const { text } = await developer.get(path);
@@ -196,7 +196,7 @@ it.each<[string, (scope: EndScope) => Promise<unknown>]>([
   [
     'the environment is removed',
     ({ portal, project }) =>
-      portal.parts.projects.changedBy(AUTHOR).change((all) => {
+      portal.parts.projects.storeFor(AUTHOR).change((all) => {
         const found = all.find(({ id }) => id === project)!;
         return { ...found, environments: found.environments.filter(({ name }) => name !== 'production') };
       }),
@@ -222,4 +222,4 @@ interface EndScope {
 }
 
 const change = (portal: TestPortal, id: string, to: (now: AccountRecord) => Content<AccountRecord>) =>
-  portal.parts.accounts.changedBy(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));
+  portal.parts.accounts.storeFor(AUTHOR).change((all) => to(all.find((each) => each.id === id)!));

@@ -1,6 +1,6 @@
 /** The Live page's search for stored messages, which works without JavaScript. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { allOr, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
+import { withAllOption, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { FILTER_CHOICES } from '../../live/index.ts';
@@ -73,7 +73,7 @@ function readSearch(query: URLSearchParams) {
 
 function toForm(path: string, search: Search): HtmlValue {
   const select = (name: keyof typeof NAMES, label: string) =>
-    choice({ name: NAMES[name], label, value: search[name], choices: allOr(FILTER_CHOICES[name]) });
+    choice({ name: NAMES[name], label, value: search[name], choices: withAllOption(FILTER_CHOICES[name]) });
   const person = search.who === '' ? '' : hidden('who', search.who);
   return html`<form class="form filter" method="get" action="${path}" aria-label="Search stored messages">${person}
 ${field({ name: 'find', label: 'Message id', value: search.id, charactersMax: 36 })}

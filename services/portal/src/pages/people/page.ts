@@ -4,13 +4,13 @@ import { invalidField } from '@playline/errors';
 import { describeLink, GATHERING, keysOf, SPLIT_BLOCKERS, type Suspect, splitPerson } from '@playline/people';
 import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { Answer, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { LinkDecision } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 import { readSubject, SUBJECT_CHOICES, type Subject, toErasureKeys } from './subject.ts';
 
-type Parts = Pick<PagesParts, 'people' | 'reads' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'people' | 'reads' | 'writeAudit'>;
 
 export function createPeoplePage(parts: Parts): PortalPage {
   return {
@@ -43,7 +43,7 @@ export function createPeoplePage(parts: Parts): PortalPage {
   };
 }
 
-async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<Answer> {
+async function showPerson(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const subject = readSubject(values, environment.id, parts.people.keyOf);
   const found = await findPerson(parts, subject, visit.signal);
@@ -204,7 +204,7 @@ function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): Html
 
 function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
-  if (!visit.mayDo('erasure.request')) return '';
+  if (!visit.can('erasure.request')) return '';
   if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
   const types = named.kind === 'anonymous' ? '' : ' The user id is erased with every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
@@ -219,7 +219,7 @@ ${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
 }
 
 function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
-  if (!visit.mayDo('people.unlink') || members.length < 2) return '';
+  if (!visit.can('people.unlink') || members.length < 2) return '';
   const boxes = members.map(
     ({ keyHex, kind, id }) =>
       html`<label><input type="checkbox" name="member" value="${keyHex}"> ${kind ?? ''} <code>${id ?? keyHex}</code></label><br>`,

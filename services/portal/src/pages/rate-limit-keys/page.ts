@@ -24,14 +24,14 @@ import {
   table,
   time,
 } from '../../frame/components.ts';
-import type { Answer, FormValues, PortalPage, Visit } from '../../frame/page.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageResponse, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;
 
 export function createRateLimitKeysPage(parts: Parts): PortalPage {
   const { rateLimitKeys, settings } = parts;
-  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.changedBy(author), prefix: settings.keyPrefix });
+  const toContext = ({ author }: Visit) => ({ store: rateLimitKeys.storeFor(author), prefix: settings.keyPrefix });
   return {
     path: '/instance/rate-limit-keys',
     access: 'rate-limit-keys.read',
@@ -70,7 +70,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
 }
 
 /** The page that follows the creation of a key. No other page shows the key. */
-async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<Answer> {
+async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<PageResponse> {
   await parts.writeAudit(visit, { action: 'key.show', object: record.keyId });
   const url = `${parts.settings.chainApiUrl}/v1/chains/demo-chain/activity-history?page_size=2`;
   return {
@@ -135,7 +135,7 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   const button = (action: string, className: string, text: string) =>
     visit.form(
       action,
-      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="unseen"> the key for ${partner}</span></button>`,
+      html`${hidden('key', keyId)}<button class="${className}">${text}<span class="visually-hidden"> the key for ${partner}</span></button>`,
       { className: 'inline' },
     );
   const expiry = expiresAt === null ? '' : html`<br><span class="quiet">expires ${time(expiresAt)}</span>`;

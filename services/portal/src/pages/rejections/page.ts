@@ -2,12 +2,12 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { choice, emptyState, field, number, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsvLine, toIso } from '../../frame/csv.ts';
-import type { Answer, PortalPage, Visit } from '../../frame/page.ts';
+import type { PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { Rejection, RejectionCount, RejectionStep } from '../../reads/index.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'reads' | 'frame' | 'writeAudit'>;
+type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
 
 const HOUR_MS = 3_600_000;
 
@@ -58,7 +58,7 @@ ${toTrace(visit, traceId, traceRejections)}`;
 
 const FILE_COLUMNS = ['code', 'field', 'library', 'version', 'surface', 'errors', 'last', 'trace'];
 
-function toFile(environmentId: string, counts: readonly RejectionCount[]): Answer {
+function toFile(environmentId: string, counts: readonly RejectionCount[]): PageResponse {
   const lines = counts.map(({ lastMs, lastTraceId, ...each }) => {
     const { code, field, library, libraryVersion, surface, errors } = each;
     return [code, field, library, libraryVersion, surface, errors, toIso(lastMs), lastTraceId];

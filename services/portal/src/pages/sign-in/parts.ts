@@ -8,20 +8,20 @@ import {
 import { html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { field } from '../../frame/components.ts';
-import type { Answer, FormValues, Visit } from '../../frame/page.ts';
+import type { PageResponse, FormValues, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
 /** The context for account changes by the signed-in user. */
 export function toContext(
-  { accounts, sessions }: Pick<PagesParts, 'accounts' | 'sessions'>,
+  { accounts, sessions }: Pick<PageParts, 'accounts' | 'sessions'>,
   visit: Visit,
 ): AccountContext {
   // '' matches no account.
-  return { store: accounts.changedBy(visit.author), sessions, actorId: visit.account?.id ?? '' };
+  return { store: accounts.storeFor(visit.author), sessions, actorId: visit.account?.id ?? '' };
 }
 
-export function toClient({ frame }: Pick<PagesParts, 'frame'>, { userAgent, address, exchange }: Visit) {
+export function toClient({ frame }: Pick<PageParts, 'frame'>, { userAgent, address, exchange }: Visit) {
   const { cookie } = exchange.request.headers;
   const browserOf = (accountId: string) => frame.browserCookie.read(cookie, accountId);
   return { userAgent, address, previousText: frame.cookie.read(cookie), browserOf };
@@ -33,7 +33,7 @@ export function toClient({ frame }: Pick<PagesParts, 'frame'>, { userAgent, addr
  * @returns the value of the `set-cookie` header
  */
 export async function beginSession(
-  parts: Pick<PagesParts, 'sessions' | 'frame'>,
+  parts: Pick<PageParts, 'sessions' | 'frame'>,
   visit: Visit,
   { account, ...times }: { readonly account: AccountRecord } & Pick<NewSession, 'signedInAt'>,
 ): Promise<string> {
@@ -68,9 +68,9 @@ export function readPassword(values: FormValues, name = 'password'): string {
   return values.all(name)[0] ?? '';
 }
 
-export function respondJson({ exchange }: Visit, body: object): Answer {
+export function respondJson({ exchange }: Visit, body: object): PageResponse {
   exchange.answerText(200, { type: 'application/json', text: JSON.stringify(body) }, PAGE_HEADERS);
-  return { kind: 'answered' };
+  return { kind: 'handled' };
 }
 
 /** Name of the passkey that is created together with an account. */

@@ -15,9 +15,9 @@ import { copyable, copyableBlock, disclosure, emptyState, field, hidden, table, 
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { FormValues, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
-import type { PagesParts } from '../index.ts';
+import type { PageParts } from '../index.ts';
 
-type Parts = Pick<PagesParts, 'signableKeys' | 'collections' | 'settings'>;
+type Parts = Pick<PageParts, 'signableKeys' | 'collections' | 'settings'>;
 
 const NO_SIGNER = 'SIGNER_PUBLIC_KEY is not set, so you cannot create keys. Contact the operator of this instance.';
 
@@ -44,7 +44,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
           const owner = readOwner(visit);
           const { signerKey } = settings;
           if (signerKey === null) throw new PublicError('CONFLICT_ERROR', { message: NO_SIGNER });
-          const store = signableKeys.changedBy(visit.author);
+          const store = signableKeys.storeFor(visit.author);
           await createSignableKey({ store, signerKey }, { ...owner, name: values.text('name') });
           return { kind: 'redirect', notice: 'created' };
         },
@@ -54,7 +54,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         run: async (visit, values) => {
           const { project, environment } = scopeOf(visit);
           const key = { projectId: project.id, environmentId: environment.id, key: values.text('address') };
-          await disableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          await disableSignableKey({ store: signableKeys.storeFor(visit.author) }, key);
           return { kind: 'redirect', notice: 'disabled' };
         },
       },
@@ -63,7 +63,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
         needsFreshSignIn: true,
         run: async (visit, values) => {
           const key = { ...readOwner(visit), key: values.text('address') };
-          await enableSignableKey({ store: signableKeys.changedBy(visit.author) }, key);
+          await enableSignableKey({ store: signableKeys.storeFor(visit.author) }, key);
           return { kind: 'redirect', notice: 'enabled' };
         },
       },
@@ -103,7 +103,7 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
           ['Name', 'Address', 'State', 'Created', 'Actions'],
           keys.map((key) => toRow(visit, key)),
         );
-  return html`${list}${visit.mayDo('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrants(view)}`;
+  return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrants(view)}`;
 }
 
 function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): HtmlValue {
@@ -125,10 +125,10 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
   const [action, text, className] = isLive ? ['disable', 'Disable', 'danger'] : ['enable', 'Enable', 'outline'];
   const form = visit.form(
     action,
-    html`${hidden('address', address)}<button class="${className}">${text}<span class="unseen"> ${name}</span></button>`,
+    html`${hidden('address', address)}<button class="${className}">${text}<span class="visually-hidden"> ${name}</span></button>`,
     { className: 'inline' },
   );
-  const isAllowed = visit.mayDo(isLive ? 'signable-keys.disable' : 'signable-keys.create');
+  const isAllowed = visit.can(isLive ? 'signable-keys.disable' : 'signable-keys.create');
   const tag = isLive ? html`<span class="tag good">live</span>` : html`<span class="tag bad">disabled</span>`;
   return [name, copyable(address, `the address of ${name}`), tag, time(createdAt), isAllowed ? form : ''];
 }

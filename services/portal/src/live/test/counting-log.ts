@@ -3,10 +3,10 @@ import type { MemoryLog } from '@playline/stream/memory';
 
 const PARTITIONS = 6;
 
-export type CountedLog = ReturnType<typeof createCountedLog>;
+export type CountingLog = ReturnType<typeof createCountingLog>;
 
 /** An in-memory log that counts requests. Requests fail while `isDown` is true. */
-export function createCountedLog(log: MemoryLog) {
+export function createCountingLog(log: MemoryLog) {
   const requested = { requests: 0, committed: 0, records: [] as StreamRecord[] };
   const committed = new Map<number, number>();
   const count = () => {
