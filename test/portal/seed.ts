@@ -60,7 +60,7 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
       roleProvenMs: Date.now() - 3_600_000,
       waiting: 2,
       waitingSinceMs: Date.now() - 60_000,
-      why: toText('collection wait reason'),
+      reason: toText('collection wait reason'),
     },
   ];
   return {

@@ -56,7 +56,7 @@ it('countOpenDeadLetters reads a limited number of records and reports an incomp
   for (let index = 0; index < 7; index++) await put(deadLetterTopic);
   const counts = countOpenDeadLetters(counted.reader, [MESSAGES], async () => null, 5);
   expect(await counts).toMatchObject({ total: 5, isComplete: false });
-  expect(counted.requested.records).toHaveLength(5);
+  expect(counted.observed.records).toHaveLength(5);
 });
 
 it('createShared caches a successful read and shares concurrent reads', async () => {

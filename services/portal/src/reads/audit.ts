@@ -23,9 +23,9 @@ const COLUMNS = {
   entryId: text('entry_id'),
 };
 
-/** `detail` is JSON. `address` is removed after 90 days. */
+/** `detail` is a JSON object. `address` is deleted after 90 days. */
 export type AuditLine = Row<typeof COLUMNS>;
-/** Includes the entry id, because entries can have the same time. */
+/** Includes the entry id, because several entries can have the same time. */
 export type AuditPosition = Pick<AuditLine, 'happenedMs' | 'entryId'>;
 
 export function readAudit(query: QueryRows, search: AuditSearch, options?: QueryOptions): Promise<AuditLine[]> {

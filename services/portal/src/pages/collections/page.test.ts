@@ -70,7 +70,7 @@ async function openSigning() {
     portal.parts.signableKeys.storeFor({ changedBy: 'a test', requestId: 'r' }).change(() => ({ ...key, state }));
   const setState = (state: Partial<MintSigner>) => {
     const contractAddress = values.contract.toLowerCase();
-    const base = { roleProvenMs: null, waiting: 0, waitingSinceMs: 0, why: '' };
+    const base = { roleProvenMs: null, waiting: 0, waitingSinceMs: 0, reason: '' };
     mintSigners[environmentId] = [{ chain: 'demo-chain', contractAddress, signerAddress: address, ...base, ...state }];
   };
   return { sign, setState, text: async () => (await browser.get(path)).text };
@@ -87,14 +87,14 @@ it('the collections page reports a missing signer, and an unknown role before th
   expect(await text()).toContain('No signer. Create one');
 });
 
-const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, why: '0xbb has no MINTER_ROLE', roleProvenMs: GRANTED_MS };
+const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, reason: '0xbb has no MINTER_ROLE', roleProvenMs: GRANTED_MS };
 it.each<[string, Partial<MintSigner>, string[]]>([
-  ['a confirmed role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
+  ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
   ['an unknown role for another chain', { roleProvenMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
   ['an unknown role for another contract', { roleProvenMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
   ['an unknown role for another signer', { roleProvenMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
   [
-    'the number, time and reason of waiting mints, and the last confirmed role',
+    'the number of waiting mints, their start time and reason, and the last proven role',
     WAITING,
     ['3\u00a0mints', '<time datetime="2026-11-02', ': 0xbb has no MINTER_ROLE', 'as of <time datetime="2026-11-01'],
   ],
@@ -113,5 +113,5 @@ it('the collections page lists collections even if roles cannot be read', async 
   Object.assign(portal.parts.reads, { mintSigners: () => Promise.reject(new Error('connection lost')) });
   const page = await text();
   Object.assign(portal.parts.reads, { mintSigners: read });
-  expect([page.includes('not available'), page.includes('Swords')]).toEqual([true, true]);
+  expect([page.includes('currently unavailable'), page.includes('Swords')]).toEqual([true, true]);
 });

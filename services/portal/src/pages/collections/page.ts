@@ -1,4 +1,4 @@
-/** The contracts linked to an environment, and whether their signer can mint. */
+/** The contracts linked to an environment, and whether the signer can mint tokens of each contract. */
 import {
   type Action,
   type CollectionName,
@@ -69,7 +69,7 @@ export function createCollectionsPage(parts: Parts): PortalPage {
   };
 }
 
-/** Typed by the user to confirm, because any project can link an unlinked contract. */
+/** The user types this word to confirm, because any project can link an unlinked contract. */
 const CONFIRM = 'unlink';
 
 function readOwner(visit: Visit) {
@@ -81,7 +81,7 @@ function readOwner(visit: Visit) {
 
 const getContract = (values: FormValues) => ({ chain: values.text('chain'), contractAddress: values.text('contract') });
 
-/** The project comes from the path, so a form cannot change another project's collection. */
+/** Reads the project from the path, so a form cannot change a collection of another project. */
 function readCollection(visit: Visit, values: FormValues): CollectionName {
   return { ...getContract(values), projectId: scopeOf(visit).project.id };
 }
@@ -175,7 +175,7 @@ async function readMinterState(parts: Parts, environmentId: string, signal: Abor
   return { signer: findSigner(keys, environmentId)?.address ?? null, signers };
 }
 
-/** Shows whether the collection's signer has the minter role, as of the last mint that confirmed it. */
+/** Shows whether the collection's signer has the minter role, as of the last mint that proved the role. */
 function toSigner({ signer, signers }: MinterState, visit: Visit, collection: CollectionRecord): HtmlValue {
   const keys = html`<a href="${pathInEnvironment(visit, 'signable-keys')}">Signable keys</a>`;
   if (signer === null) return html`No signer. Create one in ${keys}.`;
@@ -186,7 +186,7 @@ function toSigner({ signer, signers }: MinterState, visit: Visit, collection: Co
       isSame(each.contractAddress, collection.contractAddress) &&
       isSame(each.signerAddress, signer),
   );
-  return html`${address}<br>${signers === null ? 'The role is currently not available.' : toSignerState(found, keys)}`;
+  return html`${address}<br>${signers === null ? 'The role is currently unavailable.' : toSignerState(found, keys)}`;
 }
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
@@ -196,7 +196,7 @@ function toSignerState(found: MintSigner | undefined, keys: HtmlValue): HtmlValu
   if (found !== undefined && found.waiting > 0) {
     const mints = number(found.waiting, found.waiting === 1 ? 'mint' : 'mints');
     const held = roleProvenMs === null ? '' : html`<br>Had the minter role as of ${time(roleProvenMs)}.`;
-    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitingSinceMs)}: ${found.why}${held}`;
+    return html`<span class="tag bad">waiting</span> ${mints}, since ${time(found.waitingSinceMs)}: ${found.reason}${held}`;
   }
   if (roleProvenMs !== null) return html`Has the minter role as of ${time(roleProvenMs)}.`;
   return html`Role unknown until the first mint. To grant the role, send the call shown in ${keys}.`;

@@ -43,7 +43,7 @@ async function openStream(portal: TestPortal, path: string, headers: Record<stri
 }
 
 const untilPolling = (world: LiveWorld) =>
-  until('the hub polls', () => world.hub.subscribers > 0 && world.requested.requests > 8);
+  until('the hub polls', () => world.hub.subscribers > 0 && world.observed.requests > 8);
 
 it('the live page shows how to send a first message with the publishable key', async () => {
   const { portal, project, environmentId, path } = await open();
