@@ -89,7 +89,7 @@ await runService(logger, async (use) => {
     openLive({ ...log, log: openLogReader(kafka), schemaOf: registry.schemaOf, query, writerGroup }),
   );
   let server: HttpServer | null = null;
-  // If Kafka is unavailable or a record is unreadable, pages work but changes fail.
+  // If Kafka is unavailable or a record cannot be read, pages work but changes fail.
   const inSync = Object.entries(records).map(([name, kind]) => [name, () => kind.isInSync] as const);
   await use('admin listener', () =>
     openAdminServer({
@@ -111,7 +111,7 @@ await runService(logger, async (use) => {
     ...records,
     passwords: createPasswords({ productName: PRODUCT }),
     passkeys: createPasskeys({ name: PRODUCT, origin: origin.origin }),
-    // Loaded only if a provider is configured.
+    // The module is loaded only if a provider is configured.
     openIdProvider:
       openId &&
       (await import('@playline/access-keys/open-id')).createOpenIdProvider({ ...openId, onFault: onProviderFault }),
@@ -125,6 +125,6 @@ await runService(logger, async (use) => {
     settings: toSettings(config),
     pipeline: createPipelineStatus({ ...log, writerGroup }),
   });
-  // Opened last and therefore closed first, so that requests in flight can still use the stores.
+  // Opened last and therefore closed first, so that the stores stay open until all requests have completed.
   server = await use('listener', () => openHttpServer({ app, host: HTTP_HOST, port: HTTP_PORT }));
 });

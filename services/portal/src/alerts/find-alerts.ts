@@ -1,9 +1,9 @@
-/** Computes the alerts for a project from current metrics when a page is opened. */
+/** Computes the alerts for a project when a page is opened. */
 import { type KeyRecord, keysOfProject, NO_USE, type ProjectRecord } from '@playline/access-keys';
 import { settleWithin } from '@playline/http';
 import type { PageParts } from '../pages/index.ts';
 
-/** Metrics for the last 61 minutes. A metric that cannot be read is null. */
+/** Metrics of the last 61 minutes, including the current minute. A metric that cannot be read is null. */
 export type ProjectMetrics = Awaited<ReturnType<typeof readProjectMetrics>>;
 export type MetricsParts = Pick<PageParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
@@ -23,7 +23,7 @@ export async function readProjectMetrics(parts: MetricsParts, projects: readonly
   return { minutes, delay, deadLetters, ...keyMetrics, nowMs: frame.wallClockMs() };
 }
 
-/** Reads live keys per project id and usage per key id. */
+/** Reads live keys by project id and usage by key id. */
 async function readKeys({ keys, usage }: MetricsParts, projects: readonly ProjectRecord[]) {
   const records = await orNull(keys.all());
   if (records === null) return { keys: null, uses: null };
@@ -44,19 +44,19 @@ export interface Alert {
   /** Null for the whole project. */
   readonly environment: string | null;
   readonly value: number;
-  /** The total that `value` is compared with; 0 if there is none. */
+  /** The total of which `value` is a part, or the number of waiting messages; 0 if neither applies. */
   readonly total: number;
-  /** Name and first and last characters of the key; empty for other alerts. */
+  /** The name of the key and its first and last characters; empty if the alert is not about a key. */
   readonly name: string;
 }
 
-export const ALERT_BOUNDS = {
+export const ALERT_THRESHOLDS = {
   rejectedFraction: 0.05,
   messagesMin: 100,
   delayMs: 60_000,
-  /** Time since a secret key was last used or created. */
+  /** Time since a secret key was last used or, if it was never used, created. */
   unusedMs: 90 * 86_400_000,
-  /** Minimum number and fraction of refused requests per key in the last hour. */
+  /** Minimum number of refused requests per key in the last hour. `refusedFraction` is the minimum fraction. */
   refusals: 20,
   refusedFraction: 0.1,
 } as const;
@@ -82,7 +82,7 @@ type Environment = ProjectRecord['environments'][number];
 
 function findDelay({ delay, nowMs }: ProjectMetrics): Alert[] {
   const value = delay?.oldestMs == null ? 0 : nowMs - delay.oldestMs;
-  if (value <= ALERT_BOUNDS.delayMs) return [];
+  if (value <= ALERT_THRESHOLDS.delayMs) return [];
   return [{ kind: 'delay', environment: null, value, total: delay?.waiting ?? 0, name: '' }];
 }
 
@@ -90,7 +90,7 @@ function findRejections({ id, name }: Environment, { minutes }: ProjectMetrics):
   const counted = minutes?.get(id) ?? [];
   const value = counted.reduce((sum, minute) => sum + minute.rejected, 0);
   const total = counted.reduce((sum, minute) => sum + minute.accepted, value);
-  if (total < ALERT_BOUNDS.messagesMin || value <= ALERT_BOUNDS.rejectedFraction * total) return [];
+  if (total < ALERT_THRESHOLDS.messagesMin || value <= ALERT_THRESHOLDS.rejectedFraction * total) return [];
   return [{ kind: 'rejections', environment: name, value, total, name: '' }];
 }
 
@@ -106,9 +106,9 @@ function findKeyAlerts({ environments }: ProjectRecord, key: KeyRecord, { uses, 
   const name = `${key.name === '' ? key.kind : key.name} ${key.first4}…${key.last4}`;
   const alerts: Alert[] = [];
   const unusedMs = nowMs - (lastUsedAt ?? key.createdAt);
-  if (key.kind === 'secret' && unusedMs > ALERT_BOUNDS.unusedMs)
+  if (key.kind === 'secret' && unusedMs > ALERT_THRESHOLDS.unusedMs)
     alerts.push({ kind: 'unused key', environment, value: unusedMs, total: 0, name });
-  if (refusalsOfHour >= ALERT_BOUNDS.refusals && refusalsOfHour >= ALERT_BOUNDS.refusedFraction * usesOfHour)
+  if (refusalsOfHour >= ALERT_THRESHOLDS.refusals && refusalsOfHour >= ALERT_THRESHOLDS.refusedFraction * usesOfHour)
     alerts.push({ kind: 'refused key', environment, value: refusalsOfHour, total: usesOfHour, name });
   return alerts;
 }

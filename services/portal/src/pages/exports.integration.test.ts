@@ -4,14 +4,14 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
 import { type TestReads, openTestReads } from '../test/test-reads.ts';
 
-/** Requires several queries of 2,000 rows each. */
+/** Enough rows to require several queries, which return 2,000 rows each. */
 const ROWS = 5_000;
-/** Exceeds the buffers between the portal and a client that stops reading. */
+/** Enough rows to exceed the buffers between the portal and a client that stops reading. */
 const ABORTED_ROWS = 25_000;
 
 let database: TestReads;
 let portal: TestPortal;
-/** Number of rows returned by each query. */
+/** The number of rows that each query returned. */
 const queries: number[] = [];
 const logged: string[] = [];
 beforeAll(async () => {
@@ -72,7 +72,7 @@ it.each([
   ['messages', 3_000],
   ['audit', 7],
   ['audit', ROWS],
-] as const)('the %s export contains each of 5,000 rows once, with %d rows per timestamp', async (source, perTime) => {
+] as const)('the %s export contains each of 5,000 rows once (rows per timestamp: %d)', async (source, perTime) => {
   const { browser, path } = await openProject(source, ROWS, perTime);
   const { status, text } = await browser.get(`${path}&as=csv`);
   const ids = readIds(text);
@@ -81,7 +81,7 @@ it.each([
   expect(logged).toEqual([]);
 });
 
-it('the portal stops querying when the client of an export disconnects', async () => {
+it('the portal stops querying when the client that downloads an export disconnects', async () => {
   const { browser, path } = await openProject('messages', ABORTED_ROWS, 1);
   const abort = new AbortController();
   const options = { headers: { cookie: browser.cookie }, signal: abort.signal };
@@ -90,14 +90,14 @@ it('the portal stops querying when the client of an export disconnects', async (
   abort.abort();
   let before = -1;
   await until('the queries stop', () => {
-    const isQuiet = before === queries.length;
+    const isStopped = before === queries.length;
     before = queries.length;
-    return isQuiet;
+    return isStopped;
   });
   expect([queries.length < ABORTED_ROWS / 2_000, logged]).toEqual([true, []]);
 });
 
-it('the portal aborts an export when a later query fails', async () => {
+it('the portal aborts the download of an export if a later query fails', async () => {
   const { browser, path } = await openProject('audit', 5_000, 7);
   const { audit } = portal.parts.reads;
   let calls = 0;

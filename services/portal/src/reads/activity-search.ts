@@ -104,7 +104,7 @@ export async function searchBackwards<T extends ActivityPosition>(
 function createWindowLengths(firstWindowUs: number) {
   let lengthUs = firstWindowUs;
   let growth = Number.POSITIVE_INFINITY;
-  // Start of the shortest rejected window. Excludes the window over all time, whose start 50 windows would not reach.
+  // Start of the shortest rejected window. Ignores the window over all time: approaching its start by halves takes 50 windows.
   let rejectedSinceUs: number | null = null;
   return {
     get currentUs() {

@@ -5,7 +5,7 @@ export const PASSWORD = 'correct horse battery';
 
 let hash: Promise<string> | null = null;
 
-/** Adds an account with a password. By default the account is live and has no role. */
+/** Adds an account with a password. By default, the account is live and has no role. */
 export async function addPerson(
   { parts }: TestPortal,
   login: string,

@@ -4,7 +4,7 @@ import { createPortalReads } from '../reads/index.ts';
 
 export type TestReads = Awaited<ReturnType<typeof openTestReads>>;
 
-/** Portal reads on a separate database. `send` throws the ClickHouse error message. */
+/** Opens portal reads on a separate database. `send` throws an error with the message from ClickHouse. */
 export async function openTestReads() {
   const { target, query: send, close } = await openOwnDatabase();
   const query = createQueryRows(target);

@@ -1,4 +1,4 @@
-/** Administrators manage all accounts on this page. */
+/** The page on which administrators manage all accounts. */
 import {
   type AccountContext,
   type AccountRecord,
@@ -57,8 +57,8 @@ const inviteAction = (parts: PageParts): FormAction => ({
   needsFreshSignIn: true,
   run: async (visit, values) => {
     const invitation = { name: values.text('name'), roles: [], isAdministrator: true };
-    const { text } = await invite(toContext(parts, visit), invitation);
-    return toInvitationPage(parts.frame.origin, text, PATH);
+    const { text: code } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, code, PATH);
   },
 });
 

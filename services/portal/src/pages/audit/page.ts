@@ -1,4 +1,4 @@
-/** The audit log of a project, for its owners, and of the instance, for administrators. */
+/** The audit log of a project, shown to owners, and the audit log of the instance, shown to administrators. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { disclosure, emptyState, table, time } from '../../frame/components.ts';
 import { CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
@@ -49,7 +49,7 @@ async function showAudit(parts: Parts, visit: Visit, projectId: string, title: s
   return { kind: 'page', title, content: toContent(visit, lines, toName) };
 }
 
-/** Exceeds the length of any entry id, which consists of a kind, an object id and a request id. */
+/** Longer than any entry id, which consists of a kind, an object id and a request id. */
 const ENTRY_CHARACTERS_MAX = 700;
 
 function readPosition({ query }: Visit): AuditPosition | undefined {

@@ -76,7 +76,7 @@ async function openSigning() {
   return { sign, setState, text: async () => (await browser.get(path)).text };
 }
 
-it('the collections page reports a missing signer, and an unknown role before the first mint', async () => {
+it('the collections page reports that the signer is missing, or that its role is unknown before the first mint', async () => {
   const { sign, setState, text } = await openSigning();
   expect(await text()).toContain('No signer. Create one');
   await sign('live');
@@ -106,7 +106,7 @@ it.each<[string, Partial<MintSigner>, string[]]>([
   for (const each of expected) expect(shown).toContain(each);
 });
 
-it('the collections page lists collections even if roles cannot be read', async () => {
+it('the collections page lists collections even if the roles of signers cannot be read', async () => {
   const { sign, text } = await openSigning();
   await sign('live');
   const { mintSigners: read } = portal.parts.reads;

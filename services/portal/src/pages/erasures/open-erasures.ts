@@ -1,4 +1,4 @@
-/** The oldest open erasure per project, and what to do about a late erasure. */
+/** Shows the oldest open erasure of a project, and explains what to do if it is late. */
 import type { ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { number, duration } from '../../frame/components.ts';
@@ -13,7 +13,7 @@ export interface OldestErasures {
   readonly nowMs: number;
 }
 
-/** The age of the oldest open erasure in these environments, as a link. */
+/** Returns a link with the age of the oldest open erasure in these environments. */
 export function toOldestErasure(
   { open, nowMs }: OldestErasures,
   project: ProjectRecord,
@@ -30,7 +30,7 @@ export function toOldestErasure(
   return html`<a href="${environmentPath(project.id, environment.name)}/erasures">${duration(ageMs)}${location}</a>${total}${late}`;
 }
 
-/** A warning about the oldest late erasure. Empty if no erasure is late. */
+/** Returns a warning about the oldest open erasure if it is late; otherwise empty. */
 export function toErasureRemedy({ open, nowMs }: OldestErasures, visit: Visit): Markup {
   const [oldest] = open ?? [];
   if (oldest === undefined || nowMs - oldest.oldestMs <= LATE_MS) return html``;

@@ -46,7 +46,7 @@ function toContent(visit: Visit, erasures: readonly ErasureLine[]): Markup {
       html`<p>Your servers request erasures with a secret key, as described in the gateway documentation. Project owners can also request erasures on the People page. Each erasure appears here with its progress and receipt.</p>`,
     );
   const columns = ['Erasure', 'State', 'Deleted', 'Fenced', 'Invisible', 'Disk purged', 'Log expired', 'Receipt'];
-  return html`<p>Durations are measured from the request. Once a person is fenced, late messages from before the request are no longer stored.</p>
+  return html`<p>Durations are measured from the request. After a person is fenced, late messages from before the request are not stored.</p>
 ${table(
   'Erasures',
   columns,
@@ -71,9 +71,9 @@ function toRow(visit: Visit, each: ErasureLine): readonly HtmlValue[] {
   ];
 }
 
-/** If nothing was stored, the id in the request may not have been percent-encoded. */
+/** Reports an erasure that found no data: the id in the request may not have been percent-encoded. */
 function toDeletedText({ identities, deleted }: ErasureLine): HtmlValue {
   const count = identities === null ? '–' : html`${number(identities)} ${identities === 1 ? 'identity' : 'identities'}`;
   if (deleted === null) return count;
-  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : html`${number(deleted)} records`}`;
+  return html`${count}<br>${deleted === 0 ? 'nothing was stored' : number(deleted, deleted === 1 ? 'record' : 'records')}`;
 }

@@ -23,11 +23,11 @@ import { toNewKeyPage } from './new-key.ts';
 type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
-  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use it to send messages. It is not a secret.' },
+  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use this key to send messages. It is not a secret.' },
   {
     kind: 'secret',
     title: 'Secret key',
-    hint: 'Your servers use it to request erasures and mints. It is shown only once, when you create it.',
+    hint: 'Your servers use this key to request erasures and mints. It is shown only once, when you create it.',
   },
 ];
 
@@ -46,7 +46,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       const records = keysOfProject(await parts.keys.all(), project.id).filter(
         ({ environmentId }) => environmentId === environment.id,
       );
-      const uses = await readUses(parts, records);
+      const uses = await readUsage(parts, records);
       const content = toContent({ visit, records, uses, values: failure?.values });
       return { kind: 'page', title: `Keys in ${environment.name}`, content };
     },
@@ -55,7 +55,7 @@ export function createKeysPage(parts: Parts): PortalPage {
       refresh: { access: 'keys.refresh', needsFreshSignIn: true, run: (...form) => issueKey(parts, ...form) },
       revoke: revokeAction(parts),
       origins: originsAction(parts),
-      // The page that shows a new key contains this form.
+      // This form is on the page that shows a new key.
       test: { access: 'keys.create', run: (...form) => testKey(parts, ...form) },
     },
   };
@@ -83,7 +83,7 @@ async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, val
   return toNewKeyPage(visit, kind, key, settings);
 }
 
-/** A key from another environment gets the same response as a string that is not a key. */
+/** The response does not reveal whether the key exists in another environment. */
 async function testKey({ keys }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
   const { environment } = scopeOf(visit);
   const hash = hashKey(values.text('key'));
@@ -120,7 +120,7 @@ const originsAction = ({ keys }: Parts): FormAction => ({
   },
 });
 
-/** Clients lose access immediately, so the user must type the environment's name. */
+/** Requires the user to type the environment's name, because clients lose access immediately. */
 function assertConfirmed(visit: Visit, values: FormValues): void {
   const { name } = scopeOf(visit).environment;
   if (values.text('confirm') === name) return;
@@ -135,7 +135,7 @@ function readKind(values: FormValues): KeyKind {
 
 type Uses = ReadonlyMap<string, KeyUse> | null;
 
-async function readUses({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
+async function readUsage({ usage }: Parts, records: readonly KeyRecord[]): Promise<Uses> {
   const live = records.filter(({ revokedAt }) => revokedAt === null);
   return usage.readKeys(live.map(({ keyId }) => keyId)).catch(() => null);
 }
@@ -194,7 +194,7 @@ ${multilineField({ name: 'origins', label: 'Allowed origins', value: isSubmitted
 ${visit.can('keys.origins') ? disclosure('Change allowed origins', form, isSubmitted) : ''}`;
 }
 
-/** Uses the gateways' counters, which lag by up to ten seconds. */
+/** Uses counters from the gateways, which lag by up to ten seconds. */
 function toUsage(use: KeyUse | null): HtmlValue {
   if (use === null) return html`<p class="quiet">Usage data for this key is currently unavailable.</p>`;
   const { lastUsedAt, usesOfHour, refusalsOfHour, lastRefusal } = use;
@@ -203,7 +203,7 @@ function toUsage(use: KeyUse | null): HtmlValue {
       ? ''
       : html`<dt>Last refused request</dt><dd>${time(lastRefusal.at)}: ${lastRefusal.reason}, trace id ${copyable(lastRefusal.traceId, 'the trace id')}</dd>`;
   return html`<dl><dt>Last used</dt><dd>${lastUsedAt === null ? 'never' : time(lastUsedAt)}</dd>
-<dt>Last hour</dt><dd>${number(usesOfHour, 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
+<dt>Last hour</dt><dd>${number(usesOfHour, usesOfHour === 1 ? 'request' : 'requests')}, ${number(refusalsOfHour)} refused</dd>${refusal}</dl>`;
 }
 
 function toCreateForm({ visit, keyKind: { kind }, values }: Section): HtmlValue {

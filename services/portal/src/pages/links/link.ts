@@ -15,11 +15,11 @@ export interface Invitee extends NewPerson {
   readonly id: string;
 }
 
-/** A one-time link. It can be opened repeatedly, but accepted only once. */
+/** A one-time link. It can be opened any number of times, but accepted only once. */
 export interface Link {
   readonly path: string;
   readonly title: string;
-  /** The invited account, 'new' if accepting the link creates an account, or null if the link is invalid. */
+  /** Returns the invited account, 'new' if accepting the link creates an account, or null if the link is invalid. */
   find(code: string): Promise<AccountRecord | 'new' | null>;
   accept(context: AccountContext, code: string, person: Invitee): Promise<AccountRecord>;
 }
@@ -48,7 +48,7 @@ export function createLinks({ accounts, oneTimeTokens }: Pick<PageParts, 'accoun
 
 export const toAccountId = (found: AccountRecord | 'new'): string => (found === 'new' ? randomUUID() : found.id);
 
-/** The link authorises the change, so no sign-in is required. The invitee is recorded as its author. */
+/** The link authorises the change, so no sign-in is required. The invitee is recorded as the author of the change. */
 export function toInviteeContext(
   { accounts, sessions }: Pick<PageParts, 'accounts' | 'sessions'>,
   visit: Visit,

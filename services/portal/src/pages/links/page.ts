@@ -1,4 +1,4 @@
-/** The pages that one-time links open, and the passkey options that they request. */
+/** The pages that one-time links open, and the passkey options that these pages request. */
 import {
   type AccountRecord,
   findJoinable,
@@ -41,7 +41,7 @@ function createLinkPage(parts: PageParts, link: Link): PortalPage {
       const isJoinable = await canJoin(parts, visit, link, code);
       if (found === null && !isJoinable) throw invalidLink();
       const form = { parts, visit, link, code, values: failure?.values };
-      const content = html`${toJoin(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
+      const content = html`${toJoinForm(form, isJoinable)}${found === null ? '' : toContent(form, found)}`;
       return { kind: 'page', title: link.title, content, scripts: PASSKEY_SCRIPTS, ...formOrigins(parts) };
     },
     actions: {
@@ -68,7 +68,7 @@ const acceptAction = (parts: PageParts, link: Link): FormAction => ({
   },
 });
 
-/** Adds the invitation's role to the signed-in user's account, without renewing the sign-in. */
+/** Adds the role in the invitation to the account of the signed-in user. Does not count as a fresh sign-in. */
 const joinAction = (parts: PageParts): FormAction => ({
   access: 'signed in',
   run: async (visit, values) => {
@@ -132,11 +132,11 @@ interface LinkForm {
   readonly values: FormValues | undefined;
 }
 
-function toJoin({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
+function toJoinForm({ visit, link, code }: LinkForm, isJoinable: boolean): HtmlValue {
   if (link.path !== INVITATION_PATH) return '';
   const next = `${link.path}?${new URLSearchParams({ code })}`;
   if (visit.account === null)
-    return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with it.</p>`;
+    return html`<p>Already have an account? <a href="/sign-in?${new URLSearchParams({ next }).toString()}">Sign in</a> to accept the invitation with your account.</p>`;
   if (!isJoinable) return '';
   const form = visit.form('join', html`${hidden('code', code)}<button>Accept as ${visit.account.name}</button>`);
   return html`<p>You are signed in. Accepting the invitation adds the role to your account.</p>${form}
@@ -158,7 +158,7 @@ function toContent({ parts, visit, link, code, values }: LinkForm, found: Accoun
           charactersMax: 254,
         });
   const name = values?.text('name') ?? (found === 'new' ? '' : found.name);
-  // Pressing Enter in a field activates the first submit button, which must be the button for the password.
+  // Pressing Enter in a field activates the first submit button, so the password button must come first.
   const provider =
     parts.openId === null
       ? ''

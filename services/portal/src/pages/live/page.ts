@@ -37,7 +37,7 @@ export function createLivePage(parts: Parts): PortalPage {
         idAccess: shouldMaskIds(visit) ? ('masked ids' as const) : ('raw ids' as const),
         nowMs: parts.frame.wallClockMs(),
       };
-      // Rejects filters that the role may not use before any query runs.
+      // Before any query runs, rejects filters that the role may not use.
       const filter = parseFilter(visit.query, !shouldMaskIds(visit));
       const search = visit.query.get('as') === 'csv' ? toExportSearch(scope) : null;
       if (search !== null) {
@@ -62,7 +62,7 @@ ${await toSearchSection(parts.reads, scope)}`,
   };
 }
 
-/** Converts an id into a filter. The URL contains only keyed hashes of the id. */
+/** Converts an id into a filter. The URL contains keyed hashes of the id, never the id. */
 const personAction = ({ people, writeAudit }: Parts): FormAction => ({
   access: 'people.raw-ids',
   run: async (visit, values) => {
@@ -97,7 +97,7 @@ function toExplanation(visit: Visit): HtmlValue {
 
 const LABELS = { type: 'Type', surface: 'Surface', test: 'Test traffic', outcome: 'Outcome' } as const;
 
-/** Uses GET, so that users can share a filtered view as a link. */
+/** Uses GET, so that users can share a filtered page as a link. */
 function toFilter(path: string, filter: LiveFilter): HtmlValue {
   const choices = (Object.keys(FILTER_CHOICES) as (keyof typeof FILTER_CHOICES)[]).map((name) =>
     choice({ name, label: LABELS[name], value: filter[name], choices: withAllOption(FILTER_CHOICES[name]) }),
@@ -130,7 +130,7 @@ async function toFirstMessage({ keys, settings }: Parts, visit: Visit): Promise<
     (key) => key.environmentId === environment.id && key.kind === 'publishable' && key.revokedAt === null,
   );
   if (live === undefined)
-    return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create one</a>, then send a message with it.</p>`;
+    return html`<p>This environment has no publishable key yet. <a href="${pathInEnvironment(visit, 'keys')}">Create a key</a>, then use it to send a message.</p>`;
   return html`<p>To send a message, run this command:</p>
 ${copyableBlock(toEventCommand(live.text ?? '', settings), 'the command that sends a message')}
 <p>A 401 response means that the key is not valid. A 400 response names the invalid field, and the message appears here as rejected. To find messages sent before you opened this page, use the search below.</p>`;
@@ -154,7 +154,7 @@ const toCells = (line: MessageLine): readonly string[] => [
   line.traceId,
 ];
 
-/** Searches have a resolution of one second, so the next export repeats messages from the last second. */
+/** Times in searches have a resolution of one second, so the next export repeats the messages of the last second. */
 function toLastLine({ happenedMs }: MessagePosition): string {
   const until = toIso(Math.ceil(happenedMs / 1000) * 1000).slice(0, 19);
   return `This export is limited to ${number(CSV_LINES_MAX, 'messages')}. For older messages, search until ${until}.`;

@@ -104,7 +104,7 @@ it.each([
   expect((await browser.get(`${path}?${query}`)).text).toContain(expected);
 });
 
-it('the message search keeps its field values and does not change the live filter', async () => {
+it('the message search retains its field values and does not change the live filter', async () => {
   const { path, browser } = await openProject();
   const { text } = await browser.get(`${path}?stored-type=alias&stored-test=no`);
   expect(text).toContain('<option value="alias" selected>');

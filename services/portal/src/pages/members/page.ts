@@ -50,9 +50,9 @@ function readRole(values: FormValues): Role {
   return role;
 }
 
-/** The page that follows the creation of an invitation. No other page shows the link. */
-export function toInvitationPage(origin: URL, text: string, returnPath: string): PageResponse {
-  const link = new URL(`/invitation?code=${encodeURIComponent(text)}`, origin).href;
+/** The page shown after an invitation is created. No other page shows the link. */
+export function toInvitationPage(origin: URL, code: string, returnPath: string): PageResponse {
+  const link = new URL(`/invitation?code=${encodeURIComponent(code)}`, origin).href;
   return {
     kind: 'page',
     title: 'Invitation',
@@ -68,12 +68,12 @@ const inviteAction = (parts: PageParts): FormAction => ({
   run: async (visit, values) => {
     const roles = [{ projectId: projectOf(visit).id, role: readRole(values) }];
     const invitation = { name: values.text('name'), roles, isAdministrator: false };
-    const { text } = await invite(toContext(parts, visit), invitation);
-    return toInvitationPage(parts.frame.origin, text, visit.path);
+    const { text: code } = await invite(toContext(parts, visit), invitation);
+    return toInvitationPage(parts.frame.origin, code, visit.path);
   },
 });
 
-/** Only administrators can change accounts outside the project. For owners, such an account is not found. */
+/** Only administrators can change accounts that are not members. For owners, these accounts do not exist. */
 async function readMemberId(parts: PageParts, visit: Visit, values: FormValues): Promise<string> {
   const id = values.text('account');
   const account = (await parts.accounts.all()).find((each) => each.id === id);
@@ -128,7 +128,7 @@ function toRole(visit: Visit, account: AccountRecord, canChange: boolean): HtmlV
   if (!canChange) return role;
   return visit.form(
     'role',
-    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role of ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
+    html`${hidden('account', account.id)}${choice({ name: 'role', label: `Role for ${account.name}`, value: role, choices: CHOICES })}<button class="plain">Change</button>`,
     { className: 'inline' },
   );
 }

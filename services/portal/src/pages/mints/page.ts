@@ -1,4 +1,4 @@
-/** An environment's mint requests. */
+/** The mint requests of an environment. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
 import { withAllOption, choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
@@ -8,7 +8,7 @@ import { scopeOf } from '../../frame/scope.ts';
 import { MINTS_SHOWN_MAX, type MintLine, readManyMints } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';
 
-/** Mints complete within minutes. `npm run mints -- list` lists older mints. */
+/** Enough, because mints complete within minutes. `npm run mints -- list` lists older mints. */
 const SHOWN_MS = 90 * 86_400_000;
 
 type Parts = Pick<PageParts, 'reads' | 'frame' | 'writeAudit'>;
@@ -43,7 +43,7 @@ const toEmpty = (status: string): Markup =>
   status === ''
     ? emptyState(
         'No mints in 90 days',
-        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason it is waiting.</p>`,
+        html`<p>Your game server requests mints with a secret key, as described in the chain API documentation. Each request appears here with its transaction, or with the reason why it is waiting.</p>`,
       )
     : emptyState(`No ${status} mints`, html`<p>Change the status filter to see other mints.</p>`);
 

@@ -1,4 +1,4 @@
-/** The OpenID Connect callback: completes a sign-in, links a provider, or accepts a one-time link. */
+/** The OpenID Connect callback, which completes a sign-in, links a provider to an account, or accepts a one-time link. */
 import {
   type AccountRecord,
   findByOpenId,
@@ -40,9 +40,9 @@ export function createOpenIdPage(parts: PageParts, openId: OpenIdSignIn): Portal
     path: OPEN_ID_PATH,
     access: 'public',
     show: async (visit) => {
-      // A request consumes the state, so only the browser's GET is accepted.
+      // Rejected, because a HEAD request would use up the state before the browser sends its GET request.
       if (visit.exchange.request.method === 'HEAD') throw pageNotFound();
-      // Rate-limited like a form, because every request may call the provider and write an audit entry.
+      // Rate-limited like forms, because each request can call the provider and write an audit entry.
       frame.admitAnonymous(visit.address);
       let returnPath = '/sign-in';
       try {
@@ -76,7 +76,7 @@ async function complete(parts: PageParts, visit: Visit, { purpose, ...rest }: Ca
 type LinkCallback = Callback<Extract<SignInPurpose, { kind: 'link' }>>;
 type AcceptCallback = Callback<Extract<SignInPurpose, { kind: 'accept' }>>;
 
-/** Links the account of the session that started the redirect. No other session can complete the redirect. */
+/** Links the provider to the account whose session started the redirect. No other session can complete the redirect. */
 async function link(parts: PageParts, visit: Visit, { purpose, proof }: LinkCallback): Promise<SignInResult> {
   const { session } = visit;
   if (session === null || session.id !== purpose.sessionId)
@@ -93,7 +93,7 @@ async function accept(parts: PageParts, visit: Visit, callback: AcceptCallback):
   return { account, cookie: await beginSession(parts, visit, session), to: '/' };
 }
 
-/** Adds the invitation's role to the account that is linked to the provider's user, if any. */
+/** Adds the role in the invitation to the account that is linked to the provider's user, if there is one. */
 async function join(parts: PageParts, visit: Visit, { purpose, code, proof }: AcceptCallback) {
   const accounts = await parts.accounts.all();
   const account = findByOpenId(accounts, proof.openId);
@@ -112,7 +112,7 @@ async function acceptLink(parts: PageParts, visit: Visit, { purpose, code, proof
   return oneTimeLink.accept(toInviteeContext(parts, visit, invitee.id), code, invitee);
 }
 
-/** Shows no text from the provider. */
+/** Does not show text from the provider, which anyone could put into the URL. */
 function toSignInFailed({ status, message }: PublicError, returnPath: string): PageResponse {
   const content = html`<p role="alert">${message}</p>
 <p><a class="button" href="${returnPath}">Back</a></p>`;

@@ -1,4 +1,4 @@
-/** Partner keys for the chain API, each with its own plan. The keys do not belong to a project. */
+/** Keys that raise the chain API limit for partners. Each key has a plan and does not belong to a project. */
 import {
   type CreatedRateLimitKey,
   createRateLimitKey,
@@ -69,7 +69,7 @@ export function createRateLimitKeysPage(parts: Parts): PortalPage {
   };
 }
 
-/** The page that follows the creation of a key. No other page shows the key. */
+/** The page shown after a key is created. No other page shows the key. */
 async function showNewKey(parts: Parts, visit: Visit, { record, key }: CreatedRateLimitKey): Promise<PageResponse> {
   await parts.writeAudit(visit, { action: 'key.show', object: record.keyId });
   const url = `${parts.settings.chainApiUrl}/v1/chains/demo-chain/activity-history?page_size=2`;
@@ -91,7 +91,7 @@ function readPlan(values: FormValues): Plan {
   };
 }
 
-/** Start of the day in UTC; null for ''. Rejects dates such as 2027-02-31, which `Date.parse` would accept. */
+/** Returns the start of the day in UTC; null for ''. Rejects dates such as 2027-02-31, which `Date.parse` accepts. */
 function readDate(text: string): number | null {
   if (text === '') return null;
   const startAt = Date.parse(`${text}T00:00:00Z`);
@@ -142,7 +142,7 @@ function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   return [
     partner,
     html`<code>${first4}…${last4}</code>`,
-    html`${number(calls, 'calls')} per ${number(windowS, 's')}${expiry}`,
+    html`${number(calls, calls === 1 ? 'call' : 'calls')} per ${number(windowS, 's')}${expiry}`,
     isLive
       ? html`<span class="tag good">live</span>`
       : html`<span class="tag bad">${revokedAt === null ? 'expired' : 'revoked'}</span>`,

@@ -1,4 +1,4 @@
-/** The user's own account: name, password, passkeys, identity provider and sessions. */
+/** The settings of the signed-in user: name, password, passkeys, identity provider and sessions. */
 import {
   type AccountRecord,
   addPasskey,
@@ -83,7 +83,7 @@ export function createPasskeyCreationPage({ signIn }: PageParts): PortalPage {
   };
 }
 
-/** A credential change ends all of the account's sessions, then creates a new session for this browser. */
+/** Changing a credential ends all sessions of the account. The browser that submits the change gets a new session. */
 function credentialActions(parts: PageParts): Readonly<Record<string, FormAction>> {
   const change = (
     notice: string,
@@ -118,7 +118,7 @@ function credentialActions(parts: PageParts): Readonly<Record<string, FormAction
   };
 }
 
-/** Redirects to the provider. The callback page links the account. */
+/** Redirects to the provider. The callback then links the account. */
 function linkAction({ openId, frame }: PageParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit) => {
@@ -134,7 +134,7 @@ const endAction = ({ sessions, writeAudit }: PageParts): FormAction => ({
   run: async (visit, values) => {
     const { account } = signedInOf(visit);
     const id = values.text('session');
-    // Users can end only their own sessions.
+    // Ignores sessions of other users.
     if ((await sessions.list(account.id)).some((each) => each.id === id)) {
       await sessions.end(id);
       await writeAudit(visit, { action: 'session.end', object: account.id, detail: { which: 'one' } });
@@ -180,7 +180,7 @@ ${passkeys.length === 0 ? html`<p>No passkeys yet. Add one to sign in with your 
 ${disclosure('Add a passkey', html`${add}<noscript><p>Passkeys require JavaScript.</p></noscript>`)}`;
 }
 
-/** Shown even if no provider is configured, so that users can remove an old link. */
+/** Shows an existing link even if no provider is configured, so that users can remove it. */
 function toOpenId(parts: PageParts, visit: Visit, { openId }: AccountRecord): HtmlValue {
   if (openId === null && parts.openId === null) return '';
   const content =

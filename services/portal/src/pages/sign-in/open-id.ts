@@ -1,4 +1,4 @@
-/** Redirects to the OpenID Connect provider. */
+/** Redirects to the OpenID Connect provider, and the forms that start a redirect. */
 import { type OpenIdSignIn, ProviderUnavailable } from '@playline/access-keys';
 import { html, type Markup } from '@playline/api-docs';
 import type { PageResponse, Visit } from '../../frame/page.ts';
@@ -10,9 +10,9 @@ export const OPEN_ID_PATH = '/sign-in/openid';
 /** Why the user was redirected. Stored until the callback, so it must not contain a secret. */
 export type SignInPurpose =
   | { readonly kind: 'sign in'; readonly next: string }
-  /** Only the session that started the redirect can link the account. */
+  /** Links the account. Only the session that started the redirect can complete it. */
   | { readonly kind: 'link'; readonly sessionId: string }
-  /** Accepts the one-time link at `path`. Only the browser stores the link's code. */
+  /** Accepts the one-time link at `path`. Only the browser stores the code of the link. */
   | { readonly kind: 'accept'; readonly path: string; readonly login: string; readonly name: string };
 
 export interface ProviderRedirect {
@@ -35,7 +35,7 @@ export async function redirectToProvider(
   }
 }
 
-/** The page from which the user can try again. */
+/** Returns the path of the page on which the user can try again. */
 export function toRetryPath(purpose: SignInPurpose, code: string): string {
   if (purpose.kind === 'link') return '/settings';
   return purpose.kind === 'accept' ? `${purpose.path}?${new URLSearchParams({ code })}` : '/sign-in';
@@ -51,7 +51,7 @@ export function toProviderUnavailable({ label }: Pick<OpenIdSignIn, 'label'>, re
   };
 }
 
-/** A form with a button that redirects to the provider. Empty if no provider is configured. */
+/** Returns a form with a button that redirects to the provider; empty if no provider is configured. */
 export function openIdForm(
   { openId }: Pick<PageParts, 'openId'>,
   visit: Visit,

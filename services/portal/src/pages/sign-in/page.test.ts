@@ -5,7 +5,7 @@ import type { TestBrowser } from '../../test/test-browser.ts';
 
 const portal = usePortal();
 
-/** @param overrides form fields, and `path` for another page */
+/** @param overrides form fields; `path` replaces the path of the page */
 const signIn = (browser: TestBrowser, login: string, overrides: Record<string, string> = {}) => {
   const { path = '/sign-in', ...typed } = overrides;
   return browser.submit(path, 'password', { login, password: PASSWORD, ...typed });

@@ -1,4 +1,4 @@
-/** Signing in, signing out, and signing in again before sensitive actions. */
+/** The pages for signing in and out. Sensitive actions require users to sign in again. */
 import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
@@ -34,7 +34,7 @@ export function createSignInPage(parts: PageParts): PortalPage {
   };
 }
 
-/** Redirects to the provider. To renew a sign-in, users must also authenticate with the provider again. */
+/** Redirects to the provider. Users who are already signed in must authenticate with the provider again. */
 function openIdAction({ openId, frame }: PageParts): Readonly<Record<string, FormAction>> {
   if (openId === null) return {};
   const run: FormAction['run'] = async (visit, values) => {
@@ -58,7 +58,7 @@ const methodAction = (
       const cookie = [frame.cookie.toSetCookie(text), frame.browserCookie.toSetCookie(id)];
       return { kind: 'redirect', to: toReturnPath(values.text('next')), cookie };
     } catch (error) {
-      // Omits the login, because users sometimes type their password into the login field.
+      // The login is not recorded, because users sometimes type their password into the login field.
       const isRefused = error instanceof PublicError && error.status < 500;
       if (isRefused) await writeAudit(visit, { action: 'session.refuse', detail: { way: method, code: error.code } });
       throw error;
@@ -82,7 +82,7 @@ ${field({ name: 'password', label: 'Password', type: 'password', autocomplete: '
   const freshSignInNote =
     visit.query.get('again') === null
       ? ''
-      : html`<p>This action requires that you have signed in within the last ten minutes. Sign in again, then resubmit the form.</p>`;
+      : html`<p>This action requires a sign-in within the last ten minutes. Sign in again, then resubmit the form.</p>`;
   return html`${freshSignInNote}
 ${passkey}${password}${openIdForm(parts, visit, { action: 'openid', text: 'Sign in with', fields: nextField })}
 <p class="quiet">Lost your password and passkeys? The operator of this instance can restore your access.</p>`;

@@ -1,4 +1,4 @@
-/** The addresses that sign for an environment, and the contract roles they require. */
+/** The addresses that sign for an environment, and the calls that grant them contract roles. */
 import {
   type CollectionRecord,
   collectionsOf,
@@ -28,7 +28,7 @@ export function createSignableKeysPage(parts: Parts): PortalPage {
     access: 'project.read',
     notices: {
       created: 'Key created. The private key is encrypted and never shown. Next, grant the roles to its address.',
-      disabled: 'Key disabled. It signs nothing until you enable it again. Its contract roles are unchanged.',
+      disabled: 'Key disabled. The key cannot sign until you enable it again. Its contract roles are unchanged.',
       enabled: 'Key enabled.',
     },
     show: async (visit, failure) => {
@@ -96,7 +96,7 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
     keys.length === 0
       ? emptyState(
           'No signable keys yet',
-          html`<p>A signable key is an address that the service uses to sign for you. Its private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
+          html`<p>A signable key is an address that the service uses to sign for you. The private key is generated here and encrypted for the signer. It is never shown and cannot be exported.</p>`,
         )
       : table(
           'Signable keys',
@@ -135,7 +135,7 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
 
 const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
 
-/** The calls that a contract's administrator sends to grant the roles. The portal cannot send transactions. */
+/** Shows the calls that grant the roles. A contract's administrator must send them, because the portal cannot. */
 function toGrants({ visit, keys, linked }: KeysView): HtmlValue {
   const live = keys.filter(({ state }) => state === 'live');
   if (live.length === 0) return '';
@@ -154,7 +154,7 @@ function toCalls({ name, chain, contractAddress }: CollectionRecord, key: ShownS
   const blocks = grantCallsOf({ contract: contractAddress, address: key.address }).map(
     ({ role, signature, to, data }) => html`<h3>${role}: ${key.name} ${ROLE_TEXTS[role]}</h3>
 <dl><dt>Chain</dt><dd><code>${chain}</code></dd><dt>To</dt><dd><code>${to}</code></dd><dt>Call</dt><dd><code>${signature}</code></dd></dl>
-${copyableBlock(data, `the calldata of ${role}`)}`,
+${copyableBlock(data, `the calldata for ${role}`)}`,
   );
   return disclosure(`${name} on ${chain}: allow ${key.name} to sign and mint`, blocks);
 }
