@@ -51,11 +51,11 @@ const toStatus = ({ status, headers }: Response) =>
 /** The link for the first administrator is invalid once an administrator exists. */
 const FIRST_LINK = '/first-sign-in';
 
-/** Page views and rejected forms change nothing, so they share a portal. */
+/** Page views and rejected forms change nothing, so they can share a portal. */
 const isReadOnly = ({ page, action }: RowAction, expected: string | undefined) =>
   action === null || (page !== FIRST_LINK && (expected === '404' || expected === 'sign-in'));
 
-/** Forms that a page shows although the table expects a 404 for them. */
+/** Finds forms that a page shows although the table expects a 404 for them. */
 const findForbiddenForms = (page: string, { text }: Response, column: number) =>
   [...text.matchAll(/ name="form" value="([\w-]+)"/g)].flatMap(([, action = '']) => {
     const row = `POST ${page} ${action}`;
@@ -103,7 +103,7 @@ const openStale = () => {
   return open('administrator', { sessions: { ...sessions, find }, oneTimeTokens });
 };
 
-it('only forms marked as fresh require a recent sign-in', async () => {
+it('the forms with `fresh` in the role table, and no other forms, require a recent sign-in', async () => {
   const shared = await openStale();
   const isFresh = ({ row }: RowAction) => EXPECTED_STATUSES[row]?.endsWith(' fresh') === true;
   const fresh: string[] = [];

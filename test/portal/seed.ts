@@ -19,7 +19,7 @@ import { type SeededPortal, seedActivities, seedDecisions, seedRows } from './se
 /** A project with a different string in every field that users or clients can set. */
 export type Seed = Awaited<ReturnType<typeof seedProject>>;
 
-/** Returns the string for the field with this name. */
+/** Returns the string for a field. */
 export type ToText = (field: string) => string;
 
 export interface SeedOptions {
@@ -30,11 +30,11 @@ export interface SeedOptions {
 
 export const AUTHOR = { changedBy: 'a test', requestId: 'r' };
 
-/** Values that occur nowhere else, so that tests can recognise them. */
+/** Values that occur nowhere else, so that tests can find them. */
 const CAP = { perSecond: 73_331, burst: 733_317 };
 const LIMIT = { perSecond: 71_113, burst: 711_131 };
 
-/** Creates a project with every type of object that can belong to a project, and fills every field. */
+/** Creates a project with every type of object that can belong to a project, and sets every field. */
 export async function seedProject(portal: SeededPortal, { id, toText, environment = 'lab' }: SeedOptions) {
   const { projects } = portal.parts;
   const store = projects.storeFor(AUTHOR);
@@ -66,7 +66,7 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
   return {
     id,
     project,
-    /** Name of the environment that contains all data, as in paths. */
+    /** Name of the environment that contains all data, as used in paths. */
     environment,
     environmentId,
     ...(await seedPeople(portal, id, toText)),
@@ -75,14 +75,14 @@ export async function seedProject(portal: SeededPortal, { id, toText, environmen
     address,
     disabledAddress: await seedSignableKey(portal, { ...scope, state: 'disabled' }, toText('disabled key name')),
     erasureId,
-    /** Hexadecimal person key of a message sender. */
+    /** Hexadecimal person key of the person who sent the messages. */
     personKey: seedPerson(portal, environmentId, toText),
     /** Code of the link that creates the first administrator. It does not belong to a project. */
     firstCode: await portal.parts.oneTimeTokens.issue({ purpose: 'first-administrator', value: '', lifetimeS: 900 }),
   };
 }
 
-/** The same fields as `seedProject` returns, but none of the ids exists. */
+/** Returns the same fields as `seedProject`, with ids that do not exist. */
 export function createMissingSeed(id: string, environment = 'nil'): Seed {
   const environments = [{ id: `${id}-${environment}`, name: environment, kind: 'development' as const, cap: null }];
   const project = { id, name: 'no such project', environments: environments.map((each) => ({ ...each, limit: null })) };
@@ -161,7 +161,7 @@ async function seedPeople(portal: TestPortal, projectId: string, toText: ToText)
   };
 }
 
-/** Never a prefix of the id in another project, because the tests would report a leak. */
+/** The id must not be a prefix of the id in another project, or the tests would report a leak. */
 const toPasskeyId = (projectId: string) => `passkey-${projectId}-owner`;
 
 async function seedMembers(portal: TestPortal, projectId: string, toText: ToText): Promise<Record<Role, string>> {

@@ -49,7 +49,7 @@ it('the live page links to an export of all matching messages, and the export is
   expect(text).toContain('"2026-11-01T10:00:00.250Z","2026-11-01T10:00:00.255Z","track","jump","web","no","ts","1"');
 });
 
-it('the last line of a truncated export contains the time at which the next search must start', async () => {
+it('the last line of a truncated export contains the end of the time range for the next export', async () => {
   const list = Array.from({ length: 2_000 }, () => createMessage());
   let remaining = 120_000;
   const readPage = async ({ messagesMax = 0 }: { readonly messagesMax?: number }) => {
