@@ -5,11 +5,11 @@ import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
 const [getBook, listLoans, lend] = source.operations;
-if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('operations are missing');
+if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('the library needs three operations');
 
-const withOperation = (changed: Partial<Operation>): DocsSource => ({
+const withOperation = (changes: Partial<Operation>): DocsSource => ({
   ...source,
-  operations: [{ ...getBook, ...changed }, listLoans, lend],
+  operations: [{ ...getBook, ...changes }, listLoans, lend],
 });
 const [hours] = source.articles;
 const [first] = getBook.examples;

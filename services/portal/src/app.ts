@@ -29,7 +29,7 @@ import type { Config } from './config.ts';
 import { createBrowserCookie, createProviderCookie, createSessionCookie } from './frame/cookies.ts';
 import { createFormTokens } from './frame/form-tokens.ts';
 import type { FrameParts } from './frame/frame-parts.ts';
-import { respondWithError, createPageRoutes } from './frame/page-route.ts';
+import { createPageRoutes, respondWithError } from './frame/page-route.ts';
 import { pageNotFound } from './frame/scope.ts';
 import type { PortalLimiters } from './frame/limiters.ts';
 import { createPages } from './pages/index.ts';

@@ -4,7 +4,7 @@ import { createMemoryLog } from '@playline/stream/memory';
 import { messageRecordOf } from '@playline/testkit/message-record';
 import { expect, it } from 'vitest';
 import { createCountingLog } from './live/test/counting-log.ts';
-import { countOpenDeadLetters, createPipelineStatus, createCachedRead, readWriterDelay } from './pipeline-status.ts';
+import { countOpenDeadLetters, createCachedRead, createPipelineStatus, readWriterDelay } from './pipeline-status.ts';
 
 const MESSAGES = TOPICS.messages.name;
 const KEY = Buffer.alloc(16, 7);

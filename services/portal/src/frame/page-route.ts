@@ -22,7 +22,7 @@ import {
 } from '@playline/http';
 import type { FrameParts, Visitor } from './frame-parts.ts';
 import { toDocument } from './layout.ts';
-import type { Access, PageResponse, FormAction, FormValues, PortalPage, Visit } from './page.ts';
+import type { Access, FormAction, FormValues, PageResponse, PortalPage, Visit } from './page.ts';
 import { pageNotFound } from './scope.ts';
 import { claimantOf } from './limiters.ts';
 

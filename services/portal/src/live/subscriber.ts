@@ -1,6 +1,6 @@
 import type { LiveEntry } from './entry.ts';
 import { type EndReason, type LiveEvent, toEntryEvent } from './event.ts';
-import { matchesFilter, type LiveFilter } from './filter.ts';
+import { type LiveFilter, matchesFilter } from './filter.ts';
 import type { WatchState } from './watch.ts';
 
 /** Receives the live events of one environment. */

@@ -2,7 +2,7 @@ import { createLogger } from '@playline/runtime';
 import { until } from '@playline/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openPortal, type TestPortal } from '../test/open-portal.ts';
-import { type TestReads, openTestReads } from '../test/test-reads.ts';
+import { openTestReads, type TestReads } from '../test/test-reads.ts';
 
 /** Enough rows to require several queries, which return 2,000 rows each. */
 const ROWS = 5_000;

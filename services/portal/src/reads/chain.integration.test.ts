@@ -3,7 +3,7 @@ import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Contract, contractOf, entriesOf, timeOf, type Version } from '../test/activity-rows.ts';
-import { type TestReads, openTestReads, toSqlTime } from '../test/test-reads.ts';
+import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
 import { byNewest } from './activities.ts';
 import {
   type ActivityPage,

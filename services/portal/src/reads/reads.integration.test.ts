@@ -4,7 +4,7 @@ import { codePoint } from '@playline/testkit/code-point';
 import { runsOf } from '@playline/testkit/runs';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type TestReads, openTestReads, toSqlTime } from '../test/test-reads.ts';
+import { openTestReads, type TestReads, toSqlTime } from '../test/test-reads.ts';
 import type { MessagePage, MessageSearch, PortalReads } from './index.ts';
 
 const DAY_MS = 86_400_000;

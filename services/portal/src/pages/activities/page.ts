@@ -2,7 +2,7 @@
 import { type CollectionRecord, collectionsOf } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { ACTIVITY_TYPES } from '@playline/contracts';
-import { withAllOption, choice, copyable, emptyState, field, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, emptyState, field, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';

@@ -3,12 +3,12 @@ import {
   ALERT_THRESHOLDS,
   type Alert,
   type AlertKind,
-  type MetricsParts,
   type FoundAlerts,
   findAlerts,
+  type MetricsParts,
   readProjectMetrics,
 } from '../../alerts/find-alerts.ts';
-import { emptyState, number, percentage, duration, table } from '../../frame/components.ts';
+import { duration, emptyState, number, percentage, table } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';

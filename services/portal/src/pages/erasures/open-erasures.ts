@@ -1,7 +1,7 @@
 /** Shows the oldest open erasure of a project, and explains what to do if it is late. */
 import type { ProjectRecord } from '@playline/access-keys';
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { number, duration } from '../../frame/components.ts';
+import { duration, number } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
 import type { Visit } from '../../frame/page.ts';
 import type { OpenErasures } from '../../reads/index.ts';

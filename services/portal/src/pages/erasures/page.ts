@@ -1,5 +1,5 @@
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
-import { copyable, emptyState, number, duration, table, time } from '../../frame/components.ts';
+import { copyable, duration, emptyState, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf } from '../../frame/scope.ts';

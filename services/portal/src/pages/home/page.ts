@@ -7,8 +7,14 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { type ProjectMetrics, type FoundAlerts, findAlerts, orNull, readProjectMetrics } from '../../alerts/find-alerts.ts';
-import { disclosure, emptyState, field, number, percentage, duration } from '../../frame/components.ts';
+import {
+  type FoundAlerts,
+  findAlerts,
+  orNull,
+  type ProjectMetrics,
+  readProjectMetrics,
+} from '../../alerts/find-alerts.ts';
+import { disclosure, duration, emptyState, field, number, percentage } from '../../frame/components.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import type { OpenDeadLetters } from '../../pipeline-status.ts';

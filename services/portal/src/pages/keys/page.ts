@@ -15,7 +15,7 @@ import {
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { copyable, disclosure, field, hidden, multilineField, number, table, time } from '../../frame/components.ts';
-import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
 import { toNewKeyPage } from './new-key.ts';

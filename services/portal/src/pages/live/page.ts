@@ -1,10 +1,10 @@
 /** Shows messages and their outcomes as they arrive, and searches stored messages. */
 import { keysOfProject } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import { withAllOption, choice, copyableBlock, emptyState, field, hidden, number } from '../../frame/components.ts';
+import { choice, copyableBlock, emptyState, field, hidden, number, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import { FILTER_CHOICES, type LiveFilter, NO_FILTER, parseFilter } from '../../live/index.ts';
 import {

@@ -1,6 +1,6 @@
 /** The search for stored messages on the Live page. Works without JavaScript. */
 import { type HtmlValue, html } from '@playline/api-docs';
-import { withAllOption, choice, copyable, field, hidden, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, field, hidden, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX } from '../../frame/csv.ts';
 import { INVALID_RANGE, INVALID_TIME, parseTime } from '../../frame/parse-time.ts';
 import { FILTER_CHOICES } from '../../live/index.ts';

@@ -3,7 +3,7 @@ import { type AccountRecord, invite, ROLES, type Role, revokeInvitation, roleIn,
 import { type HtmlValue, html } from '@playline/api-docs';
 import { invalidField, PublicError } from '@playline/errors';
 import { choice, copyable, disclosure, field, hidden, table, time } from '../../frame/components.ts';
-import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { projectOf } from '../../frame/scope.ts';
 import type { PageParts } from '../index.ts';
 import { beginSession, toContext } from '../sign-in/parts.ts';

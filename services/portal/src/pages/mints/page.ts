@@ -1,7 +1,7 @@
 /** The mint requests of an environment. */
 import { type HtmlValue, html, type Markup } from '@playline/api-docs';
 import { MINT_STATUSES } from '@playline/contracts';
-import { withAllOption, choice, copyable, emptyState, number, table, time } from '../../frame/components.ts';
+import { choice, copyable, emptyState, number, table, time, withAllOption } from '../../frame/components.ts';
 import { CSV_LINES_MAX, CSV_TYPE, toCsv, toIso } from '../../frame/csv.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';

@@ -4,7 +4,7 @@ import { invalidField } from '@playline/errors';
 import { describeLink, GATHERING, keysOf, SPLIT_BLOCKERS, type Suspect, splitPerson } from '@playline/people';
 import { choice, copyable, disclosure, field, hidden, number, table, time } from '../../frame/components.ts';
 import { pathInEnvironment } from '../../frame/layout.ts';
-import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import { scopeOf } from '../../frame/scope.ts';
 import type { LinkDecision } from '../../reads/index.ts';
 import type { PageParts } from '../index.ts';

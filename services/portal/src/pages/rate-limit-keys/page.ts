@@ -24,7 +24,7 @@ import {
   table,
   time,
 } from '../../frame/components.ts';
-import type { PageResponse, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 
 type Parts = Pick<PageParts, 'rateLimitKeys' | 'settings' | 'writeAudit'>;

@@ -3,7 +3,7 @@ import { type SignedIn, toReturnPath } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
 import { PublicError } from '@playline/errors';
 import { field, hidden } from '../../frame/components.ts';
-import type { PageResponse, FormAction, FormValues, PortalPage, Visit } from '../../frame/page.ts';
+import type { FormAction, FormValues, PageResponse, PortalPage, Visit } from '../../frame/page.ts';
 import type { PageParts } from '../index.ts';
 import { formOrigins, openIdForm, redirectToProvider } from './open-id.ts';
 import { PASSKEY_SCRIPTS, passkeyButton, readPasskeyResponse, readPassword, respondJson, toClient } from './parts.ts';

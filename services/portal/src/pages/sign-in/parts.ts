@@ -8,7 +8,7 @@ import {
 import { html, type Markup } from '@playline/api-docs';
 import { invalidField } from '@playline/errors';
 import { field } from '../../frame/components.ts';
-import type { PageResponse, FormValues, Visit } from '../../frame/page.ts';
+import type { FormValues, PageResponse, Visit } from '../../frame/page.ts';
 import { PAGE_HEADERS } from '../../frame/page-route.ts';
 import type { PageParts } from '../index.ts';
 
