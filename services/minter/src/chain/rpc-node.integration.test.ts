@@ -103,7 +103,7 @@ it('the node returns a receipt and blocks from one response, and the transaction
   const earlier = { number: Number(number) - 1, hash: (await node.blockHashOf(Number(number) - 1))! };
   expect(await node.spenderOf({ address: from, nonce: 1, horizon: earlier })).toBeNull();
   const other = { number: head.number, hash: `0x${'11'.repeat(32)}` };
-  await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('another block');
+  await expect(node.spenderOf({ address: from, nonce: 1, horizon: other })).rejects.toThrow('a different block');
 });
 
 it("the node returns the contract's own message for a rejected call", async () => {
