@@ -14,7 +14,7 @@ const SCREENSHOTS = new URL('../../.playline/test/portal/', import.meta.url);
 
 let shared: Browser | null = null;
 
-/** Returns the browser that all tests of this process share. Restarts it after a crash. Test files close their contexts. */
+/** Returns the browser of this process. Restarts it after a crash. Each test file must close its contexts. */
 export async function sharedBrowser(): Promise<Browser> {
   if (shared?.isConnected() !== true) shared = await openBrowser();
   return shared;
@@ -108,7 +108,7 @@ function rulesFor({ scheme, width }: Viewport): object | null {
   return isWide ? { runOnly: { type: 'rule', values: COLOUR_RULES } } : null;
 }
 
-/** Finds serious and critical axe violations. Runs colour rules in wide viewports, and all other rules in light ones. */
+/** Finds serious and critical axe violations. Colour rules run in wide viewports, all other rules in light mode. */
 export async function findViolations(page: Page, viewport: Viewport = VIEWPORTS[0]!): Promise<string[]> {
   const rules = rulesFor(viewport);
   if (rules === null) return [];

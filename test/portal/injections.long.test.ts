@@ -18,7 +18,7 @@ interface PageResponse extends Response {
 
 type World = Awaited<ReturnType<typeof openSeededWorld>>;
 
-/** Opens a portal in which every field of a project contains the string. The client is an owner and an administrator. */
+/** Opens a portal in which every field of a project contains the string. The client is owner and administrator. */
 async function openSeededWorld(toText: ToText) {
   const portal = await openSeededPortal();
   portals.push(portal);

@@ -12,8 +12,8 @@ const mainOf = (service: string) => join(CHECKOUT, 'services', service, 'src', '
 
 export type NewcomerWorld = Awaited<ReturnType<typeof openNewcomerWorld>>;
 
-// Starts all services with empty stores, as on the first start of a deployment. Uses the stores of the test run, because
-// starting a separate stack takes half a minute.
+// Starts all services with empty stores, as on the first start of a deployment. Uses the stores of the test run,
+// because starting a separate stack takes half a minute.
 export async function openNewcomerWorld() {
   const cleanups: (() => Promise<void>)[] = [];
   const close = async () => {

@@ -9,7 +9,7 @@ const ADDRESSES = new Set(['href', 'src', 'action', 'formaction', 'srcset', 'pos
 
 /** Parses a page as a browser does. Returns its elements, text and attribute values. */
 export function readShape(page: string) {
-  /** Tag names with their attribute names. Sorted, because the order of sessions with the same timestamp is undefined. */
+  /** Tag and attribute names of each element. Sorted, because sessions with the same timestamp have no fixed order. */
   const elements: string[] = [];
   const texts: string[] = [];
   /** Values of attributes that refer to a resource. */

@@ -98,8 +98,8 @@ function toValues(page: string, action: string, target: Seed): Readonly<Record<s
   return { ...fields(target), ...references(target) };
 }
 
-// Serialises a response without tokens and times, which differ in every response, and without the values that the request
-// sent, which a form shows again.
+// Serialises a response without tokens and times, which differ in every response, and without the values in the
+// request, which a form shows again.
 function toComparable({ status, text, headers }: Response, { values, path }: Attempt): string {
   // A form redirects to the path of its page, without the query.
   const paths = [path, path.split('?')[0]!];

@@ -64,7 +64,7 @@ it('element ids are unique on each page', () => {
 it('the documentation mentions error codes for items only if the source defines such codes', () => {
   const withItemErrors: DocsSource = {
     ...source,
-    itemErrorCodes: {
+    itemErrors: {
       folder: 'leaves',
       entries: { TORN: { cause: 'The leaf is torn.', fix: 'Bind it.' } },
       occursIn: (code, { body }) => JSON.stringify(body).includes(code),

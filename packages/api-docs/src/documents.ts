@@ -9,14 +9,7 @@ import { toOperationLink } from './pages/navigation.ts';
 import { relativeRoot, toPage } from './pages/page.ts';
 import { createCodePages, createReferencePage } from './pages/reference.ts';
 import { toTryForm } from './pages/try-form.ts';
-import {
-  allExamples,
-  articlePath,
-  type DocsSource,
-  errorCodesOf,
-  type ItemErrorCodes,
-  itemErrorPath,
-} from './source.ts';
+import { allExamples, articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from './source.ts';
 import { describeValues, placeholdersIn } from './values.ts';
 
 /** A generated documentation file. */
@@ -200,7 +193,7 @@ const toHeaders = (headers: Readonly<Record<string, string>>) =>
 
 /** Describes the complete API as text for language models. See https://llmstxt.org. */
 function toLlmsText(source: DocsSource): string {
-  const { publicUrl, title, about, notes, operations, itemErrorCodes, otherExamples, articles } = source;
+  const { publicUrl, title, about, notes, operations, itemErrors, otherExamples, articles } = source;
   const sections = [
     `# ${title}`,
     `> ${about}`,
@@ -215,7 +208,7 @@ function toLlmsText(source: DocsSource): string {
     ].join('\n'),
     ...operations.map((operation) => toSection(operation, publicUrl)),
     toErrors(source),
-    ...(itemErrorCodes === null ? [] : [toItemErrors(itemErrorCodes, publicUrl)]),
+    ...(itemErrors === null ? [] : [toItemErrorList(itemErrors, publicUrl)]),
     ['## Unknown paths', ...otherExamples.map((example) => toExample(example, publicUrl))].join('\n\n'),
   ];
   return `${sections.join('\n\n')}\n`;
@@ -252,11 +245,11 @@ function toErrors(source: DocsSource): string {
   return `## Error codes\n\n${lines.join('\n')}`;
 }
 
-function toItemErrors(itemErrorCodes: ItemErrorCodes, publicUrl: string): string {
-  const lines = Object.entries(itemErrorCodes.entries).map(
-    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${itemErrorPath(itemErrorCodes, code)}): ${cause} ${fix}`,
+function toItemErrorList(itemErrors: ItemErrors, publicUrl: string): string {
+  const lines = Object.entries(itemErrors.entries).map(
+    ([code, { cause, fix }]) => `- [${code}](${publicUrl}${itemErrorPath(itemErrors, code)}): ${cause} ${fix}`,
   );
-  return `## ${itemErrorCodes.texts.textHeading}\n\n${lines.join('\n')}`;
+  return `## ${itemErrors.texts.textHeading}\n\n${lines.join('\n')}`;
 }
 
 const CACHE_MAX_AGE_S = 300;
@@ -292,8 +285,8 @@ export interface DocsRoute {
 }
 
 /**
- * Creates a public route for each document and a route for all other paths below `/docs`. Regenerates the documents every
- * hour.
+ * Creates a public route for each document, and one route for all other paths below `/docs`. Documents are regenerated
+ * every hour.
  * @param createSource receives the time to use in examples, in epoch milliseconds
  */
 export function createDocsRoutes(

@@ -5,7 +5,7 @@ import { createLibrarySource } from './test/library.ts';
 
 const source = createLibrarySource();
 const [getBook, listLoans, lend] = source.operations;
-if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('the library needs three operations');
+if (getBook === undefined || listLoans === undefined || lend === undefined) throw new Error('operations are missing');
 
 const withOperation = (changes: Partial<Operation>): DocsSource => ({
   ...source,

@@ -42,8 +42,8 @@ export interface Parameter {
   readonly required: boolean;
   readonly description: string;
   /**
-   * Schema of the parsed value, such as an integer instead of a string of digits. Example values that fail validation are
-   * not shown, so define constraints in the schema and not in its `meta`.
+   * Schema of the parsed value: an integer instead of a string of digits. Example values that fail validation are not
+   * shown, so define constraints in the schema and not in its `meta`.
    */
   readonly schema: z.ZodType;
 }

@@ -26,7 +26,7 @@ export interface DocsSource {
   /** Error codes, in the order in which the index lists them. Each code has a page. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
   /** Error codes for rejected items; null if requests are always accepted or rejected as a whole. */
-  readonly itemErrorCodes: ItemErrorCodes | null;
+  readonly itemErrors: ItemErrors | null;
   /** Examples that do not belong to an operation. */
   readonly otherExamples: readonly Example[];
   /** In the order in which the navigation lists them. */
@@ -78,7 +78,7 @@ export interface CodeText {
 }
 
 /** Error codes for items that are rejected although the request is accepted. Each code has a page. */
-export interface ItemErrorCodes {
+export interface ItemErrors {
   /** The pages are at `/docs/<folder>/<CODE>`. */
   readonly folder: string;
   readonly entries: Readonly<Record<string, CodeText>>;
@@ -106,7 +106,7 @@ export interface ItemErrorTexts {
 
 export const errorCodesOf = ({ errors }: DocsSource): ErrorCode[] => Object.keys(errors) as ErrorCode[];
 
-export const itemErrorPath = ({ folder }: ItemErrorCodes, code: string): string => `/docs/${folder}/${code}`;
+export const itemErrorPath = ({ folder }: ItemErrors, code: string): string => `/docs/${folder}/${code}`;
 
 export const articlePath = ({ name }: Article): string => `/docs/${name}`;
 
@@ -115,7 +115,7 @@ export function examplesOfError(source: DocsSource, code: string): Example[] {
 }
 
 export function examplesOfItemError(source: DocsSource, code: string): Example[] {
-  return allExamples(source).filter(({ answer }) => source.itemErrorCodes?.occursIn(code, answer) ?? false);
+  return allExamples(source).filter(({ answer }) => source.itemErrors?.occursIn(code, answer) ?? false);
 }
 
 export function operationsOfError({ operations }: DocsSource, code: string): Operation[] {

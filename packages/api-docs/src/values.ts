@@ -64,7 +64,7 @@ export function jsonValueOf(text: string, schema: z.ZodType): unknown {
 /** Returns text that is not numeric unchanged, so that it fails validation against a number schema. */
 const toNumber = (text: string): unknown => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text);
 
-/** Describes the constraints of a parameter (`integer from 1 to 200`, `one of a, b`, `date-time`) and its default value. */
+/** Describes the constraints of a parameter (`integer from 1 to 200`, `one of a, b`, `date-time`) and its default. */
 export function describeValues(type: z.ZodType): string[] {
   const schema = resolveSchema(type);
   const { enum: values, type: jsonType, format, default: defaultValue } = schema;

@@ -13,19 +13,19 @@ function open() {
   const log = createMemoryLog();
   const counted = createCountingLog(log);
   const producer = log.openProducer();
-  const append = (topic: string, record: { key?: Buffer | null; value?: Buffer; headers?: Record<string, string> } = {}) =>
+  const add = (topic: string, record: { key?: Buffer | null; value?: Buffer; headers?: Record<string, string> } = {}) =>
     producer.sendForOffset({ topic, partition: 0, key: null, value: Buffer.alloc(1), ...record });
   const schemaOf = async () => messageRecordCodec.schema;
   const parts = { reader: counted.reader, registry: { schemaOf }, topicPrefix: '', writerGroup: 'event-writer' };
-  return { counted, append, status: createPipelineStatus(parts) };
+  return { counted, add, status: createPipelineStatus(parts) };
 }
 
 it('readWriterDelay returns the number of uncommitted messages and the time of the oldest', async () => {
-  const { counted, append } = open();
+  const { counted, add } = open();
   const read = () => readWriterDelay(counted.reader, MESSAGES, 'event-writer');
   expect(await read()).toEqual({ waiting: 0, oldestMs: null });
   const beforeMs = Date.now();
-  for (let index = 0; index < 3; index++) await append(MESSAGES);
+  for (let index = 0; index < 3; index++) await add(MESSAGES);
   const delay = await read();
   expect(delay.waiting).toBe(3);
   expect(delay.oldestMs).toBeGreaterThanOrEqual(beforeMs - 1);
@@ -38,22 +38,22 @@ it('readWriterDelay returns the number of uncommitted messages and the time of t
 const deadLetterTopic = deadLetterTopicOf(MESSAGES);
 
 it('openDeadLetters counts unsettled dead letters per environment', async () => {
-  const { append, status } = open();
-  await append(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
-  await append(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
+  const { add, status } = open();
+  await add(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo'), KEY]) });
+  await add(deadLetterTopic, { key: Buffer.concat([Buffer.from('demo-2'), KEY]) });
   const record = messageRecordOf('level_started', { environmentId: 'demo-2' });
   const headers = { 'original-topic': MESSAGES, 'original-partition': '0', 'original-offset': '9' };
-  await append(deadLetterTopic, { value: frameRecord(1, messageRecordCodec.encode(record)), headers });
-  await append(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
-  await append(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
-  await append(deadLetterTopic, { headers: { 'settled-offset': '0' } });
+  await add(deadLetterTopic, { value: frameRecord(1, messageRecordCodec.encode(record)), headers });
+  await add(deadLetterTopicOf(TOPICS.identityLinks.name), { key: Buffer.from('demo') });
+  await add(deadLetterTopicOf(TOPICS.accounts.name), { key: Buffer.from('demo') });
+  await add(deadLetterTopic, { headers: { 'settled-offset': '0' } });
   const { total, byEnvironment, isComplete } = await status.openDeadLetters();
   expect([total, Object.fromEntries(byEnvironment), isComplete]).toEqual([4, { demo: 1, 'demo-2': 2 }, true]);
 });
 
 it('countOpenDeadLetters reads a limited number of records and reports that the count is incomplete', async () => {
-  const { counted, append } = open();
-  for (let index = 0; index < 7; index++) await append(deadLetterTopic);
+  const { counted, add } = open();
+  for (let index = 0; index < 7; index++) await add(deadLetterTopic);
   const counts = countOpenDeadLetters(counted.reader, [MESSAGES], async () => null, 5);
   expect(await counts).toMatchObject({ total: 5, isComplete: false });
   expect(counted.observed.records).toHaveLength(5);

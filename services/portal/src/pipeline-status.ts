@@ -17,7 +17,7 @@ export interface PipelineStatus {
 
 export interface WriterDelay {
   readonly waiting: number;
-  /** Time at which the oldest waiting message was appended to the log, in epoch milliseconds; null if none is waiting. */
+  /** Log append time of the oldest waiting message, in epoch milliseconds; null if no message is waiting. */
   readonly oldestMs: number | null;
 }
 

@@ -25,7 +25,7 @@ afterAll(async () => {
   await provider?.close();
 });
 
-/** Opens both, although the portal requires the issuer of the provider, and the provider the redirect URI of the portal. */
+/** The portal requires the issuer of the provider, and the provider requires the redirect URI of the portal. */
 async function openPortalAndProvider(): Promise<[TestPortal, RealProvider]> {
   const holder: { provider: ReturnType<typeof createOpenIdProvider> | null } = { provider: null };
   const formOrigins: string[] = [];

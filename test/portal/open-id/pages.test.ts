@@ -38,7 +38,7 @@ it('the portal requests a fresh sign-in from the provider and checks the time of
   expect(await unlink()).toBe('/settings?done=unlinked');
 });
 
-it('accepting an invitation counts as a fresh sign-in even if the provider does not send the sign-in time', async () => {
+it('accepting an invitation counts as a fresh sign-in even if the provider does not send `auth_time`', async () => {
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();
   expect(
@@ -52,7 +52,7 @@ it('accepting an invitation counts as a fresh sign-in even if the provider does 
   expect(await submit(joined)).toContain('/sign-in?again=1');
 });
 
-it('a sign-in does not count as fresh if the provider does not send the sign-in time', async () => {
+it('a sign-in does not count as fresh if the provider does not send `auth_time`', async () => {
   await linkAccount('silent');
   portal.provider.lies = { claims: { auth_time: undefined } };
   const browser = portal.browser();

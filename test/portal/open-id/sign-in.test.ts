@@ -84,7 +84,7 @@ it('a sign-in replaces the previous session of the browser', async () => {
   expect(await portal.parts.sessions.find(previous.text)).toBeNull();
 });
 
-it('only the session that started the redirect can link an account, and an account can be linked only once', async () => {
+it('an account can be linked only once, and only by the session that started the redirect', async () => {
   const browser = await linkAccount('once');
   const { text } = await browser.get('/settings');
   expect(browser.formOf(text, 'link-openid')).toBeNull();
@@ -160,7 +160,7 @@ it('an invitation stays valid after a login conflict or a failed sign-in', async
   expect((await portal.signInAs(portal.browser(), 'late', acceptForm(path, 'late'))).status).toBe(303);
 });
 
-it('the portal accepts a callback only once, with the correct state, from the browser that started the sign-in', async () => {
+it('the portal accepts a callback once, with its state, from the browser that started the sign-in', async () => {
   await linkAccount('steady');
   portal.provider.subject = 'sub of steady';
   const [browser, thief] = [portal.browser(), portal.browser()];

@@ -84,7 +84,7 @@ function readCursor(text, path) {
   return path.reduce((value, name) => value?.[name], JSON.parse(text)) ?? '';
 }
 
-/** After these responses, the reader may retry. The service may have processed the request, so a retry must use its ids. */
+/** A retry must use the same ids, because the service may have processed the request despite this status. */
 const isRetryable = (status) => status === 429 || status >= 500;
 
 function urlOf(form) {

@@ -53,12 +53,12 @@ function toBlock({ id, label, content }: { id: string; label: string; content: H
 
 /** Creates links from error codes and from the `link` of an error to the documentation of the service. */
 function createLinkOf({ source, top }: ExampleContext): LinkOf {
-  const { errors, itemErrorCodes } = source;
+  const { errors, itemErrors: items } = source;
   return (member, value) => {
     if (member === 'link') return top + value.slice(value.indexOf('/docs/') + 1);
     if (member !== 'code') return null;
     if (value in errors) return `${top}docs/errors/${value}`;
-    return itemErrorCodes !== null && value in itemErrorCodes.entries ? top + itemErrorPath(itemErrorCodes, value).slice(1) : null;
+    return items !== null && value in items.entries ? top + itemErrorPath(items, value).slice(1) : null;
   };
 }
 

@@ -1,6 +1,6 @@
 import { ERRORS } from '@playline/errors';
 import { errorPath, type Operation } from '../operation.ts';
-import { articlePath, type DocsSource, errorCodesOf, type ItemErrorCodes, itemErrorPath } from '../source.ts';
+import { articlePath, type DocsSource, errorCodesOf, type ItemErrors, itemErrorPath } from '../source.ts';
 import { type HtmlValue, html, type Markup } from './html.ts';
 
 interface Group {
@@ -22,7 +22,7 @@ ${links.map(
 }
 
 function createGroups(source: DocsSource): Group[] {
-  const { operations, itemErrorCodes, firstPage, articles } = source;
+  const { operations, itemErrors, firstPage, articles } = source;
   return [
     {
       title: 'Get started',
@@ -52,7 +52,7 @@ function createGroups(source: DocsSource): Group[] {
         })),
       ],
     },
-    ...(itemErrorCodes === null ? [] : [toItemErrorGroup(itemErrorCodes)]),
+    ...(itemErrors === null ? [] : [toItemErrorGroup(itemErrors)]),
     {
       title: 'Machine-readable',
       links: [
@@ -64,12 +64,12 @@ function createGroups(source: DocsSource): Group[] {
   ];
 }
 
-function toItemErrorGroup(itemErrorCodes: ItemErrorCodes): Group {
-  const { entries, texts } = itemErrorCodes;
+function toItemErrorGroup(itemErrors: ItemErrors): Group {
+  const { entries, texts } = itemErrors;
   return {
     title: texts.navigation,
     links: Object.keys(entries).map((code) => ({
-      path: itemErrorPath(itemErrorCodes, code),
+      path: itemErrorPath(itemErrors, code),
       text: html`<code>${code}</code>`,
     })),
   };

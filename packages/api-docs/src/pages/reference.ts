@@ -15,7 +15,7 @@ import {
   errorCodesOf,
   examplesOfError,
   examplesOfItemError,
-  type ItemErrorCodes,
+  type ItemErrors,
   itemErrorPath,
   keyOf,
   operationsOfError,
@@ -167,12 +167,12 @@ const INDEX = '/docs/errors';
 
 /** Creates the index of error codes and a page for each code, keyed by path. */
 export function createCodePages(source: DocsSource): Map<string, string> {
-  const { itemErrorCodes } = source;
+  const { itemErrors: items } = source;
   return new Map([
     [INDEX, toIndex(source)],
     ...errorCodesOf(source).map((code) => [errorPath(code), toErrorPage(source, code)] as const),
-    ...Object.keys(itemErrorCodes?.entries ?? {}).flatMap((code) =>
-      itemErrorCodes === null ? [] : [[itemErrorPath(itemErrorCodes, code), toItemErrorPage(source, itemErrorCodes, code)] as const],
+    ...Object.keys(items?.entries ?? {}).flatMap((code) =>
+      items === null ? [] : [[itemErrorPath(items, code), toItemErrorPage(source, items, code)] as const],
     ),
   ]);
 }
@@ -180,8 +180,8 @@ export function createCodePages(source: DocsSource): Map<string, string> {
 const hrefOf = (path: string): string => relativeRoot(INDEX) + path.slice(1);
 
 function toIndex(source: DocsSource): string {
-  const { itemErrorCodes } = source;
-  const content = html`<p class="lead">Every error response has a code${itemErrorCodes?.texts.introSuffix ?? ''}.
+  const { itemErrors } = source;
+  const content = html`<p class="lead">Every error response has a code${itemErrors?.texts.introSuffix ?? ''}.
 The page for each code explains the cause and the fix, and shows example requests and responses.</p>
 <h2 id="envelopes">Request errors</h2>
 <p>The entire request failed. The <code>link</code> in the error response opens the page for its code.</p>
@@ -192,18 +192,18 @@ ${toList(
     note: html` <span class="quiet">${ERRORS[code].status}</span>`,
     text: ERRORS[code].message,
   })),
-)}${itemErrorCodes === null ? '' : toItemErrorIndex(itemErrorCodes)}`;
+)}${itemErrors === null ? '' : toItemErrorIndex(itemErrors)}`;
   return toPage(source, { title: 'Error codes', path: INDEX, content });
 }
 
-function toItemErrorIndex(itemErrorCodes: ItemErrorCodes): Markup {
-  const { folder, entries, texts } = itemErrorCodes;
+function toItemErrorIndex(itemErrors: ItemErrors): Markup {
+  const { folder, entries, texts } = itemErrors;
   return html`
 <h2 id="${folder}">${texts.heading}</h2>
 <p>${texts.index}</p>
 ${toList(
   Object.entries(entries).map(([code, { cause }]) => ({
-    href: hrefOf(itemErrorPath(itemErrorCodes, code)),
+    href: hrefOf(itemErrorPath(itemErrors, code)),
     code,
     note: '',
     text: cause,
@@ -236,13 +236,13 @@ ${toExamples(source, examplesOfError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }
 
-function toItemErrorPage(source: DocsSource, itemErrorCodes: ItemErrorCodes, code: string): string {
-  const { cause, fix } = itemErrorCodes.entries[code] ?? { cause: '', fix: '' };
-  const path = itemErrorPath(itemErrorCodes, code);
-  const content = html`<p class="lead">${itemErrorCodes.texts.lead}</p>
+function toItemErrorPage(source: DocsSource, itemErrors: ItemErrors, code: string): string {
+  const { cause, fix } = itemErrors.entries[code] ?? { cause: '', fix: '' };
+  const path = itemErrorPath(itemErrors, code);
+  const content = html`<p class="lead">${itemErrors.texts.lead}</p>
 ${toAdvice(cause, fix)}
 <h2>Retry</h2>
-<p>${itemErrorCodes.texts.resend}</p>
+<p>${itemErrors.texts.resend}</p>
 ${toExamples(source, examplesOfItemError(source, code), path)}`;
   return toPage(source, { title: code, path, content });
 }

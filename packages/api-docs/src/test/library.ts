@@ -168,7 +168,7 @@ export function createLibrarySource(publicUrl = 'https://library.test'): DocsSou
       RESOURCE_NOT_FOUND: { cause: 'This library has no such shelf.', fix: 'Go to the `desk`.' },
       TOO_MANY_REQUESTS_ERROR,
     },
-    itemErrorCodes: null,
+    itemErrors: null,
     otherExamples: [],
     articles: [
       {

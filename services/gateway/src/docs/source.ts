@@ -5,7 +5,7 @@ import {
   envelope,
   type HtmlValue,
   html,
-  type ItemErrorCodes,
+  type ItemErrors,
   type KeySpec,
   type Operation,
   toCodeSpans,
@@ -71,7 +71,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     operations,
     refineSchemas,
     errors: ERRORS,
-    itemErrorCodes: REJECTION_CODES,
+    itemErrors: REJECTION_CODES,
     otherExamples: createNotFoundExamples(context),
     articles: [createCookbook()],
   };
@@ -146,7 +146,7 @@ function createKeys(settings: DocsSettings): KeySpec[] {
   ];
 }
 
-const REJECTION_CODES: ItemErrorCodes = {
+const REJECTION_CODES: ItemErrors = {
   folder: 'rejections',
   entries: REJECTIONS,
   occursIn: (code, { body }) => JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),

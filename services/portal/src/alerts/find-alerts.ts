@@ -4,14 +4,14 @@ import { settleWithin } from '@playline/http';
 import type { PageParts } from '../pages/index.ts';
 
 /** Metrics of the last 61 minutes, including the current minute. A metric that cannot be read is null. */
-export type ProjectMetrics = Awaited<ReturnType<typeof readProjectMetrics>>;
+export type ProjectMetrics = Awaited<ReturnType<typeof readMetrics>>;
 export type MetricsParts = Pick<PageParts, 'usage' | 'pipeline' | 'keys' | 'frame'>;
 
 const MINUTES = 61;
 const READ_MAX_MS = 2_000;
 
 /** Never rejects. */
-export async function readProjectMetrics(parts: MetricsParts, projects: readonly ProjectRecord[]) {
+export async function readMetrics(parts: MetricsParts, projects: readonly ProjectRecord[]) {
   const { usage, pipeline, frame } = parts;
   const ids = projects.flatMap(({ environments }) => environments.map(({ id }) => id));
   const [minutes, delay, deadLetters, keyMetrics] = await Promise.all([

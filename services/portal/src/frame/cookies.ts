@@ -61,8 +61,8 @@ export function createBrowserCookie(origin: string, secret: Buffer) {
 }
 
 /**
- * Browsers send cookies to all ports of a host, so the cookie name contains a digest of the secret. The `__Host-` prefix
- * requires https.
+ * The cookie name contains a digest of the secret, because browsers send cookies to all ports of a host. The `__Host-`
+ * prefix requires https.
  */
 function createCookie(origin: string, secret: Buffer, options: CookieOptions): PortalCookie {
   const isSecure = origin.startsWith('https:');

@@ -1,6 +1,6 @@
 /**
  * CSV files (RFC 4180) that spreadsheets do not interpret as formulas. Spreadsheets ignore leading spaces, accept
- * full-width signs, and may split cells at semicolons, tabs and line breaks. An apostrophe before the sign prevents this.
+ * full-width signs, and may split cells at semicolons, tabs and line breaks. An apostrophe prevents this.
  */
 const SIGN = '[=+\\-@\\uff0b\\uff0d\\uff1d\\uff20]';
 const BREAK = '\\t\\n\\v\\f\\r\\u0085\\u2028\\u2029';

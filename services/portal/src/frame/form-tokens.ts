@@ -15,8 +15,8 @@ const NONCE_BYTES = 16;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
 /**
- * Signed form tokens that expire after twelve hours. Issued tokens are not stored. To make a form single-use, the caller
- * must record the nonce of each submitted token.
+ * Signed form tokens that expire after twelve hours. Tokens are not stored when they are issued. To make forms
+ * single-use, the caller must record the nonce of each submitted token.
  * @param secret at least 32 bytes, shared by all processes of the portal
  */
 export function createFormTokens(secret: Buffer, wallClockMs: () => number = Date.now) {

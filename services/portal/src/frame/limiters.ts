@@ -34,7 +34,7 @@ export function claimantOf({ project, account, address }: Pick<Visit, 'project' 
 export type Release = () => void;
 
 export interface FairLimiter {
-  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the abort reason of `signal` */
+  /** @throws PublicError TOO_MANY_REQUESTS_ERROR if no capacity becomes available in time; the reason of an abort */
   acquire(claimant: Claimant, signal?: AbortSignal): Promise<Release>;
 }
 
@@ -94,16 +94,16 @@ export function createFairLimiter(capacity: Capacity): FairLimiter {
 
 function createUsage({ name, total, reserved, perProject }: Capacity) {
   const countByKey = new Map<string, number>();
-  let [used, usedByProjects] = [0, 0];
+  let [used, projectUse] = [0, 0];
   const countFor = ({ key }: Claimant) => countByKey.get(key) ?? 0;
   return {
     countFor,
     isAvailable: (claimant: Claimant) =>
-      used < total && (claimant.isAdministrator || (usedByProjects < total - reserved && countFor(claimant) < perProject)),
+      used < total && (claimant.isAdministrator || (projectUse < total - reserved && countFor(claimant) < perProject)),
     count(claimant: Claimant, change: 1 | -1): void {
       used += change;
       if (claimant.isAdministrator) return;
-      usedByProjects += change;
+      projectUse += change;
       const count = countFor(claimant) + change;
       if (count === 0) countByKey.delete(claimant.key);
       else countByKey.set(claimant.key, count);
@@ -127,12 +127,12 @@ export interface PortalLimiters {
   limitQueries(query: QueryRows): QueryRows;
 }
 
-export function createPortalLimiters(capacities: Record<keyof typeof CAPACITIES, Capacity> = CAPACITIES): PortalLimiters {
-  const queries = createFairLimiter(capacities.queries);
+export function createPortalLimiters(limits: Record<keyof typeof CAPACITIES, Capacity> = CAPACITIES): PortalLimiters {
+  const queries = createFairLimiter(limits.queries);
   const current = new AsyncLocalStorage<Claimant>();
   return {
-    streams: createFairLimiter(capacities.streams),
-    exports: createFairLimiter(capacities.exports),
+    streams: createFairLimiter(limits.streams),
+    exports: createFairLimiter(limits.exports),
     run: (visit, handle) => current.run(claimantOf(visit), handle),
     limitQueries: (query) =>
       async function* limited(sql: string, options: QueryOptions = {}) {

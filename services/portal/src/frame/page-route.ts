@@ -100,8 +100,8 @@ async function handleForm({ parts, page, exchange, params }: PageCall): Promise<
   if (action.needsFreshSignIn === true && !isFresh(visit, parts))
     return redirect(visit, `/sign-in?again=1&next=${encodeURIComponent(visit.path)}`);
   // Each token is valid once, so reloading the page neither repeats the action nor reveals a secret again.
-  const isFirstUse = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
-  if (!isFirstUse) return sendResponse(visit, toAlreadySubmitted(visit), null);
+  const isUnused = await parts.oneTimeTokens.spend({ purpose: 'form', text: token.nonce, lifetimeS: token.lifetimeS });
+  if (!isUnused) return sendResponse(visit, toAlreadySubmitted(visit), null);
   await parts.limiters.run(visit, () => runAction({ page, visit, values }, action));
 }
 
@@ -166,7 +166,7 @@ function readNotice({ notices = {} }: PortalPage, { query }: Visit): Message {
   return Object.hasOwn(notices, name) ? { kind: 'done', text: notices[name] ?? '' } : null;
 }
 
-type ResponseOfKind<K extends PageResponse['kind']> = Extract<PageResponse, { kind: K }>;
+type ResponseOf<K extends PageResponse['kind']> = Extract<PageResponse, { kind: K }>;
 
 function sendResponse(visit: Visit, response: PageResponse, message: Message): void {
   if (response.kind === 'redirect') {
@@ -187,7 +187,7 @@ const HTML = 'text/html; charset=utf-8';
 
 function sendPage(
   visit: Visit,
-  { status = 200, title, content, scripts = [], formOrigins = [] }: ResponseOfKind<'page'>,
+  { status = 200, title, content, scripts = [], formOrigins = [] }: ResponseOf<'page'>,
   message: Message,
 ) {
   const text = toDocument(visit, { title, content, message, scripts });
@@ -203,9 +203,9 @@ export function respondWithError({ onFault }: FrameParts, exchange: Exchange, fa
   const content = html`<p>${isPublic ? fault.message : 'The portal could not complete the request. Try again.'}</p>
 ${isPublic ? '' : html`<p>If the error persists, send this trace id to the operator: <code>${exchange.traceId}</code></p>`}
 <p><a class="button" href="/">Go to the start page</a></p>`;
-  const retryAfter = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
+  const retry = fault instanceof PublicError && fault.retryAfterS !== null ? ['retry-after', fault.retryAfterS] : [];
   const text = toDocument(null, { title: TITLES[status] ?? 'Request failed', content });
-  exchange.answerText(status, { type: HTML, text }, [...retryAfter, ...PAGE_HEADERS]);
+  exchange.answerText(status, { type: HTML, text }, [...retry, ...PAGE_HEADERS]);
 }
 
 const TITLES: Readonly<Record<number, string>> = { 404: 'Not found', 429: 'Too many requests', 500: 'Not available' };
@@ -235,7 +235,7 @@ async function readForm(request: IncomingMessage, formBytes: BytesInFlight, addr
 }
 
 /** Counts the download against the project's export limit until it ends. */
-async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOfKind<'streamed file'>): Promise<void> {
+async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOf<'streamed file'>): Promise<void> {
   const release = await limiters.exports.acquire(claimantOf(visit));
   try {
     await sendStreamedFile(visit, file, toFileHeaders(file.name));
@@ -253,7 +253,7 @@ const STALL_MAX_MS = 30_000;
  */
 export async function sendStreamedFile(
   visit: Visit,
-  { type, pieces }: Pick<ResponseOfKind<'streamed file'>, 'type' | 'pieces'>,
+  { type, pieces }: Pick<ResponseOf<'streamed file'>, 'type' | 'pieces'>,
   headers: HeaderList,
 ): Promise<void> {
   const { exchange } = visit;
@@ -305,7 +305,7 @@ function assertPortalOrigin(origin: URL, { request }: Exchange): void {
 }
 
 /**
- * @throws PublicError RESOURCE_NOT_FOUND if the project or environment does not exist or the account has no access to it;
+ * @throws PublicError RESOURCE_NOT_FOUND if the project or environment does not exist or the account cannot access it;
  *   any store error, in which case access is denied
  */
 async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCall['params']): Promise<Visit> {

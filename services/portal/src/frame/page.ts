@@ -68,7 +68,6 @@ export type PageResponse =
       readonly type: string;
       readonly pieces: AsyncIterable<string>;
     }
-  /** The page has already sent the response. */
   | { readonly kind: 'handled' };
 
 export interface FormAction {
@@ -83,8 +82,8 @@ export interface PortalPage {
   /** Express path pattern. `:project` and `:environment` are resolved before `show` is called. */
   readonly path: string;
   readonly access: Access;
-  /** @param fault the error message and submitted values of a failed form action */
-  show(visit: Visit, fault?: { readonly message: string; readonly values: FormValues }): PageResponse | Promise<PageResponse>;
+  /** @param failure the error message and submitted values of a failed form action */
+  show(visit: Visit, failure?: { message: string; values: FormValues }): PageResponse | Promise<PageResponse>;
   /** Form actions, keyed by the name in `visit.form(name, …)`. */
   readonly actions?: Readonly<Record<string, FormAction>>;
   /** Messages, keyed by the name in `{ kind: 'redirect', notice }`. */

@@ -98,7 +98,7 @@ it('sendEvents writes heartbeats to an idle stream', async () => {
   await sending;
 });
 
-it('sendEvents stops writing to a client that does not read, drops the oldest events and reports how many were lost', async () => {
+it('sendEvents stops writing to a client that does not read, and drops and counts the oldest events', async () => {
   const { hub, send } = createLiveWorld({ queueEventsMax: 10 });
   const reader = openReader(100);
   const sending = sendEvents(hub.subscribe(request), reader.stream);
@@ -109,7 +109,7 @@ it('sendEvents stops writing to a client that does not read, drops the oldest ev
   expect(reader.stream.writableLength).toBeLessThan(5_000);
   reader.resume();
   await until('the newest message arrives', () => reader.chunks.join('').includes('"e-59"'));
-  await until('lost events are reported', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
+  await until('the status has a loss', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
   const received = reader.events().filter(({ kind }) => kind === 'message').length;
   const status = () => reader.events().findLast((event) => event.kind === 'status')!;
   await until('the counts are complete', () => status().shown + status().lost === 60);

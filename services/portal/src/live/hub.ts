@@ -86,8 +86,8 @@ class SharedHub implements LiveHub {
       this.#slots.free(slot);
       this.#leave(subscriber);
     };
-    const removeErased = (entry: LiveEntry) => this.#removeErased(entry);
-    const subscriber = new HubSubscriber({ slot, environmentId, filter, shouldMask, queueEventsMax, removeErased, onClose });
+    const options = { slot, environmentId, filter, shouldMask, queueEventsMax };
+    const subscriber = new HubSubscriber({ ...options, removeErased: (entry) => this.#removeErased(entry), onClose });
     const stopChecks = checkPermission(isStillAllowed, permissionMs, (reason) => subscriber.end(reason));
     this.#fences.enter(environmentId);
     this.#subscribers.add(subscriber);
@@ -270,7 +270,7 @@ function removeErasedContent(entry: LiveEntry, fences: Pick<FenceSet, 'isFenced'
   return false;
 }
 
-/** Checks the permission periodically. A check times out after one interval. @returns a function that stops the checks */
+/** Checks the permission periodically. The interval is also the timeout. @returns a function that stops the checks */
 function checkPermission(
   isStillAllowed: Subscription['isStillAllowed'],
   intervalMs: number,

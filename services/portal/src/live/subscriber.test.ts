@@ -48,7 +48,7 @@ it('a client without access to raw ids receives masked ids, and no properties, t
   };
   const texts = { properties: '{"mail":"a@b.c"}', traits: '{"name":"Ada"}', pageUrl: 'https://game.test/ada' };
   await send({ ...ids, ...texts, identityType: 'email' });
-  await until('both clients receive the message', () => masked.ofKind('message').length + raw.ofKind('message').length === 2);
+  await until('both messages arrive', () => masked.ofKind('message').length + raw.ofKind('message').length === 2);
   expect(raw.ofKind('message')[0]).toMatchObject({ ids: { anonymousId: 'visitor-1', userId: 'ab' }, ...texts });
   const [event] = masked.ofKind('message');
   expect(event).toMatchObject({ properties: '', traits: '', pageUrl: '' });

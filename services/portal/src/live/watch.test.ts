@@ -57,7 +57,7 @@ it('the hub reads committed offsets only while a message is waiting to be stored
   expect(observed.committed - before).toBeLessThanOrEqual(1);
 });
 
-it('above its rate limit, the hub samples partitions evenly and reports the fraction of records that it read', async () => {
+it('above its rate limit, the hub samples partitions evenly and reports the fraction of records read', async () => {
   const { send, subscribe, observed } = createLiveWorld({ recordsPerPollMax: 30, pollMs: 400 });
   const client = await subscribe();
   // Concurrently, so that all messages are sent before the next poll.

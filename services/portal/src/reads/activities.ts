@@ -65,10 +65,10 @@ const TOKEN_COLUMNS = {
 export type TokenLine = Row<typeof TOKEN_COLUMNS>;
 
 const DAY_MS = 86_400_000;
-/** One month is enough to fill most pages. Token searches cover all time, because the token id index makes them cheap. */
+/** A month is enough to fill most pages. Token searches cover all time, because the token id index makes them cheap. */
 const FIRST_WINDOW_US = { any: 31 * DAY_MS * US_OF_MS, ofToken: Number.POSITIVE_INFINITY } as const;
 const ACTIVITIES_MAX = 1_000;
-/** A query reads at least one granule per part for each contract, and the view limits the rows that a query can read. */
+/** A query reads at least one granule per part for each contract, and the view limits the rows that a query reads. */
 const CONTRACTS_PER_QUERY = 32;
 /** For up to this many contracts, `findStart` costs no more than a rejected window. */
 const CHEAP_STARTS_MAX = 4;

@@ -35,7 +35,7 @@ export interface ActivitySource<T> {
   readonly read: ReadActivityWindow<T>;
   /**
    * For each contract, finds the time of the version that has `newer` newer versions in the range, without the last
-   * microsecond of the range. Returns the latest of these times in epoch microseconds; 0 if no contract has enough versions.
+   * microsecond of the range. Returns the latest of these times in epoch microseconds; 0 if there are too few versions.
    */
   findStart(range: TimeRangeUs, newer: number): Promise<number>;
   /** Number of rejected windows before `findStart` is called; more than 1 if a rejected window is cheaper. */
@@ -58,7 +58,7 @@ const DIVISOR = 16;
 const VERSIONS_PER_ROW = 1.5;
 
 /**
- * Reads windows from newest to oldest until the page is full. The second window covers all time before the first window,
+ * Reads windows from newest to oldest until the page is full. The second window covers all time before the first one,
  * because planning a query costs more than reading the history of a typical contract. After a rejected window,
  * `findStart` determines the length of the next window, so that few queries fill a page even for busy contracts.
  * @throws any error of the source, including the limit error if a single microsecond is too large
@@ -104,7 +104,7 @@ export async function searchBackwards<T extends ActivityPosition>(
 function createWindowLengths(firstWindowUs: number) {
   let lengthUs = firstWindowUs;
   let growth = Number.POSITIVE_INFINITY;
-  // Start of the shortest rejected window. Ignores the window over all time: approaching its start by halves takes 50 windows.
+  // Start of the shortest rejected window. Ignores the window over all time, because approaching 0 takes 50 windows.
   let rejectedSinceUs: number | null = null;
   return {
     get currentUs() {

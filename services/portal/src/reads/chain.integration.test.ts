@@ -212,7 +212,7 @@ describe('a contract whose entire history was indexed within a minute', () => {
     return { views, reads: createPortalReads(query) };
   }
 
-  it('a page of 200,000 activities takes three queries: a rejected window, the start of the page and the page', async () => {
+  it('a page of 200,000 activities takes three queries: a rejected window, the page start and the page', async () => {
     const counted = createCounted();
     const page = await counted.reads.activities(searchOf([contract]));
     expect(positionsIn(page.activities)).toEqual(positionsFrom(0, 100));
@@ -227,7 +227,7 @@ describe('a contract whose entire history was indexed within a minute', () => {
     expect(positionsIn(middle.activities)).toEqual(positionsFrom(150_001, 1_000));
   });
 
-  it('a token search takes one query with the token index, and returns the same activities without the index', async () => {
+  it('a token search takes one query with the token index, and finds the same activities without it', async () => {
     const counted = createCounted();
     for (const [tokenId, found] of [
       [String(ROWS - 1), [positionOf(ROWS - 1)]],

@@ -21,7 +21,7 @@ function createReadPage(count: number, sizes: number[] = []) {
   };
 }
 
-it('readPages yields each line once and in order up to the limit, and returns the position of the truncation', async () => {
+it('readPages yields each line once and in order, and returns the position at which it was truncated', async () => {
   const counts = fc.integer({ min: 0, max: 1_000 });
   await fc.assert(
     fc.asyncProperty(counts, counts, fc.integer({ min: 1, max: 400 }), async (count, linesMax, perQuery) => {

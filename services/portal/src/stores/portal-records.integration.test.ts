@@ -52,7 +52,7 @@ const create = async (records: { storeFor: Awaited<ReturnType<typeof open>>['sto
   createProject({ store: records.storeFor(author) }, { name, environments: USUAL_ENVIRONMENTS });
 const names = (records: readonly ProjectRecord[]) => records.map(({ name }) => name);
 
-it('a change is visible immediately in the process that made it, and within a second in all other processes', async () => {
+it('a change is visible immediately in its own process, and within a second in all other processes', async () => {
   const [local, other] = [await open(), await open()];
   await other.all().catch(() => []);
   const created = await create(local, 'Visible');

@@ -23,7 +23,7 @@ export interface PortalRecords<R extends Change> {
   all(): Promise<readonly R[]>;
   /** False while the copy in Redis cannot be compared with Kafka. */
   readonly isInSync: boolean;
-  /** Returns a store that records `author` with each change. Changes are written to Kafka before they become visible. */
+  /** Returns a store that records the author of each change. Changes become visible after Kafka has stored them. */
   storeFor(author: Author): RecordStore<R>;
 }
 
@@ -58,7 +58,7 @@ export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>
         isInSync = true;
       } catch (error) {
         // Logs only the start of an outage.
-        if (isInSync) logger.warn({ error, records: view.kind.name }, 'cannot compare records in Redis with Kafka; retrying');
+        if (isInSync) logger.warn({ error, records: view.kind.name }, 'cannot compare Redis with Kafka; retrying');
         isInSync = false;
       }
       await nextPoll(compareEveryMs, closed.signal);

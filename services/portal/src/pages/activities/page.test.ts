@@ -150,7 +150,7 @@ it('the activities export contains each matching activity once', async () => {
   expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500]);
 });
 
-it('the activities page hides activities of contracts that are unlinked or linked to another environment or project', async () => {
+it('the activities page shows only activities of contracts that are linked to the environment', async () => {
   const [ownProject, otherProject] = [await openProject(), await openProject()];
   const [inOtherProject, inProduction, unlinked, linked] = [
     await link(otherProject.project, { name: 'Axes' }),

@@ -6,7 +6,7 @@ import {
   type FoundAlerts,
   findAlerts,
   type MetricsParts,
-  readProjectMetrics,
+  readMetrics,
 } from '../../alerts/find-alerts.ts';
 import { duration, emptyState, number, percentage, table } from '../../frame/components.ts';
 import { environmentPath } from '../../frame/layout.ts';
@@ -19,7 +19,7 @@ export function createAlertsPage(parts: MetricsParts): PortalPage {
     access: 'project.read',
     show: async (visit) => {
       const project = projectOf(visit);
-      const found = findAlerts(project, await readProjectMetrics(parts, [project]));
+      const found = findAlerts(project, await readMetrics(parts, [project]));
       return { kind: 'page', title: `Alerts for ${project.name}`, content: toContent(visit, found) };
     },
   };

@@ -76,7 +76,7 @@ async function openSigning() {
   return { sign, setState, text: async () => (await browser.get(path)).text };
 }
 
-it('the collections page reports that the signer is missing, or that its role is unknown before the first mint', async () => {
+it('the collections page reports a missing signer, and that the role is unknown before the first mint', async () => {
   const { sign, setState, text } = await openSigning();
   expect(await text()).toContain('No signer. Create one');
   await sign('live');
@@ -91,7 +91,7 @@ const WAITING = { waiting: 3, waitingSinceMs: WAITING_MS, reason: '0xbb has no M
 it.each<[string, Partial<MintSigner>, string[]]>([
   ['a proven role', { roleProvenMs: GRANTED_MS }, ['as of <time datetime="2026-11-01T10:00:00.000Z">']],
   ['an unknown role for another chain', { roleProvenMs: GRANTED_MS, chain: 'other' }, [UNKNOWN]],
-  ['an unknown role for another contract', { roleProvenMs: GRANTED_MS, contractAddress: `0x${'9'.repeat(40)}` }, [UNKNOWN]],
+  ['an unknown role for another contract', { roleProvenMs: GRANTED_MS, contractAddress: '0x9' }, [UNKNOWN]],
   ['an unknown role for another signer', { roleProvenMs: GRANTED_MS, signerAddress: '0x1' }, [UNKNOWN]],
   [
     'the number of waiting mints, their start time and reason, and the last proven role',

@@ -7,13 +7,7 @@ import {
   USUAL_ENVIRONMENTS,
 } from '@playline/access-keys';
 import { type HtmlValue, html } from '@playline/api-docs';
-import {
-  type FoundAlerts,
-  findAlerts,
-  orNull,
-  type ProjectMetrics,
-  readProjectMetrics,
-} from '../../alerts/find-alerts.ts';
+import { type FoundAlerts, findAlerts, orNull, type ProjectMetrics, readMetrics } from '../../alerts/find-alerts.ts';
 import { disclosure, duration, emptyState, field, number, percentage } from '../../frame/components.ts';
 import { environmentPath, projectPath } from '../../frame/layout.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
@@ -31,7 +25,7 @@ export function createHomePage(parts: Parts): PortalPage {
     show: async (visit, failure) => {
       const visible = (await projects.all()).filter(({ id }) => visit.can('project.read', id));
       const live = visible.filter(({ state }) => state === 'live').toSorted((a, b) => a.name.localeCompare(b.name));
-      const [metrics, erasures] = await Promise.all([readProjectMetrics(parts, live), readErasures(parts, visit, live)]);
+      const [metrics, erasures] = await Promise.all([readMetrics(parts, live), readErasures(parts, visit, live)]);
       const archived = visible.filter(({ state }) => state === 'archived');
       return {
         kind: 'page',

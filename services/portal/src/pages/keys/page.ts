@@ -23,7 +23,7 @@ import { toNewKeyPage } from './new-key.ts';
 type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
-  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients use this key to send messages. It is not a secret.' },
+  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients send messages with this key. It is not secret.' },
   {
     kind: 'secret',
     title: 'Secret key',
@@ -61,10 +61,10 @@ export function createKeysPage(parts: Parts): PortalPage {
   };
 }
 
-async function issueKey({ keys, settings, writeAudit }: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+async function issueKey(parts: Parts, visit: Visit, values: FormValues): Promise<PageResponse> {
+  const { keys, settings, writeAudit } = parts;
   const { project, environment } = scopeOf(visit);
-  const isRefresh = values.text('form') === 'refresh';
-  const kind = readKind(values);
+  const [isRefresh, kind] = [values.text('form') === 'refresh', readKind(values)];
   if (isRefresh) assertConfirmed(visit, values);
   if (project.state === 'archived') throw invalidField('project', 'The project is archived. You cannot create keys.');
   const name = values.text('name');

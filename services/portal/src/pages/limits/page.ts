@@ -71,11 +71,11 @@ function toUsageText(minutes: readonly EnvironmentMinute[] | null, { cap, limit 
   const total = perSecond.reduce((sum, each) => sum + each, 0);
   if (total === 0) return 'no messages in the last hour';
   const format = (rate: number) => number(Number(rate.toFixed(1)), 'messages/s');
-  const busiest = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
+  const peak = perSecond.reduce((max, each) => Math.max(max, each), Number.NEGATIVE_INFINITY);
   // Without a cap or a limit, the gateways' default applies, which the portal cannot read.
   const allowed = Math.min(cap?.perSecond ?? Number.POSITIVE_INFINITY, limit?.perSecond ?? Number.POSITIVE_INFINITY);
-  const ofLimit = Number.isFinite(allowed) ? `, ${percentage(busiest, allowed)} of the limit` : '';
-  return `${format(total / minutes.length)} on average in the last hour, ${format(busiest)} in the busiest minute${ofLimit}`;
+  const note = Number.isFinite(allowed) ? `, ${percentage(peak, allowed)} of the limit` : '';
+  return `${format(total / minutes.length)} on average in the last hour, ${format(peak)} in the busiest minute${note}`;
 }
 
 function toContent(visit: Visit, usage: string, values?: FormValues): HtmlValue {

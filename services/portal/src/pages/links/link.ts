@@ -26,12 +26,12 @@ export interface Link {
 
 export const INVITATION_PATH = '/invitation';
 
-export function createLinks({ accounts, oneTimeTokens }: Pick<PageParts, 'accounts' | 'oneTimeTokens'>): readonly Link[] {
-  const stores = { oneTimeTexts: oneTimeTokens };
+export function createLinks(parts: Pick<PageParts, 'accounts' | 'oneTimeTokens'>): readonly Link[] {
+  const stores = { oneTimeTexts: parts.oneTimeTokens };
   const createInvitationLink = (path: string, title: string): Link => ({
     path,
     title,
-    find: async (code) => findInvited(await accounts.all(), code, Date.now()),
+    find: async (code) => findInvited(await parts.accounts.all(), code, Date.now()),
     accept: (context, text, person) => acceptInvitation(context, { text, person }),
   });
   return [

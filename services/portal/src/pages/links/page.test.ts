@@ -14,7 +14,7 @@ const operator = ({ parts }: TestPortal): AccountContext => {
 const createInvitation = async (login: string) =>
   `/invitation?code=${(await invite(operator(portal), { name: login, roles: [{ projectId: 'p', role: 'analyst' }], isAdministrator: false })).text}`;
 
-it('the link for the first administrator stays valid after an invalid form, and creates only one administrator', async () => {
+it('the link for the first administrator creates one administrator and stays valid after an invalid form', async () => {
   const emptyPortal = await openPortal();
   const code = await issueFirstLink({ log: createMemoryRecordLog(), oneTimeTexts: emptyPortal.parts.oneTimeTokens });
   const path = `/first-sign-in?code=${code}`;

@@ -68,14 +68,14 @@ function createPermissionCheck({ accounts, projects, sessions }: Parts, visit: V
   } = signedInOf(visit);
   const shouldMask = shouldMaskIds(visit);
   return async (): Promise<boolean> => {
-    const [allAccounts, allProjects, openSessions] = await Promise.all([
+    const [allAccounts, allProjects, active] = await Promise.all([
       accounts.all(),
       projects.all(),
       sessions.list(accountId),
     ]);
     const account = allAccounts.find((each) => isSessionOf(session, each));
     const project = allProjects.find(({ id }) => id === projectId);
-    if (account === undefined || project === undefined || !openSessions.some(({ id }) => id === session.id)) return false;
+    if (account === undefined || project === undefined || !active.some(({ id }) => id === session.id)) return false;
     const exists = project.environments.some(({ id, name }) => id === environment.id && name === environment.name);
     const can = (action: Action) => mayDo({ account, action, projectId });
     return exists && can('live.read') && can('people.raw-ids') !== shouldMask;

@@ -1,4 +1,4 @@
-/** The OpenID Connect callback, which completes a sign-in, links a provider to an account, or accepts a one-time link. */
+/** The OpenID Connect callback completes a sign-in, links a provider to an account, or accepts a one-time link. */
 import {
   type AccountRecord,
   findByOpenId,

@@ -206,7 +206,7 @@ function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
   if (!visit.can('erasure.request')) return '';
   if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
-  const types = named.kind === 'anonymous' ? '' : ' The user id is erased under every identity type and without a type.';
+  const types = named.kind === 'anonymous' ? '' : ' The user id is erased under every type and without a type.';
   const identities = members.length === 1 ? 'identity' : 'identities';
   const form = visit.form(
     'erase',

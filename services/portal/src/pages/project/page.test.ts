@@ -18,7 +18,7 @@ it('an administrator can add an environment and rename the project', async () =>
   expect((await browser.get(`${path}/environments/staging/keys`)).status).toBe(200);
 });
 
-it('a project can be archived only after its keys are revoked, and the page of an archived project has no forms', async () => {
+it('a project can be archived only after its keys are revoked, and its page then has no forms', async () => {
   const { id } = await portal.addProject('Done');
   const browser = await portal.signIn();
   const path = `/projects/${id}`;
@@ -33,7 +33,7 @@ it('a project can be archived only after its keys are revoked, and the page of a
   expect(browser.formOf((await browser.get(path)).text, 'rename')).toBeNull();
 });
 
-it('the home page lists the projects in which the account has a role, and lists all projects for administrators', async () => {
+it('the home page lists the projects in which the account has a role, or all projects for administrators', async () => {
   const [project, otherProject] = [await portal.addProject('One of two'), await portal.addProject('Other of two')];
   const member = (await (await portal.signIn({ project, role: 'analyst' })).get('/')).text;
   expect([member.includes(project.id), member.includes(otherProject.id)]).toEqual([true, false]);
