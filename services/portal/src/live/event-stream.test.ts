@@ -109,7 +109,7 @@ it('sendEvents stops writing to a client that does not read, and drops and count
   expect(reader.stream.writableLength).toBeLessThan(5_000);
   reader.resume();
   await until('the newest message arrives', () => reader.chunks.join('').includes('"e-59"'));
-  await until('the status has a loss', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
+  await until('events are lost', () => reader.events().some((event) => event.kind === 'status' && event.lost > 0));
   const received = reader.events().filter(({ kind }) => kind === 'message').length;
   const status = () => reader.events().findLast((event) => event.kind === 'status')!;
   await until('the counts are complete', () => status().shown + status().lost === 60);

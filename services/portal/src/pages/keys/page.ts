@@ -23,7 +23,7 @@ import { toNewKeyPage } from './new-key.ts';
 type Parts = Pick<PageParts, 'keys' | 'usage' | 'settings' | 'writeAudit'>;
 
 const KINDS: readonly { kind: KeyKind; title: string; hint: string }[] = [
-  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients send messages with this key. It is not secret.' },
+  { kind: 'publishable', title: 'Publishable key', hint: 'Game clients send messages with this key. It is public.' },
   {
     kind: 'secret',
     title: 'Secret key',
