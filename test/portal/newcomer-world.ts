@@ -67,7 +67,7 @@ async function startServices(settings: Readonly<Record<string, string>>, cleanup
     start('gateway', { HTTP_PORT: String(first) }),
     start('gateway', { HTTP_PORT: String(second) }),
     ...['identity-linker', 'event-writer'].map((service) => start(service)),
-    // Only one erasure is requested, so the eraser does not need to wait for others.
+    // Only one erasure is requested, so the eraser need not wait for further requests.
     start('eraser', { BATCH_WINDOW_MS: '100' }),
     start('portal', { ...secret, HTTP_PORT: String(third), GATEWAY_URL: gateways[0]! }),
   ]);

@@ -26,7 +26,7 @@ export interface PageUse {
 }
 
 export interface ActionUse {
-  /** All other fields. */
+  /** Fields that do not contain an id. */
   readonly fields?: (seed: Seed) => Readonly<Record<string, string>>;
   /** Fields that contain the id of an account or of an object that belongs to a project. */
   readonly references?: (seed: Seed) => Readonly<Record<string, string>>;

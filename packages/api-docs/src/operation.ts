@@ -9,7 +9,7 @@ export interface Operation {
   readonly path: string;
   readonly summary: string;
   readonly description: readonly string[];
-  /** Sorted in the order in which the form shows the fields. */
+  /** The form shows the key fields in this order. */
   readonly keys: readonly KeyUse[];
   /** Shown before the form sends a destructive request; null for other requests. */
   readonly confirmation: Confirmation | null;

@@ -23,13 +23,13 @@ export interface DocsSource {
   readonly operations: readonly Operation[];
   /** Adds constraints that zod cannot express to named schemas. */
   readonly refineSchemas?: (schemas: Readonly<Record<string, JsonSchema>>) => Record<string, JsonSchema>;
-  /** Error codes, in the order in which the index lists them. Each code has a page. */
+  /** Error codes. The index lists the codes in this order, and each code has a page. */
   readonly errors: Readonly<Partial<Record<ErrorCode, CodeText>>>;
   /** Error codes for rejected items; null if requests are always accepted or rejected as a whole. */
   readonly itemErrors: ItemErrors | null;
   /** Examples that do not belong to an operation. */
   readonly otherExamples: readonly Example[];
-  /** In the order in which the navigation lists them. */
+  /** The navigation lists the articles in this order. */
   readonly articles: readonly Article[];
 }
 

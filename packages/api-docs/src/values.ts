@@ -23,7 +23,7 @@ export const toShellVariable = (placeholder: string): string =>
     .replaceAll(/(?=[A-Z])/g, '_')
     .toUpperCase()}`;
 
-/** Returns the placeholders in the examples: first keys, in the order in which the source lists them, then cursors. */
+/** Returns the placeholders in the examples: first for keys, in source order, then for cursors. */
 export function placeholdersIn({ keys }: Pick<DocsSource, 'keys'>, examples: readonly Example[]): string[] {
   const used = new Set(
     examples.flatMap(({ request }) =>

@@ -3,7 +3,7 @@ import { enableCopy, toLocalTime } from './portal.js';
 
 /** More rows would slow down the page. */
 const ROWS_MAX = 200;
-/** Maximum number of events that are buffered while the page is paused. Beyond it, the oldest events are dropped. */
+/** Maximum number of events buffered while the page is paused. If there are more, the oldest are dropped. */
 const BUFFERED_MAX = 500;
 
 const root = document.querySelector('.live');

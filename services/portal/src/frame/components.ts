@@ -32,7 +32,7 @@ const DURATION_UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1000],
 ];
 
-/** Formats a duration in the largest unit of which it has at least two. A negative duration is shown as 0. */
+/** Formats a duration in the largest unit in which its value is at least 2. Negative durations are shown as 0. */
 export function duration(ms: number): string {
   const [name, unit] = DURATION_UNITS.find(([, each]) => ms >= 2 * each) ?? (['s', 1000] as const);
   return number(Math.max(0, Math.round(ms / unit)), name);

@@ -22,9 +22,9 @@ import {
 } from '@playline/http';
 import type { FrameParts, Visitor } from './frame-parts.ts';
 import { toDocument } from './layout.ts';
+import { claimantOf } from './limiters.ts';
 import type { Access, FormAction, FormValues, PageResponse, PortalPage, Visit } from './page.ts';
 import { pageNotFound } from './scope.ts';
-import { claimantOf } from './limiters.ts';
 
 const FRESH_SIGN_IN_MAX_MS = 10 * 60 * 1000;
 
@@ -72,7 +72,7 @@ export function createPageRoutes(parts: FrameParts, page: PortalPage): Route[] {
 }
 
 async function showPage({ parts, page, exchange, params }: PageCall): Promise<void> {
-  if (!isPortalHost(parts.origin, exchange)) return;
+  if (!checkHost(parts.origin, exchange)) return;
   const visit = await createVisit(parts, exchange, params);
   if (!isAllowed(visit, page.access)) return denyAccess(visit, page.access);
   await parts.limiters.run(visit, async () => {
@@ -83,9 +83,9 @@ async function showPage({ parts, page, exchange, params }: PageCall): Promise<vo
 }
 
 async function handleForm({ parts, page, exchange, params }: PageCall): Promise<void> {
-  if (!isPortalHost(parts.origin, exchange)) return;
+  if (!checkHost(parts.origin, exchange)) return;
   assertPortalOrigin(parts.origin, exchange);
-  // The body is read before the access check, because permissions can change while a slow client sends it.
+  // The body is read before the access check, because permissions can change while a slow body arrives.
   const values = await readForm(exchange.request, parts.formBytes, parts.addressOf(exchange.request));
   const visit = await createVisit(parts, exchange, params);
   if (visit.session === null) parts.admitAnonymous(visit.address);
@@ -234,7 +234,7 @@ async function readForm(request: IncomingMessage, formBytes: BytesInFlight, addr
   }
 }
 
-/** Counts the download against the project's export limit until it ends. */
+/** Counts the export against the project's limit until the download ends. */
 async function sendExport({ limiters }: FrameParts, visit: Visit, file: ResponseOf<'streamed file'>): Promise<void> {
   const release = await limiters.exports.acquire(claimantOf(visit));
   try {
@@ -281,7 +281,7 @@ export async function sendStreamedFile(
  * host name.
  * @returns false if a redirect was sent
  */
-function isPortalHost(origin: URL, exchange: Exchange): boolean {
+function checkHost(origin: URL, exchange: Exchange): boolean {
   const { request } = exchange;
   const host = request.headers.host ?? '';
   if (host === origin.host) return true;

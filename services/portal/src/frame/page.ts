@@ -25,7 +25,7 @@ export interface Visit {
   readonly query: URLSearchParams;
   readonly userAgent: string;
   readonly address: string;
-  /** Aborted when the client disconnects. Pass it to every read. */
+  /** Aborted when the client disconnects. Pass the signal to every read. */
   readonly signal: AbortSignal;
   /** Null only on public pages. */
   readonly account: AccountRecord | null;

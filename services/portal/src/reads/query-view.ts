@@ -97,7 +97,7 @@ function toPublicError(fault: ClickHouseFault): Error {
 export const exceedsReadLimits = (fault: unknown): boolean =>
   fault instanceof PublicError && fault.cause instanceof ClickHouseFault && LIMIT_CODES.includes(fault.cause.code);
 
-/** After this time, a search returns the page that it has found so far. */
+/** After this time, a search returns the rows that it has found so far. */
 export const SEARCH_MAX_MS = 4_000;
 
 interface ResultPage<L, P> {
@@ -118,7 +118,7 @@ export const FIRST_LINES = 100;
 /**
  * Reads a long result with one query per page.
  * @param readPage reads at most `linesMax` lines after a position, or from the start if the position is undefined
- * @returns the position at which the result was truncated; null if it is complete
+ * @returns the position at which the result was truncated; null if the result is complete
  */
 export async function* readPages<L, P>(
   readPage: (linesMax: number, after: P | undefined) => Promise<ResultPage<L, P>>,
@@ -141,7 +141,7 @@ export function toPage<L>(lines: readonly L[], linesMax: number): ResultPage<L, 
   return { lines, next: lines.length < linesMax ? null : (lines.at(-1) ?? null) };
 }
 
-/** Whether a viewer may see raw ids. Every query that can return ids requires it. */
+/** Whether a viewer may see raw ids. Every query that can return ids requires this parameter. */
 export type IdAccess = 'raw ids' | 'masked ids';
 
 const SHOWN_CHARACTERS = 2;

@@ -65,7 +65,7 @@ export function createPortalPeople(parts: PortalPeopleParts): PortalPeople {
     keyOf: parts.keyOf,
     members: (identity) => readPersonMembers(people, identity),
     suspects: (environmentId) => people.graph.suspects(environmentId),
-    // The request continues after the deadline, because the hold must be confirmed even if it is published late.
+    // Continues after the deadline, because the hold must be confirmed even if the request is published late.
     requestErasure: (request) => settleWithin(REQUEST_MAX_MS, requestErasure(request)),
     async requestUnlink({ environmentId, traceId, leaving, staying }) {
       const schemaId = await registry.idOf(schemaSubjectOf(links), identityLinkCodec.schema);

@@ -42,7 +42,7 @@ export interface PortalRecordsParts<R extends Change> extends LogParts {
   readonly compareEveryMs?: number;
 }
 
-/** A copy that is older is refreshed when it is read, so an unused portal sends no queries. */
+/** A copy older than this is refreshed when it is read, so an unused portal sends no queries. */
 const AGE_MAX_MS = 1_000;
 
 export function openPortalRecords<R extends Change>(parts: PortalRecordsParts<R>): PortalRecords<R> & Closable {

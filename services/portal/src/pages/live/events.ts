@@ -1,9 +1,9 @@
 /** The event stream for the Live page, filtered like the page. Ignores `last-event-id`: events are not stored. */
 import { type Action, isSessionOf, mayDo } from '@playline/access-keys';
 import { PublicError } from '@playline/errors';
+import { claimantOf, type Release } from '../../frame/limiters.ts';
 import type { PortalPage, Visit } from '../../frame/page.ts';
 import { pageNotFound, scopeOf, signedInOf } from '../../frame/scope.ts';
-import { claimantOf, type Release } from '../../frame/limiters.ts';
 import { EVENT_STREAM_TYPE, parseFilter, sendEvents } from '../../live/index.ts';
 import type { PageParts } from '../index.ts';
 
