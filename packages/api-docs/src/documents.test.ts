@@ -99,7 +99,7 @@ it.each([
   [2, 'Set the two keys in the collection variables. For error codes'],
   [1, 'Set the key in the collection variables. For error codes'],
   [0, 'For error codes'],
-])('the collection description asks readers to set all keys (number of keys: %i)', (count, start) => {
+])('the collection description mentions that all keys must be set (number of keys: %i)', (count, start) => {
   const { info } = JSON.parse(withKeys(source.keys.slice(2 - count)).get('/collection.json')?.text ?? '{}');
   expect(info.description).toMatch(new RegExp(`^${start}`));
 });

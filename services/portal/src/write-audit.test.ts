@@ -14,7 +14,7 @@ async function open(append?: () => Promise<never>) {
   return { portal, entries, lines };
 }
 
-/** Contains letters that cannot occur in a random hexadecimal id. */
+/** Contains characters that cannot occur in a random hexadecimal id. */
 const LOGIN = 'some-login';
 
 it('the audit log records sign-ins, sign-outs and failed attempts without the login', async () => {

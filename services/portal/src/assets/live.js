@@ -140,7 +140,7 @@ function showCounts() {
   if (lost > 0) parts.push(`${lost} dropped because this page could not keep up`);
   if (buffered.length > 0) parts.push(`${buffered.length} waiting`);
   if (dropped > 0) parts.push(`${dropped} dropped while paused`);
-  if (disconnects > 0) parts.push(`disconnections: ${disconnects} (messages sent meanwhile are not shown)`);
+  if (disconnects > 0) parts.push(`disconnections: ${disconnects} (messages sent while disconnected are not shown)`);
   counts.textContent = parts.join(' · ');
 }
 
