@@ -88,9 +88,9 @@ it('a cursor is valid as long as its key is configured, and is rejected with any
   const former = createCursors({ keys: [keyOf(1)] });
   const present = createCursors({ keys: [keyOf(2), keyOf(1)] });
   expect(present.decode(former.encode(position, scope), scope)).toEqual({ ok: true, position: position });
-  expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  expect(former.decode(present.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
   const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
-  expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  expect(sameId.decode(former.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
 });
 
 it.each([
