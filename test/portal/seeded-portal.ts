@@ -65,8 +65,8 @@ export function seedRows({ rows }: SeededPortal, scope: RowsScope, toText: ToTex
     libraryVersion: toText('rejection client version'),
   };
   rows.rejections[environmentId] = [{ ...client, errors: 73_137, lastMs: Date.now(), lastTraceId: TRACE_ID }];
-  const hours = Array.from({ length: 12 }, (_, at) => Math.floor(Date.now() / 3_600_000 - at) * 3_600_000);
-  rows.steps[environmentId] = hours.map((stepMs, at) => ({ stepMs, code: client.code, errors: 1 + ((at * 7) % 11) }));
+  const hours = Array.from({ length: 12 }, (_, index) => Math.floor(Date.now() / 3_600_000 - index) * 3_600_000);
+  rows.steps[environmentId] = hours.map((stepMs, n) => ({ stepMs, code: client.code, errors: 1 + ((n * 7) % 11) }));
   rows.traces[environmentId] = { [TRACE_ID]: [{ ...client, receivedMs: Date.now() }] };
   rows.erasures[environmentId] = [toErasure(scope)];
   const failed = { status: 'failed', stage: 'settled', error: toText('mint error') };

@@ -83,7 +83,7 @@ it('the portal responds to excess unexpected callbacks with 429 and does not aud
   const floodedPortal = await openPortalWithProvider({ audit: { append: async (entry) => void entries.push(entry) } });
   const browser = floodedPortal.browser();
   const statuses = [];
-  for (let at = 0; at < 70; at++) statuses.push((await browser.get(`${CALLBACK}?state=${at}&code=c`)).status);
+  for (let n = 0; n < 70; n++) statuses.push((await browser.get(`${CALLBACK}?state=${n}&code=c`)).status);
   await floodedPortal.close();
   expect(statuses.filter((status) => status === 401)).toHaveLength(60);
   expect(statuses.filter((status) => status === 429)).toHaveLength(10);

@@ -38,19 +38,19 @@ afterAll(async () => {
   await database?.close();
 });
 
-/** Inserts `perTime` rows per timestamp and returns the path of the page that shows them. */
+/** Inserts `perTimestamp` rows per timestamp and returns the path of the page that shows them. */
 const SOURCES = {
-  messages: async (projectId: string, rows: number, perTime: number) => {
+  messages: async (projectId: string, rows: number, perTimestamp: number) => {
     await database.send(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, surface, user_id)
       SELECT '${projectId}-production', 'track', 'jump',
-        toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${perTime})),
+        toDateTime64('2026-11-01 00:00:00', 3, 'UTC') - toIntervalMillisecond(100000 * intDiv(number, ${perTimestamp})),
         now64(3), toUUID(concat('00000000-0000-4000-8000-', leftPad(toString(number), 12, '0'))), 'web', repeat('x', 100)
       FROM numbers(${rows})`);
     return `/projects/${projectId}/environments/production/live?since=2026-10-01T00:00&until=2026-11-01T00:01`;
   },
-  audit: async (projectId: string, rows: number, perTime: number) => {
+  audit: async (projectId: string, rows: number, perTimestamp: number) => {
     await database.send(`INSERT INTO audit_log (project_id, happened_at, entry_id, kind, object, action, actor, detail)
-      SELECT '${projectId}', fromUnixTimestamp64Milli(toInt64(${Date.now() - 60_000} - intDiv(number, ${perTime})), 'UTC'),
+      SELECT '${projectId}', fromUnixTimestamp64Milli(toInt64(${Date.now() - 60_000} - intDiv(number, ${perTimestamp})), 'UTC'),
         concat('key:', toString(cityHash64(number)), ':1'), 'key', concat('o-', toString(number)), 'key.create', 'ada',
         repeat('x', 2000)
       FROM numbers(${rows})`);
@@ -58,9 +58,9 @@ const SOURCES = {
   },
 };
 
-async function openProject(source: keyof typeof SOURCES, rows: number, perTime: number) {
+async function openProject(source: keyof typeof SOURCES, rows: number, perTimestamp: number) {
   const project = await portal.addProject('Game');
-  const path = await SOURCES[source](project.id, rows, perTime);
+  const path = await SOURCES[source](project.id, rows, perTimestamp);
   queries.length = 0;
   return { path, browser: await portal.signIn({ project, role: 'owner' }) };
 }
@@ -72,8 +72,8 @@ it.each([
   ['messages', 3_000],
   ['audit', 7],
   ['audit', ROWS],
-] as const)('the %s export contains each of 5,000 rows once (rows per timestamp: %d)', async (source, perTime) => {
-  const { browser, path } = await openProject(source, ROWS, perTime);
+] as const)('the %s export contains each of 5,000 rows once (rows per timestamp: %d)', async (source, perTimestamp) => {
+  const { browser, path } = await openProject(source, ROWS, perTimestamp);
   const { status, text } = await browser.get(`${path}&as=csv`);
   const ids = readIds(text);
   expect([status, ids.length, new Set(ids).size]).toEqual([200, ROWS, ROWS]);

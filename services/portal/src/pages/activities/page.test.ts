@@ -117,7 +117,7 @@ it('the activities page filters by collection, type, token and time, and ignores
 it('the activities page continues after a search that timed out between two activities', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  setActivities(...[0, 1, 2].map((at) => createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - at })));
+  setActivities(...[0, 1, 2].map((index) => createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - index })));
   const all = readIds((await browser.get(path)).text);
   expect(readIds((await browser.get(`${path}?after=${NOW_MS * 1000 - 1}.`)).text)).toEqual(all.slice(2));
 });
@@ -125,8 +125,8 @@ it('the activities page continues after a search that timed out between two acti
 it('the activities pages show each activity once, even if many activities have the same timestamp', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  const lines = Array.from({ length: 350 }, (_, at) =>
-    createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(at / 120) }),
+  const lines = Array.from({ length: 350 }, (_, index) =>
+    createActivity(contractAddress, { updatedUs: NOW_MS * 1000 - Math.floor(index / 120) }),
   );
   setActivities(...lines, createActivity(contractAddress, { type: 'burn' }));
   const seen: (string | undefined)[] = [];
@@ -141,8 +141,8 @@ it('the activities pages show each activity once, even if many activities have t
 it('the activities export contains each matching activity once', async () => {
   const { browser, project, path } = await openProject();
   const { contractAddress, setActivities } = await link(project);
-  const create = (_: unknown, at: number) => createActivity(contractAddress, at % 2 === 0 ? {} : { type: 'burn' });
-  setActivities(...Array.from({ length: 5_000 }, create));
+  const make = (_: unknown, index: number) => createActivity(contractAddress, index % 2 === 0 ? {} : { type: 'burn' });
+  setActivities(...Array.from({ length: 5_000 }, make));
   const file = /href="([^"]*as=csv[^"]*)"/.exec((await browser.get(`${path}?kind=mint`)).text)?.[1];
   const { text, headers } = await browser.get(file!.replaceAll('&amp;', '&'));
   expect([headers.get('content-type'), headers.get('cache-control')]).toEqual(['text/csv; charset=utf-8', 'no-store']);

@@ -32,7 +32,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
       const title = `Activities in ${environment.name}`;
       const filter = readFilter(visit, await collections.all());
       const { linked } = filter;
-      if (linked.length === 0) return { kind: 'page', title, content: toUnlinked(visit) };
+      if (linked.length === 0) return { kind: 'page', title, content: toNoContracts(visit) };
       const search = toSearch(filter, visit, frame.wallClockMs());
       if (typeof search === 'string')
         return { kind: 'page', title, content: html`${toFilter(visit, filter)}<p role="alert">${search}</p>` };
@@ -52,7 +52,7 @@ export function createActivitiesPage({ collections, reads, frame, writeAudit }: 
   };
 }
 
-const toUnlinked = (visit: Visit): Markup =>
+const toNoContracts = (visit: Visit): Markup =>
   emptyState(
     'No linked contracts yet',
     html`<p>Mints, transfers and sales of linked contracts appear here. <a href="${pathInEnvironment(visit, 'collections')}">Link a contract</a> to see its past and future activities.</p>`,

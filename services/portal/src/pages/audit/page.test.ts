@@ -59,10 +59,10 @@ it('the audit page shows each action with the account name of its author', async
     expect(text).toContain(expected);
 });
 
-it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTime) => {
+it.each([1, 30, 300])('the audit pages show each entry once (entries per timestamp: %d)', async (perTimestamp) => {
   const { browser, path, project } = await openProject();
   audit[project.id] = Array.from({ length: 350 }, (_, index) =>
-    createEntry({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTime) }),
+    createEntry({ object: `o-${index}-`, happenedMs: START_MS + 1000 * Math.floor(index / perTimestamp) }),
   );
   const seen: string[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {

@@ -107,14 +107,14 @@ function toContent(visit: Visit, records: Records, minterState: MinterState, val
             toActions(visit, record, values),
           ]),
         );
-  return html`${list}${visit.can('collections.link') ? toLink(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
+  return html`${list}${visit.can('collections.link') ? toLinkForm(visit, values) : ''}${otherRecords.length === 0 ? '' : toOtherCollections(visit, project, otherRecords)}`;
 }
 
 function toCells({ name, chain, contractAddress, changedAt }: CollectionRecord): HtmlValue[] {
   return [name, html`<code>${chain}</code>`, copyable(contractAddress, `the address of ${name}`), time(changedAt)];
 }
 
-function toLink(visit: Visit, values?: FormValues): HtmlValue {
+function toLinkForm(visit: Visit, values?: FormValues): HtmlValue {
   const isSubmitted = values?.text('form') === 'link';
   const submitted = (name: string) => (isSubmitted ? values.text(name) : '');
   const form = visit.form(

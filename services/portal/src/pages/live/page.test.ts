@@ -158,8 +158,8 @@ it('an account can open eight live streams, and a HEAD request opens no stream',
 
 it('a project can open sixteen live streams without affecting other projects or administrators', async () => {
   const { world, portal, project, path } = await open();
-  const openStatus = async ({ cookie }: TestBrowser, at = path) =>
-    (await openStream(portal, `${at}/events`, { cookie })).response.status;
+  const openStatus = async ({ cookie }: TestBrowser, streamPath = path) =>
+    (await openStream(portal, `${streamPath}/events`, { cookie })).response.status;
   const people = await Promise.all(Array.from({ length: 3 }, () => portal.signIn({ project, role: 'analyst' })));
   const statuses = [];
   for (const person of people) for (let tab = 0; tab < 7; tab++) statuses.push(await openStatus(person));

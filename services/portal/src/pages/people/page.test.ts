@@ -118,11 +118,11 @@ it('the people page lists ids that are held because they have linked too many an
   const source = { generation: 0, partition: 0 };
   const after = await people.graph.lastApplied(source);
   const key = keyOf(environment.id, 'untyped', 'shared');
-  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, at) => {
-    const aKey = keyOf(environment.id, 'anonymous', `device-${at}`);
+  const facts = Array.from({ length: GATHERING.anonymousIdsMax + 1 }, (_, index) => {
+    const aKey = keyOf(environment.id, 'anonymous', `device-${index}`);
     const keys = { aKey, aKind: 'anonymous', bKey: key, bKind: 'untyped' } as const;
     const step = { link: 'identify', blocked: false, otherKeys: [], ...keys } as const;
-    const offset = after + 1 + at;
+    const offset = after + 1 + index;
     return { environmentId: environment.id, offset, receivedAt: 1_000, eventTime: 1_000, steps: [step] };
   });
   await people.graph.apply({ ...source, after, through: facts.at(-1)!.offset, facts });

@@ -158,7 +158,7 @@ ${links.length === 0 ? '' : disclosure(`All link decisions (${links.length})`, l
 ${consents.length === 0 ? html`<p class="quiet">No consents are recorded for this person.</p>` : toConsents(found, membersByKey)}
 <h2>Erasure</h2>
 <p>Erasure requests and their progress are on <a href="${pathInEnvironment(visit, 'erasures')}">Erasures</a>.</p>
-${toErase(visit, found)}${toUnlink(visit, found)}`;
+${toEraseForm(visit, found)}${toSplitForm(visit, found)}`;
 }
 
 function toMemberRow({ kind, id, keyHex, linkedMs, linkedBy }: FoundMember): HtmlValue[] {
@@ -202,7 +202,7 @@ function toConsents({ consents }: FoundPerson, membersByKey: MembersByKey): Html
   return table('Consents, newest first', ['Identity', 'Status', 'Current', 'Source', 'Time', 'Trace id'], rows);
 }
 
-function toErase(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+function toEraseForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   const { named } = subject;
   if (!visit.can('erasure.request')) return '';
   if (named === null) return html`<p class="quiet">To request an erasure, find the person by id, not by key.</p>`;
@@ -218,7 +218,7 @@ ${field({ name: 'confirm', label: 'Type the id again', isRequired: true })}
   return disclosure('Erase this person', form);
 }
 
-function toUnlink(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
+function toSplitForm(visit: Visit, { subject, members }: FoundPerson): HtmlValue {
   if (!visit.can('people.unlink') || members.length < 2) return '';
   const boxes = members.map(
     ({ keyHex, kind, id }) =>

@@ -47,10 +47,10 @@ export function createRejectionsPage({ reads, frame, writeAudit }: Parts): Porta
 ${
   counts.length === 0
     ? toEmpty(text)
-    : html`${toChart(steps, { ...range, stepS })}${toCounts(visit, counts, hours)}
+    : html`${toChart(steps, { ...range, stepS })}${toCountTable(visit, counts, hours)}
 <p>${toLink(visit, { hours, ...filter, as: 'csv' }, 'Export as CSV')}</p>`
 }
-${toTrace(visit, traceId, traceRejections)}`;
+${toTraceSection(visit, traceId, traceRejections)}`;
       return { kind: 'page', title: `Rejections in ${environment.name}`, content };
     },
   };
@@ -87,7 +87,7 @@ function toLink({ path }: Visit, filter: Readonly<Record<string, string>>, text:
   return html`<a href="${`${path}?${new URLSearchParams(filter)}`}">${text}</a>`;
 }
 
-function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
+function toCountTable(visit: Visit, counts: readonly RejectionCount[], hours: string): Markup {
   const rows = counts.map((each): readonly HtmlValue[] => [
     toLink(visit, { hours, code: each.code }, each.code),
     toLink(visit, { hours, code: each.code, field: each.field }, each.field || '–'),
@@ -101,7 +101,7 @@ function toCounts(visit: Visit, counts: readonly RejectionCount[], hours: string
   return html`<h2>By code, field and client</h2>${table('Rejections by code, field and client', columns, rows)}`;
 }
 
-function toTrace({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
+function toTraceSection({ path }: Visit, trace: string, found: readonly Rejection[] | null): Markup {
   const rows = (found ?? []).map((each): readonly HtmlValue[] => [
     each.code,
     each.field,

@@ -103,7 +103,7 @@ function toContent(view: KeysView, values?: FormValues): HtmlValue {
           ['Name', 'Address', 'State', 'Created', 'Actions'],
           keys.map((key) => toRow(visit, key)),
         );
-  return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrants(view)}`;
+  return html`${list}${visit.can('signable-keys.create') ? toCreateForm(view, values) : ''}${toGrantCalls(view)}`;
 }
 
 function toCreateForm({ visit, canCreate }: KeysView, values?: FormValues): HtmlValue {
@@ -136,7 +136,7 @@ function toRow(visit: Visit, { name, address, state, createdAt }: ShownSignableK
 const ROLE_TEXTS = { SIGNER_ROLE: 'can sign for the contract', MINTER_ROLE: 'can mint tokens' } as const;
 
 /** Shows the calls that grant the roles. A contract's administrator must send them, because the portal cannot. */
-function toGrants({ visit, keys, linked }: KeysView): HtmlValue {
+function toGrantCalls({ visit, keys, linked }: KeysView): HtmlValue {
   const live = keys.filter(({ state }) => state === 'live');
   if (live.length === 0) return '';
   const path = pathInEnvironment(visit, 'collections');
