@@ -73,7 +73,7 @@ async function openSeparateTab(accountId: string | null, javaScript = true): Pro
 }
 
 async function open(page: Page, path: string): Promise<void> {
-  await page.goto(at(path));
+  await page.goto(toUrl(path));
   if (path.endsWith('/live'))
     await page
       .locator('.live summary')
@@ -93,7 +93,7 @@ async function walk(tab: Tab, path: string): Promise<FocusWalk> {
   }
 }
 
-const at = (page: string) => portal.origin + (page === MISSING_PAGE ? page : pathFor(page, seed));
+const toUrl = (page: string) => portal.origin + (page === MISSING_PAGE ? page : pathFor(page, seed));
 
 it.for([...PAGES, MISSING_PAGE])(
   '%s fits four viewports, has sufficient contrast and no serious axe violations, and can be used with the keyboard',
@@ -123,7 +123,7 @@ it.for([...PAGES, MISSING_PAGE])(
 
 it('the erasures page shows all columns at a width of 1,280 pixels', async () => {
   const { page } = await openSeparateTab(administrator);
-  await page.goto(at('/projects/:project/environments/:environment/erasures'));
+  await page.goto(toUrl('/projects/:project/environments/:environment/erasures'));
   const clipped = `[...document.querySelectorAll('.scroll')].map((region) => region.scrollWidth > region.clientWidth)`;
   expect(await page.evaluate(clipped)).toEqual([false]);
   expect(await page.getByRole('link', { name: 'Download' }).count()).toBe(1);
@@ -163,7 +163,7 @@ it('every page fits a narrow viewport even if all fields have 200 characters wit
 
 it('the first link on a page moves the focus to the content', async () => {
   const { page } = await openSeparateTab(administrator);
-  await page.goto(at('/projects/:project'));
+  await page.goto(toUrl('/projects/:project'));
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
   expect(await page.evaluate('document.activeElement.id')).toBe('content');
@@ -172,7 +172,7 @@ it('the first link on a page moves the focus to the content', async () => {
 it('without JavaScript, every page has one heading and no button that requires a script', async () => {
   const { page } = await openSeparateTab(administrator, false);
   for (const path of PAGES) {
-    await page.goto(at(path));
+    await page.goto(toUrl(path));
     const { headings, buttons } = await page.evaluate<{ headings: number; buttons: string[] }>(CONTROLS);
     expect([path, headings, buttons.filter((type) => type !== 'submit')]).toEqual([path, 1, []]);
   }
