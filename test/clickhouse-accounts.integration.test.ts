@@ -4,7 +4,7 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AnalystsEngine, openAnalystsEngine } from '../infra/clickhouse/test/analysts-engine.ts';
 import { queryNatively } from '../infra/clickhouse/test/native-client.ts';
-import { toCall, toArguments as toPortalArguments } from '../infra/clickhouse/test/portal-rows.ts';
+import { toArguments as toPortalArguments, toCall } from '../infra/clickhouse/test/portal-rows.ts';
 import {
   DEMO,
   fillTwoEnvironments,
@@ -15,7 +15,7 @@ import {
 } from '../infra/clickhouse/test/two-environments.ts';
 import { freePorts } from '../infra/local/ports.ts';
 import { openQueryLimits } from '../services/event-writer/src/query-limits.ts';
-import { createPortalShares } from '../services/portal/src/frame/shares.ts';
+import { createPortalLimiters } from '../services/portal/src/frame/limiters.ts';
 
 const START_MS = 120_000;
 /** Views for accounts without raw ids. New views must be added here or to RAW_VIEWS. */
@@ -239,10 +239,10 @@ describe('query limits enforced by the event writer', () => {
     });
 
     it('on rows read by the portal is counted separately per project and for administrators', async () => {
-      const shares = createPortalShares();
-      const query = shares.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
+      const limiters = createPortalLimiters();
+      const query = limiters.limitQueries(createQueryRows(engine.accountOf('portal'), { isBound: true }));
       const read = (project: string, account: object | null = null) =>
-        shares.run({ project: { id: project }, account, address: '' } as never, () =>
+        limiters.run({ project: { id: project }, account, address: '' } as never, () =>
           readRows(query('SELECT max(number) FROM numbers(90000000)')),
         );
       const readMany = async () => {

@@ -28,7 +28,7 @@ it('OpenID Connect is disabled if its settings are missing or empty', () => {
   expect(read(Object.fromEntries(names.map((name) => [name, ''])))).toBeNull();
 });
 
-it('the OpenID settings configure the provider, its label and its additional origins', () => {
+it('the OpenID settings define the provider, its label and its additional origins', () => {
   expect(read(provider)).toEqual({
     issuer: new URL('https://id.example.com/realms/team'),
     clientId: 'portal',
@@ -45,7 +45,7 @@ it('the OpenID settings configure the provider, its label and its additional ori
 });
 
 it.each(Object.keys(provider))('the OpenID settings are rejected if only %s is missing', (name) => {
-  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: missing, although other`));
+  expect(() => read({ ...provider, [name]: '' })).toThrow(new RegExp(`${name}: required if any other`));
 });
 
 it.each<Record<string, string>>([

@@ -212,7 +212,7 @@ export function createMintingOperations(settings: DocsSettings, chain: Parameter
   return [...createRefreshes(examples), ...createMints(examples)].map(toOperation);
 }
 
-const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, fresh: null });
+const bodyOf = (description: string, schema: z.ZodType) => ({ description, schema, refreshedFields: null });
 
 function createRefreshes(examples: MintingExamples): OperationSpec[] {
   const description = 'The metadata was accepted.';

@@ -148,7 +148,7 @@ export function createChainDocs(settings: DocsSettings): DocsSource {
     },
     operations: createOperations(settings),
     errors: ERROR_TEXTS,
-    partCodes: null,
+    itemErrors: null,
     otherExamples: createUnknownExamples(settings),
     articles: [],
   };

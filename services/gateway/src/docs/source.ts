@@ -5,9 +5,9 @@ import {
   envelope,
   type HtmlValue,
   html,
+  type ItemErrors,
   type KeySpec,
   type Operation,
-  type PartCodes,
   toCodeSpans,
 } from '@playline/api-docs';
 import { ERRORS, REJECTIONS } from '@playline/errors';
@@ -71,7 +71,7 @@ export function createGatewayDocs(context: ExampleContext): DocsSource {
     operations,
     refineSchemas,
     errors: ERRORS,
-    partCodes: REJECTION_CODES,
+    itemErrors: REJECTION_CODES,
     otherExamples: createNotFoundExamples(context),
     articles: [createCookbook()],
   };
@@ -146,7 +146,7 @@ function createKeys(settings: DocsSettings): KeySpec[] {
   ];
 }
 
-const REJECTION_CODES: PartCodes = {
+const REJECTION_CODES: ItemErrors = {
   folder: 'rejections',
   entries: REJECTIONS,
   occursIn: (code, { body }) => JSON.stringify(body?.rejections ?? []).includes(`"${code}"`),
