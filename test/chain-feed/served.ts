@@ -10,12 +10,12 @@ export interface ServedVersion {
   readonly text: string;
 }
 
-export class Served {
+export class PageChecks {
   readonly #versions = new Map<string, ServedVersion>();
   readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
   readonly #findings: Findings;
   pages = 0;
-  walksBack = 0;
+  backwardWalks = 0;
 
   constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
     this.#watermarks = watermarks;
@@ -34,7 +34,7 @@ export class Served {
       const before = this.#versions.get(key);
       if (before === undefined) this.#versions.set(key, { chain, ...row });
       else if (before.text !== row.text)
-        this.#findings.add('true content', `${key} was ${before.text} and is now ${row.text}`);
+        this.#findings.add('correct content', `${key} was ${before.text} and is now ${row.text}`);
     }
     for (const [index, { us }] of rows.entries())
       if (index > 0 && us <= rows[index - 1]!.us)

@@ -252,7 +252,7 @@ describe('the chain store in ClickHouse', () => {
     // The reader then reads everything before the range as one window, because almost no rows should match there.
     ['a range long after the rows', NOON_US + 100 * 86_400_000_000],
   ])(
-    'a reader reaches both ends although pages end early, because almost no rows match the range (%s)',
+    'a reader reaches both ends even if pages end early because almost no rows match the range (%s)',
     async (_case, atUs) => {
       const chain = newChain();
       const [rows, stepUs] = [90_000, 250_000_000];

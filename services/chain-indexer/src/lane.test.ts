@@ -152,7 +152,7 @@ it('a reorganisation below the horizon halts the chain until a node returns the 
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
 });
 
-it('a node that lags behind the index does not count as a reorganisation', async () => {
+it('a node that isLagging behind the index does not count as a reorganisation', async () => {
   const chain = createBusyChain(30);
   const logs = new MemoryIndexLogs();
   const lagging = createStateNode('lagging', DEPTH, () => chain.states[10]!);
@@ -219,10 +219,10 @@ it('a node on another chain, or on a chain recreated with the same id, is not us
   const chain = createBusyChain(20);
   await stepToEnd(createTestLane([honestNode(chain)], logs));
   const before = publishedIds(logs);
-  const again = createBusyChain(60, 'again');
-  await expect(createTestLane([honestNode(again)], logs).lane.step()).rejects.toThrow('its genesis block differs from');
+  const recreated = createBusyChain(60, 'again');
+  await expect(createTestLane([honestNode(recreated)], logs).lane.step()).rejects.toThrow('the genesis block differs');
   const other = { ...honestNode(chain), chainId: async () => 1 };
-  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('a node on chain 1, not on chain 31337');
+  await expect(createTestLane([other], logs).lane.step()).rejects.toThrow('the node is on chain 1, not on chain 31337');
   expect(publishedIds(logs)).toEqual(before);
 });
 
@@ -242,7 +242,7 @@ it('a lane does not overwrite a token that another process has published', async
   expect(logs.tokens.some((token) => token.contractAddress.at(-1) === 0xa4)).toBe(true);
 });
 
-it('a fenced indexer stays inactive while the other indexer makes progress, and takes over when it stops', async () => {
+it('a fenced indexer stays inactive until the other indexer stops making progress, and then takes over', async () => {
   const chain = createBusyChain(10);
   const logs = new MemoryIndexLogs();
   const [first, second] = [createTestLane([honestNode(chain)], logs), createTestLane([honestNode(chain)], logs)];

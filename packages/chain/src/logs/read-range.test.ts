@@ -96,7 +96,7 @@ it('readRange fails if the range is not on the chain of a known block that is fa
 
 it.each([
   ['omits a block', { blocks: async () => [blockOf(10), blockOf(12)] }, 'does not return all blocks'],
-  ['returns the wrong block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'instead of block 12 it returned 13'],
+  ['returns the wrong block', { blocks: async () => [10, 11, 13].map(blockOf) }, 'block 13 instead of 12'],
   ['omits a log', { logsOf: async (hash: string) => logsOf(numberOf(hash)).slice(1) }, 'are missing or out of order'],
   [
     'omits the last log',
@@ -145,7 +145,7 @@ const read = (node: ChainNode) => readRange(node, range({ hasBlooms: false }));
 
 it("readRange reads the parent block's time only if the token budget depends on it", async () => {
   expect((await read(nodeWithRange(10))).parentTimestampS).toBe(9);
-  const block = () => Promise.reject(new NodeFault('unreachable', 'it is not requested'));
+  const block = () => Promise.reject(new NodeFault('unreachable', 'not expected'));
   expect((await read(nodeWithRange(11, { block }))).parentTimestampS).toBeNull();
 });
 
@@ -177,7 +177,7 @@ it("readRange fails if a block's receipts lack a log or belong to another block"
   }
 });
 
-it('readRange fails as too-much if receipts are refused as well, unless the node is busy or inconsistent', async () => {
+it('readRange fails with too-much if receipts are also refused, unless the node is busy or inconsistent', async () => {
   const requested = (kind: NodeFault['kind']) =>
     readRange(nodeOf({ logsOf: refuse('too-much'), logsByReceipts: refuse(kind) }), single);
   await expect(requested('behind')).rejects.toMatchObject({ kind: 'too-much' });

@@ -32,7 +32,7 @@ it('a range size that was too large is tried again after ten minutes', () => {
 
 it('a single late response does not halve the range size', () => {
   const size = new RangeSize(64, () => 0);
-  for (let turn = 0; turn < 20; turn++) {
+  for (let attempt = 0; attempt < 20; attempt++) {
     expect(size.noteLate()).toBe(false);
     size.pass(64);
   }

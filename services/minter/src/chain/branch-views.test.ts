@@ -77,7 +77,7 @@ function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeO
   return { node, requested };
 }
 
-const NO_BATCHES = new NodeFault('unreachable', 'it does not support batches');
+const NO_BATCHES = new NodeFault('unreachable', 'the node does not support batches');
 const STEM = extend('stem', [], 80);
 const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
 /** Diverged before the block that contains the transaction, and was abandoned later. */
@@ -142,7 +142,7 @@ it('a receipt is not final if the node switches to the final branch within a bat
   expect(await outcomeOf(switchAt(0))).toMatchObject({ kind: 'mined', isFinal: true, receipt: { blockNumber: 95 } });
 });
 
-it.each([NO_BATCHES, new NodeFault('too-much', 'it rejected the request as too large')])(
+it.each([NO_BATCHES, new NodeFault('too-much', 'the node rejected the request as too large')])(
   'a receipt becomes final on a node that does not support batches (%s)',
   async (batchFault) => {
     const outcome = await outcomeOf({ branchOf: () => FINAL, batchFault });

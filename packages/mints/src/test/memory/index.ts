@@ -141,8 +141,8 @@ function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) 
   const { referenceId, attemptId, signer, digest } = wanted;
   const isOpen = current !== null && current.claimedAt !== null;
   const isFree = current === null || current.status === 'failed';
-  const ofOpen = current?.digest === digest ? 'reused' : 'unknown';
-  const verdict = isOpen ? ofOpen : isFree ? 'free' : 'taken';
+  const openVerdict = current?.digest === digest ? 'reused' : 'unknown';
+  const verdict = isOpen ? openVerdict : isFree ? 'free' : 'taken';
   const requestedAt = Math.max(nowMs, current === null ? 0 : current.requestedAt + 1);
   const created: GrantedClaim = { referenceId, attemptId, signer, requestedAt };
   const granted = verdict === 'reused' ? { referenceId, ...pick(current!) } : created;
