@@ -71,7 +71,7 @@ it('after all activities are updated, a page is filled in a few queries of growi
   expect(requested).toEqual([10, 40, 160, 500, 500, 500, 500, 500, 500, 500, 500, 500, 500]);
 });
 
-it('after all activities are updated, a page ends empty at the read limit, and its cursor continues there', async () => {
+it('after all activities are updated, a page ends empty at the read limit, and the next page continues', async () => {
   const { readPage } = createSource(100_000, 60_000, WITHOUT_TIME_LIMIT);
   const pages = [await readPage(query)];
   while (pages.at(-1)!.rows.length === 0) pages.push(await readPage({ ...query, gap: pages.at(-1)!.next }));

@@ -117,7 +117,7 @@ export const CLAIM_LAPSE_MS = 60_000;
 
 /**
  * Accepts all assets in a request or none. A claim with an unknown outcome remains, and a retry reuses the claim.
- * @throws PublicError CONFLICT_ERROR with all used reference ids, TooManyAssets, QuotaExhausted; retry after other errors
+ * @throws PublicError CONFLICT_ERROR with all used reference ids, TooManyAssets, QuotaExhausted; retry other errors
  */
 export function createAcceptMints(parts: AcceptMintsParts): AcceptMints {
   const { claims, quotas, policy } = parts;

@@ -114,9 +114,9 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
 
   it('a reference id is accepted only once until its asset fails, and no accepted request is lost, despite lost or late records and crashes', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
-    const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }), async (actions) => {
+    const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }), async (steps) => {
       const world = await createWorld(store);
-      for (const step of actions) await perform(world, step);
+      for (const step of steps) await perform(world, step);
       await settle(world);
       expectConsistent(world);
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
@@ -131,18 +131,18 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       expectConsistent(world);
     });
     await fc.assert(property, { numRuns });
-    // Verifies that the random actions produce every result.
+    // Verifies that the random steps produce every result.
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(numRuns / 10);
   });
 
-  it('a reference id is minted once per signer even if all claims are lost, because requests fail until the log has been read', async () => {
+  it('a reference id is minted once per signer even if all claims are lost, because requests fail until the log is read', async () => {
     const lossy = fc.oneof(
       { weight: 9, arbitrary: action },
       { weight: 1, arbitrary: fc.record({ action: fc.constant('empty' as const) }) },
     );
-    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (actions) => {
+    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (steps) => {
       const world = await createWorld(store);
-      for (const step of actions) {
+      for (const step of steps) {
         if (step.action === 'empty') await store.empty();
         else await perform(world, 'signer' in step ? { ...step, signer: 0 } : step);
       }

@@ -36,7 +36,7 @@ async function openMeasured() {
   return { ...world, requested, lane: opened.lane, measure };
 }
 
-it('the silence metric measures the time since the latest block last rose while assets are pending', async () => {
+it('the silence metric measures how long there has been no higher block while assets are pending', async () => {
   const { lane, time, node, request, mine, measure } = await openMeasured();
   time.ms = 500_000;
   await lane.accept([request('a')]);

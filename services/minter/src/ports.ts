@@ -101,15 +101,15 @@ export type CallOutcome<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** The contract's own message. */
   | { readonly kind: 'reverted'; readonly message: string }
-  /** The call cannot be executed (out of gas, invalid code). If not `isSure`, the node may have been too busy. */
-  | { readonly kind: 'unrunnable'; readonly message: string; readonly isSure: boolean };
+  /** The call cannot be executed (out of gas, invalid code). If not `isCertain`, the node may have been too busy. */
+  | { readonly kind: 'unrunnable'; readonly message: string; readonly isCertain: boolean };
 
-/** `spent`: the nonce is used. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
+/** `nonce-used`: a block contains the nonce. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
 export interface SendOutcome {
-  readonly kind: 'accepted' | 'known' | 'spent' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
+  readonly kind: 'accepted' | 'known' | 'nonce-used' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
 }
 
-export interface SpentNonce {
+export interface UsedNonce {
   readonly address: string;
   readonly nonce: number;
   readonly horizon: BlockName;
@@ -121,15 +121,15 @@ export interface ChainNode {
   genesisHash(): Promise<string>;
   /** @param known the number of the previous final block */
   head(known?: number): Promise<ChainHead>;
-  /** Counts the spent nonces at each of these blocks, requested in this order. */
-  spentNonces(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
+  /** Returns the address's transaction count at each of these blocks, requested in this order. */
+  transactionCounts(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** Returns null if the block is unknown. */
   blockHashOf(number: number): Promise<string | null>;
   /** Reads a receipt and blocks from one branch. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
-  /** Finds the transaction that spent a nonce on the horizon's branch. null if unspent, or if the state is too old. */
-  spenderOf(spent: SpentNonce): Promise<string | null>;
+  /** Finds the transaction that used a nonce on the horizon's branch. null if unused, or if the state is too old. */
+  transactionByNonce(used: UsedNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendOutcome>;
   call(call: ContractCall): Promise<CallOutcome<string>>;
   gasOf(call: ContractCall): Promise<CallOutcome<number>>;
@@ -170,7 +170,7 @@ export interface SignedTransaction {
   readonly bytes: Buffer;
 }
 
-export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'waits'; readonly reason: string };
+export type KeyStatus = { readonly kind: 'live' } | { readonly kind: 'blocked'; readonly reason: string };
 
 export interface LaneSigner {
   /** Whether an environment may begin new transactions. */

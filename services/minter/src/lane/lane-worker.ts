@@ -22,7 +22,7 @@ const TAKE_OVER_WAIT_MAX_MS = 30_000;
 const TAKEN_OVER_WAIT_MS = 10_000;
 const UNKNOWN_CHAIN = 'The minter has no node for this chain.';
 
-/** Runs a signer's lane while this process reads the signer's requests. Opens a new lane when one is lost. */
+/** Runs a signer's lane while this process reads the signer's requests. Opens a new lane when the lane is lost. */
 export class LaneWorker {
   readonly lane: SignerLane;
   readonly #parts: LaneWorkerParts;
@@ -136,7 +136,7 @@ export class LaneWorker {
     const message = fault instanceof Error ? fault.message : String(fault);
     const { chain, signer } = this.lane;
     if (message !== this.#fault)
-      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane turn failed');
+      this.#parts.logger.warn({ chain, signer: toHexText(signer), error: fault }, 'lane iteration failed');
     this.#fault = message;
   }
 
@@ -271,7 +271,7 @@ export class LaneWorkers<W extends ManagedWorker> {
   #close(key: string): void {
     const { worker } = this.#workers.get(key)!;
     this.#workers.delete(key);
-    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'lane close failed'));
+    const closed = worker.close().catch((fault) => this.#parts.onFault(fault, 'closing the lane failed'));
     this.#closing.add(closed);
     void closed.finally(() => this.#closing.delete(closed));
   }

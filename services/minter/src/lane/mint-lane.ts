@@ -22,7 +22,7 @@ export interface MintLaneParts extends Omit<LaneContext, 'ledger'> {
 const FAULT_SHOWN_AFTER_MS = 5_000;
 /** Every new reason costs one record per waiting asset. */
 const FAULT_SHOWN_EVERY_MS = 60_000;
-const FAULT_REASONS = 'The chain node is currently not usable: ';
+const FAULT_REASONS = 'The chain node is currently unusable: ';
 const FULL_REASON = 'Earlier transactions from the signer are not progressing: ';
 
 const UNLINKED = 'The project has unlinked the collection.';
@@ -214,7 +214,7 @@ export class MintLane {
     return this.#journal.append({ states: changeAll(this.#context, candidates, { stage: 'waiting', reason }) });
   }
 
-  /** Fails the assets of unlinked collections, except the ones that a signed transaction may mint. */
+  /** Fails the assets of unlinked collections, except assets that a signed transaction may mint. */
   failUnlinked(): Promise<void> {
     const ended = this.ledger.pending.filter((asset) => asset.nonce === null && this.#parts.isUnlinked(asset));
     const failed = { status: 'failed', stage: 'settled', reason: null, error: UNLINKED } as const;
@@ -268,8 +268,8 @@ export class MintLane {
   }
 
   /**
-   * Reads all signers' states after writing its own. If two signers accept the same reference id, at least one of them
-   * backs off. @returns the checked attempt ids, as the Buffers that the states share
+   * Reads all signers' states after writing this signer's states. If two signers accept the same reference id, at least one of them
+   * backs off. @returns the checked attempt ids, which are the same Buffers as in the states
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
     const candidates = ledger.pending.filter(({ nonce }) => nonce === null);
@@ -341,14 +341,14 @@ export class LaneJournal {
 }
 
 function toBatches({ states, forgotten }: LaneChange): readonly LaneChange[] {
-  const nothing: LaneChange = { states: [], transactions: [], forgotten: [] };
+  const empty: LaneChange = { states: [], transactions: [], forgotten: [] };
   return [
-    ...inBatches(states).map((batch) => ({ ...nothing, states: batch })),
-    ...inBatches(forgotten).map((batch) => ({ ...nothing, forgotten: batch })),
+    ...splitIntoBatches(states).map((batch) => ({ ...empty, states: batch })),
+    ...splitIntoBatches(forgotten).map((batch) => ({ ...empty, forgotten: batch })),
   ];
 }
 
-const inBatches = <T>(all: readonly T[]): readonly (readonly T[])[] =>
+const splitIntoBatches = <T>(all: readonly T[]): readonly (readonly T[])[] =>
   Array.from({ length: Math.ceil(all.length / BATCH_SIZE) }, (_, at) =>
     all.slice(at * BATCH_SIZE, (at + 1) * BATCH_SIZE),
   );
@@ -365,7 +365,7 @@ function findChainMismatch(
 ): string | null {
   if (chainId !== rules.chainId) return `The node is on chain ${chainId}, but chain ${rules.chainId} is configured.`;
   if (ledger.genesisHash === null || ledger.genesisHash.equals(genesisHash)) return null;
-  return 'The node is on a different chain than the one that earlier transactions were signed for.';
+  return 'The node is on a different chain than the earlier transactions.';
 }
 
 /**
@@ -376,7 +376,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
   const address = toHexText(lane.signer);
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
-    const [latest = 0, pending = 0] = await node.spentNonces(address, ['latest', 'pending']);
+    const [latest = 0, pending = 0] = await node.transactionCounts(address, ['latest', 'pending']);
     if (latest > nonce)
       return refused(
         'The chain contains transactions from this address that are not on the log. Another program uses its key.',
@@ -388,7 +388,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
     );
   }
   // The final count is read first, so a transaction sent in between can only raise the later counts.
-  const [nonce = 0, latest = 0, pending = 0] = await node.spentNonces(address, [head.finalized, 'latest', 'pending']);
+  const [nonce = 0, latest = 0, pending = 0] = await node.transactionCounts(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
   return refused('The address has transactions that are neither final nor on the log.');
 }

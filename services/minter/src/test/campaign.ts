@@ -15,8 +15,8 @@ import { CHAIN, CONTRACTS, SIGNERS, toAddress } from './mint-requests.ts';
 const DEPTH = 32;
 const REORG_MAX = 30;
 /** The number of events with faults, and the maximum number of events without faults after them. */
-const STORM = 6_000;
-const CALM_MAX = 60_000;
+const FAULT_EVENTS = 6_000;
+const CALM_EVENTS_MAX = 60_000;
 const RULES: ChainRules = {
   chainId: 31_337,
   gasMax: 8_000_000,
@@ -84,10 +84,10 @@ class Campaign {
   }
 
   async run(): Promise<CampaignReport> {
-    for (let at = 0; at < STORM; at++) await this.#runEvent();
+    for (let at = 0; at < FAULT_EVENTS; at++) await this.#runEvent();
     this.#repair();
     for (let at = 0; !this.#isDone(); at++) {
-      if (at === CALM_MAX) throw new Error(`the run does not end: ${this.traffic.describeOpen()}`);
+      if (at === CALM_EVENTS_MAX) throw new Error(`the run does not end: ${this.traffic.describePending()}`);
       await this.#runEvent();
     }
     return { ...checkEnd(this), injected: this.injected };
@@ -142,10 +142,10 @@ class Campaign {
       'role granted': () => chain.setRole(contract, slot.address, true),
       'fees rise': () => set({ baseFee: BigInt(random.pick([10, 50, 400, 3_000, 30_000])) }),
       'fees fall': () => set({ baseFee: 10n }),
-      'bytes rejected': () => set({ refusesNext: true }),
+      'bytes rejected': () => set({ isNextRefused: true }),
       'funds removed': () => set({ balance: 1_000n }),
       'funds restored': () => set({ balance: 10n ** 21n }),
-      'nonce spent by another sender': () => this.#spendNonce(slot),
+      'nonce used by another sender': () => this.#useNonce(slot),
       takeover: () => this.#start(slot),
       'committed offsets reset': () => {
         slot.committed = Math.max(0, slot.committed - random.below(30));
@@ -159,7 +159,7 @@ class Campaign {
     faults[fault]!();
   }
 
-  #spendNonce({ address, lane }: SignerSlot): void {
+  #useNonce({ address, lane }: SignerSlot): void {
     const nonce = this.chain.nonceOf(address);
     const isLogged = this.log.transactions.some((each) => each.signer === lane.signer && each.nonce === nonce);
     // A nonce that was never logged would block the signer permanently.
@@ -181,7 +181,7 @@ class Campaign {
 
   #repair(): void {
     this.#isCalm = true;
-    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, refusesNext: false });
+    Object.assign(this.node, { isStopped: false, baseFee: 10n, balance: 10n ** 21n, isNextRefused: false });
     this.#setRoles();
   }
 

@@ -43,7 +43,7 @@ export class MemoryNode implements ChainNode {
   balance = 1_000_000n * FINNEY;
   isStopped = false;
   /** Rejects the next transaction and all its later variants. */
-  refusesNext = false;
+  isNextRefused = false;
 
   constructor(chain: MemoryChain, { depth }: MemoryNodeSettings) {
     this.chain = chain;
@@ -108,7 +108,7 @@ export class MemoryNode implements ChainNode {
       };
     });
 
-  spentNonces: ChainNode['spentNonces'] = (address, at) =>
+  transactionCounts: ChainNode['transactionCounts'] = (address, at) =>
     this.#respond(() =>
       at.map((each) => {
         if (typeof each === 'number') return this.chain.nonceOf(address, each);
@@ -124,11 +124,11 @@ export class MemoryNode implements ChainNode {
     receipt: await this.receiptOf(hash),
     blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
   });
-  spenderOf: ChainNode['spenderOf'] = ({ address, nonce, horizon }) =>
+  transactionByNonce: ChainNode['transactionByNonce'] = ({ address, nonce, horizon }) =>
     this.#respond(() => {
       if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
         throw new NodeFault('inconsistent', 'the node has a different block at the horizon');
-      return this.chain.spenderOf({ address, nonce }, horizon.number);
+      return this.chain.transactionByNonce({ address, nonce }, horizon.number);
     });
   call: ChainNode['call'] = (call) => this.#respond(() => this.chain.callNode(call));
   gasOf: ChainNode['gasOf'] = (call) =>
@@ -147,9 +147,9 @@ export class MemoryNode implements ChainNode {
     const key = `${transaction.from}:${transaction.nonce}`;
     const current = this.#pool.get(key);
     if (this.chain.receiptOf(hash) !== null || current?.hash === hash) return { kind: 'known' };
-    if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'spent' };
-    if (this.refusesNext && transaction.data !== '0x') {
-      this.refusesNext = false;
+    if (transaction.nonce < this.chain.nonceOf(transaction.from)) return { kind: 'nonce-used' };
+    if (this.isNextRefused && transaction.data !== '0x') {
+      this.isNextRefused = false;
       this.#refused.add(toCall(transaction));
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
