@@ -114,9 +114,9 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
 
   it('a reference id is accepted only once until its asset fails, and no accepted request is lost, despite lost or late records and crashes', async () => {
     const seen = { accepted: 0, unknown: 0, taken: 0 };
-    const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }), async (steps) => {
+    const property = fc.asyncProperty(fc.array(action, { minLength: 10, maxLength: 40, size: 'max' }), async (plan) => {
       const world = await createWorld(store);
-      for (const step of steps) await perform(world, step);
+      for (const step of plan) await perform(world, step);
       await settle(world);
       expectConsistent(world);
       for (const { result } of world.results) seen[result === 'accepted' || result === 'unknown' ? result : 'taken']++;
@@ -140,9 +140,9 @@ describe.each(STORES)('reference ids in $name', ({ open, numRuns }) => {
       { weight: 9, arbitrary: action },
       { weight: 1, arbitrary: fc.record({ action: fc.constant('empty' as const) }) },
     );
-    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (steps) => {
+    const property = fc.asyncProperty(fc.array(lossy, { maxLength: 40, size: 'max' }), async (plan) => {
       const world = await createWorld(store);
-      for (const step of steps) {
+      for (const step of plan) {
         if (step.action === 'empty') await store.empty();
         else await perform(world, 'signer' in step ? { ...step, signer: 0 } : step);
       }

@@ -147,7 +147,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
     'Nonces without a final transaction',
     (worker) => worker.current?.ledger.openNonces.length ?? 0,
   );
-  gauge('playline_minter_takeovers', 'Number of times this process has taken over the signer', (worker) => worker.takeOvers);
+  gauge('playline_minter_takeovers', 'Takeovers of the signer by this process', (worker) => worker.takeOvers);
   gauge('playline_minter_funds_ether', 'Balance of the signer at the last turn', ({ current }) =>
     current?.funds == null ? null : Number(current.funds) / WEI_PER_ETHER,
   );

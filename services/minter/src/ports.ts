@@ -104,7 +104,7 @@ export type CallOutcome<T> =
   /** The call cannot be executed (out of gas, invalid code). If not `isCertain`, the node may have been too busy. */
   | { readonly kind: 'unrunnable'; readonly message: string; readonly isCertain: boolean };
 
-/** `nonce-used`: a block contains the nonce. `refused`: the bytes are never accepted. `deferred`: not accepted at the moment. */
+/** `nonce-used`: a block contains the nonce. `refused`: the bytes are never accepted. `deferred`: not accepted now. */
 export interface SendOutcome {
   readonly kind: 'accepted' | 'known' | 'nonce-used' | 'underpriced' | 'unfunded' | 'deferred' | 'refused';
 }
@@ -122,14 +122,14 @@ export interface ChainNode {
   /** @param known the number of the previous final block */
   head(known?: number): Promise<ChainHead>;
   /** Returns the address's transaction count at each of these blocks, requested in this order. */
-  transactionCounts(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
+  nonceCounts(address: string, at: readonly (number | 'latest' | 'pending')[]): Promise<readonly number[]>;
   receiptOf(hash: string): Promise<MintReceipt | null>;
   /** Returns null if the block is unknown. */
   blockHashOf(number: number): Promise<string | null>;
   /** Reads a receipt and blocks from one branch. */
   viewOf(hash: string, blocks: readonly number[]): Promise<ChainView>;
   /** Finds the transaction that used a nonce on the horizon's branch. null if unused, or if the state is too old. */
-  transactionByNonce(used: UsedNonce): Promise<string | null>;
+  hashByNonce(used: UsedNonce): Promise<string | null>;
   send(bytes: Buffer): Promise<SendOutcome>;
   call(call: ContractCall): Promise<CallOutcome<string>>;
   gasOf(call: ContractCall): Promise<CallOutcome<number>>;

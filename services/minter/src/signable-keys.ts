@@ -87,7 +87,7 @@ export function openResealing(parts: ResealParts) {
   let last: Pass | null = null;
   const findUndecrypted = () =>
     parts.keys.records.filter(({ state, sealed }) => state === 'live' && last?.refused.has(sealed) === true);
-  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that no key in SIGNER_KEYS decrypts', {
+  parts.metrics.collectedGauge('playline_minter_unopened_keys', 'Live signable keys that SIGNER_KEYS cannot decrypt', {
     collect: (gauge) => gauge.set(findUndecrypted().length),
   });
   const running = keepSealed(parts, closing.signal, (pass) => {

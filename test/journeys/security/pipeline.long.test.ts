@@ -18,7 +18,7 @@ import { proveMint } from '../../../infra/local/commands/start.ts';
 import {
   type JourneyStack,
   OPERATOR,
-  type ProgramResult,
+  type Exit,
   runProgram,
   startJourneyStack,
   stored,
@@ -44,7 +44,7 @@ afterAll(async () => {
   rmSync(folderWithoutChain, { recursive: true });
 });
 
-function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<ProgramResult> {
+function runWithSettings(main: string, args: readonly string[], settings: Record<string, string> = {}): Promise<Exit> {
   const { kafka, redis, registry, clickhouse, security } = stack.file();
   const env = {
     KAFKA_BROKERS: kafka.join(','),
@@ -86,7 +86,7 @@ const personsOf = (messages: { messageId: string }[], count: number) =>
     return rows.length === messages.length && new Set(persons.values()).size === count ? persons : null;
   });
 
-it('a stack whose chain program cannot run reports the fault once, and runs without chain, minter and indexer', async () => {
+it('a stack whose chain program cannot run reports the fault once, and runs without minter and indexer', async () => {
   const { file, missing } = stack.stack;
   const services = SERVICES.map(({ name }) => name).filter((name) => name !== 'minter' && name !== 'chain-indexer');
   const stores = ['kafka', 'registry', 'redis', 'clickhouse', 'registry-relay', 'clickhouse-relay'];

@@ -20,16 +20,16 @@ export type PublishOutcome =
   /** Stored only when the world is flushed, and never acknowledged. */
   | 'delayed'
   /** The process is killed before publishing, or between publishing and confirming the claims. */
-  | 'killed first'
-  | 'killed later';
+  | 'killed unpublished'
+  | 'killed published';
 
 export const PUBLISH_OUTCOMES: readonly PublishOutcome[] = [
   'stored',
   'unacknowledged',
   'rejected',
   'delayed',
-  'killed first',
-  'killed later',
+  'killed unpublished',
+  'killed published',
 ];
 
 /** A simulated mint request. An asset's variants differ in their token id. */
@@ -132,7 +132,7 @@ export function createMintWorld({ claims, view, quotas }: { claims: MintClaims; 
   };
   const publish = (outcome: PublishOutcome) => async (records: readonly MintRequestRecord[]) => {
     if (outcome === 'delayed') inFlight.push(records);
-    else if (outcome === 'stored' || outcome === 'unacknowledged' || outcome === 'killed later') store(records);
+    else if (outcome === 'stored' || outcome === 'unacknowledged' || outcome === 'killed published') store(records);
     if (outcome !== 'stored') throw new Error(outcome);
   };
   return {

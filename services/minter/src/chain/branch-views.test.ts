@@ -184,8 +184,8 @@ const horizon = { number: 102, hash: FINAL.blocks[102]!.hash };
 const used = { address: SIGNER, nonce: 0, horizon };
 
 it.each([null, NO_BATCHES])('a used nonce is looked up on the final branch (batch fault: %s)', async (batchFault) => {
-  expect(await openNode({ branchOf: () => FINAL, batchFault }).node.transactionByNonce(used)).toBe(HASH);
-  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.transactionByNonce(used)).rejects.toThrow(
+  expect(await openNode({ branchOf: () => FINAL, batchFault }).node.hashByNonce(used)).toBe(HASH);
+  await expect(openNode({ branchOf: () => ABANDONED, batchFault }).node.hashByNonce(used)).rejects.toThrow(
     'a different final block',
   );
 });
@@ -195,10 +195,10 @@ it.each([null, NO_BATCHES])(
   async (batchFault) => {
     const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });
-    await whole.node.transactionByNonce(used);
+    await whole.node.hashByNonce(used);
     const last = whole.requested.length - 1;
     const mixed = openNode({ branchOf: (request) => (request === last ? other : FINAL), batchFault });
-    expect(await mixed.node.transactionByNonce(used)).toBeNull();
+    expect(await mixed.node.hashByNonce(used)).toBeNull();
     expect(mixed.requested).toEqual(whole.requested);
   },
 );
@@ -210,6 +210,6 @@ it.each([null, NO_BATCHES])(
       branchOf: (request) => ({ ...FINAL, mintedAt: request === 0 ? 111 : 95 }),
       batchFault,
     });
-    expect(await node.transactionCounts(SIGNER, [102, 110])).toEqual([0, 1]);
+    expect(await node.nonceCounts(SIGNER, [102, 110])).toEqual([0, 1]);
   },
 );

@@ -66,17 +66,17 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
     chainId: () => read(count, 'eth_chainId', []),
     genesisHash: async () => (await readExisting(call, 0)).hash,
     head: (known) => readHead(calls, finality, known ?? null),
-    transactionCounts: async (address, at) => {
+    nonceCounts: async (address, at) => {
       const calls = at.map((each) => ({
         method: NONCES,
         params: [address, typeof each === 'number' ? toQuantity(each) : each],
       }));
-      const sequential = async () => {
+      const separate = async () => {
         const responses: unknown[] = [];
         for (const { method, params } of calls) responses.push(await call(method, params));
         return responses;
       };
-      const responses = calls.length === 1 ? await sequential() : await callOneBranch(() => callBatch(calls), sequential);
+      const responses = calls.length === 1 ? await separate() : await callOneBranch(() => callBatch(calls), separate);
       return responses.map((response) => parseResponse(count, NONCES, response));
     },
     receiptOf: async (hash) => toReceipt(await call(RECEIPT, [hash])),
@@ -86,7 +86,7 @@ export function createRpcNode({ call, callBatch, finality }: RpcNodeOptions): Ch
       return { receipt: toReceipt(response), blockHashes: hashes };
     },
     send: (bytes) => send(call, bytes),
-    transactionByNonce: (used) => findByNonce(calls, used),
+    hashByNonce: (used) => findByNonce(calls, used),
     call: (transaction) => toCallOutcome(read(hex, 'eth_call', [transaction, 'latest'])),
     gasOf: (call: ContractCall) => toCallOutcome(read(count, 'eth_estimateGas', [call])),
     priorityFee: () => read(quantity, 'eth_maxPriorityFeePerGas', []),
@@ -253,12 +253,12 @@ type BlockTag = number | 'latest' | 'finalized';
 const NO_BATCH = new Set(['unreachable', 'too-much']);
 
 /** Uses a batch, which one node processes. Without batch support, block hashes must prove the branch. */
-async function callOneBranch<T>(batched: () => Promise<T>, sequential: () => Promise<T>): Promise<T> {
+async function callOneBranch<T>(batched: () => Promise<T>, separate: () => Promise<T>): Promise<T> {
   try {
     return await batched();
   } catch (fault) {
     if (!(fault instanceof NodeFault && NO_BATCH.has(fault.kind))) throw fault;
-    return sequential();
+    return separate();
   }
 }
 
@@ -300,7 +300,7 @@ function viewBranch(
     const hashOf = (number: number) => parseBlock(responses[descending.indexOf(number)])?.hash ?? null;
     return { response: responses.at(-1), hashes: numbers.map(hashOf) };
   };
-  const sequential = async () => {
+  const separate = async () => {
     const end = await readBlock(
       call,
       numbers.reduce((most, each) => Math.max(most, each), Number.NEGATIVE_INFINITY),
@@ -309,7 +309,7 @@ function viewBranch(
     for (const number of numbers) hashes.push(end === null ? null : await findAncestor(end, number));
     return { response: await call(other.method, other.params), hashes };
   };
-  return callOneBranch(batched, sequential);
+  return callOneBranch(batched, separate);
 }
 
 /** Returns the block's hash on the branch of `end`. @throws NodeFault */

@@ -42,7 +42,7 @@ export function toFaultMessage(fault: unknown): string {
 const NODE_WIDE_KINDS = new Set(['busy', 'inconsistent', 'other-chain']);
 
 /**
- * Runs an action for one collection or nonce. If it fails but the node still works, the turn continues. @returns null on
+ * Runs an action for one collection or nonce. If it fails but the node works, the turn continues. @returns null on
  * failure @throws LaneLost, or NodeFault if the node itself fails
  */
 export async function isolate<T>(

@@ -57,7 +57,7 @@ it('no transaction becomes final on a node with a different final block', async 
   expect([last().status, tokens()]).toEqual(['succeeded', 1]);
 });
 
-it('a lane uses one node for a whole turn, and repeats the turn with the next node if the first node fails', async () => {
+it('a lane uses one node for a whole turn, and repeats the turn with the next node if the node fails', async () => {
   const requested: string[] = [];
   const watch = (name: string, node: ChainNode): ChainNode =>
     new Proxy(node, {
@@ -95,7 +95,7 @@ it('assets wait while the node is behind the last final block, and resume once t
   old.isActive = true;
   await lane.accept([request('b', { tokenId: '2' })]);
   expect(await runTurns(world, lane, 3)).toHaveLength(3);
-  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('the node is behind final block') });
+  expect(last('b')).toMatchObject({ stage: 'waiting', reason: expect.stringContaining('is behind final block') });
   expect(lane.pendingSinceMs).not.toBeNull();
   old.isActive = false;
   await lane.turn();

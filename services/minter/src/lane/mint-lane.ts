@@ -268,7 +268,7 @@ export class MintLane {
   }
 
   /**
-   * Reads all signers' states after writing this signer's states. If two signers accept the same reference id, at least one of them
+   * Reads all signers' states after writing its own. If two signers accept a reference id, at least one signer
    * backs off. @returns the checked attempt ids, which are the same Buffers as in the states
    */
   async #yieldToOthers({ ledger, lane }: LaneTurn): Promise<ReadonlySet<Buffer>> {
@@ -376,7 +376,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
   const address = toHexText(lane.signer);
   if (ledger.highWater !== null) {
     const nonce = ledger.highWater + 1;
-    const [latest = 0, pending = 0] = await node.transactionCounts(address, ['latest', 'pending']);
+    const [latest = 0, pending = 0] = await node.nonceCounts(address, ['latest', 'pending']);
     if (latest > nonce)
       return refused(
         'The chain contains transactions from this address that are not on the log. Another program uses its key.',
@@ -388,7 +388,7 @@ async function findNextNonce({ lane, ledger, node, head }: LaneTurn): Promise<Ne
     );
   }
   // The final count is read first, so a transaction sent in between can only raise the later counts.
-  const [nonce = 0, latest = 0, pending = 0] = await node.transactionCounts(address, [head.finalized, 'latest', 'pending']);
+  const [nonce = 0, latest = 0, pending = 0] = await node.nonceCounts(address, [head.finalized, 'latest', 'pending']);
   if (latest <= nonce && pending <= nonce) return { kind: 'nonce', nonce };
   return refused('The address has transactions that are neither final nor on the log.');
 }

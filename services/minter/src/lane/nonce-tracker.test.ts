@@ -27,7 +27,7 @@ async function runTurns({ time, mine }: World, lane: Lane, turns: number): Promi
 
 const mintsOf = ({ log }: World) => log.transactions.filter(({ kind, variant }) => kind === 'mint' && variant === 0);
 
-it('assets whose nonce another program used wait until that use is final, and are then minted once with a new nonce', async () => {
+it('assets whose nonce another program used wait until that is final, and then get a new nonce', async () => {
   const world = createWorld(undefined, { openNoncesMax: 1 });
   const lane = await world.takeOver();
   await lane.accept([world.request('a', { tokenId: '7' })]);
@@ -92,7 +92,7 @@ it.each([
   const world = createWorld((node) => [
     new Proxy<ChainNode>(node, {
       get: (_node, request: keyof ChainNode) => {
-        if (request !== 'transactionByNonce') return node[request];
+        if (request !== 'hashByNonce') return node[request];
         return async () => (reported === null ? null : `0x${mintsOf(world)[0]!.hash.toString('hex')}`);
       },
     }),

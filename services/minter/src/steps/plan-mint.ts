@@ -41,16 +41,16 @@ const TRANSIENT_MESSAGES = /^AccessControl|^EnforcedPause|paused/;
 /** @param assets pending assets without a nonce, in order, at least one */
 export async function planMint(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<Planned> {
   const { lane, signer } = turn;
-  const postpone = (reason: string, all = assets): Planned => ({
+  const defer = (reason: string, all = assets): Planned => ({
     plan: null,
     states: changeAll(turn, all, { stage: 'waiting', reason }),
   });
   const status = signer.status(assets[0]!.environmentId);
-  if (status.kind === 'blocked') return postpone(status.reason);
+  if (status.kind === 'blocked') return defer(status.reason);
   const contract = toHexText(assets[0]!.contractAddress);
   const standard = await findStandard(turn, contract);
-  if (standard === null) return postpone('The contract is neither ERC-721 nor ERC-1155.');
-  if (!(await hasRole(turn, contract))) return postpone(`${toHexText(lane.signer)} has no MINTER_ROLE on the contract.`);
+  if (standard === null) return defer('The contract is neither ERC-721 nor ERC-1155.');
+  if (!(await hasRole(turn, contract))) return defer(`${toHexText(lane.signer)} has no MINTER_ROLE on the contract.`);
   const invalid = assets.filter((asset) => validationErrorOf(asset, standard) !== null);
   if (invalid.length > 0) {
     const states = invalid.flatMap((asset) => fail(turn, [asset], validationErrorOf(asset, standard)!));

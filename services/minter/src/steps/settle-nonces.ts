@@ -63,7 +63,7 @@ export async function findForeignTransaction(
   variants: readonly MintTransactionRecord[],
 ): Promise<NonceOutcome> {
   const horizon = { number: head.finalized, hash: head.finalizedHash };
-  const hash = await node.transactionByNonce({ address: toHexText(lane.signer), nonce, horizon });
+  const hash = await node.hashByNonce({ address: toHexText(lane.signer), nonce, horizon });
   const isOwn = variants.some((variant) => toHexText(variant.hash) === hash);
   return hash === null || isOwn ? { kind: 'absent' } : { kind: 'foreign', hash };
 }

@@ -108,7 +108,7 @@ export class MemoryNode implements ChainNode {
       };
     });
 
-  transactionCounts: ChainNode['transactionCounts'] = (address, at) =>
+  nonceCounts: ChainNode['nonceCounts'] = (address, at) =>
     this.#respond(() =>
       at.map((each) => {
         if (typeof each === 'number') return this.chain.nonceOf(address, each);
@@ -124,11 +124,11 @@ export class MemoryNode implements ChainNode {
     receipt: await this.receiptOf(hash),
     blockHashes: await Promise.all(blocks.map(this.blockHashOf)),
   });
-  transactionByNonce: ChainNode['transactionByNonce'] = ({ address, nonce, horizon }) =>
+  hashByNonce: ChainNode['hashByNonce'] = ({ address, nonce, horizon }) =>
     this.#respond(() => {
       if (this.chain.blockAt(horizon.number)?.hash !== horizon.hash)
         throw new NodeFault('inconsistent', 'the node has a different block at the horizon');
-      return this.chain.transactionByNonce({ address, nonce }, horizon.number);
+      return this.chain.hashByNonce({ address, nonce }, horizon.number);
     });
   call: ChainNode['call'] = (call) => this.#respond(() => this.chain.callNode(call));
   gasOf: ChainNode['gasOf'] = (call) =>
