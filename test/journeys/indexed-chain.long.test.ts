@@ -70,8 +70,8 @@ describe('the index of a chain from a real node', () => {
     const nft = demo.erc721 as Address;
     await chain.send({ to: nft, data: call('demo-erc721', 'mintBatch', [[{ to: admin, tokenIds: [7n, 8n] }]]) });
     await chain.send({ to: nft, data: call('demo-erc721', 'burn', [8n]) });
-    const erc1155 = demo.erc1155 as Address;
-    await chain.send({ to: erc1155, data: call('demo-erc1155', 'safeMintBatch', [player, [1n, 2n], [10n, 20n], '0x']) });
+    const multi = demo.erc1155 as Address;
+    await chain.send({ to: multi, data: call('demo-erc1155', 'safeMintBatch', [player, [1n, 2n], [10n, 20n], '0x']) });
     const old = await chain.deploy('old-erc20', [stringToHex('Early', { size: 32 }), stringToHex('ERL', { size: 32 })]);
     await chain.send({ to: old, data: call('old-erc20', 'mint', [player, 3n]) });
     await chain.deploy('consecutive-erc721', [player, 3n]);
@@ -88,8 +88,8 @@ describe('the index of a chain from a real node', () => {
         { type: 'burn', from, amount: '1', asset: erc721('8') },
       ]),
     );
-    const erc1155Rows = rows.filter(({ details }) => JSON.parse(details).asset.contract_address === erc1155);
-    expect(erc1155Rows).toHaveLength(2);
+    const multiRows = rows.filter(({ details }) => JSON.parse(details).asset.contract_address === multi);
+    expect(multiRows).toHaveLength(2);
     expect(rows.slice(-3).map(({ details }) => JSON.parse(details).asset.token_id)).toEqual(['0', '1', '2']);
     const tokens = (await valuesOf(TOPICS.tokens.name)).map((value) => tokenCodec.decode(value.subarray(FRAME_BYTES)));
     expect(tokens.map(({ name, symbol, decimals }) => [name, symbol, decimals])).toContainEqual(['Early', 'ERL', null]);

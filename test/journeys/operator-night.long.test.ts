@@ -197,7 +197,7 @@ describe("an operator's night", { timeout: NIGHT_MS }, () => {
     );
     expect(status!.out).toMatch(/^event-writer +does not serve +\d+ (s|min) +0 +\d+ +\d+$/m);
     expect(status!.out).toMatch(/^redis +degraded .*\n +why: it refuses writes: OOM/m);
-    expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis takes no writes \(OOM\)/m);
+    expect(status!.out).toMatch(/^identity-linker .*\n +why: not ready: graph; Redis rejects writes \(OOM\)/m);
     for (const result of [doctor!, again!]) {
       expect(result.code).toBe(1);
       // Six if the activity writer is affected as well, because it writes to Redis only when it publishes.

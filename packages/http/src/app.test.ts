@@ -126,7 +126,7 @@ it('a request without a host gets a 400 envelope in HTTP/1.1 and a 200 in HTTP/1
   expect(await sendRaw(port, 'GET /v1/items/7 HTTP/1.0\r\n\r\n')).toContain('{"id":"7"}');
 });
 
-it('an unknown Expect header is ignored on hot and other routes', async () => {
+it('an unknown Expect header is ignored on hot and cold routes', async () => {
   const { port } = await open();
   const rest = 'HTTP/1.1\r\nhost: a\r\nexpect: gifts\r\nconnection: close\r\ncontent-type: application/json\r\n';
   expect(await sendRaw(port, `GET /v1/items/7 ${rest}\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
@@ -331,7 +331,7 @@ it('the fault log logs further faults of a type once per interval, with their co
   passInterval();
   const latest = { traceId: '999'.padStart(32, '0'), latest: 'not acknowledged within 999 ms' };
   expect(reported().slice(1)).toMatchObject([
-    { msg: 'requests failed again', failures: 999, ...latest },
+    { msg: 'further requests failed with the same error', failures: 999, ...latest },
     { failures: 5 },
   ]);
 });

@@ -15,21 +15,21 @@ function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: s
   return body;
 }
 
-it('bytes in flight stay within the limit, except for an only request, and are zero after all releases', () => {
+it('bytes in flight stay within the limit, except for a single request, and are zero after all releases', () => {
   const step = fc.record({
     action: fc.constantFrom('admit', 'grow', 'receive', 'release'),
     owner: fc.constantFrom('a', 'b', 'c'),
     index: fc.nat(9),
     bytes: fc.nat(150),
-    passMs: fc.nat(2000),
+    elapsedMs: fc.nat(2000),
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       let now = 0;
       const bytesInFlight = createBytesInFlight(MAX, () => now);
       let open: { reservation: Reservation; bytes: number }[] = [];
-      for (const { action, owner, index, bytes, passMs } of steps) {
-        now += passMs;
+      for (const { action, owner, index, bytes, elapsedMs } of steps) {
+        now += elapsedMs;
         const at = open[index];
         try {
           if (action === 'admit') open.push({ reservation: bytesInFlight.admit(owner, bytes), bytes: 0 });
@@ -56,7 +56,7 @@ it('bytes in flight stay within the limit, except for an only request, and are z
   );
 });
 
-it('a single owner cannot grow a body without capacity, and can grow it after capacity is released', () => {
+it('a single owner cannot grow a body without capacity, and can grow the body once capacity is released', () => {
   const bytesInFlight = createBytesInFlight(MAX);
   const first = bytesInFlight.admit('a', 60);
   first.grow(60);

@@ -139,7 +139,7 @@ it('at the connection limit, a connection with an incomplete body is replaced if
   expect(closed).toEqual(['slow 1']);
 }, 30_000);
 
-it('at the connection limit, older connections with incomplete requests are replaced before newer ones', async () => {
+it('at the connection limit, connections with incomplete requests are replaced, oldest first', async () => {
   const { received, closed, connectAs } = await open(4);
   for (let at = 0; at < 4; at++) await connectAs(`unfinished ${at}`, 'POST /none HTTP/1.1\r\n');
   const last = await connectAs('new', '');

@@ -63,7 +63,7 @@ it('a connection has at most four pending requests, and each response admits the
   expect([...text.matchAll(/\r\n\r\n(\d+)/g)].map(([, body]) => Number(body))).toEqual([...Array(200).keys()]);
 }, 60_000);
 
-it('the requests on a connection with unread responses are served after the responses are read', async () => {
+it('the requests on a connection with unread responses are processed after the responses are read', async () => {
   const { port } = await open();
   const socket = dial(port);
   socket.pause();

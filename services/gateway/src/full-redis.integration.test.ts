@@ -56,7 +56,7 @@ it('readiness and a metric report a full Redis, and readiness explains the fix, 
       version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
-      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
+      reasons: { Redis: 'Redis rejects writes (OOM): it is full; raise its maxmemory, or delete data' },
     },
   });
   expect(await readWritableMetric()).toBe('0');
