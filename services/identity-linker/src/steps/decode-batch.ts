@@ -85,7 +85,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
   if (!isEnvironmentId(fact.environmentId)) return { kind: 'deadLetter', reason: 'not an environment id' };
   if (!isKind(fact.fromKind) || !isKind(fact.toKind)) return { kind: 'deadLetter', reason: 'unknown identity kind' };
   if (!fact.unlink.every(({ kind }) => isKind(kind))) return { kind: 'deadLetter', reason: 'unknown identity kind' };
-  if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to split off' };
+  if (fact.unlink.length > UNLINK_MAX) return { kind: 'deadLetter', reason: 'too many identities to unlink' };
   const isFromIdMissing = fact.fromId.trim() === '' && (fact.link === 'alias' || fact.fromId !== '');
   if (fact.toId.trim() === '' || isFromIdMissing) return { kind: 'deadLetter', reason: 'blank id' };
   if (!isTime(fact.receivedAt) || !isTime(fact.eventTime)) return { kind: 'deadLetter', reason: 'time out of range' };
