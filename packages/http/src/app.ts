@@ -222,7 +222,7 @@ export function toNetwork(address: string): string | null {
   if (!isIPv6(bare)) return null;
   const mapped = /^::ffff:([\d.]+)$/i.exec(bare)?.[1];
   if (mapped !== undefined) return mapped;
-  // An IPv4 suffix stands for two groups outside the network prefix.
+  // An IPv4 suffix represents two groups outside the network prefix.
   const groups = bare.replace(/[\d.]+\.[\d.]+$/, '0:0');
   const [head = '', tail] = groups.split('::');
   const left = head === '' ? [] : head.split(':');
