@@ -13,8 +13,9 @@ export default defineConfig({
     // Twice the time limit of `until`, whose message names what is missing.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than two cores, because tests wait for stores and browsers a sixth of their time. Four at most share one Kafka.
-    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + 1, 4)),
+    // More workers than cores, because tests wait for stores and browsers a sixth of their time, and long tests a fifth.
+    // At most four share one Kafka.
+    maxWorkers: Number(process.env.PLAYLINE_TEST_WORKERS ?? Math.min(availableParallelism() + (RUNS_ALL ? 2 : 1), 4)),
     // There are more processes than cores, so threads that collect garbage beside a test take time from others. Measured with
     // a third of the portal's tests, in turn: V8's threads 4.7 and 5.2 -> 3.4 and 3.2 of 32 CPU-seconds.
     execArgv: ['--single-threaded-gc'],

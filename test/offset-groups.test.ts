@@ -2,10 +2,9 @@ import { SERVICES, type ServiceEntry } from '@playline/infra/local';
 import { expect, it } from 'vitest';
 import { OFFSET_GROUPS } from '../services/operator/src/commands/offsets.ts';
 
-/** A second group of the linker, which reads parked facts. */
 const PARKED = 'identity-linker-parked';
 
-it('the command about offsets lists the group of every service that reads a topic, and no other', () => {
+it('the offsets command lists exactly the consumer groups of the services that read topics', () => {
   const services: readonly ServiceEntry[] = SERVICES;
   const groups = services.flatMap(({ name, reads, audits }) => [
     ...(reads === undefined ? [] : [name]),

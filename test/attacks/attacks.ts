@@ -9,12 +9,12 @@ import type { AttackWorld } from './world.ts';
 
 export interface Attack {
   name: string;
-  /** Attacks for about this long. @returns its findings as text; @throws Error if the stack failed */
+  /** Attacks for about `seconds`. @returns a summary of the findings @throws Error if the stack failed */
   run(world: AttackWorld, seconds: number): Promise<string>;
 }
 
 const READY_MAX_MS = 60_000;
-/** Time limit for slow machines: a flood ends when it reaches the limit that it tests. */
+/** Upper bound for slow machines. A flood normally ends earlier, when it reaches the limit under test. */
 const FLOOD_MAX_MS = 90_000;
 const LINKS = 130_000;
 
@@ -22,7 +22,7 @@ const tinyChunks: Attack = {
   name: 'bodies in one-byte chunks',
   run: async ({ stack, attacker, memoryOf }, seconds) => {
     const { gateway = '', portal = '' } = stack.file;
-    const before = { gateway: memoryOf('gateway').nowMb, portal: memoryOf('portal').nowMb };
+    const before = { gateway: memoryOf('gateway').currentMb, portal: memoryOf('portal').currentMb };
     const untilMs = performance.now() + seconds * 1000;
     const chunks = Array<string>(700).fill('1\r\n \r\n'.repeat(1024));
     const send = async (url: string, path: string, headers: string) => {
@@ -40,8 +40,9 @@ const tinyChunks: Attack = {
       send(gateway, '/v1/audience/messages', json),
       send(portal, '/sign-in', form),
     ]);
-    const grown = (service: 'gateway' | 'portal') => memoryOf(service).mostMb - before[service];
-    return `${first} + ${second} MB sent; peak memory grew by ${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
+    const grown = (service: 'gateway' | 'portal') => memoryOf(service).peakMb - before[service];
+    const growth = `${grown('gateway')} MB (gateway), ${grown('portal')} MB (portal)`;
+    return `${first} + ${second} MB sent; peak memory grew by ${growth}`;
   },
 };
 
@@ -60,7 +61,7 @@ const unreadResponses: Attack = {
       await pause(Math.max(0, untilMs - performance.now()));
       for (const socket of sockets) socket.destroy();
       const process = service === 'chainApi' ? 'chain-api' : service;
-      found.push(`${process}: ${Math.round(bytes / 1024)} KiB accepted, peak memory ${memoryOf(process).mostMb} MB`);
+      found.push(`${process}: ${Math.round(bytes / 1024)} KiB accepted, peak memory ${memoryOf(process).peakMb} MB`);
     }
     return found.join('; ');
   },
@@ -114,7 +115,7 @@ const OWNER = `0x${'12'.repeat(20)}`;
 const order = (world: AttackWorld, assets: object[]) =>
   post(mintsUrl(world), { 'x-service-api-key': world.attacker.secret }, { assets });
 
-/** @param options.limit in the details of the expected refusal @returns an empty refusal after the time limit */
+/** Orders mints until the service refuses because of `limit`. @returns an empty `refusal` after a timeout */
 async function orderUntilRefused(
   world: AttackWorld,
   { count, toAsset, limit }: { count: number; toAsset(): object; limit: 'pending_assets' | 'failed_assets' },
@@ -126,12 +127,12 @@ async function orderUntilRefused(
     if (response.status === 202) accepted += count;
     else if (body.includes(limit)) return { accepted, refusal: `${response.status} ${limit}` };
     else if (body.includes('pending_assets')) await pause(200);
-    else throw new Error(`an order got status ${response.status}: ${body}`);
+    else throw new Error(`an order failed with status ${response.status}: ${body}`);
   }
   return { accepted, refusal: '' };
 }
 
-/** One tenant orders mints that cannot succeed, until the service refuses; then the operator gives up all mints. */
+/** A tenant orders mints that stay pending until the service refuses more. The operator then gives up all of them. */
 const mintFlood: Attack = {
   name: 'mint orders that stay pending, with large metadata',
   run: async (world) => {
@@ -143,49 +144,50 @@ const mintFlood: Attack = {
       return sendAs(rpc, { to: contracts.erc721, data });
     };
     const metadata = { name: 'x', description: 'y'.repeat(15_000) };
-    const { nowMb } = memoryOf('redis');
+    const { currentMb } = memoryOf('redis');
     let found = '';
     await changeRole('revokeRole');
     try {
       const toAsset = () => ({ reference_id: randomUUID(), owner_address: OWNER, token_id: '424242', metadata });
       const { accepted, refusal } = await orderUntilRefused(world, { count: 50, toAsset, limit: 'pending_assets' });
       if (refusal === '') throw new Error(`${accepted} pending assets were accepted, and no asset was refused`);
-      const redisMb = memoryOf('redis').nowMb - nowMb;
+      const redisMb = memoryOf('redis').currentMb - currentMb;
       const forSigner = ['--chain', 'demo-chain', '--signer', String(signer)];
-      const given = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
-      const ended = given.match(/^given up: /gm)?.length;
-      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; give-up ended ${ended} assets`;
+      const output = await operate('mints', 'give-up', ...forSigner, '--reason', 'an attack', '--yes');
+      const ended = output.match(/^given up: /gm)?.length;
+      found = `${accepted} assets accepted, then ${refusal}; Redis grew by ${redisMb} MB; ${ended} assets given up`;
     } finally {
       await changeRole('grantRole');
     }
     await until('an order is accepted again', async () => {
       return (await order(world, [{ reference_id: randomUUID(), owner_address: OWNER }])).status === 202;
     });
-    return `${found}; minter at most ${memoryOf('minter').mostMb} MB`;
+    return `${found}; minter at most ${memoryOf('minter').peakMb} MB`;
   },
 };
 
 const REDIS_MAX_MB = 96;
 
-/** One tenant orders assets that the minter fails without a request to a node: an amount of 2 of an ERC-721. */
+/** A tenant orders assets that the minter fails without querying a node: two units of an ERC-721 token. */
 const failedMintFlood: Attack = {
   name: 'mint orders that fail, with long reference ids',
   run: async (world) => {
     const { memoryOf } = world;
     const asset = { owner_address: OWNER, token_id: '1', amount: '2' };
     const toAsset = () => ({ ...asset, reference_id: `${'x'.repeat(200)}${randomUUID()}` });
-    const before = { redis: memoryOf('redis').nowMb, minter: memoryOf('minter').nowMb };
+    const before = { redis: memoryOf('redis').currentMb, minter: memoryOf('minter').currentMb };
     const { accepted, refusal } = await orderUntilRefused(world, { count: 100, toAsset, limit: 'failed_assets' });
-    const grown = (service: 'redis' | 'minter') => memoryOf(service).nowMb - before[service];
+    const grown = (service: 'redis' | 'minter') => memoryOf(service).currentMb - before[service];
     if (grown('redis') > REDIS_MAX_MB) throw new Error(`Redis grew by ${grown('redis')} MB`);
-    return `${accepted} assets accepted, then ${refusal || 'the time limit was reached'}; Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
+    const growth = `Redis grew by ${grown('redis')} MB, the minter by ${grown('minter')} MB`;
+    return `${accepted} assets accepted, then ${refusal || 'the time limit was reached'}; ${growth}`;
   },
 };
 
 async function erase(world: AttackWorld, secret: string, query: string): Promise<string> {
   const url = `${world.stack.file.gateway}/v1/audience/data?${query}`;
   const response = await fetch(url, { method: 'DELETE', headers: { 'x-service-api-key': secret } });
-  if (response.status !== 202) throw new Error(`an erasure got status ${response.status}`);
+  if (response.status !== 202) throw new Error(`an erasure request failed with status ${response.status}`);
   return response.headers.get('x-erasure-id') ?? '';
 }
 
@@ -197,7 +199,7 @@ const linkFlood: Attack = {
     const now = () => ({ messageId: randomUUID(), eventTimestamp: new Date().toISOString() });
     const untilMs = performance.now() + FLOOD_MAX_MS;
     let links = 0;
-    /** Each key has its own limit, so both keys are used. */
+    // Rate limits apply per key, so the flood uses both keys.
     const flood = async (headers: Record<string, string>) => {
       while (performance.now() < untilMs && links < LINKS) {
         const to = { toId: 'the-many', toType: 'custom' };
@@ -217,17 +219,18 @@ const linkFlood: Attack = {
     const event = { type: 'track', ...now(), eventName: 'bystander', anonymousId: 'to-be-erased' };
     await post(url, { 'x-service-publishable-key': bystander.publishable }, { messages: [event] });
     const startedAt = performance.now();
-    const many = await erase(world, attacker.secret, 'userId=the-many');
-    const ofBystander = await erase(world, bystander.secret, 'anonymousId=to-be-erased');
+    const floodErasureId = await erase(world, attacker.secret, 'userId=the-many');
+    const bystanderErasureId = await erase(world, bystander.secret, 'anonymousId=to-be-erased');
     const isErased = async (id: string) =>
       (await query(`SELECT 1 FROM erasure_receipts WHERE erasure_id = '${id}'`)).length > 0;
-    await until('the bystander is erased', () => isErased(ofBystander), 120_000);
-    const took = secondsSince(startedAt);
-    await until('the person with many links is erased', () => isErased(many), 300_000);
-    const { mostMb } = memoryOf('eraser');
-    if (took > 60) throw new Error(`the bystander’s erasure took ${took} s`);
-    if (mostMb > 400) throw new Error(`the eraser used ${mostMb} MB`);
-    return `${links} links; the bystander’s erasure took ${took} s, the erasure of the flooded person ${secondsSince(startedAt)} s; eraser at most ${mostMb} MB`;
+    await until('the bystander is erased', () => isErased(bystanderErasureId), 120_000);
+    const tookS = secondsSince(startedAt);
+    await until('the person with many links is erased', () => isErased(floodErasureId), 300_000);
+    const { peakMb } = memoryOf('eraser');
+    if (tookS > 60) throw new Error(`the bystander’s erasure took ${tookS} s`);
+    if (peakMb > 400) throw new Error(`the eraser used ${peakMb} MB`);
+    const durations = `the bystander’s erasure took ${tookS} s, the flooded person’s ${secondsSince(startedAt)} s`;
+    return `${links} links; ${durations}; the eraser’s memory peaked at ${peakMb} MB`;
   },
 };
 
@@ -241,7 +244,7 @@ async function deploy(rpc: string, data: string): Promise<Address> {
 }
 
 const hugeRange: Attack = {
-  name: 'one transaction that claims millions of tokens',
+  name: 'one transaction that reports millions of tokens',
   run: async ({ stack }) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
@@ -279,7 +282,7 @@ const hugeRange: Attack = {
 const ENDLESS = `0x6001600052600160007f${TRANSFER.slice(2)}60206000a3635b6000566000526004601cf3`;
 
 const endlessContracts: Attack = {
-  name: 'contracts that never return, next to an honest token',
+  name: 'contracts that never respond, next to an honest token',
   run: async ({ stack }, seconds) => {
     const { chain, chainApi } = stack.file;
     const { rpc } = chain!;
@@ -320,7 +323,6 @@ export const ATTACKS: readonly Attack[] = [
   endlessContracts,
 ];
 
-/** Waits until every service reports that it is ready. */
 export async function untilReady({ stack }: AttackWorld): Promise<void> {
   for (const [name, url] of Object.entries(stack.file.admin ?? {}))
     await until(`${name} is ready`, async () => (await fetch(`${url}/readyz`)).ok, READY_MAX_MS);

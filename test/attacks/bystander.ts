@@ -1,20 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { quantileOf } from '../bench/quantile.ts';
 
-// A caller who is not part of an attack: posts an event, reads a page of history and opens the sign-in page repeatedly,
-// in a separate process. On `lap` it reports the requests that completed since the last report.
+// A client that does not attack: posts events, reads history and opens the sign-in page in a separate process.
 export interface BystanderTargets {
   gateway: string;
   chainApi: string;
   portal: string;
   publishableKey: string;
-  /** For the chain API, which otherwise limits the only address of this machine to 1,500 calls in five minutes. */
+  /** Key for the chain API, which without a key allows 1,500 calls per address in five minutes. */
   rateLimitKey: string;
 }
 
 export interface Lap {
   requests: number;
-  /** Requests that failed, timed out, or got a status of 400 or above. */
   errors: Record<string, number>;
   p50Ms: number;
   p99Ms: number;
@@ -49,8 +47,8 @@ const requests: Record<string, () => Promise<Response>> = {
 
 async function repeat(name: string, request: () => Promise<Response>): Promise<void> {
   const startedAt = performance.now();
-  const count = (fault: string | number) => {
-    errors[`${name} ${fault}`] = (errors[`${name} ${fault}`] ?? 0) + 1;
+  const count = (reason: string | number) => {
+    errors[`${name} ${reason}`] = (errors[`${name} ${reason}`] ?? 0) + 1;
   };
   try {
     const response = await request();

@@ -11,7 +11,7 @@ const toText = (lap: Lap) =>
 
 async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boolean> {
   const world = await openAttackWorld();
-  // On a signal, closes the stack: it is a child of this process and must not outlive it.
+  // The stack is a child of this process and must not outlive it.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void world.close().finally(() => process.exit(1)));
   let hasPassed = true;
@@ -35,7 +35,7 @@ async function runAttacks(attacks: typeof ATTACKS, seconds: number): Promise<boo
         console.log(`  ${when.padEnd(6)} ${toText(lap)}`, ...(errorsIn(lap) === 0 ? [] : [lap.errors]));
       if (errorsIn(during) + errorsIn(after) > 0) hasPassed = false;
       if (JSON.stringify(world.stack.file.processes) !== pids) {
-        console.log('  FAILED: a process ended and was restarted');
+        console.log('  FAILED: a process exited and was restarted');
         hasPassed = false;
       }
     }
@@ -49,13 +49,13 @@ const attack = command(
   'attacks',
   'attack a whole stack as one tenant, while another tenant posts events, reads history and opens the portal',
 )
-  .option('--only <text>', 'only attacks whose name contains this text', '')
+  .option('--only <text>', 'run only attacks whose name contains this text', '')
   .option('--seconds <number>', 'duration of each attack', numberFrom(3, 600), 20)
   .addHelpText(
     'after',
     `
-Prints the results of the other tenant before, during and after each attack. Exits with 1 if a request of that
-tenant failed, a process ended, or an attack succeeded.`,
+Prints the other tenant's results before, during and after each attack. Exits with 1 if one of that tenant's
+requests failed, a process exited, or an attack succeeded.`,
   )
   .action(async ({ only, seconds }) => {
     const attacks = ATTACKS.filter(({ name }) => name.includes(only));

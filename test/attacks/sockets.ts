@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Waits for an event, or until the service closes the connection. */
-const firstOf = (socket: Socket, event: string) =>
+const waitForEventOrClose = (socket: Socket, event: string) =>
   Promise.race([once(socket, event), once(socket, 'close')]).catch(() => {});
 
 export async function openSockets(url: string, count: number): Promise<Socket[]> {
@@ -11,7 +10,7 @@ export async function openSockets(url: string, count: number): Promise<Socket[]>
   const opened = Array.from({ length: count }, async () => {
     const socket = connect(Number(port), hostname);
     socket.on('error', () => {});
-    await firstOf(socket, 'connect');
+    await waitForEventOrClose(socket, 'connect');
     return socket;
   });
   return Promise.all(opened);
@@ -23,8 +22,8 @@ export async function writeSlices(socket: Socket, slices: Iterable<string>, unti
   for (const slice of slices) {
     if (socket.destroyed || performance.now() > untilMs) break;
     written += slice.length;
-    const leftMs = Math.max(0, untilMs - performance.now());
-    if (!socket.write(slice)) await Promise.race([firstOf(socket, 'drain'), delay(leftMs)]);
+    const timeoutMs = Math.max(0, untilMs - performance.now());
+    if (!socket.write(slice)) await Promise.race([waitForEventOrClose(socket, 'drain'), delay(timeoutMs)]);
   }
   return written;
 }

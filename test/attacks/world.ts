@@ -9,7 +9,7 @@ export type AttackWorld = Awaited<ReturnType<typeof openAttackWorld>>;
 
 const BYSTANDER = fileURLToPath(new URL('./bystander.ts', import.meta.url));
 
-/** Starts a whole stack with two projects: the demo project attacks, the bystander's project is used as usual. */
+/** Starts a whole stack with two projects: the demo project attacks, the bystander's project sends normal traffic. */
 export async function openAttackWorld() {
   const journey = await startJourneyStack({ chain: true });
   const { stack, operate } = journey;
@@ -39,12 +39,11 @@ export async function openAttackWorld() {
         running.send('lap');
         return (await once(running, 'message'))[0] as Lap;
       },
-      /** Current and peak resident memory of a service's process, in MB. */
       memoryOf: (service: string) => {
         const status = readFileSync(`/proc/${stack.file.processes[service]}/status`, 'utf8');
         const read = (name: string) =>
           Math.round(Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1]) / 1024);
-        return { nowMb: read('VmRSS'), mostMb: read('VmHWM') };
+        return { currentMb: read('VmRSS'), peakMb: read('VmHWM') };
       },
     };
   } catch (error) {

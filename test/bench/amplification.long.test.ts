@@ -19,7 +19,6 @@ const PARTITIONS = 6;
 const LONG_ENVIRONMENT = 'a-game-with-a-name1-production';
 const now = new Date();
 
-/** Bytes of the record batches that a producer would send, one batch per partition. */
 function batchBytesOf(records: readonly OutgoingRecord[]): number {
   const batches = Map.groupBy(records, ({ topic, key }) => {
     return `${topic} ${key === null ? 0 : toPartition(key, PARTITIONS)}`;
@@ -45,7 +44,7 @@ async function amplificationOf(gateway: TestGateway, each: Pick<BatchCase, 'body
 
 const cases = [...createHonestBatches(now), ...createHostileBatches(now)];
 
-it('a batch adds at most three times its request’s bytes to the log, and a real client’s batch fewer bytes than its request', async () => {
+it('a batch adds at most 3 times its request size to the log, a typical batch at most its request size', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const honest = new Set(createHonestBatches(now).map(({ name }) => name));
   for (const each of cases) {
@@ -54,7 +53,7 @@ it('a batch adds at most three times its request’s bytes to the log, and a rea
   }
 });
 
-it('a batch with any mix of small messages adds at most three times its request’s bytes to the log', async () => {
+it('any mix of small messages adds at most three times its request size to the log', async () => {
   const gateway = await openGateway({ environmentId: LONG_ENVIRONMENT });
   const names = fc.array(fc.constantFrom(...Object.keys(SMALL_MESSAGES)), { minLength: 1, maxLength: 100 });
   await fc.assert(
@@ -67,7 +66,7 @@ it('a batch with any mix of small messages adds at most three times its request�
   );
 });
 
-it('bytes in flight include a batch’s record headers, but not the record framing', async () => {
+it('the in-flight metric counts record headers, but not record framing', async () => {
   for (const each of cases.filter(({ name }) => !name.includes('rejected'))) {
     const gateway = await openGateway();
     gateway.producer.mode = 'hold';

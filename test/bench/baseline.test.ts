@@ -20,29 +20,29 @@ it.each([
   ['p99 ms', 2, true],
   ['peak MiB', 2, true],
   [RATE, Number.NaN, false],
-])('a change in the ratio of %s from 1 to %d counts as worse: %s', (unit, ratio, isWorse) => {
+])('compareRows, for a ratio of %s that changed from 1 to %d, sets isWorse to %s', (unit, ratio, isWorse) => {
   expect(compareRows([rowOf(unit, ratio)], [rowOf(unit, 1)])[0]?.isWorse).toBe(isWorse);
 });
 
-it('a row is compared only with the baseline row that has the same figure, case, unit and peer', () => {
+it('compareRows compares rows only if figure, case, unit and peer are equal', () => {
   const row = rowOf(RATE, 0.1);
   const others = [{ figure: 'linker' }, { case: 'some' }, { unit: COST }, { peer: 'reference' }];
   const baseline = others.map((other) => rowOf(RATE, 1, other));
   expect(compareRows([row], baseline)).toEqual([{ ...row, baselineRatio: null, isWorse: false }]);
 });
 
-it('the bench warns about each row that is worse than the baseline, with both ratios', () => {
+it('toWarnings lists each row that is worse than the baseline, with both ratios', () => {
   const compared = compareRows([rowOf(RATE, 0.5), rowOf(COST, 1)], [rowOf(RATE, 1), rowOf(COST, 1)]);
   expect(toWarnings(compared)).toEqual([
-    'worse than the baseline by fields than a quarter: writer, all, rows per CPU-second, peer floor: 1 → 0.5',
+    'worse than the baseline by more than a quarter: writer, all, rows per CPU-second, peer floor: 1 → 0.5',
   ]);
 });
 
-it('a baseline without rows is an error', () => {
+it('parseBaseline rejects a baseline without rows', () => {
   expect(() => parseBaseline('{"machine":{}}')).toThrow('no rows');
 });
 
-it('the table shows whether each bar is met, and a value of NaN does not meet a bar', () => {
+it('the table shows for each bar whether the value meets it, and NaN meets no bar', () => {
   const bars = [atMost('value', 50, 40), atLeast('ratio', 2)];
   const table = (value: number) => toTable(compareRows([{ ...rowOf(COST, 1), value, ratio: value / 100, bars }], []));
   expect(table(50)).toContain('value ≤ 50 (aim 40): met; ratio ≥ 2: NOT MET');

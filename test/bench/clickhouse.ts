@@ -3,7 +3,7 @@ import { toQuerySize } from '@playline/stores/clickhouse';
 import type { Bench, Range } from './figure.ts';
 import { type Measured, POLL_MS, pidListeningOn, waitFor, watchCpu } from './processes.ts';
 
-/** Sends SQL to the bench's database over HTTP, without the cost of a client library. */
+/** Sends SQL to the bench's database over HTTP, without the overhead of a client library. */
 export type Engine = ReturnType<typeof createEngine>;
 
 export type QueryResult = Awaited<ReturnType<Engine['measure']>>;
@@ -53,15 +53,15 @@ export function createEngine({ stores, database }: Pick<Bench, 'stores' | 'datab
 }
 
 /**
- * Reads the columns of a table that a writer fills.
- * @returns the column names, and the structure for `input()` or `generateRandom()` in quotes
+ * Reads the columns of a table that have no default expression.
+ * @returns the column names, and a structure for `input()` or `generateRandom()`, to be put in quotes
  */
 export async function readColumns(engine: Engine, table: string): Promise<{ names: string; structure: string }> {
   const columns = await engine.queryRows(
     `SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = '${table}'
      AND default_kind = '' ORDER BY position FORMAT TSVRaw`,
   );
-  // Like the writer, uses the plain type for a LowCardinality column, which is four times cheaper.
+  // Like the writer, sends LowCardinality columns with their plain type, which is four times cheaper.
   const plain = (type = '') => type.replace(/LowCardinality\(([A-Za-z]+)\)/, '$1').replaceAll("'", "\\'");
   const structure = columns.map(([name, type]) => `${name} ${plain(type)}`).join(', ');
   return { names: columns.map(([name]) => name).join(', '), structure };
@@ -79,7 +79,7 @@ export async function readBlocks(engine: Engine, names: string, range: Range) {
   return blocks;
 }
 
-/** Number of consecutive polls that must find no merge, because there are short pauses between merges. */
+/** Consecutive polls that must find no merge, because merges pause briefly between each other. */
 const POLLS_WITHOUT_MERGE = 5;
 
 export async function waitForMerges(engine: Engine, database: string, maxMs = 120_000): Promise<void> {
@@ -102,8 +102,7 @@ export async function waitForRows(
 
 const IDLE_MS = 3_000;
 
-// Measures the ClickHouse process's CPU seconds from now on, minus its idle rate while the row count is polled, which
-// would otherwise be charged to the slower peer.
+// Measures ClickHouse's CPU seconds, minus the cost of an idle server whose row count is polled.
 export async function watchEngineCpu(engine: Engine, table: string): Promise<() => number> {
   const pid = pidListeningOn(engine.port);
   const idleStartMs = performance.now();

@@ -3,7 +3,6 @@
 import { toTable as formatTable } from '../measure.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A table row: the product's value next to the value of a peer that did the same work in the same run. */
 export interface Row {
   case: string;
   unit: string;
@@ -30,16 +29,13 @@ export interface Bench {
   readonly environmentId: string;
   readonly publishableKey: string;
   readonly secretKey: string;
-  /** Share of rows and requests to use in figures that fill a table: 1 for a real measurement. */
+  /** Fraction of rows and requests to use in figures that fill a table; 1 for a real measurement. */
   readonly scale: number;
-  /** Number of rows to fill in `queries`, if not the default. */
   readonly rows?: number;
   readonly environment: Readonly<Record<string, string>>;
-  /** Settings for the product's services, with TLS and logins if the run uses them. */
   readonly serviceEnvironment: Readonly<Record<string, string>>;
 }
 
-/** A range of rows, people or requests by number. */
 export interface Range {
   readonly first: number;
   readonly count: number;
@@ -66,13 +62,13 @@ function isMet({ of, bound, must }: Bar, row: Row): boolean {
   return bound === 'at most' ? row[of] <= must : row[of] >= must;
 }
 
-/** True for rates. For all other units (seconds, memory, parts) less is better. */
-const isMoreBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
+/** True for rates. For all other units (seconds, memory, parts), lower is better. */
+const isHigherBetter = (unit: string): boolean => /per (CPU-)?second$/.test(unit);
 
 export const scaled = ({ scale }: Pick<Bench, 'scale'>, count: number, min = 1): number =>
   Math.max(min, Math.round(count * scale));
 
-/** Ratios vary by about a tenth between runs. A change of a quarter means that the code or the machine has changed. */
+/** Ratios vary by about 10 % between runs. A larger change than this means that the code or the machine has changed. */
 const WORSE_MAX = 0.25;
 
 export interface FigureRow extends Row {
@@ -86,7 +82,7 @@ interface ComparedRow extends FigureRow {
 
 const nameOf = ({ figure, case: what, unit, peer }: FigureRow) => `${figure}, ${what}, ${unit}, peer ${peer}`;
 
-/** A row that is in only one of the two runs does not count as a change. */
+/** Adds the baseline ratio to each row; null if the baseline has no such row. */
 export function compareRows(rows: readonly FigureRow[], baseline: readonly FigureRow[]): ComparedRow[] {
   const ratios = new Map(baseline.map((row) => [nameOf(row), row.ratio]));
   return rows.map((row) => {
@@ -96,7 +92,7 @@ export function compareRows(rows: readonly FigureRow[], baseline: readonly Figur
 }
 
 function isWorseThan({ ratio, unit }: Row, baselineRatio: number): boolean {
-  return isMoreBetter(unit) ? ratio < baselineRatio * (1 - WORSE_MAX) : ratio > baselineRatio * (1 + WORSE_MAX);
+  return isHigherBetter(unit) ? ratio < baselineRatio * (1 - WORSE_MAX) : ratio > baselineRatio * (1 + WORSE_MAX);
 }
 
 export const toWarnings = (rows: readonly ComparedRow[]): string[] =>

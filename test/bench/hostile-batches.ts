@@ -3,13 +3,12 @@ import { Agent, request } from 'node:http';
 import { BATCH_MESSAGES_MAX } from '@playline/contracts';
 import { createBody } from './messages.ts';
 
-/** Limit on bytes on the log divided by bytes in the request, headers and decompressed body. */
+/** Limit on the bytes a request adds to the log, relative to its headers and decompressed body. */
 export const AMPLIFICATION_MAX = 3;
 
 export interface BatchCase {
   readonly name: string;
   readonly body: Buffer;
-  /** Header fields in addition to the required fields. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -17,14 +16,12 @@ export interface BatchCase {
 const LONG_HEADER_CHARACTERS = 15_000;
 const TRACE = `${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 
-/** The shortest valid message: no optional fields, ids with one character, a time in whole seconds. */
 const shortest = (now: Date, fields: object) => ({
   messageId: randomUUID(),
   eventTimestamp: `${now.toISOString().slice(0, 19)}Z`,
   ...fields,
 });
 
-/** Small messages that grow the most on the log, accepted messages first. */
 export const SMALL_MESSAGES: Readonly<Record<string, (now: Date) => unknown>> = {
   'shortest track': (now) => shortest(now, { type: 'track', eventName: 'e' }),
   'shortest track with an owner': (now) => shortest(now, { type: 'track', eventName: 'e', anonymousId: 'a' }),
@@ -73,7 +70,7 @@ export function createHostileBatches(now: Date): BatchCase[] {
   ];
 }
 
-/** Posts on a new connection with the fewest headers that Node sends. @returns the status and the bytes sent */
+/** Posts on a new connection with as few headers as Node allows. @returns the status and the bytes sent */
 export async function postCounted(
   target: { port: number; path: string },
   { body, headers }: Pick<BatchCase, 'body' | 'headers'>,

@@ -2,8 +2,7 @@ import { Kafka, logLevel } from 'kafkajs';
 import { patchKafkaTimer } from '../../infra/kafka/timer.ts';
 import type { Bench } from './figure.ts';
 
-// Creates a kafkajs client for figures and floors. Without the patch, an idle kafkajs sets a timer with a negative
-// delay every millisecond, and a floor would be charged for wake-ups that the services do not have.
+// Creates a kafkajs client without its negative timer delays, whose cost the services avoid too.
 export function createKafka(clientId: string, brokers: readonly string[], level: logLevel = logLevel.NOTHING): Kafka {
   patchKafkaTimer();
   return new Kafka({ clientId, brokers: [...brokers], logLevel: level });
@@ -21,7 +20,7 @@ export async function withAdmin<T>(brokers: readonly string[], work: (admin: Adm
   }
 }
 
-/** Number of records in a topic that has no transaction markers and no deleted records. */
+/** Returns the number of records in a topic without transaction markers and deleted records. */
 export const readEnd = ({ stores }: Pick<Bench, 'stores'>, topic: string): Promise<number> =>
   withAdmin(stores.kafka, async (admin) =>
     (await admin.fetchTopicOffsets(topic)).reduce((sum, { high }) => sum + Number(high), 0),

@@ -2,10 +2,9 @@ import { createEngine, type Engine } from './clickhouse.ts';
 import type { Bench } from './figure.ts';
 
 const TABLE = 'events_peer';
-/** The same as the writer's block age. The default is 7.5 s. */
+/** Equals the writer's block age. ClickHouse's default is 7.5 s. */
 const FLUSH_INTERVAL_MS = 1_000;
 
-/** Columns of a message as published by the reference gateway: the client's JSON. */
 const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonymousId String, userId String,
   identityType String, fromId String, fromType String, toId String, toType String, deviceId String, sessionId String,
   surface String, consentLevel String, test Bool, eventName String, properties String, traits String,
@@ -15,8 +14,7 @@ const JSON_COLUMNS = `type String, messageId UUID, eventTimestamp String, anonym
 
 const hash = (id: string) => `if(${id} = '', toFixedString('', 16), reinterpretAsFixedString(sipHash128(${id})))`;
 
-// Selects all columns of `events`. Hashes without a secret replace identity keys and trace ids, which the reference
-// lacks.
+// Selects all columns of `events`. The reference gateway sends no identity keys and trace ids, so hashes replace them.
 const toSelect = (environmentId: string, queue: string) => `SELECT
   '${environmentId}' AS environment_id, type, eventName AS event_name,
   parseDateTime64BestEffort(eventTimestamp, 3, 'UTC') AS event_time, _timestamp_ms AS received_at,
@@ -32,8 +30,7 @@ const toSelect = (environmentId: string, queue: string) => `SELECT
   context.browserLanguage AS browser_language, properties, traits,
   lower(hex(sipHash128(messageId))) AS trace_id, _partition AS kafka_partition, _offset AS kafka_offset FROM ${queue}`;
 
-// The writer's peer: ClickHouse reads a topic with JSON messages as its guide describes, with a Kafka table, a
-// materialized view and a table like `events`.
+// The writer's peer: ClickHouse consumes JSON messages, set up as its guide describes.
 export async function openKafkaEngine(bench: Bench, topic: string) {
   const engine = createEngine(bench);
   const settings = Object.entries({

@@ -10,21 +10,20 @@ export interface Pair {
   to: string;
 }
 
-/** Maximum number of identities per person (`DEFAULT_LIMITS`). */
 const PERSON_IDS = 1_000;
 
-/** Facts that each join a new anonymous id and a new typed user id: two decisions and three new identities per fact. */
+/** Creates facts that join a new anonymous id and a new typed user id: two decisions and three identities each. */
 export function pairStrangers(tag: string, count: number): Pair[] {
   return Array.from({ length: count }, (_, n) => ({ link: 'identify', from: `${tag}-v${n}`, to: `${tag}-u${n}` }));
 }
 
-/** Facts that join two of `3 * count` identities at random. Persons stay small, and some pairs are already joined. */
+/** Creates facts that join random pairs of `3 * count` identities, so that persons stay small. */
 export function pairRandom(tag: string, count: number): Pair[] {
   const id = () => `${tag}-${randomInt(3 * count)}`;
   return Array.from({ length: count }, () => ({ link: 'alias', from: id(), to: id() }));
 }
 
-/** Facts that each add an identity to a growing person. Its key is greater (`up`) or smaller than all earlier keys. */
+/** Creates facts that add identities to a growing person, in ascending (`up`) or descending order of their keys. */
 export function pairGrowing(bench: Bench, tag: string, options: { count: number; order: 'up' | 'down' }): Pair[] {
   const keyOf = createIdentityKeyer(Buffer.from(bench.environment.IDENTITY_PEPPER ?? '', 'hex'));
   const pairs: Pair[] = [];

@@ -8,13 +8,12 @@ export function toRequest(path: string, headers: Readonly<Record<string, string>
   return Buffer.concat([Buffer.from(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), body]);
 }
 
-/** A connection that sends one request at a time and waits for its response. */
 export interface LoadClient {
   send(request: Buffer): Promise<number>;
   close(): void;
 }
 
-/** Opens a keep-alive connection to loopback. It parses only the two headers that determine where a response ends. */
+/** Opens a keep-alive connection to loopback. The client parses only what it needs to find the end of a response. */
 export async function openLoadClient(port: number): Promise<LoadClient> {
   const socket = connect({ host: '127.0.0.1', port, noDelay: true });
   await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject));
@@ -39,7 +38,7 @@ export async function openLoadClient(port: number): Promise<LoadClient> {
   };
 }
 
-/** Only one request is in flight, so a response is complete when no received bytes are missing. */
+/** Only one request is in flight, so all received bytes belong to its response. */
 function isComplete(response: string): boolean {
   const head = response.indexOf('\r\n\r\n');
   if (head === -1) return false;
@@ -47,7 +46,6 @@ function isComplete(response: string): boolean {
   return length === undefined ? response.endsWith('0\r\n\r\n') : response.length >= head + 4 + Number(length);
 }
 
-/** Opens connections, runs `drive` on each, and closes the connections. */
 export async function driveClients(port: number, connections: number, drive: (client: LoadClient) => Promise<void>) {
   const clients = await Promise.all(Array.from({ length: connections }, () => openLoadClient(port)));
   try {
@@ -57,7 +55,7 @@ export async function driveClients(port: number, connections: number, drive: (cl
   }
 }
 
-/** Sends all requests over several connections and waits for the responses. @throws Error for an unexpected status */
+/** Sends all requests over several connections and waits for the responses. @throws Error on an unexpected status */
 export async function sendAll(
   port: number,
   requests: readonly Buffer[],
@@ -67,7 +65,7 @@ export async function sendAll(
   await driveClients(port, connections, async (client) => {
     for (let request = requests[next++]; request !== undefined; request = requests[next++]) {
       const status = await client.send(request);
-      if (status !== expected) throw new Error(`a request got status ${status}`);
+      if (status !== expected) throw new Error(`a request failed with status ${status}`);
     }
   });
 }

@@ -1,5 +1,5 @@
-// A process that generates load on a server. It sends 'begin' when the window begins, and its results when the window
-// ends. Given a number of messages, it posts each message once, and sends the start time and duration.
+// Generates load from a separate process. For a `Load`, sends 'begin' to the parent at the start of the measurement
+// window and the results at its end. For a `Posting`, posts each message once and sends the start time and duration.
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { driveClients, toRequest } from './load-client.ts';
@@ -14,16 +14,13 @@ export interface Load {
   traffic?: Traffic;
   connections: number;
   warmUpMs: number;
-  /** Maximum length: any message from the parent process ends the window earlier. */
+  /** Maximum length of the window. A message from the parent ends it earlier. */
   windowMs: number;
-  // Requests are due at this rate, and latency counts from when a request was due. Absent: every connection sends its
-  // next request as soon as it has a response.
+  // If present, requests are scheduled at this rate, and latency counts from the scheduled time.
   requestsPerSecond?: number;
 }
 
-/** Results within the window. */
 export interface LoadResult {
-  /** Number of messages in batches with status 200, including rejected messages. */
   events: number;
   requests: number;
   refused: Record<string, number>;
@@ -32,19 +29,19 @@ export interface LoadResult {
   seconds: number;
 }
 
-/** Number of messages prepared before the window, so that it measures only the server. */
+/** Messages are created before the window, so that only the server is measured. */
 const PREPARED_MESSAGES = 20_000;
-/** With fewer distinct bodies, all bodies would stay in the processor's cache. */
+/** Enough distinct bodies to exceed the processor's cache. */
 const PREPARED_BODIES_MAX = 2_000;
 
-/** Creates a function that returns the next request and the time from which its latency counts. */
+/** @returns a function that returns the next request and its scheduled time */
 function createSchedule({ path, headers, batchSize: size, traffic = 'usual', requestsPerSecond }: Load) {
   const now = new Date();
   const count = Math.min(PREPARED_BODIES_MAX, Math.ceil(PREPARED_MESSAGES / size));
   const requests = Array.from({ length: count }, (_, index) =>
     toRequest(path, headers, createBodyOf(traffic, { n: index * size, size, now })),
   );
-  const requestOf = traffic === 'every id new' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
+  const requestOf = traffic === 'new ids' ? createRenewal(requests) : (index: number) => requests[index] as Buffer;
   const startMs = performance.now();
   let sent = 0;
   return () => {
@@ -64,8 +61,8 @@ async function run(load: Load): Promise<void> {
   const driving = driveClients(load.port, load.connections, async (client) => {
     while (state !== 'over') {
       const { request, dueMs } = next();
-      const early = dueMs - performance.now();
-      if (early > 0) await delay(early);
+      const waitMs = dueMs - performance.now();
+      if (waitMs > 0) await delay(waitMs);
       const status = await client.send(request);
       if (state !== 'counting') continue;
       if (status === 200) accepted += 1;
@@ -100,31 +97,29 @@ export interface Posting {
   headers: Record<string, string>;
   messages: number;
   batchSize: number;
-  // Batches are due at this rate, and a message's event time is the time when it was due. Absent: each connection posts
-  // its next batch as soon as it has a response.
+  // If present, batches are scheduled at this rate, and event times are the scheduled times.
   messagesPerSecond?: number;
 }
 
 export interface Posted {
-  /** Wall-clock time when the first batch was due. */
   startMs: number;
   seconds: number;
 }
 
 const CONNECTIONS_BUSY = 32;
-/** With a rate, a due batch rarely waits for a connection, and the server closes no connection because it is idle. */
-const CONNECTION_TURN_S = 0.5;
+/** Interval between batches on a connection: short enough that the server does not close idle connections. */
+const CONNECTION_INTERVAL_S = 0.5;
 const CONNECTIONS_MIN = 4;
 
 async function post({ port, path, headers, messages, batchSize, messagesPerSecond }: Posting): Promise<Posted> {
   const batches = Math.ceil(messages / batchSize);
   const createRequest = (n: number, time: Date) => toRequest(path, headers, createBody(n * batchSize, batchSize, time));
-  // Without a rate, batches are prepared, so that the processor works only for the servers during the measurement.
+  // Without a rate, all batches are created before the measurement, which should include only the servers' work.
   const now = new Date();
   const prepared =
     messagesPerSecond === undefined ? Array.from({ length: batches }, (_, n) => createRequest(n, now)) : null;
-  const perTurn = Math.ceil(((messagesPerSecond ?? 0) / batchSize) * CONNECTION_TURN_S);
-  const connections = prepared === null ? Math.max(CONNECTIONS_MIN, perTurn) : CONNECTIONS_BUSY;
+  const perInterval = Math.ceil(((messagesPerSecond ?? 0) / batchSize) * CONNECTION_INTERVAL_S);
+  const connections = prepared === null ? Math.max(CONNECTIONS_MIN, perInterval) : CONNECTIONS_BUSY;
   const timestampMs = Date.now();
   const startMs = performance.now();
   let next = 0;
@@ -133,16 +128,16 @@ async function post({ port, path, headers, messages, batchSize, messagesPerSecon
       const n = next++;
       const sinceMs = (n * batchSize * 1_000) / (messagesPerSecond ?? 1);
       const request = prepared?.[n] ?? createRequest(n, new Date(timestampMs + sinceMs));
-      const early = prepared === null ? startMs + sinceMs - performance.now() : 0;
-      if (early > 0) await delay(early);
+      const waitMs = prepared === null ? startMs + sinceMs - performance.now() : 0;
+      if (waitMs > 0) await delay(waitMs);
       const status = await client.send(request);
-      if (status !== 200) throw new Error(`a batch got status ${status}`);
+      if (status !== 200) throw new Error(`a batch failed with status ${status}`);
     }
   });
   return { startMs: timestampMs, seconds: (performance.now() - startMs) / 1000 };
 }
 
-const given = JSON.parse(process.argv[2] ?? '{}') as Load | Posting;
-if ('messages' in given) process.send?.(await post(given));
-else await run(given);
+const task = JSON.parse(process.argv[2] ?? '{}') as Load | Posting;
+if ('messages' in task) process.send?.(await post(task));
+else await run(task);
 process.disconnect?.();

@@ -11,7 +11,6 @@ export interface LoadFigure extends LoadResult {
 export interface LoadShape extends Pick<Load, 'batchSize' | 'connections' | 'traffic' | 'requestsPerSecond'> {
   warmUpMs?: number;
   windowMs?: number;
-  /** Starts when the window starts; the window then ends when the work ends. */
   work?: () => Promise<void>;
 }
 
@@ -22,8 +21,8 @@ const targetOf = (server: Server, bench: Bench) => ({
 });
 
 /**
- * Generates load on a server from a separate process, and reads the server's CPU seconds at both ends of the window.
- * @throws Error when a response within the window was not 200, or when `work` throws
+ * Generates load from a separate process and measures the server's CPU seconds during the window.
+ * @throws Error if a response in the window is not 200 or `work` throws
  */
 export async function loadOn(server: Server, bench: Bench, { work, ...shape }: LoadShape): Promise<LoadFigure> {
   const load: Load = { ...targetOf(server, bench), warmUpMs: 2_000, windowMs: 8_000, ...shape };
@@ -35,7 +34,7 @@ export async function loadOn(server: Server, bench: Bench, { work, ...shape }: L
       before = cpuSecondsOf(server.pid);
       if (work === undefined) return;
       worked = work().finally(() => child.connected && child.send('end'));
-      // The error is reported when the load has ended. Until then it must not count as an unhandled rejection.
+      // An error is rethrown after the load ends. Until then, it must not count as an unhandled rejection.
       worked.catch(() => {});
     },
     onResult: () => {
@@ -48,22 +47,19 @@ export async function loadOn(server: Server, bench: Bench, { work, ...shape }: L
   return { ...result, cpuSeconds: after - before };
 }
 
-/** CPU-seconds after which both servers' code is compiled and rates stop growing. */
+/** CPU seconds after which rates no longer grow, because all hot code is compiled. */
 const WARM_CPU_S = 4;
-/** Limits the warm-up on a machine that is too busy for a useful measurement. */
+/** Limits the warm-up on a busy machine. */
 const WARM_LOADS_MAX = 8;
 
-// Loads a server until it has used enough CPU time to be compiled. On a busy machine, wall-clock time is not enough.
+// Generates load until the server has used enough CPU time. On a busy machine, a fixed duration would be too short.
 export async function warmUp(server: Server, bench: Bench, shape: LoadShape): Promise<void> {
   const before = cpuSecondsOf(server.pid);
   for (let loads = 0; loads < WARM_LOADS_MAX && cpuSecondsOf(server.pid) - before < WARM_CPU_S; loads += 1)
     await loadOn(server, bench, { ...shape, windowMs: 2_000 });
 }
 
-/**
- * Posts new messages from a separate process and waits for all responses.
- * @throws Error for a response other than 200
- */
+/** Posts messages from a separate process and waits for all responses. @throws Error on a response other than 200 */
 export function postMessages(
   server: Server,
   bench: Bench,

@@ -48,7 +48,7 @@ async function measure(figure: Figure, stores: BenchStores, size: Size): Promise
   }
 }
 
-/** Runs the named figures one after another. A failed figure is reported, and the remaining figures run. */
+/** Runs the named figures in sequence. An error in one figure does not stop the others. */
 async function run(names: readonly string[], { tls, ...size }: Size & { tls: boolean }): Promise<void> {
   const unknown = names.filter((name) => !FIGURES.some((figure) => figure.name === name));
   if (unknown.length > 0) throw new UsageError(`Unknown figure: ${unknown.join(', ')}. See --help.`);
@@ -82,18 +82,18 @@ function report(rows: readonly FigureRow[]): void {
   writeResults(import.meta.url, { machine: describeMachine(), rows: compared });
 }
 
-const bench = command('bench', 'measure the product and a floor or peer in the same run')
-  .argument('[figures...]', 'names of figures; default: all figures that are not optional')
-  .option('--tls', 'connect the services to the stores with TLS and logins (not the floors and peers)', false)
+const bench = command('bench', 'measure the services and their peers or floors in the same run')
+  .argument('[figures...]', 'figures to measure; default: all non-optional figures')
+  .option('--tls', 'use TLS and logins between services and stores (but not for floors and peers)', false)
   .option(
-    '--scale <share>',
-    'share of rows and requests to use in erasure, feed, replicate, queries, portal and chain',
+    '--scale <fraction>',
+    'fraction of rows and requests to use in erasure, feed, replicate, queries, portal and chain',
     numberFrom(0.001, 1),
     1,
   )
   .option(
     '--rows <number>',
-    'number of rows to fill in queries; default 20 million',
+    'number of rows in the queries figure; default 20 million',
     wholeNumberFrom(ROWS_MIN, ROWS_MAX),
   )
   .addHelpText(

@@ -4,19 +4,19 @@ import { createBodyOf, createMessage, createRenewal, MESSAGE_BYTES, TRAFFICS, to
 
 const NOW = new Date('2026-11-21T10:00:00.000Z');
 
-it('the record of a bench message conforms to the topic’s schema', () => {
+it('a bench message converts to a record that conforms to the topic’s schema', () => {
   const record = toRecord(createMessage(20, NOW), 'test-bench');
   expect(messageRecordCodec.decode(messageRecordCodec.encode(record))).toMatchObject({ userId: record.userId });
 });
 
 it.each(TRAFFICS)(
-  'messages with the traffic "%s" have the expected size, distinct ids, and only the expected errors',
+  'createBodyOf("%s") creates messages with the expected size, distinct ids and only the expected errors',
   (traffic) => {
     for (let n = 0; n < 200; n += 20) {
       const { messages } = JSON.parse(createBodyOf(traffic, { n, size: 20, now: NOW }).toString());
       expect(new Set(messages.map(({ messageId }: { messageId: string }) => messageId)).size).toBe(20);
       const bad = messages.filter(({ type }: { type: string }) => type === 'trak');
-      expect(bad).toHaveLength(traffic === 'one bad a batch' ? 1 : 0);
+      expect(bad).toHaveLength(traffic === 'one invalid per batch' ? 1 : 0);
       for (const message of messages) {
         const missing = MESSAGE_BYTES - Buffer.byteLength(JSON.stringify(message));
         expect(missing).toBeGreaterThanOrEqual(0);
@@ -26,8 +26,8 @@ it.each(TRAFFICS)(
   },
 );
 
-it('a renewed request has new message ids and anonymous ids each time', () => {
-  const next = createRenewal([createBodyOf('every id new', { n: 0, size: 20, now: NOW })]);
+it('createRenewal returns requests with new message ids and anonymous ids on each call', () => {
+  const next = createRenewal([createBodyOf('new ids', { n: 0, size: 20, now: NOW })]);
   const ids = new Set<string>();
   for (let times = 0; times < 3; times += 1)
     for (const { messageId, anonymousId } of JSON.parse(next(0).toString()).messages) {

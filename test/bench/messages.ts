@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { type MessageRecord, ZERO_KEY } from '@playline/contracts';
 
-/** Bytes of JSON per message: the average for web, Unity and Unreal clients. */
+/** JSON bytes per message: the average across web, Unity and Unreal clients. */
 export const MESSAGE_BYTES = 940;
 
 interface Message {
@@ -60,7 +60,7 @@ const EVENT_NAMES = ['match_started', 'match_ended', 'item_bought', 'level_up', 
 const IDENTIFY_EVERY = 20;
 const PLAYERS = 5_000;
 
-/** Creates the n-th message. Its surface, player and event depend on n, and its id is new. */
+/** Creates a message with a new id. The surface, player and event are determined by `n`. */
 export function createMessage(n: number, now: Date): Message {
   const player = (n * 7_919) % PLAYERS;
   const surface = SURFACES[n % SURFACES.length] ?? 'web';
@@ -93,7 +93,7 @@ export function createMessage(n: number, now: Date): Message {
   return message;
 }
 
-/** Properties as games send them: short names, small numbers, some nesting. */
+/** Typical game properties: short names, small numbers, some nesting. */
 const FIELDS: readonly [string, unknown][] = [
   ['weapon', 'longbow_of_dusk'],
   ['kills', 7],
@@ -113,7 +113,7 @@ const FIELDS: readonly [string, unknown][] = [
   ['build', '2026.11.3-rc1'],
 ];
 
-/** Replaces the filler with as many game properties as fit. The message keeps its size. */
+/** Replaces the filler with as many game properties as fit, without changing the message size. */
 export function fillWithFields(message: Message): void {
   const details = (message.properties ?? message.traits) as Record<string, unknown>;
   delete details.note;
@@ -125,10 +125,8 @@ export function fillWithFields(message: Message): void {
   details.note = '';
   details.note = 'won by a hair in the last round '.repeat(4).slice(0, MESSAGE_BYTES - sizeOf());
 }
-/** Bytes of an empty note, including key, colon, quotes and comma. */
 const NOTE_BYTES = ',"note":""'.length;
 
-/** JSON of a batch, starting with the n-th message. */
 export function createBody(n: number, size: number, now: Date): Buffer {
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   return Buffer.from(JSON.stringify({ messages }));
@@ -184,38 +182,35 @@ export function toRecord(message: Message, environmentId: string): MessageRecord
   };
 }
 
-/** Variations of the messages in a load. `real fields` replaces the filler with game properties. */
-export const TRAFFICS = ['usual', 'one bad a batch', 'every id new', 'real fields'] as const;
+/** Variants of bench traffic. `real fields` replaces the filler with game properties. */
+export const TRAFFICS = ['usual', 'one invalid per batch', 'new ids', 'real fields'] as const;
 export type Traffic = (typeof TRAFFICS)[number];
 
-/** JSON of a batch with `size` messages, starting with the n-th message. */
 export function createBodyOf(traffic: Traffic, { n, size, now }: { n: number; size: number; now: Date }): Buffer {
-  if (traffic === 'usual' || traffic === 'every id new') return createBody(n, size, now);
+  if (traffic === 'usual' || traffic === 'new ids') return createBody(n, size, now);
   const messages = Array.from({ length: size }, (_, index) => createMessage(n + index, now));
   if (traffic === 'real fields') for (const message of messages) fillWithFields(message);
-  // The invalid message has a different index in each batch.
   const bad = messages[(n / size) % size];
-  if (traffic === 'one bad a batch' && bad !== undefined) bad.type = 'trak';
+  if (traffic === 'one invalid per batch' && bad !== undefined) bad.type = 'trak';
   return Buffer.from(JSON.stringify({ messages }));
 }
 
 const NEW_DIGITS = 12;
-/** Each match ends where the replaceable digits of an id begin. */
 const ID_DIGITS = /"(?:messageId":"[0-9a-f-]{24}|anonymousId":"anon-[0-9a-f]{20})/g;
 
-/** Replaces digits in all ids of a request, in the request's buffer, each time it is sent. */
+/** @returns a function that overwrites digits of all ids in a request's buffer and returns the buffer */
 export function createRenewal(requests: readonly Buffer[]): (index: number) => Buffer {
   const offsets = requests.map((request) => {
     const text = request.toString('latin1');
     return [...text.matchAll(ID_DIGITS)].map(({ index, 0: found }) => index + found.length);
   });
-  // No other load creates the same ids.
-  const own = randomBytes(3).toString('hex');
+  // Prevents two loads from creating the same ids.
+  const prefix = randomBytes(3).toString('hex');
   let count = 0;
   return (index) => {
     const request = requests[index] as Buffer;
     for (const at of offsets[index] ?? [])
-      request.write(own + (count++).toString(16).padStart(NEW_DIGITS - own.length, '0'), at, 'latin1');
+      request.write(prefix + (count++).toString(16).padStart(NEW_DIGITS - prefix.length, '0'), at, 'latin1');
     return request;
   };
 }

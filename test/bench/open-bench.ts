@@ -10,7 +10,6 @@ import { withAdmin } from './kafka-client.ts';
 import { ROOT, waitFor } from './processes.ts';
 import type { BenchStores } from './stores.ts';
 
-/** A Redis database for the bench only, because figures may run concurrently with other work. */
 const REDIS_DATABASE = 9;
 export const ACCESS_KEY_PREFIX = 'svcapik';
 
@@ -62,7 +61,7 @@ function environmentOf(stores: BenchStores, names: { topicPrefix: string; databa
   };
 }
 
-/** @returns stdout @throws Error with stderr when the exit code is not 0 */
+/** @returns stdout @throws Error with stderr if the exit code is not 0 */
 async function runFile(file: string, environment: Bench['environment'], args: readonly string[] = []): Promise<string> {
   const env = { PATH: process.env.PATH ?? '', ...environment };
   const run = promisify(execFile)(process.execPath, [file, ...args], { cwd: ROOT, env });
@@ -87,7 +86,7 @@ async function createAccessKeys(
     return (await createKey({ store, prefix: ACCESS_KEY_PREFIX }, options)).key;
   };
   try {
-    // The view does not wait for Redis when it is opened.
+    // Opening the view does not wait for Redis.
     await waitFor('the key store is ready', () => view.ready(), { maxMs: 10_000 });
     return { publishableKey: await create('publishable'), secretKey: await create('secret') };
   } finally {

@@ -4,7 +4,6 @@ interface Closable {
 
 export type Keep = <C extends Closable>(opened: C) => C;
 
-/** Runs `work`, and then closes everything that was passed to `keep`, last opened first. */
 export async function withOpened<T>(work: (keep: Keep) => Promise<T>): Promise<T> {
   const opened: Closable[] = [];
   const keep: Keep = (resource) => {

@@ -13,7 +13,6 @@ export interface PreparedRecord {
   value: Buffer;
 }
 
-/** Prepares records as the gateway publishes them, so that sending is cheap. */
 export async function prepareMessages(bench: Bench, count: number): Promise<PreparedRecord[]> {
   const topic = `${bench.topicPrefix}${TOPICS.messages.name}`;
   const schemaId = await readSchemaId(bench, topic, messageRecordCodec.schema);
@@ -25,7 +24,7 @@ export async function prepareMessages(bench: Bench, count: number): Promise<Prep
   });
 }
 
-/** Prepares the same messages as the reference gateway publishes them: the client's JSON, keyed by the owner's id. */
+/** Encodes messages as the reference gateway would publish them: the client's JSON, keyed by the user's id. */
 export function prepareJson(topic: string, count: number): PreparedRecord[] {
   const now = new Date();
   return Array.from({ length: count }, (_, n) => {
@@ -35,7 +34,7 @@ export function prepareJson(topic: string, count: number): PreparedRecord[] {
   });
 }
 
-/** Transaction timeout, long enough for several hundred thousand records on a busy machine. */
+/** Long enough to publish several hundred thousand records on a busy machine. */
 const TRANSACTION_MAX_MS = 180_000;
 
 const openProducer = ({ stores }: Bench, transactionalId?: string) =>
@@ -61,7 +60,7 @@ export async function publish(bench: Bench, records: readonly PreparedRecord[]):
   }
 }
 
-// Publishes records in one transaction. Consumers can read the records only after `beforeEnd` has finished.
+// Publishes records in one transaction. Consumers see none of them until `beforeEnd` resolves.
 export async function publishInTransaction(
   bench: Bench,
   records: readonly PreparedRecord[],

@@ -1,4 +1,4 @@
-/** Starts processes that are measured, and reads their CPU and memory from /proc. */
+/** Starts processes to measure, and reads their CPU time and memory from /proc. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,18 +6,17 @@ import { fileURLToPath } from 'node:url';
 import { bareEnvironment } from '@playline/testkit';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Ticks per second in /proc (USER_HZ), which is 100 on every Linux that Node supports. */
+/** Clock ticks per second in /proc (USER_HZ): 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** User and system CPU seconds used by a process so far, across all threads. */
 export function cpuSecondsOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The second field is the program's name in parentheses and may contain spaces. Times are fields 14 and 15.
+  // The second field is the program name in parentheses, which may contain spaces. Times are fields 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** CPU seconds from now until the returned function is called; NaN when the process cannot be read. */
+/** @returns a function that returns the CPU seconds used since this call; NaN for an unknown process */
 export function watchCpu(pid: number | null): () => number {
   if (pid === null) return () => Number.NaN;
   const before = cpuSecondsOf(pid);
@@ -29,13 +28,13 @@ export function memoryPeakMibOf(pid: number): number {
   return Math.round(Number(kib) / 1024);
 }
 
-/** Current memory of a process in MiB, including its proportional share of shared memory. */
+/** Returns a process's current memory in MiB, including its proportional share of shared memory. */
 export function memoryMibOf(pid: number): number {
   const [, kib] = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')) ?? [];
   return Number(kib) / 1024;
 }
 
-/** Reads process data; null when the process has ended or belongs to another user. */
+/** Reads process data. @returns null if the process has exited or belongs to another user */
 function tryRead<T>(read: () => T): T | null {
   try {
     return read();
@@ -44,13 +43,13 @@ function tryRead<T>(read: () => T): T | null {
   }
 }
 
-/** Ids of this user's processes for which the test is true. */
+/** Returns the ids of this user's processes whose /proc folder passes the test. */
 export function findProcesses(test: (folder: string) => boolean): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.filter((pid) => tryRead(() => test(`/proc/${pid}`)) === true).map(Number);
 }
 
-/** Id of the process that listens on a TCP port on this machine; null when none is visible to this user. */
+/** @returns the id of the process that listens on a TCP port; null if this user cannot see it */
 export function pidListeningOn(port: number): number | null {
   const hex = port.toString(16).toUpperCase().padStart(4, '0');
   const LISTEN = '0A';
@@ -72,7 +71,7 @@ export interface Measured {
   close(signal?: 'SIGTERM' | 'SIGKILL'): Promise<void>;
 }
 
-/** Time for a process to drain before it is killed; longer than the limit in `runService`. */
+/** How long a process may drain before it is killed; longer than the limit in `runService`. */
 const CLOSE_MAX_MS = 30_000;
 const OUTPUT_CHARACTERS_MAX = 4_000;
 
@@ -82,7 +81,7 @@ interface ProcessOptions {
   nodeOptions?: readonly string[] | undefined;
 }
 
-/** Runs a TypeScript file of the repository in a child process, which does not outlive this process. */
+/** Runs a TypeScript file in a child process, which does not outlive this process. */
 export function openProcess(file: string, { environment, args = [], nodeOptions = [] }: ProcessOptions): Measured {
   const env = { ...bareEnvironment(), ...environment };
   const options = { cwd: ROOT, env, stdio: ['ignore' as const, 'pipe' as const, 'pipe' as const] };
@@ -123,7 +122,7 @@ interface ChildOptions<R> {
   readonly onResult?: (result: R) => void;
 }
 
-/** Runs a file in this folder in a child process until it ends. @returns the result that the child sends */
+/** Runs a file from this folder in a child process until it exits. @returns the result that the child sends */
 export function runChild<R>(file: string, { args = [], onBegin, onResult, ...options }: ChildOptions<R>): Promise<R> {
   const path = fileURLToPath(new URL(`./${file}.ts`, import.meta.url));
   const child = fork(path, [...args], { ...options, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
@@ -136,15 +135,14 @@ export function runChild<R>(file: string, { args = [], onBegin, onResult, ...opt
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) =>
-      result === undefined || code !== 0 ? reject(new Error(`${file} ended with ${code}`)) : resolve(result),
+      result === undefined || code !== 0 ? reject(new Error(`${file} exited with ${code}`)) : resolve(result),
     );
   });
 }
 
-/** Poll interval, long enough to cost little CPU. */
 export const POLL_MS = 200;
 
-/** Waits for a condition. @throws Error with the last output of `measured` when the process ends or on a timeout */
+/** Waits for a condition. @throws Error with the last output of `measured` on a timeout or if the process exits */
 export async function waitFor(
   what: string,
   condition: () => Promise<boolean>,
@@ -152,8 +150,8 @@ export async function waitFor(
 ): Promise<void> {
   const endMs = performance.now() + maxMs;
   while (!(await condition().catch(() => false))) {
-    const hasEnded = measured !== undefined && !existsSync(`/proc/${measured.pid}`);
-    if (hasEnded) throw new Error(`the process ended before ${what}\n${measured.output()}`);
+    const hasExited = measured !== undefined && !existsSync(`/proc/${measured.pid}`);
+    if (hasExited) throw new Error(`the process exited before ${what}\n${measured.output()}`);
     if (performance.now() > endMs) throw new Error(`timeout after ${maxMs} ms: ${what}\n${measured?.output() ?? ''}`);
     await delay(POLL_MS);
   }

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-// Repeats a step, starting at most once per `everyMs`. `close` waits for the running step and rejects if a step has
-// failed.
+// Repeats a step at most once per `everyMs`. `close` waits for the current step and rejects if a step failed.
 export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { close(): Promise<void> } {
   const ended = new AbortController();
   const running = (async () => {
@@ -13,7 +12,7 @@ export function repeatEvery(everyMs: number, step: () => Promise<unknown>): { cl
       await delay(waitMs, undefined, { signal: ended.signal }).catch(() => {});
     }
   })();
-  // `close` reports the error. Until then it must not count as an unhandled rejection.
+  // `close` rethrows the error. Until then, it must not count as an unhandled rejection.
   running.catch(() => {});
   return {
     close: () => {

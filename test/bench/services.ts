@@ -17,10 +17,7 @@ const READY_MAX_MS = 180_000;
 export const groupOf = ({ topicPrefix }: Pick<Bench, 'topicPrefix'>, service: ServiceName): string =>
   topicPrefix + service;
 
-/**
- * Starts a service as in a deployment, and waits until it is ready.
- * @throws Error when the service is not ready in time
- */
+/** Starts a service with its production settings. @throws Error if the service does not become ready in time */
 export async function startService(
   bench: Bench,
   name: ServiceName,
@@ -53,7 +50,7 @@ async function waitUntilReady(measured: Measured, url: string): Promise<void> {
   }
 }
 
-/** The highest limits that the settings allow, so that the limiter runs but refuses no requests. */
+/** The highest limits that the settings allow: the limiter runs but rejects no requests. */
 const UNLIMITED = { RATE_LIMIT_MESSAGES_PER_S: '200000', RATE_LIMIT_BURST: '10000000' };
 
 export const startGateway = (bench: Bench, settings: Record<string, string> = UNLIMITED): Promise<Server> =>
@@ -61,7 +58,6 @@ export const startGateway = (bench: Bench, settings: Record<string, string> = UN
 
 export const startWriter = (bench: Bench): Promise<Server> => startService(bench, 'event-writer');
 
-/** Cursor secret of the chain API, so that the bench can request a page from any position. */
 export const CURSOR_SECRET: string = 'cd'.repeat(32);
 
 const UNLIMITED_CHAIN = {
@@ -69,7 +65,7 @@ const UNLIMITED_CHAIN = {
   RATE_LIMIT_WINDOW_S: '1',
   MINTS_PER_MINUTE: '1000000',
   MINTS_BURST: '10000000',
-  // Slow brokers on a busy machine must not fail a measurement.
+  // Slow brokers on a busy machine must not fail the measurement.
   PUBLISH_DEADLINE_MS: '20000',
 };
 
@@ -80,7 +76,7 @@ export const startChainApi = (bench: Bench, chains: readonly { name: string; id:
     CHAINS: JSON.stringify(chains),
   });
 
-/** The peers' topic, which has the same number of partitions as the product's topic, and which no service reads. */
+/** Returns the peers' topic, which has as many partitions as the message topic and which no service reads. */
 export const peerTopicOf = ({ topicPrefix }: Bench): string => `${topicPrefix}${TOPICS.messages.name}.dead`;
 
 export const peerEnvironment = (bench: Bench): Record<string, string> => ({
@@ -90,10 +86,7 @@ export const peerEnvironment = (bench: Bench): Record<string, string> => ({
   BENCH_LINKS_TOPIC: `${bench.topicPrefix}${TOPICS.identityLinks.name}.dead`,
 });
 
-/**
- * Starts an HTTP server from a bench file, and waits until it responds.
- * @param readyPath path that responds with 200
- */
+/** Starts an HTTP server from a bench file. @param readyPath responds with 200 when the server is ready */
 export async function startPeer(
   bench: Bench,
   file: string,

@@ -8,13 +8,13 @@ export interface BenchStores {
   redis: string;
   clickhouse: { url: string; user: string; password: string };
   registry: string;
-  /** Settings of the measured services if they use TLS and logins. The bench itself uses neither. */
+  /** Settings for measured services that use TLS and logins. The bench itself uses neither. */
   secured?: Readonly<Record<string, string>>;
 }
 
 /**
- * Opens the stores for a run: the stores in `PLAYLINE_TEST_STORES`, or a new local stack.
- * @param withTls whether the measured services use TLS and logins
+ * Opens the stores in `PLAYLINE_TEST_STORES`, or starts a new local stack.
+ * @param withTls measured services use TLS and logins
  */
 export async function openStores(withTls = false): Promise<BenchStores & { close(): Promise<void> }> {
   const given = process.env.PLAYLINE_TEST_STORES;

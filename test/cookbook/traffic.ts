@@ -45,7 +45,7 @@ export interface SimulatedTraffic {
 export function createSimulatedTraffic(): SimulatedTraffic {
   const run = { seed: 13, tag: '0123456789ab', startedAtMs: FROM_MS };
   const [random, ledger, cast] = [createRandom(run.seed), createLedger(), createCast()];
-  const traffic = createTraffic({ run, players: PLAYERS, brokenShare: BROKEN_RATE, ledger });
+  const traffic = createTraffic({ run, players: PLAYERS, brokenFraction: BROKEN_RATE, ledger });
   const copies: AcceptedCopy[] = [];
   const rejections: Omit<RejectionRecord, 'environmentId'>[] = [];
   const identities = new Map<string, Identity>();
@@ -58,7 +58,7 @@ export function createSimulatedTraffic(): SimulatedTraffic {
       cast.accept(batch.household, sound);
       for (const identity of [sound.owner, sound.fact?.from, sound.fact?.to]) if (identity) add(identity);
     }
-    for (const receivedAt of batch.resent || batch.answerLost ? [nowMs, nowMs + RESEND_MS] : [nowMs]) {
+    for (const receivedAt of batch.resent || batch.responseLost ? [nowMs, nowMs + RESEND_MS] : [nowMs]) {
       const result = validate(batch, receivedAt, random.hex(32));
       copies.push(...result.copies);
       rejections.push(...result.rejections);

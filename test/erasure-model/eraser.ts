@@ -14,8 +14,8 @@ import {
 } from './state.ts';
 
 /**
- * Topics whose end an eraser reads when the step begins; the eraser continues when all records before the end are
- * committed.
+ * Topics that a step waits for. The eraser reads their end offsets when the step starts and continues once all earlier
+ * records are committed.
  */
 const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the linker': ['links'],
@@ -25,7 +25,7 @@ const AWAITED: Readonly<Partial<Record<Step, readonly Topic[]>>> = {
   'wait for the writer': ['events', 'decisions', 'consents'],
 };
 
-/** The possible moves of the erasers: each runs its next step, another eraser starts, or the first eraser ends. */
+/** Possible moves: an eraser runs its next step, another eraser starts, or the first eraser ends. */
 export function erase(rules: Rules, state: State): Move[] {
   const moves = state.erasers.flatMap((_, number) => new EraserMoves(rules, state, number).moves());
   const isStarted = (state.erasers[0] as Eraser).at > 0;
@@ -38,7 +38,6 @@ export function erase(rules: Rules, state: State): Move[] {
   return moves;
 }
 
-/** One eraser in one state. */
 class EraserMoves {
   readonly #rules: Rules;
   readonly #state: State;
@@ -104,7 +103,7 @@ class EraserMoves {
     }
   }
 
-  /** All open erasures form one batch. Erasures with a receipt only need their holds released. */
+  /** Starts a batch with all open erasures. If an erasure already has a receipt, only its hold must be released. */
   #read(): Partial<State>[] {
     const { erasures } = this.#state;
     const open = [...erasures.keys()].filter((each) => {
@@ -122,14 +121,14 @@ class EraserMoves {
     return [this.#pass({ erasures: held }, { batch: open })];
   }
 
-  /** Whether all links are sent: a gateway publishes a link within a known time, or never. */
+  /** Whether all links up to T are published. A gateway publishes a link within a known time or never. */
   #isAllSent(): boolean {
     const { log } = this.#rules;
     return log.offsetsOf('link').every((offset) => offset < this.#state.sent || log.atOf(offset) > this.#cutoff());
   }
 
-  // Finds the person of the batch's subjects as of the latest cut-off, by stored decisions and the stored closures
-  // of overlapping erasures. In this model all erasures overlap and concern one person.
+  // Finds the person as of the latest cut-off, from stored decisions and the closures of overlapping erasures. In this
+  // model, all erasures are for one person.
   #resolve(): Cutoffs {
     const { log, has } = this.#rules;
     const { rows, graph, erasures } = this.#state;
@@ -142,8 +141,8 @@ class EraserMoves {
     return merge({}, Object.fromEntries(ids.map((id) => [id, this.#cutoff()])));
   }
 
-  // Extends the hold to the whole closure. The hold of an earlier erasure may have delayed a link that the later
-  // cut-off includes, so the eraser resolves again.
+  // Extends the hold to the whole closure. If an earlier erasure's hold may have delayed a link up to the later
+  // cut-off, the eraser resolves again.
   #hold(): Partial<State> {
     const { has } = this.#rules;
     const ids = idsOf(this.#eraser.found);
@@ -154,7 +153,7 @@ class EraserMoves {
     return this.#to('wait for the linker', { held: ids }, held);
   }
 
-  /** Removes the ids from the graph, whatever linked them. Consents have a time, so later consents stay. */
+  /** Removes the ids from the graph, including later links. Consents have a time, so later consents are kept. */
   #forget(): Partial<State> {
     const { has, covers, log } = this.#rules;
     const { graph, choices } = this.#state;
@@ -166,7 +165,7 @@ class EraserMoves {
     return this.#pass({ graph: withoutIds(graph, idsOf(found)), choices: kept });
   }
 
-  /** Restores rows later than the cut-off: links are appended to their topic, consents are written to Redis. */
+  /** Restores data later than the cut-off: republishes links and writes consents to Redis. */
   #restore(): Partial<State> {
     const { has, log, covers } = this.#rules;
     const { rows, topics } = this.#state;
@@ -177,13 +176,10 @@ class EraserMoves {
     let { choices } = this.#state;
     for (const offset of has('restore later consents') ? consents : [])
       choices = putConsent(this.#rules, { ...this.#state, choices }, offset);
-    return {
-      choices,
-      topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics,
-    };
+    return { choices, topics: has('restore later links') ? { ...topics, links: [...topics.links, ...links] } : topics };
   }
 
-  /** Decisions and other rows are deleted in two steps, because an eraser may end between them. */
+  /** Deletes decisions and other rows in two steps, because an eraser may end between them. */
   #delete(step: 'delete decisions' | 'delete other rows'): Partial<State>[] {
     const { log, covers, mayHappen } = this.#rules;
     const { rows, happened, revived } = this.#state;
@@ -195,7 +191,7 @@ class EraserMoves {
     return [...moves, this.#pass({ happened: [...happened, 'delete fails'] })];
   }
 
-  /** First notes the ends of the topics. Continues when all records before those ends are committed. */
+  /** Reads the end offsets of the topics, then waits until all earlier records are committed. */
   #await(step: Step, topics: readonly Topic[]): Partial<State>[] {
     const { awaited } = this.#eraser;
     if (awaited !== null) return Object.values(awaited).some((count) => count > 0) ? [] : [this.#pass()];
@@ -204,7 +200,7 @@ class EraserMoves {
     return [this.#goTo({ awaited: Object.fromEntries(noted.map((each) => [each, this.#state.topics[each].length])) })];
   }
 
-  /** The hold is gone when another eraser has finished, or when Redis has lost it. */
+  /** False if another eraser has finished or Redis has lost the hold. */
   #isHeld(): boolean {
     return this.#batch().every(({ held }) => held !== null);
   }
@@ -221,7 +217,6 @@ class EraserMoves {
     return this.#eraser.batch.map((each) => this.#state.erasures[each] as Erasure);
   }
 
-  /** Applies one change to every erasure of the batch. */
   #note(change: Partial<Erasure>): Partial<State> {
     const { batch } = this.#eraser;
     const { erasures } = this.#state;

@@ -3,7 +3,7 @@ import { changed, type Move, type Rules, type State, type Topics, withOffset } f
 
 const TOPIC_OF = { event: 'events', link: 'links', consent: 'consents' } as const;
 
-/** Gateways accept messages and requests in order. Each gateway writes a consent to Redis at a later moment. */
+/** Gateways accept messages and requests in order and write consents to Redis later. */
 export function accept(rules: Rules, state: State): Move[] {
   return [...send(rules, state), ...putConsents(rules, state), ...loseHolds(rules, state)];
 }
@@ -34,7 +34,7 @@ function putConsents(rules: Rules, state: State): Move[] {
   ]);
 }
 
-/** One Redis script. Of two consents of one id, the script keeps the consent that is later in the log. */
+/** Models the Redis script, which keeps the consent that is later in the log. */
 export function putConsent(rules: Rules, { choices, fences }: State, offset: number): readonly number[] {
   const [id] = rules.log.idsOf(offset);
   if (rules.covers(fences, offset) && rules.has('refuse consents up to T of a fenced id')) return choices;
@@ -48,7 +48,7 @@ export function putConsent(rules: Rules, { choices, fences }: State, offset: num
       );
 }
 
-/** A hold without a request on the topic expires. Any hold may be lost. */
+/** Holds without a request on the topic expire. Any hold may be lost. */
 function loseHolds(rules: Rules, state: State): Move[] {
   const isPastRequest = (erasure: number) =>
     rules.log.sent.findIndex((sent) => sent.kind === 'request' && sent.erasure === erasure) < state.sent;
@@ -56,7 +56,7 @@ function loseHolds(rules: Rules, state: State): Move[] {
     const released = { erasures: changed(state.erasures, erasure, { held: null }) };
     if (held === null) return [];
     if (!requested && isPastRequest(erasure) && rules.has('expire a hold whose request is lost'))
-      return [[`hold ${erasure} lapses`, released]];
+      return [[`hold ${erasure} expires`, released]];
     if (!rules.mayHappen(state, 'hold is lost')) return [];
     return [[`hold ${erasure} is lost`, { ...released, happened: [...state.happened, 'hold is lost'] }]];
   });

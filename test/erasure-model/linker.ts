@@ -1,7 +1,7 @@
 import { componentOf, joinAll, type RequestedErasure } from './people.ts';
 import { commit, type Move, type Rules, type State } from './state.ts';
 
-/** Reads links in the order of their topic. A link that a hold delays is appended to the topic again. */
+/** Reads links in topic order and republishes links that a hold delays. */
 export function link(rules: Rules, state: State): Move[] {
   const { topics, decided } = state;
   const offset = topics.links[0];
@@ -20,7 +20,7 @@ export function link(rules: Rules, state: State): Move[] {
   return [[`linker joins ${ids}`, { graph: joinAll(state.graph, ids), decided: 'linked' }]];
 }
 
-/** A link is parked when it is later than the latest hold cut-off of any id of the persons that it would join. */
+/** Whether the link is later than the latest cut-off of a hold on any id of the persons it would join. */
 function isParked({ log }: Rules, { graph, erasures }: State, offset: number): boolean {
   const affected = log.idsOf(offset).flatMap((id) => componentOf(graph, id));
   return affected.some((id) => {

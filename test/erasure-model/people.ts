@@ -1,26 +1,25 @@
-/** Ids. `s` is erased. The world decides which other ids are the same person and which are strangers. */
+/** `s` is the subject. The world defines which other ids belong to the same person and which are strangers. */
 export type Id = 's' | 'd' | 'b' | 'c';
 
 /**
- * A sent record. `at`: when the gateway accepted it. Later offsets may have earlier times, because gateways can be
+ * A published record. `at` is the time of acceptance. Later offsets may have earlier times, because gateways can be
  * slow.
  */
 export type Sent =
   | { readonly kind: 'event' | 'consent'; readonly at: number; readonly ids: readonly [Id] }
   | { readonly kind: 'link'; readonly at: number; readonly ids: readonly [Id, Id] }
-  /** The gateway has chosen the cut-off T before this offset. From this offset on the subject is held. */
+  /** The gateway has chosen the cut-off T before this offset. The subject is held from this offset. */
   | { readonly kind: 'hold' | 'request'; readonly erasure: number };
 
-/** A requested erasure. No data of the subject that was accepted up to `cutoff` (T) may remain. */
+/** An erasure request. No data of the subject accepted up to `cutoff` (T) may remain. */
 export interface RequestedErasure {
   readonly subject: Id;
   readonly cutoff: number;
 }
 
-/** Persons of two or more ids. The ids and the persons are sorted. */
+/** Persons with two or more ids. Ids and persons are sorted. */
 export type Graph = readonly (readonly Id[])[];
 
-/** For each id, the time up to which its data is erased. */
 export type Cutoffs = Readonly<Partial<Record<Id, number>>>;
 
 export const idsOf = (cutoffs: Cutoffs): Id[] => Object.keys(cutoffs).sort() as Id[];
@@ -31,28 +30,26 @@ export const link = (at: number, ...ids: [Id, Id]): Sent => ({ kind: 'link', at,
 export const hold = (erasure: number): Sent => ({ kind: 'hold', erasure });
 export const request = (erasure: number): Sent => ({ kind: 'request', erasure });
 
-/** All ids of this id's person, including the id itself. */
+/** All ids of the person, including `id`. */
 export function componentOf(graph: Graph, id: Id): readonly Id[] {
   return graph.find((ids) => ids.includes(id)) ?? [id];
 }
 
-/** The graph after the given ids are joined into one person. */
 export function joinAll(graph: Graph, ids: readonly Id[]): Graph {
   const joined = [...new Set(ids.flatMap((id) => componentOf(graph, id)))].sort();
   const others = graph.filter((each) => !each.some((id) => joined.includes(id)));
   return joined.length < 2 ? others : [...others, joined].sort();
 }
 
-/** The graph without the erased ids. The remaining ids of a person stay one person. */
+/** Removes the erased ids. A person's remaining ids stay joined. */
 export function withoutIds(graph: Graph, erased: readonly Id[]): Graph {
   return graph.map((ids) => ids.filter((id) => !erased.includes(id))).filter((ids) => ids.length > 1);
 }
 
-/** All sent records, in log order, and the records that each erasure covers. */
+/** All published records in log order, with the records covered by each erasure. */
 export class Log {
   readonly sent: readonly Sent[];
   readonly requests: readonly RequestedErasure[];
-  /** For each erasure, the offsets that it covers. */
   readonly #erased: readonly ReadonlySet<number>[];
 
   constructor({ sent, requests }: { sent: readonly Sent[]; requests: readonly RequestedErasure[] }) {
@@ -83,22 +80,21 @@ export class Log {
     return this.sent[offset]?.kind === 'consent';
   }
 
-  /** The persons that the given links form. */
   graphOf(links: readonly number[]): Graph {
     return links.reduce((graph, offset) => joinAll(graph, this.idsOf(offset)), [] as Graph);
   }
 
-  /** Whether the record contains one of the ids and is not later than that id's cut-off. */
+  /** Whether the record contains an id and is not later than the id's cut-off. */
   isCoveredBy(cutoffs: Cutoffs, offset: number): boolean {
     return this.idsOf(offset).some((id) => this.atOf(offset) <= (cutoffs[id] ?? Number.NEGATIVE_INFINITY));
   }
 
-  /** Whether one of the given erasures covers the record at this offset. */
+  /** Whether any of the erasures covers the record. */
   isErased(erasures: readonly number[], offset: number): boolean {
     return erasures.some((erasure) => this.#erased[erasure]?.has(offset));
   }
 
-  /** All records accepted up to T for the person that all links up to T form, in any log order. */
+  /** Offsets of all records up to T of the person formed by all links up to T. */
   #erasedBy({ subject, cutoff }: RequestedErasure): number[] {
     const known = this.offsetsOf('link').filter((offset) => this.atOf(offset) <= cutoff);
     const person = componentOf(this.graphOf(known), subject);
@@ -107,15 +103,15 @@ export class Log {
   }
 }
 
-/** What the stores contain about the persons. Numbers are offsets in the log. */
+/** Contents of the stores, as log offsets. */
 export interface PersonData {
   readonly rows: readonly number[];
   readonly graph: Graph;
-  /** For each id, the offset of the consent that Redis returns. */
+  /** Offset of each id's consent in Redis. */
   readonly choices: readonly number[];
 }
 
-/** Describes remaining data that the erasures cover; null when there is none. */
+/** Describes remaining data that an erasure covers, or returns null. */
 export function findRemaining(
   log: Log,
   erasures: readonly number[],
@@ -129,7 +125,7 @@ export function findRemaining(
   return graph.every(isAllowed) ? null : 'an erased link remains';
 }
 
-/** Describes data missing at the end that no erasure covers; null when there is none. */
+/** Describes missing data that no erasure covers, or returns null. */
 export function findMissing(
   log: Log,
   erasures: readonly number[],

@@ -1,10 +1,10 @@
-/** The steps of the eraser, in order. */
+/** The eraser's steps in order. */
 export const PROGRAM = [
   // Also recreates a lost hold.
   'read the requests',
   'wait until all links up to T are published',
   'wait for the linker',
-  // A link that an earlier hold delayed may have been republished after the first end.
+  // A link that an earlier hold delayed may have been republished after the first end offset.
   'wait for the linker again',
   'wait for the decisions',
   'resolve',
@@ -12,7 +12,7 @@ export const PROGRAM = [
   'store the closure',
   'fence',
   'wait for the linker after the hold',
-  // Includes decisions: all decisions of the linker precede this end.
+  // Includes all of the linker's decisions, which precede this end offset.
   'wait for the writer',
   'forget',
   'restore later data',
@@ -24,7 +24,7 @@ export const PROGRAM = [
 ] as const;
 export type Step = (typeof PROGRAM)[number];
 
-/** The parts of the protocol. A test omits each part to show what the part prevents. */
+/** The parts of the protocol. Tests omit one part at a time to show that it is necessary. */
 export const PARTS = [
   'hold the subject when its request is read',
   'wait until all links up to T are published',

@@ -4,52 +4,51 @@ import { Protocol } from './protocol.ts';
 import { NEVER_ENDS, search } from './search.ts';
 import { WORLDS, type WorldName } from './worlds.ts';
 
-const LEFT = 'erased rows remain';
+const ROWS_REMAIN = 'erased rows remain';
 const LINK_LOST = 'a later link is lost';
 const ROWS_LOST = 'rows of other people, or later rows, are lost';
 
-/** For each part of the protocol, the world in which its absence causes a fault, and the fault. */
+/** For each part, a world in which omitting the part causes a fault, and the fault. */
 const FAULT_WITHOUT: Readonly<Record<Part, readonly [WorldName, string]>> = {
-  // The hold is lost, and no actor recreates it.
+  // No actor recreates the lost hold.
   'hold the subject when its request is read': ['the hold is lost', NEVER_ENDS],
-  'wait until all links up to T are published': ['a link up to T follows the request', LEFT],
-  'wait for the linker': ['nothing goes wrong', LEFT],
-  'wait for the linker again': ['two erasures of one person', LEFT],
-  'wait for the decisions': ['nothing goes wrong', LEFT],
-  'read the ends of decisions after the linker has caught up': ['nothing goes wrong', LEFT],
-  // A stranger who was linked later would count as the person.
+  'wait until all links up to T are published': ['a link up to T follows the request', ROWS_REMAIN],
+  'wait for the linker': ['nothing goes wrong', ROWS_REMAIN],
+  'wait for the linker again': ['two erasures of one person', ROWS_REMAIN],
+  'wait for the decisions': ['nothing goes wrong', ROWS_REMAIN],
+  'read the ends of decisions after the linker has caught up': ['nothing goes wrong', ROWS_REMAIN],
+  // A stranger who was linked later would be erased.
   'resolve by decisions not later than T': ['the hold is lost', ROWS_LOST],
-  'adopt the closure of an overlapping erasure': ['the same request arrives twice', LEFT],
-  // A link of another member is decided while two erasers remove ids from the graph.
+  'adopt the closure of an overlapping erasure': ['the same request arrives twice', ROWS_REMAIN],
+  // Another member's link is decided while two erasers remove ids from the graph.
   'hold the whole closure': ['another eraser takes over', LINK_LOST],
   'extend the hold only while it exists': ['another eraser takes over', LINK_LOST],
-  'resolve again after erasures are merged': ['two erasures of one person', LEFT],
-  // The next eraser cannot find ids whose decisions are already deleted.
-  'store the closure': ['another eraser takes over', LEFT],
-  fence: ['everything is read again', LEFT],
+  'resolve again after erasures are merged': ['two erasures of one person', ROWS_REMAIN],
+  // The next eraser cannot find ids whose decisions have been deleted.
+  'store the closure': ['another eraser takes over', ROWS_REMAIN],
+  fence: ['everything is read again', ROWS_REMAIN],
   'fence nothing later than T': ['nothing goes wrong', ROWS_LOST],
   'refuse links up to T that contain a fenced id': ['everything is read again', 'an erased link remains'],
-  'refuse decisions up to T about a fenced id': ['everything is read again', LEFT],
+  'refuse decisions up to T about a fenced id': ['everything is read again', ROWS_REMAIN],
   'refuse consents up to T of a fenced id': ['consents are recorded', 'an erased consent remains'],
-  'stop a writer that has not loaded the fences': ['everything is read again', LEFT],
-  // A link that is decided but not yet published is not restored.
+  'stop a writer that has not loaded the fences': ['everything is read again', ROWS_REMAIN],
+  // A link whose decision is not published yet is not restored.
   'wait for the linker after the hold': ['two erasures of one person', LINK_LOST],
-  'wait for the writer': ['nothing goes wrong', LEFT],
+  'wait for the writer': ['nothing goes wrong', ROWS_REMAIN],
   forget: ['nothing goes wrong', 'an erased link remains'],
   'forget only while the hold exists': ['another eraser takes over', LINK_LOST],
   'forget no later consent': ['consents are recorded', 'a later consent is lost'],
   'restore later links': ['the hold is lost', LINK_LOST],
-  // A late erased consent replaced the later consent in Redis.
+  // An erased consent that arrived late has replaced the later consent in Redis.
   'restore later consents': ['consents are recorded', 'a later consent is lost'],
   'delete decisions': ['nothing goes wrong', NEVER_ENDS],
   'delete other rows': ['nothing goes wrong', NEVER_ENDS],
-  'verify and delete again': ['a delete fails', LEFT],
+  'verify and delete again': ['a delete fails', ROWS_REMAIN],
   'release the hold': ['nothing goes wrong', NEVER_ENDS],
   'expire a hold whose request is lost': ['the request may be lost', NEVER_ENDS],
-  'scrub while the fence exists': ['a zombie writer inserts late', LEFT],
+  'scrub while the fence exists': ['a zombie writer inserts late', ROWS_REMAIN],
 };
 
-/** The eraser's steps, with one step moved after a later step. */
 function programWith(step: Step, after: Step): Step[] {
   const remaining = PROGRAM.filter((each) => each !== step);
   return remaining.flatMap((each) => (each === after ? [each, step] : [each]));
@@ -57,17 +56,17 @@ function programWith(step: Step, after: Step): Step[] {
 
 describe('the erasure protocol', () => {
   it.each(Object.entries(WORLDS))(
-    'any order of steps keeps later data and data of other people, and leaves nothing of the erased person: %s',
+    "every interleaving erases exactly the person's data up to the cut-off: %s",
     (_, world) => {
       const { faults, states, ends } = search(new Protocol({ world }));
       expect(Object.fromEntries(faults)).toEqual({});
-      // Proves that the search reached states, because a system without any move has no faults either.
+      // A search that reaches no states would also find no faults.
       expect(states).toBeGreaterThan(400);
       expect(ends).toBeGreaterThan(0);
     },
   );
 
-  it.each(PARTS)('the protocol fails without the part: %s', (without) => {
+  it.each(PARTS)('the protocol fails without "%s"', (without) => {
     const [world, fault] = FAULT_WITHOUT[without];
     const { faults } = search(new Protocol({ world: WORLDS[world], without }), (found) => found === fault);
     expect([...faults.keys()]).toContain(fault);
@@ -78,22 +77,22 @@ describe('the erasure protocol', () => {
       'wait until all links up to T are published',
       'wait for the linker again',
       'a link up to T follows the request',
-      LEFT,
+      ROWS_REMAIN,
     ],
-    ['wait for the linker again', 'wait for the decisions', 'two erasures of one person', LEFT],
-    ['wait for the decisions', 'resolve', 'nothing goes wrong', LEFT],
+    ['wait for the linker again', 'wait for the decisions', 'two erasures of one person', ROWS_REMAIN],
+    ['wait for the decisions', 'resolve', 'nothing goes wrong', ROWS_REMAIN],
     ['hold the whole closure', 'wait for the linker after the hold', 'two erasures of one person', LINK_LOST],
     ['hold the whole closure', 'forget', 'another eraser takes over', LINK_LOST],
-    ['store the closure', 'delete decisions', 'another eraser takes over', LEFT],
-    ['fence', 'wait for the writer', 'consents are recorded', LEFT],
+    ['store the closure', 'delete decisions', 'another eraser takes over', ROWS_REMAIN],
+    ['fence', 'wait for the writer', 'consents are recorded', ROWS_REMAIN],
     ['fence', 'forget', 'everything is read again', 'an erased link remains'],
     ['wait for the linker after the hold', 'wait for the writer', 'two erasures of one person', LINK_LOST],
     ['wait for the writer', 'restore later data', 'consents are recorded', 'a later consent is lost'],
-    ['wait for the writer', 'verify and delete again', 'nothing goes wrong', LEFT],
+    ['wait for the writer', 'verify and delete again', 'nothing goes wrong', ROWS_REMAIN],
     ['forget', 'restore later data', 'consents are recorded', 'a later consent is lost'],
     ['forget', 'write the receipt', 'nothing goes wrong', 'an erased link remains'],
     ['restore later data', 'release the hold', 'the hold is lost', LINK_LOST],
-    ['verify and delete again', 'write the receipt', 'a delete fails', LEFT],
+    ['verify and delete again', 'write the receipt', 'a delete fails', ROWS_REMAIN],
   ])('the protocol fails when a step runs too late: "%s" after "%s"', (step, after, world, fault) => {
     const system = new Protocol({ world: WORLDS[world], program: programWith(step, after) });
     expect([...search(system, (found) => found === fault).faults.keys()]).toContain(fault);

@@ -8,17 +8,16 @@ import { type Mishap, type Rules, type State, startOf, type Variant } from './st
 import { scrub, takeOver, write } from './writer.ts';
 
 /**
- * The erasure protocol as a system of small steps, in which any actor may interrupt any other: gateways, the linker,
- * the writer, and one or two erasers that follow a program (`program.ts`). A world (`worlds.ts`) defines what is sent,
- * in the order of the log, and what goes wrong. With T as the erasure's cut-off, each world must satisfy two
- * properties:
- * - After the receipt, no data of the person (all ids that links up to T join with the subject) accepted up to T
- * remains,   except rows that a paused writer inserts later. Those rows are gone at the end.
+ * Models the erasure protocol as atomic steps of concurrent actors: gateways, the linker, the writer, and one or two
+ * erasers that run a program (`program.ts`). A world (`worlds.ts`) defines the log and what goes wrong. With T as the
+ * cut-off, every world must satisfy two properties:
+ * - After the receipt, no data up to T remains of the person, which consists of all ids linked with the subject up to
+ * T, except rows that a paused writer inserts later. At the end, these rows are deleted as well.
  * - All data later than T, and all data of strangers, exists at the end.
  *
- * Simplifications: all actors know new fences immediately; there is one environment, and one partition per topic; only
- * a fence makes the linker refuse a link; a batch is about one person; Redis loses only holds; one thing goes wrong at
- * a time.
+ * Simplifications: all actors know new fences immediately. There is one environment and one partition per topic. The
+ * linker refuses links only because of fences. A batch contains one person. Redis loses only holds. Only one kind of
+ * mishap occurs per world.
  */
 export class Protocol implements System<State>, Rules {
   readonly start: State;
@@ -59,7 +58,7 @@ export class Protocol implements System<State>, Rules {
     this.#variant.world.mishaps?.includes(mishap) === true && !happened.includes(mishap);
 }
 
-/** Rereads all events and links of the log from the beginning. */
+/** Rereads all events and links from the start of the log. */
 function readAgain(rules: Rules, state: State) {
   const { inFlight, decided, topics, happened } = state;
   if (!rules.mayHappen(state, 'replay') || inFlight.events !== null || inFlight.decisions !== null || decided !== null)

@@ -1,22 +1,22 @@
 import type { Cutoffs, Graph, Id, Log, RequestedErasure, Sent } from './people.ts';
 import type { Part, Step } from './program.ts';
 
-/** Things that may go wrong, each at most once and at any moment. */
+/** Things that can go wrong, each at most once and at any time. */
 export type Mishap =
-  /** Another writer takes over while the first writer is paused between its fence check and its insert. */
+  /** Another writer takes over while the first writer is paused between the fence check and the insert. */
   | 'zombie writer'
-  /** A delete ends without deleting anything. */
+  /** A delete completes without deleting any rows. */
   | 'delete fails'
-  /** The whole log is read a second time. */
+  /** The whole log is reread. */
   | 'replay'
-  /** A hold is lost: it expired, or Redis lost its last second of writes. */
+  /** A hold expires or is lost with the last second of writes to Redis. */
   | 'hold is lost'
-  /** The request is never written to its topic, and the gateway cannot know that. */
+  /** The request is never written to its topic, and the gateway cannot detect this. */
   | 'request is lost'
-  /** Another eraser starts from the stored state. The first eraser may continue at any moment, or never. */
+  /** Another eraser starts from the stored state. The first eraser may continue at any time or never. */
   | 'second eraser';
 
-/** The sent records in log order; the requested erasures; what goes wrong. */
+/** Defines the records in log order, the erasure requests, and what can go wrong. */
 export interface World {
   readonly sent: readonly Sent[];
   readonly requests: readonly RequestedErasure[];
@@ -33,25 +33,24 @@ export interface Variant {
 /** Records are offsets in `World.sent`. Erasures are indexes in `World.requests`. */
 export interface State {
   readonly sent: number;
-  /** The uncommitted records per topic. */
   readonly topics: Topics;
-  /** For each topic, whether the writer keeps its first record (no fence covers it) and has inserted the row. */
+  /**
+   * For each topic, whether the writer keeps the first record, because no fence covers it, and has inserted the row.
+   */
   readonly inFlight: Readonly<Record<Written, { readonly keep: boolean; readonly inserted: boolean } | null>>;
   /** Whether the current writer has loaded the fences. */
   readonly loaded: boolean;
-  /** Result of the linker's script for the first link of the topic; null before the script has run. */
+  /** Result of the linker's script for the first link in the topic; null before the script has run. */
   readonly decided: 'linked' | 'refused' | 'parked' | null;
   readonly graph: Graph;
-  /**
-   * `unwritten`: consents in the log that their gateways have not written to Redis yet. `choices`: consents in Redis.
-   */
+  /** `unwritten`: logged consents that are not in Redis yet. `choices`: consents in Redis. */
   readonly unwritten: readonly number[];
   readonly choices: readonly number[];
   readonly rows: readonly number[];
   readonly fences: Cutoffs;
   readonly erasures: readonly Erasure[];
   readonly erasers: readonly Eraser[];
-  /** `zombie`: the event that a paused writer will insert. `revived`: the event that it has inserted. */
+  /** `zombie`: event that a paused writer will insert. `revived`: event that a paused writer has inserted. */
   readonly zombie: number | null;
   readonly revived: readonly number[];
   readonly scrubbed: boolean;
@@ -62,24 +61,22 @@ export type Written = 'events' | 'decisions' | 'consents';
 export type Topic = Written | 'links';
 export type Topics = Readonly<Record<Topic, readonly number[]>>;
 
-/** The stored state of an erasure, whichever eraser works on it. */
+/** Stored state of an erasure, shared by all erasers. */
 export interface Erasure {
-  /** Whether its request is on the topic. */
   readonly requested: boolean;
   readonly held: readonly Id[] | null;
   readonly closure: Cutoffs | null;
   readonly hasReceipt: boolean;
 }
 
-/** What an eraser has in memory. */
 export interface Eraser {
-  /** Index of its next step in the program; -1 when it has ended permanently. */
+  /** Index of the next step in the program; -1 if the eraser has ended permanently. */
   readonly at: number;
-  /** For each topic, how many records must still be committed before the eraser continues. */
+  /** Number of records per topic that must be committed before the eraser continues. */
   readonly awaited: Readonly<Partial<Record<Topic, number>>> | null;
   readonly batch: readonly number[];
   readonly found: Cutoffs;
-  /** The ids for which this eraser has created a hold. */
+  /** Ids for which this eraser has created a hold. */
   readonly held: readonly Id[];
 }
 
@@ -104,21 +101,20 @@ export const startOf = ({ requests }: World): State => ({
   happened: [],
 });
 
-/** One step of an actor: the name of the step, and what it changes. */
+/** A step of an actor: its name and the resulting change. */
 export type Move = readonly [step: string, change: Partial<State>];
 
-/** What every actor knows about the world, and which part of the protocol is omitted. */
+/** Context shared by all actors. */
 export interface Rules {
   readonly log: Log;
   readonly program: readonly Step[];
   readonly has: (part: Part | Step) => boolean;
-  /** Whether the record at this offset contains an erased id and is not later than that id's cut-off. */
+  /** Whether the record contains an erased id and is not later than the id's cut-off. */
   readonly covers: (erased: Cutoffs, offset: number) => boolean;
-  /** Whether the mishap can happen in this world and has not happened yet. */
+  /** Whether the mishap is possible in this world and has not happened yet. */
   readonly mayHappen: (state: State, mishap: Mishap) => boolean;
 }
 
-/** A copy of the list with one element changed. */
 export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): T[] =>
   list.map((each, offset) => (offset === at ? { ...each, ...change } : each));
 
@@ -126,15 +122,15 @@ export const changed = <T>(list: readonly T[], at: number, change: Partial<T>): 
 export const withOffset = (offsets: readonly number[], offset: number): number[] =>
   [...new Set([...offsets, offset])].sort((a, b) => a - b);
 
-/** For each id, the later cut-off. Sorted. */
+/** Merges two maps, keeping the later cut-off per id. Sorted. */
 export function merge(a: Cutoffs, b: Cutoffs): Cutoffs {
   const ids = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort() as Id[];
   return Object.fromEntries(ids.map((id) => [id, Math.max(a[id] ?? -1, b[id] ?? -1)]));
 }
 
 /**
- * Commits the first record of a topic. `requeued`: records appended to the topic again, such as a link that a hold
- * delays.
+ * Commits the first record in a topic.
+ * @param requeued records to republish, such as a link that a hold delays
  */
 export function commit(state: State, topic: Topic, requeued: readonly number[] = []): Partial<State> {
   const topics = { ...state.topics, [topic]: [...state.topics[topic].slice(1), ...requeued] };

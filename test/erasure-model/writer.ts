@@ -3,8 +3,7 @@ import { commit, type Move, type Rules, type State, type Written, withOffset } f
 const TOPICS: readonly Written[] = ['events', 'decisions', 'consents'];
 
 /**
- * Writes rows of events, decisions and consents: checks each record against the fences, inserts its row, commits its
- * offset.
+ * Writes events, decisions and consents: checks each record against the fences, inserts the row and commits the offset.
  */
 export function write(rules: Rules, state: State): Move[] {
   const moves: Move[] = state.loaded ? [] : [['writer loads the fences', { loaded: true }]];
@@ -36,7 +35,7 @@ function writeOne(rules: Rules, state: State, record: { topic: Written; offset: 
 }
 
 /**
- * The paused writer keeps its decision about a record. The other writer starts at the committed offset without fences.
+ * The paused writer does not repeat its fence check. The other writer starts at the committed offset without fences.
  */
 export function takeOver(rules: Rules, state: State): Move[] {
   const { inFlight, zombie, rows, happened } = state;
@@ -48,7 +47,7 @@ export function takeOver(rules: Rules, state: State): Move[] {
   return [['another writer takes over', { ...paused, happened: [...happened, 'zombie writer'] }]];
 }
 
-/** The scrub runs daily, so it runs once after all other steps, using the fences. */
+/** Models the daily scrub as a single run after all other steps. */
 export function scrub(rules: Rules, state: State): Move[] {
   const isIdle = Object.values(state.topics).every((topic) => topic.length === 0) && state.zombie === null;
   const isErased = state.erasures.every(

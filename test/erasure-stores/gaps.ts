@@ -1,6 +1,5 @@
 import type { ErasureStore, TableStore } from '@playline/erasure';
 
-/** A column as ClickHouse describes it. */
 export interface RealColumn {
   readonly table: string;
   readonly name: string;
@@ -9,21 +8,18 @@ export interface RealColumn {
 }
 
 const FILES = 'packages/erasure/src/stores';
-/** Patterns for columns with the name or the type of an identity. */
+/** Patterns for columns that may contain identities. */
 const NAMED_LIKE_IDENTITY = /(^|_)(keys?|ids?)$/;
 const TYPED_LIKE_IDENTITY = /FixedString\(16\)|UUID/;
 
 const isLikeIdentity = ({ name, type }: RealColumn) => NAMED_LIKE_IDENTITY.test(name) || TYPED_LIKE_IDENTITY.test(type);
 
-/** Tables and columns that the registry lacks, or that it names although they do not exist. One sentence per gap. */
+/** Describes tables and columns that are not registered, and registered ones that do not exist. */
 export function findTableGaps(real: readonly RealColumn[], registered: readonly TableStore[]): string[] {
   const tables = [...new Set(real.map(({ table }) => table))];
   const unregistered = tables.filter((name) => !registered.some((store) => store.name === name));
   return [
-    ...unregistered.map(
-      (name) =>
-        `table ${name} is not registered: add it to ${FILES}/tables.ts, with how personal data is removed from it`,
-    ),
+    ...unregistered.map((name) => `table ${name} is not registered: add it to ${FILES}/tables.ts with its clearing`),
     ...registered.flatMap((store) =>
       gapsOf(
         store,
@@ -48,8 +44,8 @@ function gapsOf(store: TableStore, columns: readonly RealColumn[]): string[] {
   return [
     ...missing.map(
       (column) =>
-        `column ${name}.${column.name} is not registered: name it in ${FILES}/tables.ts, ` +
-        'as own or carried if it identifies the person of a row, else among the columns with its meaning',
+        `column ${name}.${column.name} is not registered: add it to ${FILES}/tables.ts, ` +
+        'as own or carried if it identifies a person, otherwise to the columns with its meaning',
     ),
     ...nonexistent.map(
       (each) => `column ${name}.${each} is registered but does not exist: remove it from ${FILES}/tables.ts`,
@@ -66,7 +62,7 @@ const sweptIn = ({ own, carried, times }: SweepClearing) => [
   ...carried.flatMap(({ key, texts }) => [key, ...texts]),
 ];
 
-/** Mistakes in the registry that make ClickHouse refuse a statement. */
+/** Describes registry errors that would make ClickHouse reject a statement. */
 function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[]): string[] {
   if (clearing.by !== 'sweep') return [];
   const blanked = clearing.carried.flatMap(({ key, texts }) => [key, ...texts]);
@@ -79,16 +75,13 @@ function sweepGaps({ name, clearing }: TableStore, columns: readonly RealColumn[
       ? []
       : [`table ${name} has no environment_id: add it, because identities belong to environments`]),
     ...fixed.map(
-      (column) =>
-        `column ${name}.${column.name} is in the sorting key and cannot be blanked: make it own, or leave it out of the key`,
+      (column) => `column ${name}.${column.name} is in the sorting key and cannot be blanked: register it as own`,
     ),
-    ...untimed.map(
-      (column) => `column ${name}.${column.name} is ${column.type}: a cut-off is compared in milliseconds`,
-    ),
+    ...untimed.map((column) => `column ${name}.${column.name} is ${column.type}: use DateTime64(3)`),
   ];
 }
 
-/** Names that are not registered, and registered names that do not exist. */
+/** Describes names that are not registered, and registered names that do not exist. */
 export function findNameGaps(
   real: readonly string[],
   registered: readonly ErasureStore[],
@@ -98,10 +91,7 @@ export function findNameGaps(
   return [
     ...real
       .filter((name) => !names.includes(name))
-      .map(
-        (name) =>
-          `${kind.what} ${name} is not registered: add it to ${FILES}/${kind.file}, with how personal data is removed from it`,
-      ),
+      .map((name) => `${kind.what} ${name} is not registered: add it to ${FILES}/${kind.file} with its clearing`),
     ...names
       .filter((name) => !real.includes(name))
       .map((name) => `${kind.what} ${name} is registered but does not exist: remove it from ${FILES}/${kind.file}`),

@@ -12,24 +12,23 @@ async function query<T>(sql: string): Promise<T[]> {
 
 beforeAll(async () => {
   database = await openOwnDatabase();
-  // ClickHouse creates its log tables with their first rows.
+  // ClickHouse creates its log tables on the first flush.
   await database.query('SYSTEM FLUSH LOGS query_log, part_log');
 });
 afterAll(() => database?.close());
 
-// Views store nothing: deleting the underlying rows removes their content. The same applies to a materialized view that
-// fills a table.
+// Excludes views and materialized views with a target table, which store no rows themselves.
 const readColumns = () =>
   query<RealColumn>(`SELECT table, name, type, toBool(is_in_sorting_key OR is_in_partition_key) AS inSortingKey
     FROM system.columns WHERE database = currentDatabase()
       AND table NOT IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'
         OR (engine = 'MaterializedView' AND create_table_query LIKE '% TO %'))`);
 
-it('every table and column of the schema is registered with its way to remove a person', async () => {
+it('every table and column in the schema is registered', async () => {
   expect(findTableGaps(await readColumns(), TABLES)).toEqual([]);
 });
 
-it('an unregistered table, materialized view or identity column is reported', async () => {
+it('findTableGaps reports unregistered tables, materialized views and identity columns', async () => {
   await query('CREATE TABLE visits (owner_key FixedString(16)) ENGINE = MergeTree ORDER BY owner_key');
   await query('CREATE MATERIALIZED VIEW by_user ENGINE = MergeTree ORDER BY user_id AS SELECT user_id FROM events');
   await query('ALTER TABLE consent_log ADD COLUMN parent_key FixedString(16)');
@@ -47,13 +46,13 @@ it('an unregistered table, materialized view or identity column is reported', as
   }
 });
 
-it('no swept table has a projection, because a delete would be refused or would rewrite the projection', async () => {
+it('no swept table has a projection, which ClickHouse would refuse to delete from or have to rewrite', async () => {
   const swept = SWEPT_TABLES.map(({ name }) => `'${name}'`).join();
   const projections = `SELECT table, name FROM system.projections WHERE database = currentDatabase() AND table IN (${swept})`;
   expect(await query(projections)).toEqual([]);
 });
 
-it('every system table of ClickHouse that keeps statements or error texts is registered', async () => {
+it('every ClickHouse system table with statements or error messages is registered', async () => {
   const real = await query<{ name: string }>(`SELECT name FROM system.tables WHERE database = 'system' AND (
       engine LIKE '%MergeTree' OR name IN (SELECT table FROM system.columns WHERE database = 'system'
         AND name IN ('query', 'last_error_message', 'latest_fail_reason', 'message')))`);
@@ -65,7 +64,7 @@ it('every system table of ClickHouse that keeps statements or error texts is reg
   expect(gaps).toEqual([]);
 });
 
-it('every log table of ClickHouse deletes its rows within the registered time', async () => {
+it('every ClickHouse log table has the registered TTL', async () => {
   const logs = await query<{ name: string; rule: string }>(
     `SELECT name, extract(create_table_query, 'TTL [^)]+[)]') AS rule FROM system.tables
      WHERE database = 'system' AND engine LIKE '%MergeTree' ORDER BY name`,

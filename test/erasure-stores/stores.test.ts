@@ -7,7 +7,7 @@ import { findNameGaps, findTableGaps, type RealColumn } from './gaps.ts';
 const ROOT = new URL('../..', import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8');
 
-/** Every column that the registry names, as if it existed in ClickHouse. */
+/** All registered columns, as ClickHouse would describe them. */
 const registeredColumns = (): RealColumn[] =>
   TABLES.flatMap(({ name: table, columns, clearing }) => {
     const swept =
@@ -31,13 +31,13 @@ const column = (table: string, name: string, fields: Partial<RealColumn> = {}): 
 const withColumn = (added: RealColumn) => findTableGaps([...registeredColumns(), added], TABLES);
 
 describe('the registry of stores', () => {
-  it('registered columns have no gaps', () => {
+  it('findTableGaps returns no gaps for the registered columns', () => {
     expect(findTableGaps(registeredColumns(), TABLES)).toEqual([]);
   });
 
   it.each([
     ['a table', column('sessions', 'started_at'), /^table sessions is not registered: add it to .*tables\.ts/],
-    ['a key in a swept table', column('events', 'friend_key'), /^column events\.friend_key is not registered: name it/],
+    ['a key in a swept table', column('events', 'friend_key'), /^column events\.friend_key is not registered: add it/],
     ['a raw id in a swept table', column('events', 'email_id'), /^column events\.email_id is not registered/],
     [
       'keys in a swept table',
@@ -50,24 +50,20 @@ describe('the registry of stores', () => {
       /^column events\.who is not registered/,
     ],
     ['a list of hashes', column('events', 'whom', { type: 'Array(FixedString(16))' }), /^column events\.whom is not/],
-    [
-      'any column in a table that is not swept',
-      column('message_rejections', 'note'),
-      /^column message_rejections\.note/,
-    ],
-  ])('an unregistered column is reported: %s', (_what, added, sentence) => {
+    ['a column in a table that is not swept', column('message_rejections', 'note'), /^column message_rejections\.note/],
+  ])('findTableGaps reports an unregistered column: %s', (_what, added, sentence) => {
     const gaps = withColumn(added);
     expect(gaps).toEqual([expect.stringMatching(sentence)]);
   });
 
-  it('a column for an event property needs no registration', () => {
+  it('columns for event properties need no registration', () => {
     for (const name of ['property_friend_id', 'game_version']) expect(withColumn(column('events', name))).toEqual([]);
     expect(withColumn(column('consent_log', 'property_friend_id'))).toEqual([
       expect.stringMatching(/^column consent_log\.property_friend_id is not registered/),
     ]);
   });
 
-  it('registered tables and columns that do not exist are reported', () => {
+  it('findTableGaps reports registered tables and columns that do not exist', () => {
     const gaps = findTableGaps(
       registeredColumns().filter(({ table, name }) => table !== 'consent_log' && name !== 'device_id'),
       TABLES,
@@ -78,7 +74,7 @@ describe('the registry of stores', () => {
     ]);
   });
 
-  it('columns that ClickHouse cannot blank or compare are reported', () => {
+  it('findTableGaps reports columns that cannot be blanked or compared with a cut-off', () => {
     const columns = registeredColumns().map((each) => ({
       ...each,
       inSortingKey: each.name === 'anonymous_key',
@@ -86,11 +82,11 @@ describe('the registry of stores', () => {
     }));
     expect(findTableGaps(columns, TABLES)).toEqual([
       expect.stringMatching(/^column events\.anonymous_key is in the sorting key and cannot be blanked/),
-      expect.stringMatching(/^column identity_overrides\.linked_at is DateTime: a cut-off is compared in milliseconds/),
+      expect.stringMatching(/^column identity_overrides\.linked_at is DateTime: use DateTime64\(3\)/),
     ]);
   });
 
-  it('every topic is registered, dead letters included', () => {
+  it('every topic and dead-letter topic is registered', () => {
     const kind = { what: 'topic', file: 'store.ts' };
     expect(
       findNameGaps(
@@ -104,22 +100,22 @@ describe('the registry of stores', () => {
     ]);
   });
 
-  it('no topic is registered as expired before its last segment', () => {
-    const promised = (store: ErasureStore | undefined) =>
+  it('registered retention times include the time that a segment covers', () => {
+    const retentionOf = (store: ErasureStore | undefined) =>
       store?.clearing.by === 'ttl' ? store.clearing.windowMs : null;
     for (const topic of allTopics()) {
-      const windowMs = promised(TOPIC_STORES.find(({ name }) => name === topic.name));
+      const windowMs = retentionOf(TOPIC_STORES.find(({ name }) => name === topic.name));
       if (windowMs !== null) expect([topic.name, windowMs]).toEqual([topic.name, topic.retentionMs + topic.segmentMs]);
     }
   });
 
-  it('every Redis key family on the Redis page is registered', () => {
-    const tables = read('infra/redis/README.md').split('## Settings')[0]!;
+  it('every Redis key family in the Redis README is registered', () => {
+    const tables = read('infra/redis/README.md').split('## Required settings')[0]!;
     const families = tables
       .split('\n')
       .flatMap((line) => /^\| (`[^|]+) \|/.exec(line)?.[1]?.match(/[^`, ][^`]*(?=`)/g) ?? []);
     expect(families.length).toBeGreaterThan(15);
-    // The page omits rate-limit keys, because a rebuild does not restore them.
+    // The README omits rate-limit keys, because a rebuild does not restore them.
     expect(findNameGaps([...families, 'rate:<id>'], REDIS_STORES, { what: 'Redis family', file: 'store.ts' })).toEqual(
       [],
     );
@@ -140,7 +136,7 @@ describe('the registry of stores', () => {
     expect(unregistered).toEqual([]);
   });
 
-  it('every swept table has keys and times, and blanks no key of its owner', () => {
+  it('every swept table has own keys and times, and no own key is blanked', () => {
     for (const { name, clearing } of SWEPT_TABLES) {
       const { own, carried, times } = clearing;
       expect([name, own.length > 0, times.length > 0]).toEqual([name, true, true]);

@@ -58,22 +58,22 @@ beforeAll(async () => {
     redisFiles: findInRedisFiles(rig, needles),
   };
   kept = await rowsAbout(rig, bystander);
-  // Connections pass through this process, which was busy searching files. The gateway may have closed its Redis
-  // connection for keys, and then responds with 500 for a moment. The request is retried, as by any client.
+  // Retries, as any client would. Connections are proxied by this process, which was busy searching files, so the
+  // gateway may have lost its Redis connection and may briefly respond with 500.
   await until('the erasure is accepted', async () => {
     const accepted = await rig.erase(asVisitor(erasedOne)).catch(() => null);
     if (accepted !== null) erasureId = accepted;
     return accepted !== null;
   });
   receipt = await expectErased(rig, erasureId, erasedOne.keys);
-  // The closure is deleted immediately after the receipt.
+  // The progress, which contains the closure, is deleted after the receipt is stored.
   const countProgress = async () => Number((await rig.query('SELECT count() FROM erasure_progress'))[0]?.[0]);
   await until('the erasure has ended', async () => (await countProgress()) === 0);
   await others.close();
 }, 240_000);
 afterAll(() => rig?.close(), 60_000);
 
-/** Sends the person's token in every way that the API accepts. */
+/** Sends the person's token in every field and request that the API accepts. */
 async function leaveTraces(person: Person): Promise<void> {
   const { token, anonymousId } = person;
   const messages = messagesWith(person);
@@ -84,7 +84,7 @@ async function leaveTraces(person: Person): Promise<void> {
   const consent = JSON.stringify({ anonymousId, status: 'full', source: `source ${token}` });
   expect((await rig.request('tracking-consent', { method: 'PUT', body: consent })).status).toBe(204);
   await sendRejected(person);
-  // Values that cannot be decoded become dead letters unchanged.
+  // Undecodable values become dead letters and are not changed.
   const value = Buffer.concat([randomBytes(4), Buffer.from(token), person.anonymousKey]);
   const topics = [TOPICS.messages, TOPICS.identityLinks, TOPICS.consents].map(({ name }) => rig.topic(name));
   await rig.log.publish(topics.map((topic) => ({ topic, key: person.userKey, value })));
@@ -96,13 +96,13 @@ async function leaveTraces(person: Person): Promise<void> {
     );
 }
 
-/** Adds an unlink row as the writer stores it: another identity is split off, and the person stays. */
+/** Adds an unlink row in which another identity was split off and the person stayed. */
 async function noteUnlink({ userKey }: Person): Promise<void> {
   await rig.query(`INSERT INTO identity_unlinks SELECT environment_id, identity_key, 0, 0, 'stayed', now64(3)
     FROM events WHERE identity_key = unhex('${userKey.toString('hex')}') LIMIT 1`);
 }
 
-/** Sends messages, a body and a request that are rejected, with the token wherever the gateway validates something. */
+/** Sends rejected messages, a malformed body and an unknown path, all of which contain the token. */
 async function sendRejected({ token, anonymousId }: Person): Promise<void> {
   const context = { library: `library ${token}`, libraryVersion: token };
   const invalid = [
@@ -121,7 +121,7 @@ async function sendRejected({ token, anonymousId }: Person): Promise<void> {
   );
 }
 
-/** A second person plays on the first person's device. @returns the message */
+/** Sends a message of `player` from the device of `owner`. @returns the message id */
 async function shareDevice(player: Person, owner: Person): Promise<string> {
   const message = track({ ...asPlayer(player), ...asVisitor(owner), eventName: 'shared' });
   await rig.send([message]);
@@ -129,7 +129,7 @@ async function shareDevice(player: Person, owner: Person): Promise<string> {
   return message.messageId;
 }
 
-it('the search finds the person in every cleared store before the erasure', () => {
+it('before the erasure, the search finds the person in every store', () => {
   for (const { name } of ERASED_TABLES) {
     expect(locationsIn(before.engine)).toContain(`table ${name}`);
     expect(locationsIn(before.engineFiles)).toContain(`table ${name}`);
@@ -144,19 +144,19 @@ it('the search finds the person in every cleared store before the erasure', () =
   expect(before.redisFiles.map(({ kind }) => kind)).toContain('key');
 });
 
-it('an erasure leaves nothing in any table or ClickHouse log that the registry does not allow', async () => {
+it('after an erasure, tables and ClickHouse logs contain only data that the registry allows', async () => {
   const after = await findInTables(engineOf(), needles);
   expect(findForbidden(after)).toEqual([]);
   expect(locationsIn(after)).toContain('table erasure_fences');
 });
 
-it('an erasure leaves nothing in any Redis key except the fences', async () => {
+it('after an erasure, Redis contains only fences of the person', async () => {
   const after = await findInRedis(rig.redis, needles);
   expect(findForbidden(after)).toEqual([]);
   expect(after.map(({ location }) => clearingOf(location))).toContain('kept');
 });
 
-it('an erasure leaves nothing in the metrics or logs of any process', async () => {
+it('after an erasure, no metrics and logs contain the person', async () => {
   for (const service of Object.values(rig.running)) {
     const text = Buffer.from(await metricsOf(service));
     expect(text.length).toBeGreaterThan(0);
@@ -165,7 +165,7 @@ it('an erasure leaves nothing in the metrics or logs of any process', async () =
   expect(findInLogs(rig, needles)).toEqual([]);
 });
 
-it("an erased person is unknown to the operator's commands", async () => {
+it('operator commands find no data of an erased person', async () => {
   const environment = ['--project', 'erasure', '--environment', 'production'];
   const subject = [...environment, '--kind', 'passport', '--id', erasedOne!.userId];
   const queried = keyNeedles('', erasedOne!.userKey).map(({ bytes }) => bytes.toString('latin1'));
@@ -177,7 +177,7 @@ it("an erased person is unknown to the operator's commands", async () => {
   }
 });
 
-it('an erasure removes no row of another person, and keeps events on a shared device without the device id', async () => {
+it('an erasure keeps all rows of other people and blanks the device id in events on a shared device', async () => {
   const now = await rowsAbout(rig, bystander!);
   const changed = (table: string) => kept[table]!.filter((row) => !now[table]!.includes(row));
   for (const { name } of SWEPT_TABLES) {
@@ -194,7 +194,7 @@ it('an erasure removes no row of another person, and keeps events on a shared de
   expect(others.sent()).toBeGreaterThan(100);
 });
 
-it('no file of ClickHouse contains the person after removal from disk', async () => {
+it('after the removal from disk, no ClickHouse file contains the person', async () => {
   const { rows, records } = rig;
   const pause = () => awaitReplacedFiles(rig);
   const removal = await removeFromDisk({ rows, records, wallClockMs: Date.now, pause });
@@ -208,7 +208,7 @@ it('no file of ClickHouse contains the person after removal from disk', async ()
   expect(await rig.receiptOf(erasureId)).toMatchObject({ physicallyErasedAt: expect.any(Number) });
 }, 240_000);
 
-it('the rewritten append-only file of Redis contains only the fences', async () => {
+it("Redis's rewritten append-only file contains only fences of the person", async () => {
   await rewriteAppendOnlyFile(rig);
   const counts = (traces: Trace[]) => {
     const sums = new Map<string, number>();
@@ -221,7 +221,7 @@ it('the rewritten append-only file of Redis contains only the fences', async () 
   expect(findInRedisFiles(rig, namesOf(bystander!)).length).toBeGreaterThan(0);
 });
 
-it('no log segment contains the person after expiry, which the receipt records', async () => {
+it('after expiry, no log segment contains the person, and the receipt records the expiry', async () => {
   await expireTopics(rig);
   await until('no segment contains the person', () => findInBrokerFiles(rig, needles).length === 0);
   const { records, topic, log } = rig;
@@ -229,7 +229,7 @@ it('no log segment contains the person after expiry, which the receipt records',
     await noteExpiredLogs({ records, log: log.reader, topicPrefix: topic(''), wallClockMs: () => atMs });
     return await rig.receiptOf(erasureId);
   };
-  // The test forced retention early. By the clock, records before the noted ends might still exist.
+  // The test forced early retention, but logExpiresAt has not passed yet.
   expect(await noteAt(Date.now())).toEqual({ ...receipt, physicallyErasedAt: expect.any(Number) });
   const logExpiredAt = receipt.logExpiresAt;
   expect(await noteAt(logExpiredAt)).toMatchObject({ closureHash: receipt.closureHash, logExpiredAt });

@@ -6,7 +6,7 @@ import { loseAndReread } from './faults/returns.ts';
 import { insertLate } from './faults/zombie.ts';
 import { type ErasureRig, openErasureRig, recover } from './rig.ts';
 
-// All tests share one set of processes. Each test uses its own people.
+// All tests use the same processes but different people.
 let rig: ErasureRig;
 beforeAll(async () => {
   rig = await openErasureRig();
@@ -14,27 +14,21 @@ beforeAll(async () => {
 afterEach(() => recover(rig));
 afterAll(() => rig?.close(), 60_000);
 
-/** More than twice the duration of the slowest test on an idle machine. */
+/** More than twice as long as the slowest test on an idle machine. */
 const TEST_MAX_MS = 240_000;
 
 it.each<[string, (rig: ErasureRig) => Promise<void>]>([
   [
-    'an erasure waits for a stopped linker and a stopped writer, and covers the records that they had not processed yet',
+    'an erasure waits for a stopped linker and writer, and covers records that they had not processed yet',
     eraserWaitsForPausedServices,
   ],
+  ['an erasure covers links before the cut-off and keeps later links', linksAroundTheRequest],
   [
-    'an erasure covers a link from just before the cut-off, keeps a later link, and erases an id linked in between or its link',
-    linksAroundTheRequest,
-  ],
-  [
-    'an erasure completes when ClickHouse is unavailable at several steps and the response to the receipt is lost',
+    "an erasure completes even if ClickHouse is unavailable at several steps and the receipt's response is lost",
     loseClickHouse,
   ],
-  ['an erasure completes when its eraser is killed at each step and another eraser takes over', killErasers],
-  ['an erasure is not affected by a paused eraser that resumes after another eraser has finished', pauseAnEraser],
-  [
-    'an erased person stays erased, and keeps later data, when Redis loses all data, the whole log is reread, and an old batch arrives late',
-    loseAndReread,
-  ],
-  ['rows that a paused writer inserts after an erasure are found, counted and swept', insertLate],
+  ['an erasure completes even if its eraser is killed at each step', killErasers],
+  ['a paused eraser that resumes after another eraser has finished does no harm', pauseAnEraser],
+  ['an erased person stays erased when Redis loses all data, the log is reread or an old batch arrives', loseAndReread],
+  ['a scrub finds, counts and deletes rows that a paused writer inserts after an erasure', insertLate],
 ])('%s', (_, run) => run(rig), TEST_MAX_MS);

@@ -5,20 +5,16 @@ import type { ErasureRig } from './rig.ts';
 
 const BATCH = 20;
 const PEOPLE = 10;
-/** Leaves most CPU time to the erasure. */
+/** Leaves most of the CPU time for the erasure. */
 const PAUSE_MS = 100;
 
-/** People who play during the whole test and are not erased. */
 export interface Others {
-  /** Number of accepted messages. */
   sent(): number;
-  /** Waits until all sent messages are stored. @returns ids of missing messages */
+  /** Waits until all accepted messages are stored. @returns ids of missing messages */
   missing(): Promise<string[]>;
-  /** Stops the traffic; resolves after the response to the last batch. */
   close(): Promise<void>;
 }
 
-/** Sends batches sequentially until it is closed. */
 export function openOthers(rig: ErasureRig): Others {
   const people = Array.from({ length: PEOPLE }, () => createPerson(rig));
   const sent: string[] = [];
@@ -32,7 +28,7 @@ export function openOthers(rig: ErasureRig): Others {
     }
   };
   const running = run();
-  // The error is thrown where the promise is awaited.
+  // Prevents an unhandled rejection. `close` throws the error.
   running.catch(() => {});
   const readMissing = async () => {
     const rows = await rig.query('SELECT DISTINCT toString(message_id) FROM events');
@@ -42,7 +38,7 @@ export function openOthers(rig: ErasureRig): Others {
   return {
     sent: () => sent.length,
     async missing() {
-      await until('all messages of other people are stored', async () => (await readMissing()).length === 0);
+      await until("all of the other people's messages are stored", async () => (await readMissing()).length === 0);
       return await readMissing();
     },
     async close() {

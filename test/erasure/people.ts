@@ -4,20 +4,19 @@ import { ENVIRONMENT_ID, type ErasureRig } from './rig.ts';
 
 export type Message = Readonly<Record<string, unknown>> & { readonly messageId: string };
 
-/** A person with unique ids that all contain the token. */
+/** A person whose unique ids contain a token. */
 export interface Person {
   readonly token: string;
   readonly anonymousId: string;
   readonly userId: string;
   readonly steamId: string;
-  /** Identity keys of the three ids, and of the same ids without a type, as links create them. */
+  /** Identity keys of the three ids and of the untyped ids that links create. */
   readonly keys: readonly Buffer[];
   readonly anonymousKey: Buffer;
   readonly userKey: Buffer;
   readonly steamKey: Buffer;
 }
 
-/** Creates a person about whom no store contains data yet. */
 export function createPerson({ keyer }: Pick<ErasureRig, 'keyer'>): Person {
   const token = `t${randomBytes(12).toString('hex')}`;
   const [anonymousId, userId, steamId] = [`visitor-${token}`, `player-${token}`, `account-${token}`];
@@ -36,10 +35,8 @@ const messageOf = (type: string, fields: object): Message => smallMessage(type, 
 export const track = (fields: object): Message => messageOf('track', fields);
 export const asVisitor = ({ anonymousId }: Person) => ({ anonymousId });
 export const asPlayer = ({ userId }: Person) => ({ userId, identityType: 'passport' });
-/** Links the visitor with the player. */
 export const identify = (person: Person, fields: object = {}): Message =>
   messageOf('identify', { ...asVisitor(person), ...asPlayer(person), ...fields });
-/** Links the Steam account with the player. */
 export const alias = (person: Person, fields: object = {}): Message =>
   messageOf('alias', { fromId: person.steamId, fromType: 'steam', toId: person.userId, toType: 'passport', ...fields });
 
@@ -76,7 +73,7 @@ export function messagesWith(person: Person): Message[] {
   ];
 }
 
-/** Waits until each message is stored as a row and each link is decided. */
+/** Waits until all messages are stored and all links are decided. */
 export async function stored(rig: ErasureRig, messages: readonly Message[]): Promise<void> {
   const count = async (table: string, sent: readonly Message[]) => {
     const ids = sent.map(({ messageId }) => `'${messageId}'`).join(', ');
@@ -99,8 +96,8 @@ export async function stored(rig: ErasureRig, messages: readonly Message[]): Pro
   });
 }
 
-// Tables with rows about persons: the owner column, and the columns in which copies of a row differ. A republished
-// decision has another offset, and a row that is stored again has another time.
+// Tables with personal rows: the owner column, and columns that differ between duplicates. A republished decision has a
+// different offset, and a row that is stored again has a different time.
 const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonly string[]]>> = {
   events: ['identity_key', []],
   identity_links: ['a_key', ['kafka_partition', 'kafka_offset']],
@@ -109,7 +106,7 @@ const OWNED: Readonly<Record<string, readonly [owner: string, differing: readonl
   consent_log: ['identity_key', []],
 };
 
-/** All rows of a person in ClickHouse, without copies, because a merge may remove a copy at any time. */
+/** Reads a person's rows in all tables. Excludes duplicates, which a merge may remove at any time. */
 export async function rowsAbout(rig: ErasureRig, { keys }: Person): Promise<Record<string, string[]>> {
   const list = keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
   const found: Record<string, string[]> = {};

@@ -15,30 +15,30 @@ import { openWorld, type World } from '../faults/world/world.ts';
 const PROJECT = 'erasure';
 export const ENVIRONMENT_ID = `${PROJECT}-production`;
 const PEPPER = randomBytes(32);
-/** A generous limit: an erasure waits five seconds for fences and two for Redis, and the machine may be busy. */
+/** Generous, because the machine may be busy. An erasure waits five seconds for fences and two for Redis. */
 export const ERASED_WITHIN_MS = 100_000;
-/** Short, so that a killed member is detected soon, but long enough for heartbeats on a busy machine. */
+/** Short enough to detect killed members quickly, but long enough for heartbeats on a busy machine. */
 const SESSION_TIMEOUT_MS = 6_000;
 
-/** Real stores and one process per service, all in a separate folder. */
+/** Real stores and one process per service, in a separate folder. */
 export type ErasureRig = Awaited<ReturnType<typeof openErasureRig>>;
 
 export async function openErasureRig() {
   const world = await openWorld({ makeTables: createTables });
   try {
-    return await openOn(world);
+    return await openRigOn(world);
   } catch (error) {
     await world.close();
     throw error;
   }
 }
 
-async function openOn(world: World) {
+async function openRigOn(world: World) {
   const { engine, topicPrefix } = world.deployment;
   const operate = createOperate(world);
   const operateWell = async (...args: string[]) => {
     const { code, stdout, stderr } = await operate(...args);
-    if (code !== 0) throw new Error(`${args[0]} ${args[1]} ended with ${code}:\n${stdout}${stderr}`);
+    if (code !== 0) throw new Error(`${args[0]} ${args[1]} exited with code ${code}:\n${stdout}${stderr}`);
     return stdout;
   };
   const log = await openLogAccess(world.stack.file.kafka);
@@ -70,11 +70,11 @@ async function openOn(world: World) {
     people,
     rows,
     records,
-    /** The running processes. A test that ends a process stores its successor here. */
+    /** Running processes. Tests that replace a process store the new process here. */
     running,
-    /** Settings for every process of this rig, including the settings of its world. */
+    /** Settings for all processes of this rig, including the settings of its world. */
     settingsWith,
-    /** Starts one more process of a service; resolves when it is ready. */
+    /** Starts another process of a service and resolves when the process is ready. */
     start,
     request,
     operate,
@@ -101,7 +101,7 @@ function settingsOf(world: World): Record<string, string> {
     WRITER_GROUP: world.groupOf('event-writer'),
     SESSION_TIMEOUT_MS: String(SESSION_TIMEOUT_MS),
     BATCH_WINDOW_MS: '100',
-    // Brokers may be slow on a busy machine, so the gateway waits longer than usual.
+    // Longer than the default, because brokers may be slow on a busy machine.
     PUBLISH_DEADLINE_MS: '20000',
     LOG_LEVEL: 'debug',
   };
@@ -127,7 +127,7 @@ function createRequest(gateway: () => ServiceProcess, keys: { publishable: strin
 
 type Request = ReturnType<typeof createRequest>;
 
-/** Resends the messages after a 500, as clients must. Expects that all messages are accepted. */
+/** Sends messages and retries after a 500, as clients must. @throws if a message is rejected */
 async function send(request: Request, messages: readonly object[]): Promise<void> {
   const post = async () => {
     const response = await request('messages', { method: 'POST', body: JSON.stringify({ messages }) });
@@ -139,7 +139,6 @@ async function send(request: Request, messages: readonly object[]): Promise<void
     throw new Error(`${response.status}: ${JSON.stringify(body).slice(0, 2_000)}`);
 }
 
-/** @returns the erasure's id */
 async function erase(request: Request, subject: Readonly<Record<string, string>>): Promise<Buffer> {
   const response = await request(`data?${new URLSearchParams(subject)}`, { method: 'DELETE' }, true);
   const id = response.headers.get('x-erasure-id');
@@ -147,12 +146,11 @@ async function erase(request: Request, subject: Readonly<Record<string, string>>
   return Buffer.from(id.replaceAll('-', ''), 'hex');
 }
 
-/** Waits for the receipt of an erasure. */
 export function erased(rig: ErasureRig, erasureId: Buffer): Promise<ErasureReceipt> {
   return until('the erasure has its receipt', () => rig.receiptOf(erasureId), ERASED_WITHIN_MS);
 }
 
-/** Resumes and restarts whatever a failed test has stopped or ended. */
+/** Resumes paused processes and restarts processes that a failed test has ended. */
 export async function recover(rig: ErasureRig): Promise<void> {
   await rig.world.wires.openAll();
   for (const process of Object.values(rig.running)) {

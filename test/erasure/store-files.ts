@@ -10,17 +10,17 @@ import { findInFiles } from './traces/files.ts';
 import type { Needle, Trace } from './traces/needle.ts';
 
 const dataOf = ({ world }: ErasureRig, store: string) => join(world.folder, 'data', store);
-/** A broker checks for expired segments half a minute after its start, then every five minutes. */
+/** By default, a broker checks for expired segments 30 seconds after startup and then every five minutes. */
 const EXPIRY_SETTINGS = 'log.initial.task.delay.ms=1000\nlog.retention.check.interval.ms=1000\n';
 const EXPIRED_WITHIN_MS = 110_000;
 
-/** Searches ClickHouse's files by table, both as stored on disk and decompressed. */
+/** Searches the raw and decompressed ClickHouse files. Traces are located by table. */
 export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needle[]): Promise<Trace[]> {
   const tables = await rig.query(
     `SELECT database, name, toString(uuid) FROM system.tables
      WHERE database IN (currentDatabase(), 'system') AND engine LIKE '%MergeTree'`,
   );
-  // ClickHouse names a table's folder by the table's id or by its name.
+  // ClickHouse names a table's folder after the table's id or name.
   const locationOf = (path: string) => {
     const found = tables.find(
       ([database, name, id = '']) => path.includes(`/${id}/`) || path.includes(`/${database}/${name}/`),
@@ -30,7 +30,7 @@ export async function findInEngineFiles(rig: ErasureRig, needles: readonly Needl
   return findInFiles(dataOf(rig, 'clickhouse'), needles, { locationOf, decompress: true });
 }
 
-/** Makes ClickHouse remove replaced files after a second instead of eight minutes. */
+/** Makes ClickHouse delete replaced files after a second instead of eight minutes. */
 export async function speedUpFileRemoval(rig: ErasureRig): Promise<void> {
   const { engine } = rig.world.deployment;
   const tables = await rig.query(
@@ -42,16 +42,16 @@ export async function speedUpFileRemoval(rig: ErasureRig): Promise<void> {
       `ALTER TABLE ${name} MODIFY SETTING old_parts_lifetime = 1, cleanup_delay_period = 1,
          max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0`,
     );
-    // Attaching restarts the clean-up thread, which sleeps for half a minute.
+    // Reattaching restarts the cleanup thread, which otherwise sleeps for half a minute.
     await query(engine, `DETACH TABLE ${name} SYNC`);
     await query(engine, `ATTACH TABLE ${name}`);
   }
 }
 
-/** A query of `system.parts` holds references to all parts, so without pauses ClickHouse could remove none of them. */
+/** Queries of `system.parts` reference all parts and block their removal, so pauses are necessary. */
 const POLL_MS = 1_000;
 
-/** ClickHouse removes replaced files from time to time, and rarely on a busy machine. */
+/** ClickHouse deletes replaced files periodically, less often on a busy machine. */
 const REPLACED_WITHIN_MS = 200_000;
 
 export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
@@ -66,7 +66,7 @@ export async function awaitReplacedFiles(rig: ErasureRig): Promise<void> {
   await until('no replaced files remain', isGone, REPLACED_WITHIN_MS);
 }
 
-/** Searches the brokers' files by topic. Segments and records are not compressed. */
+/** Searches the broker files, in which records are not compressed. Traces are located by topic. */
 export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): Trace[] {
   const prefix = rig.topic('');
   const locationOf = (path: string) => {
@@ -76,7 +76,6 @@ export function findInBrokerFiles(rig: ErasureRig, needles: readonly Needle[]): 
   return findInFiles(dataOf(rig, 'kafka'), needles, { locationOf });
 }
 
-/** Makes every topic expire, active segments included. */
 export async function expireTopics(rig: ErasureRig): Promise<void> {
   const admin = new Kafka({ brokers: [...rig.world.stack.file.kafka], logLevel: logLevel.NOTHING }).admin();
   await admin.connect();
@@ -85,7 +84,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
     { name: 'retention.ms', value: '1' },
     { name: 'file.delete.delay.ms', value: '1' },
   ];
-  // Resource type 2: a topic.
+  // Resource type 2 is a topic.
   const resources = topics.map((name) => ({ type: 2, name, configEntries }));
   await admin.alterConfigs({ validateOnly: false, resources });
   await admin.disconnect();
@@ -99,7 +98,7 @@ export async function expireTopics(rig: ErasureRig): Promise<void> {
   await until('all records of every topic are deleted', isExpired, EXPIRED_WITHIN_MS);
 }
 
-/** Rewrites Redis's append-only file without compression. The new file does not contain deleted data. */
+/** Rewrites Redis's append-only file without compression, which removes deleted data. */
 export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void> {
   await redis.config('SET', 'rdbcompression', 'no');
   await redis.bgrewriteaof();
@@ -108,13 +107,12 @@ export async function rewriteAppendOnlyFile({ redis }: ErasureRig): Promise<void
     return /aof_rewrite_in_progress:0/.test(info) && /aof_rewrite_scheduled:0/.test(info);
   });
   if (!/aof_last_bgrewrite_status:ok/.test(await redis.info('persistence')))
-    throw new Error('Redis could not rewrite its append-only file');
+    throw new Error('Redis failed to rewrite its append-only file');
 }
 
-/** Searches the append-only file: a snapshot from the last rewrite, and all later commands. */
+/** Searches the append-only file, which consists of a snapshot and all later commands. */
 export const findInRedisFiles = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
-  findInFiles(dataOf(rig, 'redis'), needles, { locationOf: () => 'files of Redis' });
+  findInFiles(dataOf(rig, 'redis'), needles, { locationOf: () => 'Redis files' });
 
-/** Searches the logs of all processes of the stack, stores included. */
 export const findInLogs = (rig: ErasureRig, needles: readonly Needle[]): Trace[] =>
   findInFiles(join(rig.world.folder, 'logs'), needles);

@@ -13,7 +13,7 @@ const TRIAL_MAX_MS = 400_000;
 /** Maximum number of seeds to try until the fault takes effect. */
 const SEEDS_MAX = 3;
 
-describe('a cluster of three brokers', () => {
+describe('a cluster with three brokers', () => {
   const { trials, worldOf, close } = openTrials({
     seeds: SEEDS_MAX,
     awayMs: 0,
@@ -28,7 +28,7 @@ describe('a cluster of three brokers', () => {
     expect(row).toMatchObject({ failures: [], lost: 0, doubled: 0, done: 1 });
   });
 
-  it('topics are created with three replicas and min.insync.replicas 2; existing topics keep safer settings, and deviations are reported', async () => {
+  it('applyTopics creates topics with 3 replicas, 2 in sync, keeps safer settings and reports deviations', async () => {
     const { kafka, registry } = (await worldOf({ brokers: BROKERS })).stack.file;
     const prefix = `test-${randomBytes(4).toString('hex')}.`;
     const target = { brokers: kafka, registry, prefix, partitions: 1 };
@@ -60,15 +60,15 @@ describe('a cluster of three brokers', () => {
       for (const topic of [consents, deadLetterTopicOf(consents), deadLetterTopicOf(messages)])
         expect(await stateOf(topic), topic).toEqual([3, 2]);
       expect(changed).toContain(rejections);
-      // A broker may respond before it knows the changes.
-      await until('all brokers know the new settings', async () => String(await stateOf(rejections)) === '3,2');
+      // A broker may respond before the changes have reached it.
+      await until('all brokers have the new settings', async () => String(await stateOf(rejections)) === '3,2');
       expect(await stateOf(messages)).toEqual([1, 1]);
       expect(await stateOf(links)).toEqual([3, 3]);
       expect(notices).toEqual([
         expect.stringMatching(new RegExp(`^${messages}: 1 of 3 replicas; `)),
         expect.stringMatching(new RegExp(`^${links}: min.insync.replicas 3 instead of 2; unchanged`)),
       ]);
-      const applied = await until('all brokers know all changes', async () => {
+      const applied = await until('all brokers have all changes', async () => {
         const result = await applyTopics(target);
         return [...result.created, ...result.changed].length === 0 ? result : null;
       });

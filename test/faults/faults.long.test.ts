@@ -3,16 +3,15 @@ import { afterAll, expect, it } from 'vitest';
 import { openTrials } from './trials.ts';
 
 const START_AND_STOP_MAX_MS = 180_000;
-/** Sum of the timeouts of all waits in all seeds. The first trial also starts the stores. */
+/** The sum of all timeouts across all seeds. The first trial also starts the stores. */
 const TRIAL_MAX_MS = 800_000;
-/** Maximum number of seeds to try until the fault takes effect. Some faults depend on timing. */
+/** Maximum number of seeds per fault: some faults depend on timing and do not take effect with every seed. */
 const SEEDS_MAX = 3;
-/** Additional seeds per fault. Each kills a writer at a different step, with an intent, insert or commit in flight. */
 const SEEDS: Readonly<Record<number, readonly number[]>> = { 3: [2, 3, 5] };
 
 const { trials, close } = openTrials({
   seeds: SEEDS_MAX,
-  // Long enough for several attempts of the writer, whose pauses double. The command uses minutes.
+  // Long enough for several retries of the writer, which backs off exponentially.
   awayMs: 3_000,
   withoutIntents: false,
   isChosen: ({ title, brokers = 1 }) => title !== undefined && brokers === 1,

@@ -5,7 +5,7 @@ import type { ServiceProcess } from './world/service-process.ts';
 import type { Trial } from './world/trial.ts';
 import { waitFor } from './world/wait.ts';
 
-/** Sends valid messages until a gateway accepts them. @returns their ids */
+/** Posts valid messages until a gateway accepts them. @returns the message ids */
 export async function deliver(
   { ledger, gateway, key }: Pick<Trial, 'ledger' | 'key'> & { gateway: ServiceProcess },
   messages: readonly object[],
@@ -25,8 +25,8 @@ export async function deliver(
 export type Persons = ReturnType<typeof createPersons>;
 
 /**
- * Persons whose links and events a trial knows, in addition to the traffic's persons.
- * @param sender returns gateway and publishable key; called for each message, because the key may have changed
+ * Creates persons with known links and events, in addition to the persons in the traffic.
+ * @param sender returns the gateway and the publishable key; called for each batch, because the key may change
  */
 export function createPersons(
   { world, ledger, environmentId }: Trial,
@@ -43,20 +43,18 @@ export function createPersons(
        FROM events_identified WHERE environment_id = '${environmentId}' AND event_name = 'probe' GROUP BY name`,
     );
   return {
-    /** Links a visitor to a player, with one event for each. */
     async identify(name: string) {
       const anonymousId = `probe-visitor-${name}`;
       const fact = { ...playerOf(name), anonymousId, type: 'identify' };
       await send([eventFor({ anonymousId }), eventFor(playerOf(name)), fact]);
     },
-    /** Links a Steam account to a player, with one event for the account. */
     async alias(name: string) {
       const account = `probe-steam-${name}`;
       const { userId: toId, identityType: toType } = playerOf(name);
       const fact = { type: 'alias', fromId: account, fromType: 'steam', toId, toType };
       await send([eventFor({ userId: account, identityType: 'steam' }), fact]);
     },
-    /** Waits until all events of each name belong to one person. @throws Error when two names share a person */
+    /** Waits until the events for each name belong to one person. @throws Error if two names share a person */
     async assertWhole(names: readonly string[], eventsEach: number) {
       const expected = names.map((name) => [name, String(eventsEach), '1']).sort();
       const read = async () => (await personsOf()).filter(([name = '']) => names.includes(name)).sort();

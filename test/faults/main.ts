@@ -19,20 +19,20 @@ interface Options extends WriterFaultOptions {
   minutes: number;
 }
 
-type Given = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
+type Flags = Omit<Options, 'isChosen' | 'awayMs'> & { fault?: number | undefined; tried: string; awayMinutes: number };
 
-function toOptions({ fault: wanted, tried: text, awayMinutes, ...given }: Given): Options {
+function toOptions({ fault: wanted, tried: text, awayMinutes, ...flags }: Flags): Options {
   const isChosen = ({ fault, tried }: Fault) => (wanted === undefined || fault === wanted) && tried.includes(text);
-  if (!FAULTS.some(isChosen)) throw new UsageError('--fault and --tried select no fault');
+  if (!FAULTS.some(isChosen)) throw new UsageError('No fault matches --fault and --tried. See test/faults/README.md.');
   const seed = process.env.FAULT_SEED;
-  if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED: expected a whole number');
+  if (seed !== undefined && !/^\d{1,9}$/.test(seed)) throw new UsageError('FAULT_SEED is not a whole number.');
   const only = seed === undefined ? {} : { firstSeed: Number(seed), seeds: 1 };
-  return { ...given, ...only, isChosen, awayMs: awayMinutes * 60_000 };
+  return { ...flags, ...only, isChosen, awayMs: awayMinutes * 60_000 };
 }
 
 const report = (line: string) => console.error(`${new Date().toISOString().slice(11, 19)} ${line}`);
 
-// Runs one seed for every fault, then the next seed, so that a run that reaches its time limit has tried all faults.
+// Tries all faults with one seed before the next seed, so that a run that times out has tried every fault.
 async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> {
   const { trials, start, close } = openTrials({ ...options, world: { report: (line) => console.error(line) } });
   // The stores are child processes and must not outlive this process.
@@ -41,7 +41,7 @@ async function run({ firstSeed, minutes, ...options }: Options): Promise<Row[]> 
   const rows = trials.map(({ row }) => row);
   try {
     await start();
-    // The time starts when the stores run, because they may have to be installed first.
+    // Starting the stores may include their installation, which does not count.
     const end = Date.now() + minutes * 60_000;
     for (let seed = firstSeed; seed < firstSeed + options.seeds; seed++) {
       for (const { row, trySeed } of trials) {
@@ -68,19 +68,18 @@ async function tryFaults(options: Options): Promise<void> {
   endWith(rows.some(hasFailed) ? EXIT.failed : EXIT.ok);
 }
 
-const faults = command('faults', 'try every fault with many seeds, on separate stores and processes')
+const faults = command('faults', 'inject every fault with many seeds, on separate stores and processes')
   .option('--seeds <number>', 'seeds per fault', wholeNumberFrom(1, SEED_MAX), 20)
   .option('--first-seed <number>', 'the first seed', wholeNumberFrom(0, SEED_MAX), 1)
-  .option('--fault <number>', 'only this fault', wholeNumberFrom(1, 1_000))
-  .option('--tried <text>', 'only faults whose line in the table contains this text', '')
-  .option('--minutes <number>', 'start no more seeds after this time', numberFrom(0.01, SEED_MAX), 60)
+  .option('--fault <number>', 'try only this fault', wholeNumberFrom(1, 1_000))
+  .option('--tried <text>', 'try only faults whose description contains this text', '')
+  .option('--minutes <number>', 'start no seeds after this time', numberFrom(0.01, SEED_MAX), 60)
   .option('--away-minutes <number>', 'how long ClickHouse is unavailable in fault 5', numberFrom(0, SEED_MAX), 0.1)
-  .option('--without-intents', 'kill writers that log no intents (fault 3): a control, which must fail', false)
+  .option('--without-intents', 'control for fault 3, which must fail: kill writers that log no intents', false)
   .addHelpText(
     'after',
     `
-FAULT_SEED=n is short for --first-seed n --seeds 1. The exit code is 1 when a seed failed, or when a fault took effect with
-none of its seeds.`,
+FAULT_SEED=n is short for --first-seed n --seeds 1. Exits with 1 if a seed failed or a fault never took effect.`,
   )
   .action((options) => tryFaults(toOptions(options)));
 

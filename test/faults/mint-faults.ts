@@ -25,7 +25,7 @@ async function tryInMemory(seed: number): Promise<SeedEnd> {
   return { reached, sent: references, acknowledged: succeeded + failed, published: succeeded, rows: tokens };
 }
 
-/** @param stores started when a fault needs stores @param options.isChosen selects the `MINT_FAULTS` to run */
+/** @param stores starts the stores on first use @param options.isChosen selects the `MINT_FAULTS` to run */
 export function createMintTrials(
   stores: () => Promise<Stores>,
   { isChosen, seeds }: { readonly isChosen: (fault: Pick<Row, 'fault' | 'tried'>) => boolean; readonly seeds: number },
@@ -42,7 +42,7 @@ export function createMintTrials(
       const { injected: reached, requests, succeeded, failed } = await runStorm(minting, seed);
       return { reached, sent: requests, acknowledged: succeeded + failed, published: succeeded, rows: succeeded };
     } catch (error) {
-      // Leftovers of a failed seed would make the next seed fail too.
+      // Data from a failed seed could make the next seed fail.
       await close();
       throw error;
     }

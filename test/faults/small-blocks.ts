@@ -1,4 +1,4 @@
 const PRELOAD = new URL('../../services/event-writer/src/test/small-blocks.ts', import.meta.url).href;
 
-/** Allows smaller blocks than a deployment may set, so that a fault can hit at many steps. */
+/** Allows blocks below the production minimum, so that a fault can occur at many steps. */
 export const SMALL_BLOCKS = { NODE_OPTIONS: `--import=${PRELOAD}` };

@@ -16,16 +16,14 @@ export interface Fault extends Pick<Row, 'fault' | 'tried'> {
 
 export interface TrialsOptions extends WriterFaultOptions {
   readonly isChosen: (fault: Fault) => boolean;
-  /** Stores for writer and minter faults. Default: the stores of the world with one broker. */
+  /** Stores for writer and minter faults. Default: the stores of the single-broker world. */
   readonly stores?: () => Promise<Stores>;
-  // Run the operator's `verify` once at the end. By default it runs after each seed, which takes longer than all other
-  // checks.
+  // Runs the operator's `verify` once at the end, because it takes longer than all checks after a seed.
   readonly verifiesAtEnd?: boolean;
   readonly world?: WorldOptions;
 }
 
-// Opens a run's worlds and trials. There is one world per number of brokers; it starts for the first seed that needs
-// it.
+// Creates the trials of a run. There is one world per broker count, started on first use.
 export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOptions, ...options }: TrialsOptions) {
   const worlds = new Map<number, Promise<World>>();
   const worldOf = ({ brokers = 1 }: Pick<Scenario, 'brokers'>) => {
@@ -34,7 +32,6 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
     return world;
   };
   const stores = options.stores ?? (async () => (await worldOf({})).stack.file);
-  /** A failed seed may damage the deployment, so the next seed gets a new deployment. */
   const run = async (scenario: Scenario, seed: number) => {
     const world = await worldOf(scenario);
     let isDamaged = true;
@@ -47,20 +44,20 @@ export function openTrials({ isChosen, verifiesAtEnd = false, world: worldOption
       if (isDamaged) await world.renew();
     }
   };
-  const ofScenario = (scenario: Scenario): FaultTrial => {
+  const createScenarioTrial = (scenario: Scenario): FaultTrial => {
     const row = createRow(scenario, options.seeds);
     const trySeed = (seed: number) => tryAlone(row, seed, () => run(scenario, seed));
     return { row, title: scenario.title, trySeed, close: async () => {} };
   };
   const trials = [
-    ...SCENARIOS.filter(isChosen).map(ofScenario),
+    ...SCENARIOS.filter(isChosen).map(createScenarioTrial),
     ...createWriterTrials(stores, { isChosen, ...options }),
     ...createMintTrials(stores, { isChosen, seeds: options.seeds }),
-  ].sort((one, other) => one.row.fault - other.row.fault);
+  ].sort((a, b) => a.row.fault - b.row.fault);
   return {
     trials,
     worldOf,
-    /** Starts the first world that a chosen fault needs. In-memory faults need no world. */
+    /** Starts the smallest world that the chosen faults need. In-memory faults need no world. */
     start: async () => {
       const chosen: readonly Fault[] = [...SCENARIOS, ...WRITER_FAULTS].filter(isChosen);
       const brokers = chosen.map((fault) => fault.brokers ?? 1);

@@ -2,27 +2,23 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Socket } from 'node:net';
 import { closeServer, listen } from './writer-kafka-gate.ts';
 
-/** Callbacks for inserts. A returned promise delays the insert or its response. */
+/** Callbacks for inserts. A pending promise delays the insert or its response. */
 export interface InsertWatch {
-  /** The whole insert has reached the gate but not ClickHouse. `token` names its block. */
+  /** Called when the gate has received the whole insert, before it is forwarded. `token` identifies the block. */
   arrived?(token: string): Promise<void> | void;
-  /** The gate has passed on the last byte. Return true to break the connection to ClickHouse. */
+  /** Called when the last byte has been forwarded. Return true to break the connection to ClickHouse. */
   sent?(): Promise<boolean> | boolean | undefined;
-  /** ClickHouse has responded with an error code; 0 for success. Return true to break the connection instead. */
+  /** Called with ClickHouse's error code, 0 for success. Return true to break the connection instead of responding. */
   answered?(code: number): Promise<boolean> | boolean | undefined;
 }
 
-/** A ClickHouse proxy for one process. It can delay, duplicate and lose inserts. */
 export interface ClickHouseGate {
   readonly url: string;
   watch: InsertWatch;
-  /** ClickHouse settings that the gate adds to inserts, such as a memory limit. */
   insertSettings: Readonly<Record<string, string>>;
-  /** While true, the gate closes connections as soon as they are opened. */
   down: boolean;
-  /** Number of inserts that have reached the gate and have no response yet. */
+  /** Number of received inserts without a response. */
   readonly inFlight: number;
-  /** Resolves when every request that reached the gate has a response or a broken connection. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -73,7 +69,7 @@ export async function openClickHouseGate(target: string): Promise<ClickHouseGate
   return gate;
 }
 
-/** The block token of an insert; null for any other request. */
+/** Returns an insert's block token; null for other requests. */
 function tokenOf({ url }: IncomingMessage): string | null {
   return new URL(url ?? '/', 'http://gate').searchParams.get('insert_deduplication_token');
 }
@@ -106,7 +102,7 @@ interface ForwardedRequest {
   sent: InsertWatch['sent'] | undefined;
 }
 
-/** Sends a request to ClickHouse. Reads the whole response before it returns, so that the gate can delay it. */
+/** Sends a request to ClickHouse and reads the whole response, so that the gate can delay it. */
 function sendTo(target: URL, { incoming, path, body, sent }: ForwardedRequest) {
   const { 'transfer-encoding': _, connection: __, ...kept } = incoming.headers;
   const headers = { ...kept, 'content-length': String(body.length) };

@@ -12,10 +12,10 @@ import type { WriterRig } from './writer-rig.ts';
 
 const RUNS = 20;
 const RUN_RECORDS = 10;
-const POISON_SHARE = 0.2;
+const POISON_FRACTION = 0.2;
 const FRAME_BYTES = 5;
 
-/** Bytes that cannot be decoded: no frame, a truncated record, or a frame with an unknown schema. */
+/** Creates bytes that cannot be decoded: no frame, a truncated record, or a frame with an unknown schema. */
 function toPoison(rig: WriterRig, random: Random): Buffer {
   const { value } = rig.toRecord(messageRecordOf('poison'));
   const noFrame = Buffer.from(`no frame ${random.hex(8)}`);
@@ -25,10 +25,9 @@ function toPoison(rig: WriterRig, random: Random): Buffer {
   return random.pick([noFrame, truncated, unknown]);
 }
 
-/** The partition and offset from which a dead letter originates. */
 const originOf = ({ headers }: StreamRecord) => `${headers['original-partition']}/${headers['original-offset']}`;
 
-// Mixes unreadable with valid records and kills the writer. Offsets never go back, and valid records are stored once.
+// Kills a writer among unreadable and valid records. Each valid record must be stored once.
 export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const start = () => rig.startWriter({ BLOCK_ROWS_MAX: String(random.integer(5, 20)) });
@@ -41,14 +40,14 @@ export async function poisonWriter(rig: WriterRig, seed: number): Promise<Reache
   };
   const runsBefore = random.integer(RUNS / 2, RUNS - 1);
   await publish(runsBefore);
-  // Kills the writer after its first block and before its last block.
+  // The kill must hit between the first and the last block.
   await until('a block is committed', async () => (await rig.lag()) < runsBefore * RUN_RECORDS, WAIT_MAX_MS);
   await first.kill();
   const left = await rig.lag();
   await publish(RUNS - runsBefore);
   const second = await start();
   await rig.caughtUp();
-  assert.deepEqual(await commits.stop(), [], 'committed offsets that went back');
+  assert.deepEqual(await commits.stop(), [], 'committed offsets that decreased');
   await assertDeadLetters(rig, poison);
   await assertVerified(rig);
   const stored = await rig.query('SELECT count(), uniqExact(kafka_partition, kafka_offset) FROM events FORMAT TSV');
@@ -71,62 +70,61 @@ function createRun(rig: WriterRig, { random, poison }: { random: Random; poison:
   return Array.from({ length: RUN_RECORDS }, (): OutgoingRecord => {
     const key = random.chance(0.5) ? Buffer.from(random.hex(16)) : null;
     const record = rig.toRecord(messageRecordOf('rig'), key);
-    if (!random.chance(POISON_SHARE)) return record;
+    if (!random.chance(POISON_FRACTION)) return record;
     const value = toPoison(rig, random);
     poison.add(hexOf(value));
     return { ...record, value };
   });
 }
 
-/** Asserts that every unreadable record has a dead letter with its key, bytes and a reason. A crash may repeat it. */
+/** Asserts that every unreadable record has an unchanged dead letter with a reason. A crash may duplicate it. */
 async function assertDeadLetters(rig: WriterRig, poison: ReadonlySet<string>): Promise<void> {
   const read = await rig.read(deadLetterTopicOf(rig.messages));
   const deadLetters = new Map(read.map((deadLetter) => [originOf(deadLetter), deadLetter]));
   const poisoned = (await rig.read(rig.messages)).filter(({ value }) => poison.has(hexOf(value)));
-  assert.equal(deadLetters.size, poisoned.length, 'dead letters compared with unreadable records');
+  assert.equal(deadLetters.size, poisoned.length, 'number of dead letters');
   for (const { partition, offset, key, value } of poisoned) {
     const deadLetter = deadLetters.get(`${partition}/${offset}`);
     assert.ok(deadLetter, `${partition}/${offset} has a dead letter`);
-    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the dead letter has the unchanged record');
+    assert.deepEqual([deadLetter.key, deadLetter.value], [key, value], 'the dead letter contains the unchanged record');
     assert.notEqual(String(deadLetter.headers.reason ?? ''), '', 'the dead letter has a reason');
     assert.equal(String(deadLetter.headers['original-topic']), rig.messages);
   }
 }
 
-/** Polls the group's committed offsets. `stop` returns the offsets that went back. */
+/** Polls the group's committed offsets. `stop` returns the offsets that decreased. */
 function watchCommits({ reader, group, messages }: WriterRig) {
   const highest = new Map<number, number>();
-  const backwards: string[] = [];
-  let isOver = false;
+  const decreases: string[] = [];
+  let isStopped = false;
   const poll = async () => {
     for (const [partition, offset] of await reader.committed(group, messages)) {
       const before = highest.get(partition) ?? 0;
-      if (offset < before) backwards.push(`partition ${partition}: from ${before} to ${offset}`);
+      if (offset < before) decreases.push(`partition ${partition}: from ${before} to ${offset}`);
       highest.set(partition, Math.max(before, offset));
     }
   };
   const watching = (async () => {
-    while (!isOver) {
+    while (!isStopped) {
       await poll();
       await delay(50);
     }
   })();
   return {
     stop: async () => {
-      isOver = true;
+      isStopped = true;
       await watching;
       await poll();
-      return backwards;
+      return decreases;
     },
   };
 }
 
-/** A transaction replays a hundred dead letters, so that some remain after all kills. */
+/** A transaction replays 100 dead letters, so that some remain after all kills. */
 const DEAD_LETTERS = 1_000;
 const KILLS = 3;
 
-// Makes every message a dead letter, because the registry has lost its schemas. Then replays them with a command that
-// is killed repeatedly at the end of a transaction. Each message is stored once.
+// Turns messages into dead letters, and replays them with a command that is killed repeatedly.
 export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-replay-${seed}`;
@@ -139,10 +137,10 @@ export async function replayDeadLetters(rig: WriterRig, seed: number): Promise<R
     const count = (what: string) => rig.query(`SELECT ${what} FROM events WHERE environment_id = '${environmentId}'`);
     const areAllStored = async () => Number(await count('uniqExact(message_id)')) >= DEAD_LETTERS;
     await until('every message is stored', areAllStored, WAIT_MAX_MS);
-    assert.equal(await openDeadLetters(rig), 0, 'open dead letters');
+    assert.equal(await countOpenDeadLetters(rig), 0, 'open dead letters');
     await until(
       'the writer reports no dead letters',
-      async () => (await countedDeadLetters(rig, writer)) === 0,
+      async () => (await readDeadLetterMetric(rig, writer)) === 0,
       WAIT_MAX_MS,
     );
     assert.equal(Number(await count('count()')), DEAD_LETTERS);
@@ -162,7 +160,7 @@ async function createDeadLetters(rig: WriterRig, environmentId: string): Promise
     await rig.caughtUp();
     await until(
       'the writer reports the dead letters',
-      async () => (await countedDeadLetters(rig, writer)) === DEAD_LETTERS,
+      async () => (await readDeadLetterMetric(rig, writer)) === DEAD_LETTERS,
       WAIT_MAX_MS,
     );
     await writer.stop();
@@ -170,10 +168,10 @@ async function createDeadLetters(rig: WriterRig, environmentId: string): Promise
     await writer.close();
     registry.close();
   }
-  assert.equal(await openDeadLetters(rig), DEAD_LETTERS, 'dead letters');
+  assert.equal(await countOpenDeadLetters(rig), DEAD_LETTERS, 'dead letters');
 }
 
-/** Kills a replay at the end of one of its transactions. Its last request may arrive later, or never. */
+/** Kills a replay while it ends a transaction. The command's last request arrives late or never. */
 async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   const { stores, environment } = rig;
   const [file, args] = ['services/operator/src/main.ts', ['dead-letters', 'replay', '--all']];
@@ -202,14 +200,14 @@ async function killReplay(rig: WriterRig, random: Random): Promise<void> {
   }
 }
 
-/** The number of dead letters in the writer's metrics, updated every ten seconds. Undefined before the first update. */
-async function countedDeadLetters(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
+/** Reads the writer's dead-letter metric, updated every ten seconds; undefined before the first update. */
+async function readDeadLetterMetric(rig: WriterRig, writer: GatedProcess): Promise<number | undefined> {
   const start = `playline_stream_open_dead_letters{topic="${rig.messages}"`;
   const line = (await writer.metrics()).split('\n').find((each) => each.startsWith(start));
   return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ')));
 }
 
-async function openDeadLetters(rig: WriterRig): Promise<number> {
+async function countOpenDeadLetters(rig: WriterRig): Promise<number> {
   const { lines } = await rig.operate('dead-letters', 'list', '--json');
   const groups = JSON.parse(lines[0] ?? '[]') as { open: number }[];
   return groups.reduce((sum, { open }) => sum + open, 0);

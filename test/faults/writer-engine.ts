@@ -12,24 +12,23 @@ import type { OwnEngine } from './writer-own-engine.ts';
 import type { GatedProcess } from './writer-process.ts';
 import type { Difference, WriterRig } from './writer-rig.ts';
 
-/** Long enough for a process on a machine with ten times its capacity in load. */
+/** Long enough on a machine with ten times the load that it can handle. */
 export const WAIT_MAX_MS = 120_000;
 
-/** Waits until everything is committed, and asserts that every record is one raw row and that `verify` agrees. */
+/** Waits until everything is committed. Asserts that every record is one raw row, and that `verify` passes. */
 export async function assertExact(rig: WriterRig): Promise<void> {
   await rig.caughtUp();
   assertSame(await rig.differences());
   await assertVerified(rig);
 }
 
-/** @throws BrokenGuarantee when raw rows differ from the log */
+/** @throws BrokenGuarantee if raw rows differ from the log */
 export function assertSame(differences: readonly Difference[]): void {
   const sum = (name: 'lost' | 'doubled') => differences.reduce((total, each) => total + each[name], 0);
   if (differences.length > 0)
     throw new BrokenGuarantee(JSON.stringify(differences), { lost: sum('lost'), doubled: sum('doubled') });
 }
 
-/** Asserts that the operator's `verify` accounts for every log record, and that no record was stored twice. */
 export async function assertVerified(rig: WriterRig): Promise<void> {
   const { code, lines } = await rig.operate('verify', '--group', rig.group);
   assert.equal(code, 0, lines.join('\n'));
@@ -42,7 +41,7 @@ const TOO_MANY_PARTS = 252;
 export const retriesOf = async (writer: GatedProcess) =>
   sumOf(await writer.metrics(), 'playline_stream_retries_total', 'step="write"');
 
-/** Runs a writer during `work`. Asserts that the writer survives and that every record is stored once. */
+/** Runs a writer during `work`. Asserts that the writer does not exit and that every record is stored once. */
 export async function withWriter(
   rig: WriterRig,
   work: (writer: GatedProcess) => Promise<Reached>,
@@ -53,7 +52,7 @@ export async function withWriter(
     await until('the writer is ready', () => writer.isReady(), WAIT_MAX_MS);
     const reached = await work(writer);
     await assertExact(rig);
-    assert.equal(writer.gone, false, 'the writer survives the fault');
+    assert.equal(writer.gone, false, 'the writer has not exited');
     await until('the writer is ready again', () => writer.isReady(), WAIT_MAX_MS);
     await writer.stop();
     return reached;
@@ -62,7 +61,7 @@ export async function withWriter(
   }
 }
 
-// ClickHouse is unavailable for a while under traffic. No record is lost, and the writer reports that it is not ready.
+// Makes ClickHouse unavailable under load. The writer must report that it is not ready, and lose no record.
 export async function stopClickHouse(rig: WriterRig, options: { seed: number; forMs: number }): Promise<Reached> {
   const { seed, forMs } = options;
   const random = createRandom(seed);
@@ -85,7 +84,7 @@ export async function stopClickHouse(rig: WriterRig, options: { seed: number; fo
   });
 }
 
-/** ClickHouse refuses inserts because merges do not keep up. The same blocks are written when merges have caught up. */
+/** Makes ClickHouse refuse inserts with TOO_MANY_PARTS. The writer must retry the same blocks until they succeed. */
 export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
     await rig.publishMessages(`test-parts-${seed}`, MESSAGES);
@@ -109,7 +108,7 @@ export async function fillEngineWithParts(rig: WriterRig, seed: number): Promise
   });
 }
 
-// Connections break after successful inserts, before the response. The writer retries the inserts with the same token.
+// Breaks connections after successful inserts, before the response. The writer retries inserts with the same token.
 export async function loseResponses(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   return await withWriter(rig, async (writer) => {
@@ -129,10 +128,8 @@ export async function loseResponses(rig: WriterRig, seed: number): Promise<Reach
 }
 
 const MIB = 1024 * 1024;
-/** Number of failed attempts to wait for, for one or several blocks. */
-const FAULTS_MIN = 3;
+const FAILURES_MIN = 3;
 
-/** Memory limit of a separate ClickHouse; less than analysts may use. */
 export const ENGINE_MEMORY_BYTES = 400 * MIB;
 
 export interface StarvedRig {
@@ -140,22 +137,21 @@ export interface StarvedRig {
   readonly engine: OwnEngine;
 }
 
-async function faultsOf(writer: GatedProcess, code: string): Promise<number> {
+async function countFailures(writer: GatedProcess, code: string): Promise<number> {
   return sumOf(await writer.metrics(), 'playline_store_faults_total', `code="${code}"`);
 }
 
-const untilFault = (writer: GatedProcess, code: string) =>
-  until(`the writer gets ${code}`, async () => (await faultsOf(writer, code)) >= FAULTS_MIN, WAIT_MAX_MS);
+const untilFailures = (writer: GatedProcess, code: string) =>
+  until(`the writer gets ${code}`, async () => (await countFailures(writer, code)) >= FAILURES_MIN, WAIT_MAX_MS);
 
-/** Asserts that no partition is paused, because these faults are temporary. */
+/** Temporary faults must not pause a partition. */
 async function assertNoneStopped(writer: GatedProcess): Promise<void> {
   assert.equal(sumOf(await writer.metrics(), 'playline_stream_stopped_partitions'), 0, 'no partition is paused');
 }
 
-/** Limit on the writer's lag, so that it can catch up within two minutes on a busy machine. */
 const LAG_MAX = 4_000;
 
-/** Publishes until the returned function is called, and pauses while the writer lags far behind. */
+/** Publishes until the returned function is called, and pauses while the lag exceeds `LAG_MAX`. */
 function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void> {
   let isOver = false;
   const running = (async () => {
@@ -169,11 +165,10 @@ function openTraffic(rig: WriterRig, environmentId: string): () => Promise<void>
   };
 }
 
-/** Prevents merges, which would deduplicate rows that were written twice. SYSTEM STOP MERGES is lost on a restart. */
+/** Prevents merges, which would hide duplicate rows. Unlike SYSTEM STOP MERGES, this survives a restart. */
 const neverMerge = (rig: WriterRig) =>
   rig.query('ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
 
-/** Stops ClickHouse gracefully under load, as in a deployment, and restarts it. */
 export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
@@ -190,66 +185,65 @@ export async function stopEngineGracefully({ rig, engine }: StarvedRig, seed: nu
   });
 }
 
-// Number of concurrent queries. Many small queries use even the last MiB, while a few large queries would fail first.
+// Many small queries exhaust memory completely, while a few large queries would fail before that.
 const ANALYSTS = 64;
-/** Uses 8 MiB for a second. */
+/** Uses 8 MiB for one second. */
 const GREEDY_QUERY =
   'SELECT length(taken), sleepEachRow(1) FROM (SELECT groupArray(number) AS taken FROM numbers(1000000))';
 
 export async function exhaustMemory({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   return await withWriter(rig, async (writer) => {
-    // Without compression, because a truncated compressed response would break more than the query.
+    // No compression, because a truncated compressed response would be an unhandled error.
     const plain = { 'accept-encoding': 'identity' };
     let isOver = false;
-    // The queries use several accounts, because one account may not run that many concurrently.
+    // Uses several accounts, because the number of concurrent queries per account is limited.
     const run = async (_: unknown, index: number) => {
       const { user = '', password = '' } = engine.analysts[index % engine.analysts.length] ?? {};
       const headers = { ...plain, 'x-clickhouse-user': user, 'x-clickhouse-key': password };
       while (!isOver) {
         const response = fetch(engine.address.url, { method: 'POST', headers, body: GREEDY_QUERY });
-        // When out of memory, ClickHouse may also break connections.
+        // Out of memory, ClickHouse may break the connection.
         await response.then((received) => received.text()).catch(() => {});
       }
     };
     const analysts = Array.from({ length: ANALYSTS }).map(run);
     const endTraffic = openTraffic(rig, `test-memory-${seed}`);
     try {
-      await untilFault(writer, 'MEMORY_LIMIT_EXCEEDED');
+      await untilFailures(writer, 'MEMORY_LIMIT_EXCEEDED');
     } finally {
       isOver = true;
       await Promise.all([...analysts, endTraffic()]);
     }
     await assertNoneStopped(writer);
-    return { 'attempts refused': await faultsOf(writer, 'MEMORY_LIMIT_EXCEEDED') };
+    return { 'attempts refused': await countFailures(writer, 'MEMORY_LIMIT_EXCEEDED') };
   });
 }
 
 const LARGE_PROPERTIES = JSON.stringify({ text: 'x'.repeat(8_000) });
 const INSERT_MEMORY_BYTES = 20 * MIB;
 
-/** Blocks exceed an insert's memory limit. The writer halves the blocks until they fit, and stores every row once. */
+/** Publishes blocks that exceed an insert's memory limit. The writer must halve blocks until inserts succeed. */
 export async function refuseLargeBlocks(rig: WriterRig, seed: number): Promise<Reached> {
   const work = async (writer: GatedProcess) => {
     writer.clickhouse.insertSettings = { max_memory_usage: String(INSERT_MEMORY_BYTES) };
     await rig.publishMessages(`test-large-${seed}`, 4 * MESSAGES, { properties: LARGE_PROPERTIES });
     await rig.caughtUp();
     await assertNoneStopped(writer);
-    return { 'attempts refused': await faultsOf(writer, 'MEMORY_LIMIT_EXCEEDED') };
+    return { 'attempts refused': await countFailures(writer, 'MEMORY_LIMIT_EXCEEDED') };
   };
   return await withWriter(rig, work, { BLOCK_ROWS_MAX: '1000', BLOCK_AGE_MAX_MS: '1000' });
 }
 
-/** Mounts a file system that is small enough to fill. Needs root, also in a container. */
 export function mountSmallDisk(folder: string): () => void {
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=96m`, 'tmpfs', folder], { stdio: 'pipe' });
   } catch (error) {
-    throw new Error('the full disk test mounts a small file system, which needs root', { cause: error });
+    throw new Error('could not mount a small file system; run the full disk test as root', { cause: error });
   }
   return () => void execFileSync('umount', ['--lazy', folder]);
 }
 
-/** Fills the disk except for a few hundred KiB. ClickHouse reserves a MiB before each insert. */
+/** Leaves less than 1 MiB free, which ClickHouse reserves before each insert. */
 function fillUp(folder: string, ballast: string): void {
   const { bavail, bsize } = statfsSync(folder);
   try {
@@ -267,39 +261,39 @@ export async function fillDisk({ rig, engine }: StarvedRig, seed: number): Promi
     try {
       fillUp(engine.dataFolder, ballast);
       await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
-      await untilFault(writer, 'NOT_ENOUGH_SPACE');
+      await untilFailures(writer, 'NOT_ENOUGH_SPACE');
       await assertNoneStopped(writer);
     } finally {
       rmSync(ballast, { force: true });
     }
     await rig.publishMessages(`test-disk-${seed}`, MESSAGES);
-    return { 'attempts refused': await faultsOf(writer, 'NOT_ENOUGH_SPACE') };
+    return { 'attempts refused': await countFailures(writer, 'NOT_ENOUGH_SPACE') };
   });
 }
 
-/** ClickHouse was killed after it recorded an insert's token and before it stored the part, so the rows are missing. */
+/** Simulates a ClickHouse that was killed after it recorded an insert's token and before it stored the rows. */
 export async function losePart({ rig, engine }: StarvedRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   await neverMerge(rig);
   return await withWriter(rig, async (writer) => {
     let passages = random.integer(0, 3);
     let lost = 0;
-    // Runs one insert at a time, so that the latest part belongs to the insert whose response is lost.
-    let turn = Promise.resolve();
-    let endTurn = () => {};
+    // Serialises inserts, so that the latest part belongs to the insert whose response is lost.
+    let queue = Promise.resolve();
+    let release = () => {};
     writer.clickhouse.watch = {
       arrived: async () => {
-        const before = turn;
+        const previous = queue;
         const next = Promise.withResolvers<void>();
-        turn = next.promise;
-        await before;
-        endTurn = next.resolve;
+        queue = next.promise;
+        await previous;
+        release = next.resolve;
       },
       answered: async (code) => {
         const isLost = code === 0 && lost === 0 && passages-- === 0;
         if (isLost) await loseLatestPart({ rig, engine });
         if (isLost) lost++;
-        endTurn();
+        release();
         return isLost;
       },
     };
@@ -326,12 +320,12 @@ export async function rotatePassword({ rig, engine }: StarvedRig, seed: number):
     await engine.stop();
     await engine.start(createHash('sha256').update(randomBytes(16)).digest('hex'));
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);
-    await untilFault(writer, 'AUTHENTICATION_FAILED');
+    await untilFailures(writer, 'AUTHENTICATION_FAILED');
     await until('the writer is not ready', async () => !(await writer.isReady()), WAIT_MAX_MS);
     await assertNoneStopped(writer);
     await engine.stop();
     await engine.start();
     await rig.publishMessages(`test-password-${seed}`, MESSAGES);
-    return { 'attempts refused': await faultsOf(writer, 'AUTHENTICATION_FAILED') };
+    return { 'attempts refused': await countFailures(writer, 'AUTHENTICATION_FAILED') };
   });
 }

@@ -8,22 +8,19 @@ import { createKillRun, freezeWriter, planKill } from './writer-kill.ts';
 import { type OwnEngine, type OwnEngineOptions, openOwnEngine } from './writer-own-engine.ts';
 import { openWriterRig, WRITER_WITHOUT_INTENTS, type WriterRig } from './writer-rig.ts';
 
-/** A writer fault, tested with separate topics and tables. */
 interface WriterFault {
   readonly fault: number;
-  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
+  /** The guarantee, as a test title. If present, `npm run test:all` tries the fault. */
   readonly title?: string;
   readonly tried: string;
   readonly partitions: number;
-  /** True when each seed needs empty topics, because it counts all their records. */
+  /** Each seed needs empty topics, because it counts all records. */
   readonly needsEmptyTopics?: boolean;
-  /** Present when the fault needs a separate ClickHouse server, which it stops, overloads or fills. */
   readonly engine?: OwnEngineOptions;
-  /** @returns a function that runs one seed and returns what took effect. It throws when a guarantee is broken */
+  /** @returns a function that runs one seed and returns the effects. It throws if a guarantee is broken */
   open(rig: WriterRig, options: WriterFaultOptions & { engine: OwnEngine | null }): (seed: number) => Promise<Reached>;
 }
 
-/** Common members of faults in ClickHouse itself, tested on a separate server. */
 const onOwnEngine = (
   run: (rig: starved.StarvedRig, seed: number) => Promise<Reached>,
   engine: OwnEngineOptions = {},
@@ -36,20 +33,19 @@ const onOwnEngine = (
 
 export interface WriterFaultOptions {
   readonly seeds: number;
-  /** How long ClickHouse stays unavailable. */
   readonly awayMs: number;
-  /** Tests a writer without intents instead. Seeds that kill it between an insert and its commit should fail. */
+  /** Uses a writer without intents. Seeds that kill the writer between an insert and its commit should fail. */
   readonly withoutIntents: boolean;
 }
 
-/** The shortest timeout with which heartbeats arrive in time on a busy machine. Every kill waits this long. */
+/** Short, because every kill waits this long, but long enough for heartbeats on a busy machine. */
 export const SESSION_TIMEOUT_MS = 1_500;
 
 export const WRITER_FAULTS: readonly WriterFault[] = [
   {
     fault: 3,
     title:
-      'every record is one raw row when a writer is killed at a step of a block, and its last request arrives late',
+      'every record is one raw row after a writer is killed at any step of a block and its last request arrives late',
     tried: 'writer SIGKILL at each step of a block and at any moment; its last request arrives late or never',
     partitions: 2,
     open: (rig, { withoutIntents }) => {
@@ -65,14 +61,14 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 4,
-    title: 'writers store every record once when a writer is frozen past its session, replaced and resumed',
+    title: 'writers store every record once if one of them is frozen past its session timeout, replaced and resumed',
     tried: 'writer SIGSTOP past its session, replaced, SIGCONT',
     partitions: 4,
     open: (rig) => (seed) => freezeWriter(rig, seed),
   },
   {
     fault: 5,
-    title: 'while ClickHouse is unavailable, a writer waits and reports it; afterwards it stores every record once',
+    title: 'a writer is not ready while ClickHouse is unavailable, and afterwards stores every record once',
     tried: 'ClickHouse unavailable under load',
     partitions: 2,
     open: (rig, options) => (seed) => stopClickHouse(rig, { seed, forMs: options.awayMs }),
@@ -107,13 +103,13 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   { ...onOwnEngine(starved.rotatePassword), tried: 'the writer’s ClickHouse password changed and changed back' },
   {
     ...onOwnEngine(starved.losePart),
-    title: 'a writer stores every record once when ClickHouse knows an insert’s token but has lost its rows',
-    tried: 'ClickHouse knows an insert’s token but has lost its rows',
+    title: 'a writer stores every record once if ClickHouse has recorded an insert’s token but lost its rows',
+    tried: 'ClickHouse has an insert’s token but lost its rows',
   },
   {
     fault: 8,
     title:
-      'an unreadable record becomes an unchanged dead letter and does not delay other records, even when the writer is killed',
+      'an unreadable record becomes an unchanged dead letter and delays no other records, even if the writer is killed',
     tried: 'unreadable records, writer SIGKILL between them',
     partitions: 2,
     needsEmptyTopics: true,
@@ -128,9 +124,8 @@ export const WRITER_FAULTS: readonly WriterFault[] = [
   },
   {
     fault: 10,
-    title:
-      'a writer keeps up on all other partitions while one identity has half of the traffic and its inserts are blocked',
-    tried: 'one identity has half of the traffic, inserts for its partition are blocked',
+    title: 'a writer keeps up on all other partitions while inserts for the busiest partition are blocked',
+    tried: 'one identity sends half of the traffic, inserts for its partition are blocked',
     partitions: 6,
     open: (rig) => (seed) => overloadPartition(rig, seed),
   },
@@ -175,7 +170,7 @@ function createWriterTrial(fault: WriterFault, stores: () => Promise<Stores>, op
   const run = async (seed: number) => {
     opened ??= await openRig(fault, await stores(), options);
     const { rig, run, seen } = opened;
-    // Leftovers of a failed seed would make the next seed fail too.
+    // Data from a failed seed could make the next seed fail.
     let isUsable = false;
     try {
       const reached = await run(seed);

@@ -12,7 +12,7 @@ const CALL_RECORDS = 80;
 const keyOf = (environmentId: string, identity: string) =>
   Buffer.concat([Buffer.from(environmentId), createHash('md5').update(identity).digest()]);
 
-/** One identity has half of the traffic, and inserts for its partition are blocked. Other partitions must keep up. */
+/** Sends half of the traffic for one identity and blocks its partition's inserts. Other partitions must keep up. */
 export async function overloadPartition(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
   const environmentId = `test-hot-${seed}`;

@@ -2,22 +2,19 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Callbacks for commits. A returned promise delays the commit and everything after it on the connection. */
+/** Callbacks for commits. A pending promise delays the commit and everything after it on the connection. */
 export interface CommitWatch {
-  /** Which commits to watch: transaction commits, or offset commits when absent. */
+  /** Watches transaction commits instead of offset commits. */
   readonly of?: 'transactions';
-  /** A commit has reached the gate but not the broker. `text` contains the offset metadata. */
+  /** Called with a commit request, which contains the offset metadata, before it is forwarded. */
   arrived?(text: string): Promise<void> | void;
-  /** The broker has responded to a commit, and the process does not know it yet. */
+  /** Called with the broker's response to a commit, before it is forwarded. */
   answered?(): Promise<void> | void;
 }
 
-/** A broker proxy for one process. It can delay offset and transaction commits. */
 export interface KafkaGate {
-  /** The addresses that the process uses instead of the broker addresses. */
   readonly brokers: string[];
   watch: CommitWatch;
-  /** Resolves when the process has ended and every commit that it sent has a response or can no longer get one. */
   settled(): Promise<void>;
   close(): Promise<void>;
 }
@@ -29,9 +26,9 @@ const END_TRANSACTION = 26;
 const SIZE_BYTES = 4;
 
 export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGate> {
-  const lanes = brokers.map((broker) => {
-    const cut = broker.lastIndexOf(':');
-    return { host: broker.slice(0, cut), port: Number(broker.slice(cut + 1)), gatePort: 0, server: createServer() };
+  const listeners = brokers.map((broker) => {
+    const colon = broker.lastIndexOf(':');
+    return { host: broker.slice(0, colon), port: Number(broker.slice(colon + 1)), gatePort: 0, server: createServer() };
   });
   const sockets = new Set<Socket>();
   const passages = new Set<Promise<void>>();
@@ -41,17 +38,17 @@ export async function openKafkaGate(brokers: readonly string[]): Promise<KafkaGa
     settled: async () => void (await Promise.all(passages)),
     close: async () => {
       for (const socket of sockets) socket.destroy();
-      await Promise.all(lanes.map(({ server }) => closeServer(server)));
+      await Promise.all(listeners.map(({ server }) => closeServer(server)));
     },
   };
-  for (const lane of lanes) {
-    lane.gatePort = await listen(lane.server);
-    gate.brokers.push(`127.0.0.1:${lane.gatePort}`);
+  for (const listener of listeners) {
+    listener.gatePort = await listen(listener.server);
+    gate.brokers.push(`127.0.0.1:${listener.gatePort}`);
   }
   const rewrite = (frame: Buffer) => {
-    for (const { host, port, gatePort } of lanes) replacePort(frame, { host, port, gatePort });
+    for (const { host, port, gatePort } of listeners) replacePort(frame, { host, port, gatePort });
   };
-  for (const { server, host, port } of lanes)
+  for (const { server, host, port } of listeners)
     server.on('connection', (client) => {
       const upstream = connect({ host, port });
       for (const socket of [client, upstream]) {
@@ -74,10 +71,10 @@ interface Connection {
   rewrite(frame: Buffer): void;
 }
 
-/** A response that takes longer is a fetch that waits for records. */
+/** Only a fetch that waits for records takes longer. */
 const RESPONSE_MAX_MS = 2_000;
 
-/** Passes both directions of one connection. A held request is sent when the hold ends, even if the process is dead. */
+/** Forwards both directions of a connection. A delayed request is sent even if the process has exited. */
 async function pass({ client, upstream, rewrite, gate }: Connection): Promise<void> {
   const requested: number[] = [];
   let onResponse = () => {};
@@ -106,7 +103,7 @@ async function pass({ client, upstream, rewrite, gate }: Connection): Promise<vo
     .catch(() => {})
     .finally(() => client.destroy());
   await forwardDone;
-  // If the connection ends first, the broker may not read the request.
+  // Closing the connection earlier could prevent the broker from reading the request.
   const answered = new Promise<void>((resolve) => {
     onResponse = () => (requested.some(isCommit) ? undefined : resolve());
     onResponse();
@@ -129,7 +126,7 @@ async function* framesOf(socket: Socket): AsyncGenerator<Buffer> {
   }
 }
 
-/** A broker sends its address as a host followed by a 4-byte port. Replaces the port with the gate's port. */
+/** Replaces a broker's port with the gate's port. In a response, the port is the 4 bytes after the host. */
 function replacePort(frame: Buffer, { host, port, gatePort }: { host: string; port: number; gatePort: number }): void {
   const name = Buffer.from(host);
   for (let at = frame.indexOf(name); at >= 0; at = frame.indexOf(name, at + 1)) {

@@ -8,7 +8,6 @@ import type { CommitWatch } from './writer-kafka-gate.ts';
 import type { GatedProcess } from './writer-process.ts';
 import { EVENT_WRITER, type WriterRig } from './writer-rig.ts';
 
-/** Delays a request until released. */
 type Hold = () => Promise<void>;
 
 interface Watches {
@@ -16,10 +15,10 @@ interface Watches {
   readonly clickhouse?: InsertWatch;
 }
 
-/** Whether a commit has an intent: its metadata has `e`, the end of a block. */
+/** True if a commit contains an intent: its metadata has `e`, the end of a block. */
 const isIntent = (metadata: string) => metadata.includes('"e":');
 
-/** Watches only commits after an insert's response. These commits complete a block. */
+/** Watches only commits that follow an insert's response and therefore complete a block. */
 function afterInsert(create: (isOver: () => boolean) => CommitWatch): Watches {
   let isOver = false;
   const answered = () => {
@@ -60,9 +59,9 @@ export const KILL_POINTS = Object.keys(POINTS) as KillPoint[];
 type Trap = ReturnType<typeof setTrap>;
 
 /**
- * Stops a writer at a kill point, where its request or the response waits at a gate.
- * @param options.passages how often the writer passes the point before it is stopped
- * @param options.breaksOff whether the connection to ClickHouse breaks on release
+ * Blocks a writer at a kill point: a gate delays its request or the response.
+ * @param options.passages how often the writer passes the point before it is blocked
+ * @param options.breaksOff breaks the connection to ClickHouse on release
  */
 export function setTrap(victim: GatedProcess, options: { point: KillPoint; passages: number; breaksOff: boolean }) {
   const reached = Promise.withResolvers<void>();
@@ -76,36 +75,36 @@ export function setTrap(victim: GatedProcess, options: { point: KillPoint; passa
   const { kafka = {}, clickhouse = {} } = POINTS[options.point](hold, options.breaksOff);
   victim.kafka.watch = kafka;
   victim.clickhouse.watch = clickhouse;
-  /** `reached` resolves when the writer has reached the point; never for `at any moment`. */
+  /** `reached` resolves when the writer is blocked at the point; never for `at any moment`. */
   return { reached: reached.promise, release: () => released.resolve() };
 }
 
 type KillPlan = ReturnType<typeof planKill>;
 
-/** Kill points alternate with the seed. Everything else is random with the seed. */
+/** The seed selects the kill point in rotation and everything else at random. */
 export function planKill(seed: number, point: KillPoint = KILL_POINTS[seed % KILL_POINTS.length]!) {
   const random = createRandom(seed);
-  // Many small blocks, so that the writer passes every point several times.
+  // Small blocks, so that the writer passes every point several times.
   const rows = () => random.integer(10, 40);
   return {
     seed,
     point,
     /** How often the writer passes the kill point before it is killed there. */
     passages: random.integer(0, 2),
-    /** True when the killed writer's last request reaches its store only after the successor has finished. */
+    /** The killed writer's last request reaches its store only after the successor has finished. */
     arrivesLate: random.chance(0.5),
-    /** True when the connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the whole insert. */
+    /** The connection to ClickHouse breaks with the writer. Otherwise ClickHouse reads the whole insert. */
     breaksOff: random.chance(0.5),
-    /** True when the successor is already a member of the group. Otherwise it starts after the kill. */
+    /** The successor joins the group before the kill. Otherwise it starts after the kill. */
     isOnStandby: random.chance(0.3),
     messages: random.integer(10, 20) * 20,
-    /** For the writer and its successor. With equal sizes even a writer without intents would store every row once. */
+    /** For the writer and its successor. With equal sizes, the token alone would prevent duplicate rows. */
     blockRowsMax: [rows(), rows()] as const,
     momentMs: random.integer(0, 400),
   };
 }
 
-/** @returns a function that kills a writer according to a plan. The successor is killed next */
+/** @returns a function that kills a writer according to a plan; the successor is the next victim */
 export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
   let writer: GatedProcess | null = null;
   const start = async (rowsMax: number) => rig.startWriter({ BLOCK_ROWS_MAX: String(rowsMax) }, file);
@@ -127,7 +126,7 @@ export function createKillRun(rig: WriterRig, file = EVENT_WRITER) {
     trap.release();
     await Promise.all([victim.kafka.settled(), victim.clickhouse.settled()]);
     await victim.close();
-    // If the group had accepted a late commit, its offset would have moved back.
+    // An accepted late commit would have moved the committed offset back.
     await rig.caughtUp();
     return { differences: await rig.differences(), reached };
   };
@@ -141,21 +140,21 @@ interface Killing {
 }
 
 /**
- * Publishes messages until the kill, so that the writer is in the middle of a block.
- * @returns whether records were left
+ * Publishes messages until the kill, so that the writer is killed within a block.
+ * @returns true if uncommitted records remained
  */
 async function killAtMoment(rig: WriterRig, { victim, publish, momentMs }: Killing) {
-  // Checked twice: at first there may be no records yet, and later a standby successor may have written everything.
-  const leftImmediately = delay(momentMs)
+  // Reads the lag twice: at first there may be no records, and later a standby successor may have written everything.
+  const lagAtKill = delay(momentMs)
     .then(() => victim.kill())
     .then(() => rig.lag());
   do await publish();
   while (!victim.gone);
-  const leftBehind = await rig.lag();
-  return (await leftImmediately) + leftBehind > 0;
+  const lagAfterwards = await rig.lag();
+  return (await lagAtKill) + lagAfterwards > 0;
 }
 
-/** @returns false when a standby successor took over the partition with the kill point and finished first */
+/** @returns false if a standby successor took over and finished before the kill point was reached */
 async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing) {
   await publish();
   const caughtUp = rig.caughtUp().then(
@@ -170,8 +169,8 @@ async function killAtPoint(rig: WriterRig, { victim, publish, trap }: Killing) {
 const MESSAGES = 200;
 
 /**
- * Freezes a writer for longer than its session. Another writer takes over; then the first writer resumes.
- * @returns 0 for the kill point when the writer was frozen before it reached the point
+ * Freezes a writer past its session timeout. Another writer takes over; then the first writer resumes.
+ * @returns 0 for the kill point if the writer did not reach it
  */
 export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reached> {
   const random = createRandom(seed);
@@ -183,18 +182,18 @@ export async function freezeWriter(rig: WriterRig, seed: number): Promise<Reache
   const trap = setTrap(frozen, { point, passages: random.integer(0, 2), breaksOff: false });
   await publish();
   const isMoment = point === 'at any moment';
-  // A writer that does not reach its kill point within five seconds is frozen anyway.
+  // Without reaching the kill point, the writer is frozen after five seconds.
   const late = delay(isMoment ? random.integer(0, 300) : 5_000, isMoment);
   const isAtPoint = await Promise.race([trap.reached.then(() => true), late]);
   frozen.signal('SIGSTOP');
   await publish();
-  // Only a takeover can commit everything, because the frozen writer still owns its partitions until then.
+  // Only a takeover can commit everything, because the frozen writer owns some partitions.
   await rig.caughtUp();
   trap.release();
   frozen.signal('SIGCONT');
   await publish();
   await rig.caughtUp();
-  // The resumed writer is a member again and must not write its old block now.
+  // The resumed writer has rejoined the group and must not write its old block.
   await until('the first writer is ready again', () => frozen.isReady(), WAIT_MAX_MS);
   await publish();
   await frozen.clickhouse.settled();

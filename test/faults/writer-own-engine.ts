@@ -9,13 +9,13 @@ import { loadSecrets } from '../../infra/local/secrets.ts';
 export type OwnEngine = Awaited<ReturnType<typeof openOwnEngine>>;
 
 export interface OwnEngineOptions {
-  /** Memory limit of the server; default: the production limit. */
+  /** The server's memory limit; default: the production limit. */
   readonly memoryMaxBytes?: number;
-  /** Prepares the data folder, such as a small disk. @returns a function that reverts it */
+  /** Prepares the data folder, for example mounts a small disk. @returns a function that undoes it */
   readonly prepareData?: (folder: string) => () => void;
 }
 
-/** Opens a separate ClickHouse with the production accounts. The test may stop, overload and fill it. */
+/** Starts a separate ClickHouse server with the production accounts, which a test may stop, overload and fill. */
 export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOptions = {}) {
   const parent = join(stackPathsOf().state, 'test');
   mkdirSync(parent, { recursive: true });
@@ -30,14 +30,14 @@ export async function openOwnEngine({ memoryMaxBytes, prepareData }: OwnEngineOp
   mkdirSync(dataFolder, { recursive: true });
   const undo = prepareData?.(dataFolder);
   let keeper: Keeper | null = null;
-  /** Starts ClickHouse in the same folder. @param operatorPassword a new password, as after a rotation */
+  /** Starts ClickHouse. @param operatorPassword a new password, as after a rotation */
   const start = async (operatorPassword?: string) => {
     const started = specOf(operatorPassword);
     if (memoryMaxBytes !== undefined) limitMemory(join(folder, 'etc', 'clickhouse', 'config.xml'), memoryMaxBytes);
     keeper = keepRunning(started, { onPid: () => {}, onDeath: () => {}, onRecovery: () => {} });
     await keeper.whenReady();
   };
-  /** Sends SIGTERM, as in a deployment. Resolves when ClickHouse has exited. */
+  /** Sends SIGTERM and waits until ClickHouse has exited. */
   const stop = async () => void (await keeper?.stop());
   const close = async () => {
     await stop();

@@ -17,10 +17,9 @@ export interface GatedProcessOptions {
 }
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** Request timeout, because a frozen process does not respond. */
+/** A frozen process does not respond, so requests need a timeout. */
 const REQUEST_MAX_MS = 2_000;
 
-/** Starts a service process that reaches Kafka and ClickHouse through its own gates. */
 export async function startGatedProcess(options: GatedProcessOptions) {
   const [kafka, clickhouse, [adminPort]] = await Promise.all([
     openKafkaGate(options.brokers),
@@ -47,7 +46,7 @@ export async function startGatedProcess(options: GatedProcessOptions) {
   };
   const get = (path: string) =>
     fetch(`http://127.0.0.1:${adminPort}/${path}`, { signal: AbortSignal.timeout(REQUEST_MAX_MS) });
-  // These processes must not outlive the test process.
+  // The process must not outlive the test process.
   const atExit = () => child.kill('SIGKILL');
   process.once('exit', atExit);
   child.once('exit', () => process.removeListener('exit', atExit));
@@ -60,7 +59,7 @@ export async function startGatedProcess(options: GatedProcessOptions) {
     isReady: async () => (await get('readyz').catch(() => null))?.ok ?? false,
     metrics: async () => await (await get('metrics')).text(),
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** Kills the process immediately. Its gates stay open, with all requests that they hold. */
+    /** Kills the process. The gates stay open and still forward delayed requests. */
     kill: async () => void (await end('SIGKILL')),
     /** @returns the exit code */
     stop: () => end('SIGTERM'),

@@ -8,7 +8,6 @@ import { type GatedProcess, startGatedProcess } from './writer-process.ts';
 
 export type WriterRig = Awaited<ReturnType<typeof openWriterRig>>;
 
-/** A partition whose raw rows differ from its published records. */
 export interface Difference {
   readonly partition: number;
   readonly published: number;
@@ -20,7 +19,7 @@ export interface Difference {
 
 export const EVENT_WRITER = 'services/event-writer/src/main.ts';
 export const WRITER_WITHOUT_INTENTS = 'test/faults/writer-without-intents.ts';
-// Records per producer call. Records without keys in one call go to one partition, and calls rotate over partitions.
+// Records without keys in one producer call go to one partition; the partition changes with each call.
 const RUN_RECORDS = 20;
 const CAUGHT_UP_MAX_MS = 120_000;
 
@@ -29,13 +28,12 @@ export interface WriterRigOptions {
   readonly sessionTimeoutMs: number;
 }
 
-/** Opens separate topics and tables in real stores, with writers behind gates. */
 export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const { kafka: brokers, clickhouse } = stores;
   const own = await openOwnStores({ stores, partitions: options.partitions });
   const { prefix, query } = own;
   const log = await openLogAccess(brokers);
-  // Merges would remove a duplicate row before it is counted.
+  // Merges would remove duplicate rows before they are counted.
   await query('SYSTEM STOP MERGES events');
   const messages = prefix + TOPICS.messages.name;
   const schemaId = own.schemaIdOf(messages);
@@ -53,7 +51,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   const toRecord = (message: MessageRecord, key: Buffer | null = null): OutgoingRecord => {
     return { topic: messages, key, value: frameRecord(schemaId, messageRecordCodec.encode(message)) };
   };
-  /** Number of records on the message topic that the group has not committed. */
   const lag = () => log.lag(messages, group);
   return {
     stores,
@@ -66,7 +63,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     messages,
     environment,
     lag,
-    /** Publishes `count` messages for an environment, spread over all partitions. */
     async publishMessages(environmentId: string, count: number, changes: Partial<MessageRecord> = {}) {
       for (let done = 0; done < count; done += RUN_RECORDS) {
         const size = Math.min(RUN_RECORDS, count - done);
@@ -83,7 +79,6 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
     async caughtUp() {
       await until('the writers have caught up', async () => (await lag()) === 0, CAUGHT_UP_MAX_MS);
     },
-    /** Empty when every record is exactly one row. */
     differences: () => differencesOf({ reader, messages, query }),
     totals: async () => ({
       records: (await reader.bounds(messages)).reduce((sum, { end }) => sum + end, 0),
@@ -98,7 +93,7 @@ export async function openWriterRig(stores: Stores, options: WriterRigOptions) {
   };
 }
 
-/** Compares stored offsets with published offsets: each (partition, offset) must be stored exactly once. */
+/** Compares stored with published offsets: each partition and offset must be stored exactly once. */
 async function differencesOf(rig: {
   reader: LogReader;
   messages: string;

@@ -3,7 +3,6 @@ import { codePoint } from '@playline/testkit/code-point';
 import { validMessages } from '@playline/testkit/messages';
 import fc from 'fast-check';
 
-/** A body to post, with its messages if it is a batch. */
 export interface FuzzBody {
   text: string;
   /** Null if the body is not a complete batch. */
@@ -16,7 +15,6 @@ const FIELDS = [
   ...['fromId', 'toId', 'identityType', 'fromType', 'toType', 'surface', 'consentLevel', 'test'],
   ...['context', 'properties', 'traits', 'library', 'userAgent', 'pageUrl', 'screenDensity'],
 ];
-/** Numbers, strings and shapes that JSON parsers often treat specially. */
 const ODD = ['\ud800', 'a\u0000b', '__proto__', 'x'.repeat(257), 1e308, -0, 5e-324, 1e21, '', ' ', null, [], {}];
 
 const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: codePoint }), fc.constantFrom<unknown>(...ODD));
@@ -27,7 +25,6 @@ function withField(target: object, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, configurable: true, writable: true });
 }
 
-/** A valid message with one to three changed fields. */
 const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
   fc.tuple(validMessages(nowMs), fc.array(change, { minLength: 1, maxLength: 3 })).map(([message, changes]) => {
     const copy = structuredClone(message);
@@ -37,12 +34,12 @@ const nearlyValid = (nowMs: number): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-/** Makes well-formed ids distinct, so that every id that a response does not name was accepted. */
-function withOwnId(message: unknown): unknown {
+/** Replaces a well-formed id with a new one: ids must be unique to match messages with rejections. */
+function withNewId(message: unknown): unknown {
   return idOf(message) === null ? message : { ...(message as object), messageId: randomUUID() };
 }
 
-/** The id of a message if it is well-formed, else null. */
+/** Returns a message's id if it is a UUID, otherwise null. */
 export function idOf(message: unknown): string | null {
   if (typeof message !== 'object' || message === null || Array.isArray(message)) return null;
   const { messageId } = message as Record<string, unknown>;
@@ -50,11 +47,10 @@ export function idOf(message: unknown): string | null {
 }
 
 function toBody(batch: readonly unknown[]): FuzzBody {
-  const messages = batch.map(withOwnId);
+  const messages = batch.map(withNewId);
   return { text: JSON.stringify({ messages }), messages };
 }
 
-/** Bodies of any kind: valid, nearly valid and invalid batches; arbitrary JSON; truncated batches. */
 export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
   const sizes = { minLength: 1, maxLength: 100, size: '+1' } as const;
   const valid = validMessages(nowMs);
@@ -67,13 +63,13 @@ export function fuzzBodies(nowMs: number): fc.Arbitrary<FuzzBody> {
     { weight: 6, arbitrary: fc.array(any, sizes) },
     { weight: 2, arbitrary: fc.array(valid as fc.Arbitrary<unknown>, sizes) },
   );
-  const cut = fc.tuple(batch, fc.nat()).map(([messages, at]) => {
+  const truncated = fc.tuple(batch, fc.nat()).map(([messages, at]) => {
     const { text } = toBody(messages);
     return { text: text.slice(0, at % text.length), messages: null };
   });
   return fc.oneof(
     { weight: 9, arbitrary: batch.map(toBody) },
     { weight: 1, arbitrary: fc.jsonValue().map((value) => ({ text: JSON.stringify(value), messages: null })) },
-    { weight: 1, arbitrary: cut },
+    { weight: 1, arbitrary: truncated },
   );
 }

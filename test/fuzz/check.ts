@@ -1,12 +1,12 @@
-/** Checks the response to a body against the contract alone. */
+/** Checks responses against the contract, independently of the implementation. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type FuzzBody, idOf } from './bodies.ts';
 
 const BATCH_BYTES_MAX = 1 << 20;
 
-/** `faults` is empty if the response is correct; `accepted` and `rejected` are message ids. */
+/** `problems` is empty if the response is correct; `accepted` and `rejected` are message ids. */
 export interface CheckedResponse {
-  faults: string[];
+  problems: string[];
   accepted: string[];
   rejected: string[];
 }
@@ -32,31 +32,31 @@ export function createCheck(openapi: object): CheckResponse {
   return (body, { status, text }) => {
     const parsed = parseJson(text);
     const isValid = schemas.get(status);
-    const faults: string[] = [];
-    if (status >= 500 || status === 429) faults.push(`status ${status}`);
-    if (isValid === undefined) faults.push(`status ${status} is not documented`);
-    else if (!isValid(parsed)) faults.push(`the body is not as documented: ${ajv.errorsText(isValid.errors)}`);
-    return faults.length > 0 ? withFaults(...faults) : checkBatch(body, status, parsed as MessagesResponse);
+    const problems: string[] = [];
+    if (status >= 500 || status === 429) problems.push(`status ${status}`);
+    if (isValid === undefined) problems.push(`status ${status} is not documented`);
+    else if (!isValid(parsed)) problems.push(`the body does not match its schema: ${ajv.errorsText(isValid.errors)}`);
+    return problems.length > 0 ? withProblems(...problems) : checkBatch(body, status, parsed as MessagesResponse);
   };
 }
 
-const withFaults = (...faults: string[]): CheckedResponse => ({ faults, accepted: [], rejected: [] });
+const withProblems = (...problems: string[]): CheckedResponse => ({ problems, accepted: [], rejected: [] });
 
 function checkBatch({ messages, text }: FuzzBody, status: number, response: MessagesResponse): CheckedResponse {
-  if (messages === null) return status === 200 ? withFaults('a body that is not a batch was accepted') : withFaults();
+  if (messages === null) return status === 200 ? withProblems('an invalid batch was accepted') : withProblems();
   if (response.accepted === undefined)
-    return Buffer.byteLength(text) > BATCH_BYTES_MAX ? withFaults() : withFaults('the whole batch was refused');
+    return Buffer.byteLength(text) > BATCH_BYTES_MAX ? withProblems() : withProblems('the whole batch was rejected');
   const named = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   const ids = messages.map(idOf).filter((id) => id !== null);
   const accepted = ids.filter((id) => !named.has(id));
-  const faults: string[] = [];
+  const problems: string[] = [];
   if (response.accepted + response.rejected !== messages.length)
-    faults.push('accepted + rejected is not the number of messages');
-  if (response.success !== response.accepted > 0) faults.push('success is not accepted > 0');
-  if ((status === 200) !== response.success) faults.push(`status ${status} with success ${response.success}`);
+    problems.push('accepted + rejected does not equal the number of messages');
+  if (response.success !== response.accepted > 0) problems.push('success does not match accepted > 0');
+  if ((status === 200) !== response.success) problems.push(`status ${status} with success ${response.success}`);
   if (accepted.length !== response.accepted)
-    faults.push(`no rejection names ${accepted.length} ids, but ${response.accepted} messages were accepted`);
-  return { faults, accepted, rejected: ids.filter((id) => named.has(id)) };
+    problems.push(`${accepted.length} ids are not in rejections, but accepted is ${response.accepted}`);
+  return { problems, accepted, rejected: ids.filter((id) => named.has(id)) };
 }
 
 function parseJson(text: string): unknown {

@@ -11,7 +11,7 @@ import { provideSchemathesis, runSchemathesis } from './schemathesis.ts';
 
 const SEED_MAX = 2 ** 31;
 
-/** Runs three steps for a third of the time each. The last two steps share a gateway with separate stores. */
+/** Divides the time among three steps. The last two steps share a gateway. */
 async function fuzz(minutes: number, seed: number): Promise<boolean> {
   const missing = await provideSchemathesis();
   const seconds = Math.max(1, Math.round((minutes * 60) / (missing === null ? 3 : 2)));
@@ -25,9 +25,9 @@ async function fuzz(minutes: number, seed: number): Promise<boolean> {
     console.error(`posting generated batches for ${seconds} s, seed ${seed}`);
     const report = await runFuzz({ gateway, brokers: stores.kafka, seed, bound: { seconds } });
     console.log(JSON.stringify(report, null, 2));
-    const { faults, missing: lost, repeated, unwanted } = report;
-    const isCorrect = faults.length + lost.length + repeated.length + unwanted.length === 0;
-    if (missing !== null) console.error(`schemathesis was not run: ${missing}`);
+    const { problems, missing: lost, repeated, unwanted } = report;
+    const isCorrect = problems.length + lost.length + repeated.length + unwanted.length === 0;
+    if (missing !== null) console.error(`Schemathesis was skipped: ${missing}`);
     return (missing !== null || (await runSchemathesis(gateway, seconds, seed)) === 0) && isCorrect && isCheap;
   });
 }
@@ -40,15 +40,15 @@ async function findMostExpensive(seconds: number, seed: number): Promise<boolean
   const worst = result.mostExpensive[0]?.ratio ?? Number.NaN;
   console.log(JSON.stringify(result, null, 2));
   console.error(
-    `the most expensive of ${result.bodies} bodies costs ${worst} times a typical body of the same size (limit: ${RATIO_MAX})`,
+    `the most expensive of ${result.bodies} bodies costs ${worst} times a typical body (limit: ${RATIO_MAX})`,
   );
   return worst <= RATIO_MAX && result.undercharged.length === 0;
 }
 
 const run = command('fuzz', 'post generated batches, check every response, and search for the most expensive body')
   .option('--minutes <number>', 'duration', numberFrom(0.01, 24 * 60), 2)
-  .option('--seed <number>', 'repeats the bodies of another run', wholeNumberFrom(0, SEED_MAX))
-  .addHelpText('after', '\nExits with 1 if a fault was found.')
+  .option('--seed <number>', 'repeat the bodies of an earlier run', wholeNumberFrom(0, SEED_MAX))
+  .addHelpText('after', '\nExits with 1 if a problem was found.')
   .action(async ({ minutes, seed = randomInt(SEED_MAX) }) =>
     endWith((await fuzz(minutes, seed)) ? EXIT.ok : EXIT.failed),
   );

@@ -5,7 +5,7 @@ import { type ConformanceGateway, START_MAX_MS, startGateway } from '../conforma
 import { createCheck } from './check.ts';
 import { FUZZ_SETTINGS, runFuzz } from './run.ts';
 
-/** Number of seeds with twenty bodies each, identical on any machine. `npm run fuzz` uses other seeds. */
+/** Number of seeds, with 20 bodies each. The bodies are identical on every machine. */
 const SEEDS = 12;
 const SEED = 20261121;
 
@@ -20,7 +20,7 @@ it(
   async () => {
     const options = { gateway, brokers: testStores().kafka, seed: SEED, bound: { seeds: SEEDS } };
     const report = await runFuzz(options);
-    expect(report).toMatchObject({ faults: [], missing: [], repeated: [], unwanted: [] });
+    expect(report).toMatchObject({ problems: [], missing: [], repeated: [], unwanted: [] });
     expect(Object.keys(report.byStatus)).toEqual(['200', '400']);
     expect(report.accepted).toBeGreaterThan(0);
     expect(report.rejected).toBeGreaterThan(0);
@@ -28,18 +28,18 @@ it(
   START_MAX_MS,
 );
 
-it('the response check reports every kind of fault', async () => {
+it('the response check reports every type of contract violation', async () => {
   const id = '0192f1c0-7b3a-7c4d-8e5f-000000000001';
   const fine = { success: true, accepted: 1, rejected: 0, rejections: [] };
   const check = createCheck((await gateway.request('/openapi.json')).body);
   const checkOf = (status: number, response: unknown) =>
     check({ text: '{}', messages: [{ messageId: id }] }, { status, text: JSON.stringify(response) });
 
-  expect(checkOf(200, fine)).toEqual({ faults: [], accepted: [id], rejected: [] });
-  expect(checkOf(500, fine).faults[0]).toBe('status 500');
-  expect(checkOf(418, fine).faults).toEqual(['status 418 is not documented']);
-  expect(checkOf(200, { ...fine, more: 1 }).faults[0]).toMatch(/^the body is not as documented: /);
-  expect(checkOf(200, { ...fine, rejected: 1 }).faults).not.toEqual([]);
-  expect(checkOf(200, { ...fine, accepted: 0, rejected: 1 }).faults).not.toEqual([]);
-  expect(checkOf(400, { ...fine, success: false, accepted: 0, rejected: 1 }).faults).not.toEqual([]);
+  expect(checkOf(200, fine)).toEqual({ problems: [], accepted: [id], rejected: [] });
+  expect(checkOf(500, fine).problems[0]).toBe('status 500');
+  expect(checkOf(418, fine).problems).toEqual(['status 418 is not documented']);
+  expect(checkOf(200, { ...fine, more: 1 }).problems[0]).toMatch(/^the body does not match its schema: /);
+  expect(checkOf(200, { ...fine, rejected: 1 }).problems).not.toEqual([]);
+  expect(checkOf(200, { ...fine, accepted: 0, rejected: 1 }).problems).not.toEqual([]);
+  expect(checkOf(400, { ...fine, success: false, accepted: 0, rejected: 1 }).problems).not.toEqual([]);
 });

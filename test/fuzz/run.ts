@@ -10,13 +10,11 @@ import { createCheck } from './check.ts';
 export interface FuzzOptions {
   gateway: Client & ConformanceGateway;
   brokers: readonly string[];
-  /** Seed of the first twenty bodies. Each further twenty bodies use the next seed. */
+  /** Seed of the first 20 bodies. Each further 20 bodies use the next seed. */
   seed: number;
-  /** A number of seeds, for the same bodies each time, or a duration. */
   bound: { seeds: number } | { seconds: number };
 }
 
-/** Settings of the gateway under test, with limits that are never reached. */
 export const FUZZ_SETTINGS: Record<string, string> = {
   RATE_LIMIT_MESSAGES_PER_S: '200000',
   RATE_LIMIT_BURST: '10000000',
@@ -26,15 +24,16 @@ export const FUZZ_SETTINGS: Record<string, string> = {
 };
 
 const BODIES_PER_SEED = 20;
-const FAULTS_MAX = 20;
-/** Enough to recognise a body. Its seed reproduces the rest. */
+const PROBLEMS_MAX = 20;
+/** Enough to recognise a body, which its seed reproduces in full. */
 const SHOWN_CHARACTERS = 3000;
 
-// Runs until the bound. The report lists the first faults, accepted messages that are not in the log (`missing`) or are
-// repeated in it (`repeated`), and messages in the log that were not accepted (`unwanted`).
+// Posts bodies until `bound` is reached. The report lists the first contract violations, accepted messages that are not
+// on the log (`missing`) or are there more than once (`repeated`), and logged messages that were not accepted
+// (`unwanted`).
 export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
   const check = createCheck((await gateway.request('/openapi.json')).body);
-  const faults: { fault: string; seed: number; body: string; response: string }[] = [];
+  const problems: { problem: string; seed: number; body: string; response: string }[] = [];
   const byStatus: Record<string, number> = {};
   const [accepted, rejected] = [new Set<string>(), new Set<string>()];
   let requests = 0;
@@ -55,21 +54,20 @@ export async function runFuzz({ gateway, brokers, seed, bound }: FuzzOptions) {
         body: body.text.slice(0, SHOWN_CHARACTERS),
         response: response.text.slice(0, SHOWN_CHARACTERS),
       };
-      for (const fault of checked.faults) if (faults.length < FAULTS_MAX) faults.push({ fault, ...shown });
+      for (const problem of checked.problems) if (problems.length < PROBLEMS_MAX) problems.push({ problem, ...shown });
     }
   }
-  const onLog = await countOnLog(gateway.topicPrefix, brokers);
+  const logCounts = await countLogged(gateway.topicPrefix, brokers);
   return {
-    /** The first seed (inclusive) and the last seed (exclusive). */
     seeds: [seed, next],
     requests,
     accepted: accepted.size,
     rejected: rejected.size,
     byStatus,
-    faults,
-    missing: [...accepted].filter((id) => !onLog.has(id)),
-    repeated: [...accepted].filter((id) => (onLog.get(id) ?? 0) > 1),
-    unwanted: [...onLog.keys()].filter((id) => !accepted.has(id)),
+    problems,
+    missing: [...accepted].filter((id) => !logCounts.has(id)),
+    repeated: [...accepted].filter((id) => (logCounts.get(id) ?? 0) > 1),
+    unwanted: [...logCounts.keys()].filter((id) => !accepted.has(id)),
   };
 }
 
@@ -79,8 +77,7 @@ async function post(gateway: Client & ConformanceGateway, body: string): Promise
   return { status: response.status, text: await response.text() };
 }
 
-/** How often each message id occurs in the log. */
-async function countOnLog(topicPrefix: string, brokers: readonly string[]): Promise<Map<string, number>> {
+async function countLogged(topicPrefix: string, brokers: readonly string[]): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   const topic = topicPrefix + TOPICS.messages.name;
   for (const { value } of await readTopic({ brokers, topic })) {

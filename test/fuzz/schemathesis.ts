@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Client } from '../conformance/client.ts';
 import type { ConformanceGateway } from '../conformance/gateway.ts';
 
-/** Pinned, because another version generates other requests. */
+/** Pinned because each version generates different requests. */
 const VERSION = '4.32.5';
 const FOLDER = fileURLToPath(new URL('../../.playline/fuzz/', import.meta.url));
 const VENV = `${FOLDER}venv`;
@@ -16,10 +16,10 @@ const CHECKS = [
   'content_type_conformance',
   'response_headers_conformance',
 ];
-/** Longer than any response takes. A request without a response is a fault. */
+/** Longer than any response should take. Schemathesis reports a timeout as a failure. */
 const REQUEST_MAX_S = '60';
 
-/** Runs a program with or without its output. @returns its exit code; 127 if the program does not exist */
+/** @returns the program's exit code; 127 if the program does not exist */
 function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignore'): Promise<number> {
   return new Promise((resolve) => {
     const child = spawn(program, args, { cwd: FOLDER, stdio: ['ignore', stdio, stdio] });
@@ -28,7 +28,7 @@ function run(program: string, args: readonly string[], stdio: 'inherit' | 'ignor
   });
 }
 
-/** Installs schemathesis into the state folder of the checkout. @returns why this failed; null if it is installed */
+/** Installs Schemathesis into the checkout's state folder. @returns why the installation failed; null on success */
 export async function provideSchemathesis(): Promise<string | null> {
   if (existsSync(STAMP) && readFileSync(STAMP, 'utf8') === VERSION) return null;
   mkdirSync(FOLDER, { recursive: true });
@@ -37,16 +37,16 @@ export async function provideSchemathesis(): Promise<string | null> {
     return 'python3 has no venv; on Debian: sudo apt-get install -y python3-venv';
   const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', `schemathesis==${VERSION}`];
   if ((await run(`${VENV}/bin/python3`, install, 'ignore')) !== 0)
-    return `pip could not install schemathesis ${VERSION}; by hand: ${VENV}/bin/python3 ${install.join(' ')}`;
+    return `pip could not install schemathesis ${VERSION}; to retry, run: ${VENV}/bin/python3 ${install.join(' ')}`;
   writeFileSync(STAMP, VERSION);
   return null;
 }
 
-/** Sends requests that schemathesis generates from the OpenAPI document, to every operation. @returns its exit code */
+/** Tests every operation with requests generated from the OpenAPI document. @returns the exit code of Schemathesis */
 export function runSchemathesis(gateway: Client & ConformanceGateway, seconds: number, seed: number): Promise<number> {
   const args = ['run', `${gateway.base}/openapi.json`, '--workers', '1', '--continue-on-failure', '--no-color'];
   const bounds = ['--max-time', String(seconds), '--request-timeout', REQUEST_MAX_S, '--seed', String(seed)];
-  // Warnings are off: schemathesis warns about requests that the gateway correctly refuses.
+  // Warnings are off because Schemathesis warns about requests that the gateway correctly rejects.
   const headers = [
     ...['-H', `x-service-publishable-key: ${gateway.publishableKey}`],
     ...['-H', `x-service-api-key: ${gateway.secretKey}`],

@@ -89,8 +89,8 @@ export const FAULTS: readonly PlantedFault[] = [
   {
     what: 'A receipt claims that a person is erased while rows of that person remain.',
     file: 'services/eraser/src/steps/erase-batch.ts',
-    find: 'if (left.length === 0) return;',
-    replace: 'if (left.length >= 0) return;',
+    find: 'if (survivors.length === 0) return;',
+    replace: 'if (survivors.length >= 0) return;',
   },
   {
     what: 'The rest of a partly published block is skipped after a restart, so transfers are missing.',
@@ -123,8 +123,8 @@ export const FAULTS: readonly PlantedFault[] = [
     what: 'A signed transaction is sent before it is on the log, so a crash mints the asset a second time.',
     file: 'services/minter/src/lane/mint-lane.ts',
     test: 'services/minter/src/lane/mint-lane.test.ts',
-    find: 'await this.#writer.append(piece);',
-    replace: 'void this.#writer.append(piece).catch(() => {});',
+    find: 'await this.#writer.append(batch);',
+    replace: 'void this.#writer.append(batch).catch(() => {});',
   },
   {
     what: 'Key checksums are not verified, so every mistyped key costs a lookup in the key store.',

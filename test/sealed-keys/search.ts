@@ -1,4 +1,4 @@
-/** Searches everything that a real stack stores for the private key of a signable key. */
+/** Searches all data of a real stack for the private key of a signable key. */
 import { createPrivateKey } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,13 +16,11 @@ const WRITE_MEMORY = new URL('write-memory.ts', import.meta.url).pathname;
 
 export interface MadeKey {
   readonly record: SignableKeyRecord;
-  /** The private key. */
   readonly key: Buffer;
-  /** Folder with the memory of the process that requested the key. */
   readonly memory: string;
 }
 
-/** Creates a signable key by a command that dumps its memory before it prints the key. */
+/** Creates a signable key with a command that dumps its memory before it prints the key. */
 export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string) {
   const memory = mkdtempSync(join(tmpdir(), 'memory-'));
   const env = {
@@ -44,24 +42,22 @@ export async function makeKeyInDumpedProcess(file: StackFile, signerKeys: string
   return { record, key: await openAsSigner(record.sealed, signerKeys), memory, close };
 }
 
-/** Opens a sealed key as the signer does, with the private key from the stack's secrets. */
 async function openAsSigner(sealed: string, signerKeys: string): Promise<Buffer> {
   const [jwk] = JSON.parse(Buffer.from(signerKeys, 'base64url').toString());
   return Buffer.from((await compactDecrypt(sealed, createPrivateKey({ key: jwk, format: 'jwk' }))).plaintext);
 }
 
-/** A private key in every form in which a program may have written it. */
 export function needlesOf(bytes: Buffer): Needle[] {
   const hex = bytes.toString('hex');
   const forms: [string, Buffer][] = [
     ['bytes', bytes],
-    ['bytes as a big integer', Buffer.from(bytes).reverse()],
+    ['bytes in reverse order', Buffer.from(bytes).reverse()],
     ['hexadecimal', Buffer.from(hex)],
-    ['capital hexadecimal', Buffer.from(hex.toUpperCase())],
-    ['hexadecimal of two bytes a character', Buffer.from(hex, 'utf16le')],
+    ['upper-case hexadecimal', Buffer.from(hex.toUpperCase())],
+    ['hexadecimal in UTF-16', Buffer.from(hex, 'utf16le')],
     ['decimal', Buffer.from(BigInt(`0x${hex}`).toString())],
   ];
-  // Inside a longer text, base64 can begin at three different bit positions.
+  // In a longer string, the key's base64 has one of three alignments.
   for (const skipped of [0, 1, 2]) {
     const whole = bytes.subarray(skipped, skipped + 30 - (skipped === 0 ? 0 : 3));
     for (const form of ['base64', 'base64url'] as const)

@@ -1,4 +1,4 @@
-/** Loaded with `node --import`: dumps all memory, also freed memory, and a heap snapshot into WRITE_MEMORY_TO. */
+/** Loaded with `node --import`: dumps all memory, including freed memory, and a heap snapshot to WRITE_MEMORY_TO. */
 import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeHeapSnapshot } from 'node:v8';
@@ -9,7 +9,7 @@ const folder = process.env.WRITE_MEMORY_TO ?? '';
 const write = process.stdout.write;
 process.stdout.write = ((...args: Parameters<typeof write>) => {
   process.stdout.write = write;
-  // First, because a snapshot collects garbage, which may contain the key.
+  // Before the heap snapshot, because a snapshot collects garbage, which may contain the key.
   writeMemory(join(folder, 'memory'));
   writeHeapSnapshot(join(folder, 'heap.heapsnapshot'));
   return process.stdout.write(...args);

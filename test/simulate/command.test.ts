@@ -21,10 +21,10 @@ const STACK = {
 };
 
 interface Setup {
-  /** Chain API of the local stack; null when the environment configures another deployment. */
+  /** The local stack's chain API; null if the environment configures another deployment. */
   readonly chainApi?: ChainApiAddress | null;
   readonly stack?: object;
-  /** Input at the terminal; undefined without a terminal. */
+  /** Terminal input; undefined without a terminal. */
   readonly typed?: string;
 }
 
@@ -86,7 +86,7 @@ it.each([
   [['--mint', '--rate', '1001'], '--rate: expected a number from 0 to 1000'],
   [['--mint', '--minutes', '1440'], '--minutes: expected a number from 0.01 to 60'],
   [['--environment', 'staging'], '--environment: expected production or development'],
-])('simulate %j ends with exit code 2 before it opens a store', async (args, message) => {
+])('simulate %j exits with 2 before it opens a store', async (args, message) => {
   const { code, results, progress } = await run(args, { stack: STACK });
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
   expect(progress).toContain(message);
@@ -96,24 +96,24 @@ const silent = 'http://127.0.0.1:1';
 const game = ['--gateway', silent, '--key', 'pk_test-key', '--clickhouse-url', silent];
 const production = [...game, '--environment', 'production'];
 
-it('simulate without a running stack explains how to start it, with exit code 3', async () => {
+it('simulate without a running stack exits with 3 and explains how to start the stack', async () => {
   const { code, progress } = await run([]);
   expect([code, progress]).toEqual([EXIT.unreachable, expect.stringContaining('npm run up')]);
 });
 
-it('simulate writes to production only after a confirmation', async () => {
+it('simulate posts to production only after a confirmation', async () => {
   const unconfirmed = await run(production);
   expect(unconfirmed).toMatchObject({ code: EXIT.usage, progress: expect.stringContaining('demo-production') });
   expect(unconfirmed.progress).toContain('use --yes');
   const refused = await run(production, { typed: 'no' });
   expect(refused).toMatchObject({ code: EXIT.failed, progress: 'nothing was sent' });
   expect(refused.prompts).toHaveLength(1);
-  // After a confirmation the command requests the gateway, which does not respond.
+  // The exit code shows that the command has tried to reach the gateway.
   expect(await run(production, { typed: 'yes' })).toMatchObject({ code: EXIT.unreachable });
   expect(await run([...production, '--yes'])).toMatchObject({ code: EXIT.unreachable });
 });
 
-it('simulate writes to development without a confirmation, and reports a gateway that does not respond', async () => {
+it('simulate posts to development without a confirmation and reports a gateway that does not respond', async () => {
   const { code, progress, prompts } = await run(game, { typed: 'no' });
   expect({ code, prompts }).toEqual({ code: EXIT.unreachable, prompts: [] });
   expect(progress).toContain(`the gateway at ${silent} does not respond`);
@@ -124,14 +124,14 @@ it.each([[['--rate', '0', '--chain']], [['--chain', '--rate', '0']], [['--chain'
   async (args) => expect(await run(args)).toMatchObject(OPENED),
 );
 
-it('simulate --chain requires a name when the stack has several chains', async () => {
+it('simulate --chain requires a name if the stack has several chains', async () => {
   const chainApi = { ...API, chains: [DEMO, { name: 'other', id: 'eip155:1' }] };
   const { code, progress } = await run(['--chain'], { chainApi });
   expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('one of demo-chain, other')]);
   expect(await run(['--chain', 'other'], { chainApi })).toMatchObject(OPENED);
 });
 
-it('simulate writes to a chain in another deployment only after a confirmation', async () => {
+it('simulate --chain publishes to another deployment only after a confirmation', async () => {
   const args = ['--chain', 'some-chain', '--url', 'http://127.0.0.1:1'];
   const { code, progress } = await run(args, { chainApi: null });
   expect(code).toBe(EXIT.usage);
@@ -141,12 +141,12 @@ it('simulate writes to a chain in another deployment only after a confirmation',
   expect(await run(['--chain', 'some-chain'], { chainApi: null })).toMatchObject({ code: EXIT.usage });
 });
 
-it('simulate --mint runs on the local stack only, because it revokes a signer’s role', async () => {
+it('simulate --mint refuses to run on another deployment', async () => {
   const { code, progress } = await run(['--mint'], { chainApi: null, stack: STACK });
   expect([code, progress]).toEqual([EXIT.usage, expect.stringContaining('the stores of another deployment')]);
 });
 
-it('simulate --mint reports a stack without a chain', async () => {
+it('simulate --mint refuses to run on a stack without a chain', async () => {
   const { code, progress } = await run(['--mint']);
   expect([code, progress]).toEqual([
     EXIT.unreachable,

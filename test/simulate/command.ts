@@ -27,25 +27,20 @@ import { createMinterRole, simulateMints, toReport as toMintReport } from './min
 import { printReport } from './report.ts';
 
 export interface SimulateContext {
-  /** HTTP_HEADER_PREFIX */
   readonly headerPrefix: string;
-  /** Folder whose `.playline/stack.json` contains addresses and keys. */
   readonly folder: string;
   readonly chainApi: Addresses['chainApi'];
   readonly indexedChains: Addresses['indexedChains'];
   readonly clickhouse: Addresses['clickhouse'];
-  /** Whether the environment configures ClickHouse, which then overrides the stack file. */
   readonly hasOwnClickHouse: boolean;
   readonly imports: ImportSources;
   readonly createNode: (node: { name: string; url: string }) => ChainNode;
   readonly createCallNode: (node: { url: string }) => CallNode;
-  /** Aborted when the user interrupts the command; sent traffic is still compared. */
   readonly stop: AbortSignal;
 }
 
 const MINUTE_MS = 60_000;
-// Limits, so that a mistyped number cannot run for a week. Sequence numbers go up to four billion; a project's quota is
-// 2,000 mints, refilled by 200 per minute.
+// Prevents a mistyped number from starting a run that takes a week.
 const BOUNDS = {
   game: { players: 1_000_000, minutes: 24 * 60, messages: 100_000_000, rate: 100_000 },
   chain: { activities: 200_000, rate: 100_000 },
@@ -79,18 +74,18 @@ function createOptions() {
       'messages or lines per second (default 500), or assets per second (default 10); 0 is unlimited',
       numberFrom(0, game.rate),
     )
-    .option('--broken <share>', 'share of invalid items, 0 to 0.9; default 0.03, for assets 0.15', numberFrom(0, 0.9))
+    .option('--broken <fraction>', 'fraction of invalid items, 0 to 0.9; default 0.03, assets 0.15', numberFrom(0, 0.9))
     .option('--seed <number>', 'seed of the traffic, to repeat an earlier run', wholeNumberFrom(0, SEED_MAX))
     .option(
       '--settle-seconds <number>',
-      'stop waiting for results after this time without changes',
+      'stop waiting for results after this many seconds without changes',
       numberFrom(1, 3600),
       60,
     )
     .option('--yes', 'skip the confirmation')
     .option('--json', 'print the result as one line of JSON')
     .option('--players <number>', 'minimum number of players; default 200', wholeNumberFrom(1, game.players))
-    .option('--minutes <number>', 'duration of the game or of the mints; default 5', numberFrom(0.01, game.minutes))
+    .option('--minutes <number>', 'duration in minutes, for a game or mints; default 5', numberFrom(0.01, game.minutes))
     .option(
       '--messages <number>',
       'number of messages in the game, instead of --minutes',
@@ -142,24 +137,24 @@ function run(options: Options, context: SimulateContext, terminal: Terminal): Pr
   return kind === 'mint' ? runMint(options, context, terminal) : runGame(options, context, terminal);
 }
 
-/** @throws UsageError for an option of another simulation, which would otherwise be ignored silently */
+/** @throws UsageError for an option that the simulation would ignore */
 function refuseForeignOptions(options: Options, kind: keyof typeof FLAGS_OF): void {
   if (options.chain !== undefined && options.mint === true) throw new UsageError('--mint: not with --chain');
   const given = Object.entries(options).flatMap(([name, value]) =>
     value === undefined ? [] : [name.replaceAll(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`)],
   );
   const all = Object.values(FLAGS_OF).flat();
-  const other = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
-  if (other === undefined) return;
-  if (kind === 'game') throw new UsageError(`--${other}: only with --${other === 'assets' ? 'mint' : 'chain'}`);
-  const instead = other === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
-  throw new UsageError(`--${other}: not with --${kind}${instead}`);
+  const foreign = given.find((flag) => all.includes(flag) && !FLAGS_OF[kind].includes(flag));
+  if (foreign === undefined) return;
+  if (kind === 'game') throw new UsageError(`--${foreign}: only with --${foreign === 'assets' ? 'mint' : 'chain'}`);
+  const hint = foreign === 'messages' ? `; use --${kind === 'chain' ? 'activities' : 'assets'}` : '';
+  throw new UsageError(`--${foreign}: not with --${kind}${hint}`);
 }
 
 function toCommonOptions(options: Options, defaults: { rateMax: number; rate: number; broken: number }) {
   const { seed = randomInt(SEED_MAX), rate = defaults.rate, broken = defaults.broken, settleSeconds } = options;
   if (rate > defaults.rateMax) throw new UsageError(`--rate: expected a number from 0 to ${defaults.rateMax}`);
-  return { seed, rate, brokenShare: broken, settleIdleMaxMs: 1000 * settleSeconds };
+  return { seed, rate, brokenFraction: broken, settleIdleMaxMs: 1000 * settleSeconds };
 }
 
 async function runGame(given: Options, context: SimulateContext, terminal: Terminal): Promise<ExitCode> {
@@ -256,13 +251,13 @@ function toChain(given: Options, chainApi: Addresses['chainApi']) {
   const chains = chainApi()?.chains ?? [];
   const names = chains.map(({ name }) => name);
   const name = typeof given.chain === 'string' ? given.chain : names.length === 1 ? names[0] : undefined;
-  if (name === undefined)
-    throw new UsageError(
-      `--chain: expected a name, ${names.length === 0 ? 'because no local stack is running' : `one of ${names.join(', ')}`}`,
-    );
+  if (name === undefined) {
+    const hint = names.length === 0 ? 'because no local stack is running' : `one of ${names.join(', ')}`;
+    throw new UsageError(`--chain: expected a name, ${hint}`);
+  }
   if (!isChainName(name)) throw new UsageError('--chain: expected a chain name');
   const url = findChainUrl(given.url, name, chainApi);
-  // The chain id is known only for the local stack's chain API.
+  // Only the local stack's chain id is known.
   const id = given.url === undefined ? (chains.find((chain) => chain.name === name)?.id ?? null) : null;
   return { url, chain: { name, id } };
 }
@@ -284,7 +279,7 @@ async function runMint(given: Options, context: SimulateContext, terminal: Termi
   return printReport(toMintReport(result), given, terminal);
 }
 
-/** The local stack's chain and demo contracts, the only contracts on which roles are granted and revoked. */
+/** Returns the local stack's chain and demo contracts. Roles are never changed on other contracts. */
 function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...context }: SimulateContext) {
   const api = chainApi();
   if (api === null)
@@ -295,7 +290,7 @@ function toMintStack({ chainApi, indexedChains, createNode, createCallNode, ...c
   const [chain]: readonly IndexedChain[] = indexedChains();
   const { contracts, signer, rpc } = demo ?? {};
   if (contracts === undefined || signer === undefined || rpc === undefined || chain === undefined || keys === undefined)
-    throw new UnreachableError('no local stack with a chain is running: start it (npm run up, without --no-chain)');
+    throw new UnreachableError('no local stack with a chain is running: start one (npm run up, without --no-chain)');
   const { erc721, erc1155 } = contracts;
   return {
     url: api.url,

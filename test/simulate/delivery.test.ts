@@ -6,7 +6,7 @@ import { createDelivery, createLanes, openHttpClient } from './delivery.ts';
 
 type Handler = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A service that handles the n-th request with the n-th handler, and later requests with the last handler. */
+/** Starts a server that handles the n-th request with the n-th handler, and further requests with the last handler. */
 async function serve(...handlers: Handler[]) {
   const bodies: string[] = [];
   const server = createServer((request, response) => {
@@ -35,7 +35,7 @@ const respond =
 const request = { method: 'POST', path: '/', headers: {}, body: Buffer.from('batch') } as const;
 const fast = { pauseFirstMs: 1, pauseMaxMs: 2, responseMaxMs: 200 };
 
-it('a delivery resends the same bytes after a 5xx, a reset connection and a timeout, and reports that they may have been stored', async () => {
+it('a delivery resends the same bytes after a 5xx, a reset connection or a timeout, and is then doubtful', async () => {
   const faults: Handler[] = [respond(500), respond(503), (response) => void response.destroy(), () => {}];
   const { bodies, client } = await serve(...faults, respond(200));
   const delivered = await createDelivery({ client, ...fast })(request);
@@ -50,7 +50,7 @@ it.each([200, 400, 401, 404, 413])('a delivery treats %i as final', async (statu
   expect(bodies).toHaveLength(1);
 });
 
-it('a delivery waits for Retry-After after a 429, which stores nothing', async () => {
+it('a delivery waits for Retry-After after a 429 and is not doubtful', async () => {
   const { client } = await serve(respond(429, { 'retry-after': '7' }), respond(200));
   const pauses: number[] = [];
   const pause = async (ms: number) => void pauses.push(ms);
@@ -59,7 +59,7 @@ it('a delivery waits for Retry-After after a 429, which stores nothing', async (
   expect(delivered).toMatchObject({ kind: 'complete', tries: 2, doubtful: false });
 });
 
-it('a delivery gives up after a limited time and reports the reason', async () => {
+it('a delivery gives up after a timeout and reports the reason', async () => {
   const { client } = await serve(respond(500));
   const reasons: string[] = [];
   const deliver = createDelivery({ client, ...fast, totalMaxMs: 50, onRetry: (reason) => reasons.push(reason) });
@@ -67,7 +67,7 @@ it('a delivery gives up after a limited time and reports the reason', async () =
   expect(reasons.length).toBeGreaterThan(1);
 });
 
-it('lanes run their tasks in order, and never more tasks in parallel than allowed', async () => {
+it('createLanes runs a lane’s tasks in order, with a limit on concurrent tasks', async () => {
   const plans = fc.array(fc.nat(4), { maxLength: 60 });
   await fc.assert(
     fc.asyncProperty(plans, fc.integer({ min: 1, max: 5 }), async (plan, tasksMax) => {
@@ -77,7 +77,7 @@ it('lanes run their tasks in order, and never more tasks in parallel than allowe
       for (const [index, lane] of plan.entries())
         await lanes.start(lane, async () => {
           peak = Math.max(peak, lanes.running);
-          // With different numbers of ticks, lanes overtake each other.
+          // Tasks take different numbers of ticks, so that lanes overtake each other.
           for (let tick = 0; tick < index % 4; tick++) await Promise.resolve();
           ended[lane]!.push(index);
         });
@@ -89,7 +89,7 @@ it('lanes run their tasks in order, and never more tasks in parallel than allowe
   );
 });
 
-it('lanes report a task’s error at the end, and run all other tasks', async () => {
+it('createLanes runs all other tasks after a task fails, and reports the error at the end', async () => {
   const lanes = createLanes(2);
   let ran = 0;
   await lanes.start(0, () => Promise.reject(new Error('broken')));

@@ -7,7 +7,6 @@ export interface HttpRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** Closes the connection after this time, with or without a response. */
   readonly cutAfterMs: number;
 }
 
@@ -18,9 +17,9 @@ export interface HttpResponse {
 }
 
 /**
- * Sends one request with Node's HTTP client, which needs little CPU compared with the stack.
- * @param origin `http://host:port` or `https://host:port` of the service
- * @throws Error without a complete response: refused, reset, closed or timed out
+ * Sends one request with Node's HTTP client, which uses little CPU.
+ * @param origin `http://host:port` or `https://host:port`
+ * @throws Error unless a complete response arrives
  */
 export function sendRequest(origin: string, request: HttpRequest, agent?: http.Agent): Promise<HttpResponse> {
   const { protocol, hostname, port } = new URL(origin);
@@ -56,7 +55,7 @@ export function openHttpClient(origin: string) {
   return { send: (request: HttpRequest) => sendRequest(origin, request, agent), close: () => agent.destroy() };
 }
 
-/** `doubtful`: an attempt may have been stored without being acknowledged. */
+/** `doubtful`: an unacknowledged attempt may have been stored. */
 export type Delivered = { readonly tries: number; readonly doubtful: boolean } & (
   | { readonly kind: 'complete'; readonly response: HttpResponse }
   | { readonly kind: 'given up'; readonly reason: string }
@@ -64,9 +63,9 @@ export type Delivered = { readonly tries: number; readonly doubtful: boolean } &
 
 export interface DeliveryOptions {
   readonly client: HttpClient;
-  /** Longer than the service's publish deadline, so that its 500 arrives. */
+  /** Longer than the service's publish deadline, after which it responds with 500. */
   readonly responseMaxMs?: number;
-  /** Long enough for a broker that stops for 20 s, or restarts twice. */
+  /** Long enough for a broker that pauses for 20 s or restarts twice. */
   readonly totalMaxMs?: number | undefined;
   readonly pauseFirstMs?: number;
   readonly pauseMaxMs?: number;
@@ -74,8 +73,7 @@ export interface DeliveryOptions {
   onRetry?(reason: string): void;
 }
 
-// Delivers according to the rules for client libraries (contract, "Brokers"): the same bytes are resent after a 5xx, a
-// 429, a timeout or a network error; every other response is final.
+// Follows the contract's rules for client libraries: resends the same bytes until a response is final.
 export function createDelivery(
   options: DeliveryOptions,
 ): (request: Omit<HttpRequest, 'cutAfterMs'>) => Promise<Delivered> {
@@ -113,7 +111,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Jitter over the upper half, so that batches refused at the same time are not resent at the same time. */
+/** Returns between half and all of `ms`, so that batches refused at the same time are resent at different times. */
 const jitter = (ms: number): number => ms / 2 + (Math.random() * ms) / 2;
 
 function retryAfterMsOf(response: HttpResponse): number | null {
@@ -121,26 +119,26 @@ function retryAfterMsOf(response: HttpResponse): number | null {
   return seconds !== undefined && /^\d{1,4}$/.test(seconds) ? Number(seconds) * 1000 : null;
 }
 
-/** Paces sending at a constant rate; a late sender catches up. @param rate messages per second; 0: no limit */
+/** Limits sending to a constant rate; a late sender catches up. @param rate messages per second; 0 for no limit */
 export function createPace(rate: number) {
   let startMs: number | null = null;
   let scheduled = 0;
   return {
-    /** Resolves when `messages` more messages are due, however slow earlier responses are. */
+    /** Waits until `messages` more messages are due. */
     due: async (messages: number): Promise<void> => {
       if (rate === 0) return;
       startMs ??= performance.now();
       const waitMs = startMs + (scheduled / rate) * 1000 - performance.now();
       scheduled += messages;
-      // Timers have millisecond resolution; shorter waits are added to the next wait.
+      // Timers have a resolution of 1 ms; shorter waits are added to the next wait.
       if (waitMs >= 1) await delay(waitMs);
     },
   };
 }
 
 /**
- * Runs the tasks in a lane in sequence and lanes in parallel.
- * @param tasksMax unfinished tasks across all lanes, which limits memory when the service is slow
+ * Runs the tasks of each lane in sequence, and different lanes concurrently.
+ * @param tasksMax limit on unfinished tasks across all lanes, which bounds memory if the service is slow
  */
 export function createLanes(tasksMax: number) {
   const tails = new Map<number, Promise<void>>();
@@ -155,7 +153,7 @@ export function createLanes(tasksMax: number) {
     get running() {
       return running;
     },
-    /** Queues the task as soon as fewer than `tasksMax` are unfinished; `drained` reports its error. */
+    /** Waits until fewer than `tasksMax` tasks are unfinished, then queues the task. `drained` reports its error. */
     start: async (lane: number, task: () => Promise<void>): Promise<void> => {
       while (running >= tasksMax) await new Promise<void>((resolve) => waiting.push(resolve));
       running++;
@@ -164,7 +162,6 @@ export function createLanes(tasksMax: number) {
       });
       tails.set(lane, tail.then(release));
     },
-    /** Resolves when all tasks have ended; rejects with the first error. */
     drained: async (): Promise<void> => {
       await Promise.all(tails.values());
       if (firstError !== null) throw firstError;

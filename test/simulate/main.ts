@@ -11,7 +11,7 @@ import { createSimulateCommand } from './command.ts';
 
 const terminal = createTerminal(process);
 
-// Kafka clients are loaded when they are used, because a game simulation does not need them.
+// Kafka clients are loaded on demand, because a game simulation does not need them.
 const kafkaClients = () => import('@playline/stream/kafka');
 
 async function main(): Promise<number> {
@@ -21,7 +21,7 @@ async function main(): Promise<number> {
   const { kafka, registry, clickhouse, chainApi, indexedChains } = createAddresses(config, folder, faults);
   const client = () => ({ ...kafka(), clientId: 'operator' });
   const stop = new AbortController();
-  // The first signal stops sending and starts the comparison; the second signal ends the process.
+  // The first signal stops sending and starts the comparison; a second signal ends the process.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
   const command = createSimulateCommand({
     headerPrefix: config.HTTP_HEADER_PREFIX,

@@ -1,7 +1,6 @@
 import { EXIT, type ExitCode, type Terminal } from '../../services/operator/src/command.ts';
 import type { Run } from './run.ts';
 
-/** Counts differences, and keeps the first descriptions per kind. */
 export interface Differences<K extends string> {
   add(kind: K, text: string): void;
   readonly total: number;
@@ -35,7 +34,7 @@ export function createDifferences<K extends string>(): Differences<K> {
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null;
 const show = (value: unknown) => (value === undefined ? 'nothing' : JSON.stringify(value));
 
-/** Describes the differences between two JSON values per member: `details.amount: "5" instead of "6"`. */
+/** Describes differences between two JSON values by path: `details.amount: "5" instead of "6"`. */
 export function describeDifferences(expected: unknown, shown: unknown, path = ''): string[] {
   const isPair = isObject(expected) && isObject(shown) && Array.isArray(expected) === Array.isArray(shown);
   if (!isPair) return Object.is(expected, shown) ? [] : [`${path}: ${show(shown)} instead of ${show(expected)}`];
@@ -49,14 +48,13 @@ export function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-/** Times from request to acknowledgement, in constant memory. */
 export interface Latency {
   add(ms: number): void;
-  /** Upper bound of the bucket with this quantile; 0 without times. */
+  /** @returns the upper bound of the bucket that contains the quantile; 0 if the histogram is empty */
   quantileMs(quantile: number): number;
 }
 
-/** Each bucket is 2^(1/8) times the previous bucket: a quantile is off by at most 9 %; 200 buckets cover nine hours. */
+/** Each bucket is 2^(1/8) times the previous bucket, for an error of at most 9 %. 200 buckets cover nine hours. */
 const BUCKETS = 200;
 const BUCKETS_PER_DOUBLING = 8;
 
@@ -106,7 +104,6 @@ function describeFact(value: unknown): string {
   return members.join(', ') || 'none';
 }
 
-/** The readable report: one fact per line, then the differences, then the result. */
 export function toLines({ run, chain, facts, clean, differences }: RunReport): string[] {
   const head = { run: run.tag, seed: run.seed, ...(chain === undefined ? {} : { chain }) };
   const lines = Object.entries({ ...head, ...facts }).map(
@@ -124,7 +121,7 @@ export function toJson({ run, chain, facts, differences }: RunReport): Record<st
   return { ok: differences.length === 0, run: run.tag, seed: run.seed, ...name, ...facts, differences };
 }
 
-/** Prints the report, with `--json` as one line of JSON. @returns the run's exit code */
+/** Prints the report, as one line of JSON with `--json`. @returns the exit code */
 export function printReport(
   report: RunReport,
   { json }: { readonly json?: boolean | undefined },

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createLedger, createRun, messageIdPrefix, OUTCOMES, type Outcome, toMessageId } from './run.ts';
 
-it('the ledger keeps the last outcome of every message', () => {
+it('the ledger returns the last outcome of every message', () => {
   const outcomes = fc.array(fc.tuple(fc.nat(999), fc.constantFrom<Outcome>(...OUTCOMES)), { maxLength: 200 });
   fc.assert(
     fc.property(outcomes, (changes) => {
@@ -16,7 +16,7 @@ it('the ledger keeps the last outcome of every message', () => {
   );
 });
 
-it('the ledger keeps its contents when it grows, and refuses an unknown sequence number', () => {
+it('the ledger retains outcomes when it grows, and throws for an unknown sequence number', () => {
   const ledger = createLedger();
   ledger.set(ledger.take(), 'accepted');
   while (ledger.taken < 200_000) ledger.take();
@@ -25,7 +25,7 @@ it('the ledger keeps its contents when it grows, and refuses an unknown sequence
   expect(() => ledger.set(200_000, 'accepted')).toThrow(RangeError);
 });
 
-it('every message in a run gets its own UUID with the run’s prefix', () => {
+it('toMessageId returns unique UUIDs with the run’s prefix', () => {
   const run = createRun(1, 0);
   const ids = new Set(Array.from({ length: 10_000 }, (_, sequence) => toMessageId(run, sequence)));
   expect(ids.size).toBe(10_000);

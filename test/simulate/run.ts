@@ -2,19 +2,18 @@ import { randomBytes } from 'node:crypto';
 
 export interface Run {
   readonly seed: number;
-  /** 12 lower-case hex digits, which start every message id and are part of every identity in the run. */
+  /** 12 lower-case hex digits: the prefix of every message id, and part of every identity. */
   readonly tag: string;
   readonly startedAtMs: number;
 }
 
 export interface RunOptions {
   readonly seed: number;
-  /** Messages, lines or assets per second; 0: as fast as responses arrive. */
+  /** Messages, lines or assets per second; 0 for no limit. */
   readonly rate: number;
-  readonly brokenShare: number;
-  /** Maximum wait for a store without changes. */
+  readonly brokenFraction: number;
+  /** The comparison starts after a store has not changed for this long. */
   readonly settleIdleMaxMs: number;
-  /** Ends sending early; sent traffic is still compared. */
   readonly stop: AbortSignal;
   onProgress(line: string): void;
 }
@@ -30,10 +29,10 @@ export function messageIdPrefix(run: Run): string {
   return `${run.tag.slice(0, 8)}-${run.tag.slice(8)}-8`;
 }
 
-/** Creates a version 8 UUID (RFC 9562, custom layout) that contains tag and sequence number. */
+/** Creates a version 8 UUID (RFC 9562) that contains the run's tag and the sequence number. */
 export function toMessageId(run: Run, sequence: number): string {
   const digits = sequence.toString(16).padStart(SEQUENCE_DIGITS, '0');
-  // Varies between ids, as in real clients; stores would compress equal bytes too well.
+  // Varies between ids, because stores would compress equal bytes unrealistically well.
   const filler = (Math.imul(sequence + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0');
   return `${messageIdPrefix(run)}${filler.slice(0, 3)}-8${filler.slice(3, 6)}-${filler.slice(6)}00${digits}`;
 }
@@ -64,7 +63,7 @@ export function createLedger() {
       return taken++;
     },
     set: (sequence: number, outcome: Outcome): void => {
-      if (sequence >= taken) throw new RangeError(`sequence ${sequence} was never created`);
+      if (sequence >= taken) throw new RangeError(`unknown sequence number ${sequence}`);
       outcomes[sequence] = OUTCOMES.indexOf(outcome);
     },
     outcomeOf: (sequence: number): Outcome => OUTCOMES[outcomes[sequence] ?? 0]!,

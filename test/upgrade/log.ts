@@ -4,18 +4,17 @@ import { createSchemaRegistry, readTopic } from '@playline/stream/kafka';
 import { testStores } from '@playline/testkit';
 import avro from 'avsc';
 
-// Topics that this test does not write: the portal writes the audit, and signable keys need the signer's key.
-const WRITTEN_ELSEWHERE: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
+// This test writes neither topic: audit records are written by the portal, and signable keys need the signer's key.
+const UNUSED_TOPICS: readonly string[] = [TOPICS.audit.name, TOPICS.signableKeys.name];
 
-/** Topics whose values are records of a schema, except for chain topics and `WRITTEN_ELSEWHERE`. */
+/** Topics with a schema, except for chain topics and `UNUSED_TOPICS`. */
 export const RECORD_TOPICS: readonly Topic[] = Object.values<Topic>(TOPICS).filter(
-  ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !WRITTEN_ELSEWHERE.includes(name),
+  ({ name, schema }) => schema !== null && !name.startsWith('chain.') && !UNUSED_TOPICS.includes(name),
 );
 
 const read = (prefix: string, { name }: Pick<Topic, 'name'>) =>
   readTopic({ brokers: testStores().kafka, topic: prefix + name });
 
-/** The reasons of the dead letters in all topics. */
 export async function readDeadReasons(prefix: string): Promise<string[]> {
   const reasons: string[] = [];
   for (const topic of Object.values<Topic>(TOPICS).filter(({ schema }) => schema !== null))
@@ -24,12 +23,12 @@ export async function readDeadReasons(prefix: string): Promise<string[]> {
   return reasons;
 }
 
-/** A value of a topic, decoded with the schema that it names. `fault` is set if decoding fails. */
+/** A record, decoded with the schema whose id it contains. `error` is set if decoding failed. */
 export interface LoggedRecord {
   readonly schemaId: number;
   readonly fields: readonly string[];
   readonly record: Record<string, unknown> | null;
-  readonly fault: string | null;
+  readonly error: string | null;
 }
 
 export async function readRecords(prefix: string, topic: Topic): Promise<LoggedRecord[]> {
@@ -49,9 +48,9 @@ export async function readRecords(prefix: string, topic: Topic): Promise<LoggedR
     const fields = type.fields.map(({ name }) => name);
     try {
       const record = type.fromBuffer(value!.subarray(FRAME_BYTES)) as Record<string, unknown>;
-      records.push({ schemaId, fields, record, fault: null });
+      records.push({ schemaId, fields, record, error: null });
     } catch (error) {
-      records.push({ schemaId, fields, record: null, fault: String(error) });
+      records.push({ schemaId, fields, record: null, error: String(error) });
     }
   }
   return records;

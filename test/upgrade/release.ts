@@ -14,13 +14,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** The folders of a release. The other folders contain tests and documents. */
+/** Folders that belong to a release. The rest of the repository is tests and documents. */
 const PARTS = ['packages', 'services', 'infra'];
 
-/** The field that every schema of the next release adds, and the value that its processes write. */
 export const ADDED = { name: 'addedLater', value: 'later' } as const;
 
-/** A tree of sources whose processes can be started. */
 export interface Release {
   readonly name: 'this' | 'next';
   readonly folder: string;
@@ -28,9 +26,9 @@ export interface Release {
 
 export const THIS_RELEASE: Release = { name: 'this', folder: ROOT };
 
-// Creates the next release: a copy of the sources in which every schema has an additional field with a default, which
-// its processes fill. It is the first field in all schemas but one, so that decoding with the wrong schema fails. In
-// messages it is the last field, because their encoder writes a fixed order and appends the bytes.
+// Creates the next release: a copy of the sources whose schemas have one more field with a default, which the copied
+// services fill. The field comes first, so that decoding with the wrong schema fails. In the message schema it comes
+// last, because the message encoder writes fields in a fixed order.
 export function createNextRelease(): Release & { remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'playline-next-release-'));
   for (const part of PARTS)
@@ -41,7 +39,8 @@ export function createNextRelease(): Release & { remove(): void } {
   linkModules(folder);
   const schemas = join(folder, 'packages/contracts/schemas');
   for (const file of readdirSync(schemas)) addField(join(schemas, file), file === 'audience-message.avsc');
-  const replaceIn = (path: string, original: string, by: string) => replaceOnce(join(folder, path), original, by);
+  const replaceIn = (path: string, original: string, changed: string) =>
+    replaceOnce(join(folder, path), original, changed);
   replaceIn(
     'packages/contracts/src/records.ts',
     'encode: (record) => type.toBuffer(record),',
@@ -68,7 +67,6 @@ export function createNextRelease(): Release & { remove(): void } {
   return { name: 'next', folder, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Links the Playline packages to the copy, and shares all other packages. */
 function linkModules(folder: string): void {
   const modules = join(folder, 'node_modules');
   mkdirSync(join(modules, '@playline'), { recursive: true });
@@ -77,8 +75,8 @@ function linkModules(folder: string): void {
   for (const part of ['packages', 'services'])
     for (const name of readdirSync(join(folder, part))) {
       symlinkSync(join(folder, part, name), join(modules, '@playline', name));
-      const modulesOfPart = join(ROOT, part, name, 'node_modules');
-      if (existsSync(modulesOfPart)) symlinkSync(modulesOfPart, join(folder, part, name, 'node_modules'));
+      const partModules = join(ROOT, part, name, 'node_modules');
+      if (existsSync(partModules)) symlinkSync(partModules, join(folder, part, name, 'node_modules'));
     }
   symlinkSync(join(folder, 'infra'), join(modules, '@playline', 'infra'));
 }
@@ -90,12 +88,9 @@ function addField(path: string, isLast: boolean): void {
   writeFileSync(path, JSON.stringify(schema, null, 2));
 }
 
-/** @throws Error unless the text occurs exactly once, because the next release would otherwise equal this release */
-function replaceOnce(path: string, original: string, by: string): void {
+/** @throws Error unless `original` occurs exactly once: the next release would otherwise equal this release */
+function replaceOnce(path: string, original: string, changed: string): void {
   const text = readFileSync(path, 'utf8');
-  if (text.split(original).length !== 2) throw new Error(`${path} does not contain this exactly once: ${original}`);
-  writeFileSync(
-    path,
-    text.replace(original, () => by),
-  );
+  if (text.split(original).length !== 2) throw new Error(`${path} does not contain exactly once: ${original}`);
+  writeFileSync(path, text.split(original).join(changed));
 }

@@ -6,7 +6,6 @@ import { ADDED, createNextRelease, type Release, THIS_RELEASE } from './release.
 import { type Caller, postRound, type Round } from './traffic.ts';
 import { openWorld, type RunningService, type UpgradeWorld } from './world.ts';
 
-// A dozen processes are started in sequence.
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 let world: UpgradeWorld;
@@ -22,13 +21,12 @@ const createKey = async (release: Release, kind: string, environment = 'producti
   return (JSON.parse(await world.operate(release, 'keys', 'create', ...where)) as { key: string }).key;
 };
 
-/** Posts a round with new ids through a gateway. */
 async function post(gateway: RunningService): Promise<void> {
   const tag = `r${rounds.length}`;
   rounds.push(await postRound({ url: gateway.url, ...keys }, tag));
 }
 
-/** Waits until all posted messages are stored, or a record has become a dead letter. */
+/** Waits until all posted messages are stored or a record becomes a dead letter. */
 async function settle(): Promise<void> {
   const wanted = {
     events: String(2 * rounds.length),
@@ -87,15 +85,14 @@ afterAll(async () => {
   next?.remove();
 });
 
-describe('a rolled-out change of every schema', () => {
-  // Each step replaces the linker or the writer.
+describe('a rollout that changes every schema', () => {
   it.each([
     ['this', 'this'],
     ['next', 'this'],
     ['next', 'next'],
     ['this', 'next'],
   ] as const)(
-    'loses no message from either gateway with the linker of the %s and the writer of the %s release',
+    'both gateways lose no message while the linker runs %s release and the writer runs %s release',
     async (linker, writer) => {
       await useReaders(linker, writer);
       for (const gateway of [gateways.old, gateways.new])
@@ -104,29 +101,29 @@ describe('a rolled-out change of every schema', () => {
     },
   );
 
-  it('fills the new field in records of the next release, and in no other records', async () => {
+  it('only records written by the next release have a value in the new field', async () => {
     const rows = await world.query<{ n: string; added_later: string }>(
       'SELECT added_later, toString(count()) AS n FROM events GROUP BY added_later ORDER BY added_later',
     );
-    // The old writer had no column for the field. It wrote two rounds of the new gateway.
+    // The old writer does not fill the new column. It stored two of the new gateway's four rounds.
     expect(rows).toEqual([
       { added_later: '', n: String(2 * (rounds.length - 2)) },
       { added_later: ADDED.value, n: '4' },
     ]);
   });
 
-  it('lets commands of both releases change and read all access records', async () => {
+  it('operator commands of both releases write and read all access records', async () => {
     const ofProject = ['--project', world.project];
     const environment = ['--environment', 'production'];
     for (const [index, release] of [next, THIS_RELEASE].entries()) {
       const name = release.name;
       const contract = `0x${String(index + 1).padStart(40, '0')}`;
       const where = ['--chain', 'demo-chain', '--contract', contract, '--name', name];
-      const person = ['--name', name, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
+      const account = ['--name', name, ...ofProject, '--role', 'developer', '--origin', 'https://portal.test'];
       await Promise.all([
         createKey(release, index === 0 ? 'publishable' : 'secret', 'development'),
         world.operate(release, 'collections', 'link', ...ofProject, ...environment, ...where),
-        world.operate(release, 'accounts', 'invite', ...person),
+        world.operate(release, 'accounts', 'invite', ...account),
         world.operate(release, 'projects', 'add-environment', ...ofProject, '--name', name, '--kind', 'production'),
         world.operate(release, 'keys', 'create', '--kind', 'rate-limit', '--partner', name, '--calls', '5'),
       ]);
@@ -150,27 +147,21 @@ describe('a rolled-out change of every schema', () => {
     }
   });
 
-  it('frames every record on every topic with the schema of its release', async () => {
+  it('every record on every topic names the schema of the release that wrote it', async () => {
     for (const topic of RECORD_TOPICS) {
       const records = await readRecords(world.prefix, topic);
-      expect({ topic: topic.name, faults: records.filter(({ fault }) => fault !== null) }).toEqual({
-        topic: topic.name,
-        faults: [],
-      });
+      expect(records.filter(({ error }) => error !== null)).toEqual([]);
       const isNew = (fields: readonly string[]) => fields.includes(ADDED.name);
       const ids = (ofNew: boolean) =>
         new Set(records.filter(({ fields }) => isNew(fields) === ofNew).map((r) => r.schemaId));
-      expect({ topic: topic.name, old: ids(false).size, new: ids(true).size }).toEqual({
-        topic: topic.name,
-        old: 1,
-        new: 1,
-      });
+      const { name } = topic;
+      expect({ name, old: ids(false).size, new: ids(true).size }).toEqual({ name, old: 1, new: 1 });
       for (const { fields, record } of records) if (isNew(fields)) expect(record![ADDED.name]).toBe(ADDED.value);
     }
     expect(await readRecords(world.prefix, TOPICS.erasures)).toHaveLength(rounds.length);
   });
 
-  it('passes `verify` of both releases', async () => {
+  it('the `verify` command of both releases passes', async () => {
     const group = ['--group', `${world.prefix}event-writer`];
     await Promise.all([THIS_RELEASE, next].map((release) => world.operate(release, 'verify', ...group)));
   });

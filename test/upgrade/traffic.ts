@@ -1,13 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
-/** Content and ids of the messages in one round. */
 export interface Round {
-  /** Makes the ids of the round unique. */
   readonly tag: string;
   readonly messageIds: readonly string[];
 }
 
-/** A gateway and its keys. */
 export interface Caller {
   readonly url: string;
   readonly publishable: string;
@@ -20,9 +17,8 @@ const ok = async (what: string, statuses: readonly number[], response: Response)
 };
 
 /**
- * Makes a gateway write every kind of record: messages, a link fact, a rejection, a consent and an erasure request.
- * Every anonymous visitor is identified as the player of the round.
- * @throws Error if a response is not as documented
+ * Posts one request per type of record: messages with a link fact and a rejection, a consent, an erasure request.
+ * @throws Error on an unexpected status
  */
 export async function postRound({ url, publishable, secret }: Caller, tag: string): Promise<Round> {
   const [track, identify] = [randomUUID(), randomUUID()];

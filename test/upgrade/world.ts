@@ -9,20 +9,18 @@ import { freePorts } from '@playline/infra/ports';
 import { bareEnvironment, openOwnStores, openRedisDatabase, until } from '@playline/testkit';
 import type { Release } from './release.ts';
 
-/** A process starts in a second, or in half a minute when eight others compete for two cores. */
+/** A process starts within a second, or within 30 s if eight other processes compete for two cores. */
 const START_MS = 50_000;
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer';
 
-/** A ready service of one release. */
 export interface RunningService {
   readonly release: Release['name'];
-  /** Public address, for a gateway only. */
+  /** Public URL; only a gateway has one. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
-/** Separate topics, schemas, tables and a Redis database, and processes of any release that use them. */
 export interface UpgradeWorld {
   readonly prefix: string;
   readonly project: string;
@@ -38,7 +36,7 @@ export interface UpgradeWorld {
 export async function openWorld(): Promise<UpgradeWorld> {
   const stores = await openOwnStores();
   const project = `test-${randomBytes(4).toString('hex')}`;
-  // Commands use the stack in their working folder. This folder contains no stack.
+  // Commands use the stack of their working folder, so they run in an empty folder.
   const folder = mkdtempSync(join(tmpdir(), 'playline-upgrade-'));
   const redis = await openRedisDatabase();
   const environment = {
@@ -85,7 +83,7 @@ export async function openWorld(): Promise<UpgradeWorld> {
   };
 }
 
-/** Time until the partitions of a killed consumer move. The shortest session that brokers allow by default. */
+/** The shortest session timeout that brokers allow by default. */
 const SESSION_TIMEOUT_MS = 6_000;
 
 interface ServiceOptions {

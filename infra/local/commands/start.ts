@@ -177,14 +177,6 @@ async function makeFirstLink(paths: StackPaths): Promise<string | null> {
 const FINAL_MAX_MS = 120_000;
 const POLL_MS = 250;
 
-interface ProvenMint {
-  readonly transactionHash: string | null;
-  readonly activityId: string | null;
-  /** Durations since the response 202. */
-  readonly succeededMs: number;
-  readonly shownMs: number;
-}
-
 interface MintRequest {
   readonly status: string;
   readonly transaction_hash: string | null;
@@ -194,10 +186,10 @@ interface MintRequest {
 
 /**
  * Requests one token of the demo project's ERC-721 and waits until the mint is final and in the activity history.
- * @returns null if the stack has no chain
+ * @returns durations since the response 202, or null if the stack has no chain
  * @throws Error if the request is refused, fails, or times out
  */
-export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now): Promise<ProvenMint | null> {
+export async function proveMint(file: StackFile, wallClockMs: () => number = Date.now) {
   const { chain, chainApi, chains = [], keys } = file;
   const [served] = chains;
   if (chain === undefined || chainApi === undefined || served === undefined || keys === undefined) return null;

@@ -13,13 +13,8 @@ interface VitestReport {
   testResults?: { status?: string; assertionResults?: unknown[] }[];
 }
 
-export interface TestSummary {
-  passed: number;
-  failed: number;
-}
-
 /** Counts tests. Failed checks, files whose tests did not run, and a run without tests count as failures. */
-export function summarise(report: VitestReport | null, failedChecks: number): TestSummary {
+export function summarise(report: VitestReport | null, failedChecks: number) {
   const passed = report?.numPassedTests ?? 0;
   const failedTests = report?.numFailedTests ?? 0;
   const brokenFiles = (report?.testResults ?? []).filter(

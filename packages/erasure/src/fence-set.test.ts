@@ -17,9 +17,9 @@ const fenceOf = (key: Buffer, parts: Partial<StoredFence> = {}): StoredFence => 
   ...parts,
 });
 
-/** A store of fences that can fail, and counts the fences that it returned. */
+/** A fence store that can fail and counts the fences that it returns. */
 class Store {
-  mode: 'answers' | 'fails' | 'is silent' | 'is cut' = 'answers';
+  mode: 'responds' | 'fails' | 'hangs' | 'disconnects' = 'responds';
   returned = 0;
   readonly stored: StoredFence[];
   constructor(...stored: StoredFence[]) {
@@ -28,21 +28,20 @@ class Store {
 
   async *readFences({ knownParts, signal }: FenceReading = {}): AsyncGenerator<StoredFence> {
     if (this.mode === 'fails') throw new Error('ECONNREFUSED');
-    if (this.mode === 'is silent') await once(signal!);
+    if (this.mode === 'hangs') await rejectOnAbort(signal!);
     const unknown = this.stored.filter(({ part }) => knownParts?.has(part) !== true);
     for (const [at, fence] of unknown.entries()) {
-      if (this.mode === 'is cut' && at === 1) throw new Error('ECONNRESET');
+      if (this.mode === 'disconnects' && at === 1) throw new Error('ECONNRESET');
       this.returned++;
       yield fence;
     }
   }
 }
 
-/** Rejects when the query is aborted. */
-const once = (signal: AbortSignal) =>
+const rejectOnAbort = (signal: AbortSignal) =>
   new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
 
-async function using(records: Store, work: (set: FenceSet) => Promise<void>) {
+async function withFenceSet(records: Store, work: (set: FenceSet) => Promise<void>) {
   const faults: unknown[] = [];
   const set = openFenceSet({ records, onFault: (fault) => faults.push(fault) });
   await vi.advanceTimersByTimeAsync(0);
@@ -54,8 +53,8 @@ const key = Buffer.alloc(16, 0xab);
 const query = { environmentId: 'demo', key, eventTimeMs: 1_000, receivedAtMs: 2_000 };
 
 describe('a FenceSet', () => {
-  it('a fence refuses what happened or was received up to its cut-off, of its identity and environment only', async () => {
-    await using(new Store(fenceOf(key)), async (set) => {
+  it('a fence covers data of its identity and environment that happened or was received up to the cut-off', async () => {
+    await withFenceSet(new Store(fenceOf(key)), async (set) => {
       expect(set.isFenced(query)).toBe(true);
       expect(set.isFenced({ ...query, eventTimeMs: 3_000, receivedAtMs: 1_000 })).toBe(true);
       expect(set.isFenced({ ...query, eventTimeMs: 1_001 })).toBe(false);
@@ -64,10 +63,10 @@ describe('a FenceSet', () => {
     });
   });
 
-  it('the set knows a new fence within four seconds, and applies the latest cut-off of an identity', async () => {
+  it('the set loads a new fence within four seconds and applies the latest cut-off', async () => {
     const store = new Store(fenceOf(key));
-    await using(store, async (set) => {
-      // By the store's clock it was written long ago.
+    await withFenceSet(store, async (set) => {
+      // The store's clock is far behind.
       store.stored.push(
         fenceOf(key, { cutoffMs: 1_500, fencedAtMs: 5, part: 'second' }),
         fenceOf(key, { cutoffMs: 900 }),
@@ -77,21 +76,21 @@ describe('a FenceSet', () => {
     });
   });
 
-  it('the set reads a fence once, and all fences again every ten minutes', async () => {
+  it('the set reads each fence once and rereads all fences every ten minutes', async () => {
     const store = new Store(...Array.from({ length: 100 }, (_, at) => fenceOf(Buffer.alloc(16, at + 1))));
-    await using(store, async () => {
+    await withFenceSet(store, async () => {
       await vi.advanceTimersByTimeAsync(3_600_000);
       expect(store.returned).toBeLessThanOrEqual(7 * 100);
     });
   });
 
-  it('the set knows all fences after an interrupted reading', async () => {
+  it('the set loads all fences after an interrupted read', async () => {
     const last = Buffer.alloc(16, 9);
     const store = new Store(fenceOf(key), fenceOf(Buffer.alloc(16, 8)), fenceOf(last));
-    store.mode = 'is cut';
-    const faults = await using(store, async (set) => {
+    store.mode = 'disconnects';
+    const faults = await withFenceSet(store, async (set) => {
       expect(set.loaded).toBe(false);
-      store.mode = 'answers';
+      store.mode = 'responds';
       await vi.advanceTimersByTimeAsync(1_000);
       expect(set.loaded).toBe(true);
       expect(set.isFenced({ ...query, key: last })).toBe(true);
@@ -99,9 +98,9 @@ describe('a FenceSet', () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('the set leaves no timer after a query has ended', async () => {
+  it('the set clears its timers after each query', async () => {
     const store = new Store(fenceOf(key));
-    await using(store, async () => {
+    await withFenceSet(store, async () => {
       const before = vi.getTimerCount();
       await vi.advanceTimersByTimeAsync(60_000);
       expect(vi.getTimerCount()).toBe(before);
@@ -109,12 +108,12 @@ describe('a FenceSet', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('the set is loaded only while its last reading is at most five seconds old', async () => {
+  it('the set is loaded only if its last refresh is at most five seconds old', async () => {
     const store = new Store();
     store.mode = 'fails';
-    const faults = await using(store, async (set) => {
+    const faults = await withFenceSet(store, async (set) => {
       expect(set.loaded).toBe(false);
-      store.mode = 'answers';
+      store.mode = 'responds';
       await vi.advanceTimersByTimeAsync(1_000);
       expect(set.loaded).toBe(true);
       store.mode = 'fails';
@@ -122,7 +121,7 @@ describe('a FenceSet', () => {
       expect(set.loaded).toBe(true);
       await vi.advanceTimersByTimeAsync(1_200);
       expect(set.loaded).toBe(false);
-      store.mode = 'answers';
+      store.mode = 'responds';
       await vi.advanceTimersByTimeAsync(1_000);
       expect(set.loaded).toBe(true);
     });
@@ -133,7 +132,7 @@ describe('a FenceSet', () => {
     ['writers check keys', (set) => set.mayHold(key, 0)],
     ['readers check fences', (set) => set.isFenced(query)],
   ])(
-    'the store is read each second while %s, immediately for the first check, and otherwise every four seconds',
+    'the set refreshes on the first check and every second while %s, and every four seconds when idle',
     async (_, check) => {
       const store = new Store();
       let readings = 0;
@@ -158,11 +157,11 @@ describe('a FenceSet', () => {
     },
   );
 
-  it('the set aborts a query that returns nothing, and queries again', async () => {
+  it('the set aborts a stalled query and retries', async () => {
     const store = new Store(fenceOf(key));
-    store.mode = 'is silent';
-    const faults = await using(store, async (set) => {
-      store.mode = 'answers';
+    store.mode = 'hangs';
+    const faults = await withFenceSet(store, async (set) => {
+      store.mode = 'responds';
       await vi.advanceTimersByTimeAsync(6_000);
       expect(set.loaded).toBe(true);
       expect(set.isFenced(query)).toBe(true);
@@ -170,13 +169,13 @@ describe('a FenceSet', () => {
     expect(faults).toHaveLength(1);
   });
 
-  it('the filter passes every fenced key and few others', async () => {
+  it('the filter passes every fenced key and rejects most other keys', async () => {
     const keys = fc.uint8Array({ minLength: 16, maxLength: 16 }).map((bytes) => Buffer.from(bytes));
     const fenced = fc.sample(keys, 500);
-    await using(new Store(...fenced.map((one) => fenceOf(one))), async (set) => {
+    await withFenceSet(new Store(...fenced.map((one) => fenceOf(one))), async (set) => {
       for (const one of fenced) expect(set.mayHold(Buffer.concat([Buffer.alloc(3), one]), 3)).toBe(true);
-      const taken = fc.sample(keys, 5_000).filter((one) => set.mayHold(one, 0));
-      expect(taken.length).toBeLessThan(500);
+      const passed = fc.sample(keys, 5_000).filter((one) => set.mayHold(one, 0));
+      expect(passed.length).toBeLessThan(500);
     });
   });
 });

@@ -7,7 +7,7 @@ import { openMemoryErasureRecords } from './test/memory/records.ts';
 
 const fence = { environmentId: 'env', key: randomBytes(16), cutoffMs: 7, erasureId: randomBytes(16) };
 
-it('a fence is written to ClickHouse before Redis, and to neither when ClickHouse is away', async () => {
+it('a fence is written to ClickHouse before Redis, and to neither if ClickHouse is unavailable', async () => {
   const records = openMemoryErasureRecords(() => 0);
   const seen: string[] = [];
   const { putFences } = records;
@@ -19,12 +19,12 @@ it('a fence is written to ClickHouse before Redis, and to neither when ClickHous
   await raiseFences(records, guard, [fence]);
   expect(seen).toEqual(['clickhouse', 'guard 7']);
   for await (const stored of records.readFences()) expect(stored).toMatchObject(fence);
-  records.putFences = () => Promise.reject(new Error('away'));
-  await expect(raiseFences(records, guard, [fence])).rejects.toThrow('away');
+  records.putFences = () => Promise.reject(new Error('unavailable'));
+  await expect(raiseFences(records, guard, [fence])).rejects.toThrow('unavailable');
   expect(seen).toHaveLength(2);
 });
 
-it('the latest cut-off of a fence applies if the store returns it several times, in any order', async () => {
+it('the latest cut-off applies if the store returns a fence several times in any order', async () => {
   const [key, other] = [randomBytes(16), randomBytes(16)];
   const stored = [
     { key, cutoffMs: 7 },

@@ -3,15 +3,15 @@ import { inBatches, pause } from '@playline/stores';
 import type { ErasureFence, ErasureRecords } from './records.ts';
 import type { ErasureTarget } from './rows.ts';
 
-/** The store of links and consents; `ErasureGuards` of `@playline/people` fits. */
+/** The store of links and consents. `ErasureGuards` in `@playline/people` implements this interface. */
 export interface FenceEnforcer {
-  /** Sets fences, and removes what they should have refused. */
+  /** Sets fences and removes data that they should have refused. */
   enforce(cutoffs: readonly ErasureTarget[]): Promise<{ readonly links: number; readonly consents: number }>;
 }
 
 /**
- * Sets fences in ClickHouse, from which lost fences of Redis are restored, then in Redis. May be repeated.
- * @throws StoreFault, or a fault of the guard
+ * Writes fences to ClickHouse, from which lost Redis fences are restored, and then to Redis. Idempotent.
+ * @throws StoreFault, or a guard fault
  */
 export async function raiseFences(
   records: Pick<ErasureRecords, 'putFences'>,
@@ -22,20 +22,20 @@ export async function raiseFences(
   await guard.fence(fences);
 }
 
-/** Takes Redis some milliseconds. */
-const ENFORCED_A_CALL = 1_000;
+/** Blocks Redis for a few milliseconds. */
+const FENCES_PER_CALL = 1_000;
 
 /**
- * Sets fences in Redis again, and removes there what they should have refused. Streams the fences.
- * @returns what was removed, by environment
- * @throws a fault of the source or of the store: then it may be called again
+ * Restores fences in Redis and removes data that they should have refused.
+ * @returns the numbers of removed links and consents by environment
+ * @throws a source or store fault, after which the call may be retried
  */
 export async function enforceFences(
   store: FenceEnforcer,
   fences: AsyncIterable<ErasureTarget>,
 ): Promise<ReadonlyMap<string, { links: number; consents: number }>> {
   const removed = new Map<string, { links: number; consents: number }>();
-  for await (const batch of inBatches(fences, ENFORCED_A_CALL))
+  for await (const batch of inBatches(fences, FENCES_PER_CALL))
     for (const [environmentId, own] of Map.groupBy(batch, (fence) => fence.environmentId)) {
       const { links, consents } = await store.enforce(own);
       const sum = removed.get(environmentId) ?? { links: 0, consents: 0 };
@@ -45,7 +45,7 @@ export async function enforceFences(
 }
 
 /**
- * The latest cut-off of every fenced identity. Unmerged fences come several times.
+ * Reads the latest cut-off of every fenced identity.
  * @throws StoreFault
  */
 export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): Promise<ErasureTarget[]> {
@@ -58,36 +58,36 @@ export async function readCutoffs(records: Pick<ErasureRecords, 'readFences'>): 
   return [...latest.values()];
 }
 
-/** All fences in memory, for services that write rows. */
+/** An in-memory copy of all fences, for services that write rows. */
 export interface FenceSet {
-  /** Whether every fence older than `FENCES_KNOWN_WITHIN_MS` is known. While false, nothing may be written. */
+  /** Whether all fences older than `FENCES_KNOWN_WITHIN_MS` are known. While false, no rows may be written. */
   readonly loaded: boolean;
-  /** Takes nanoseconds, and is false for almost every key without a fence. The key begins at `start`. */
+  /** A fast filter for the key at `start`: false for almost every key without a fence. */
   mayHold(source: Buffer, start: number): boolean;
-  /** Whether it happened, or was received, not later than the cut-off of the identity's fence. */
+  /** Whether a fence covers the data, because the event time or the receipt is not later than the cut-off. */
   isFenced(query: FenceQuery): boolean;
 }
 
 /**
- * The eraser waits this long after writing a fence before it reads the end of the log. So writers know the fence when
- * they process a record after that end, such as a message that a gateway was slow to publish.
+ * The eraser waits this long between writing a fence and reading the log's end offsets. Writers therefore know the
+ * fence before they process any later record, such as a message from a slow gateway.
  */
 export const FENCES_KNOWN_WITHIN_MS = 5_000;
-/** Allows several attempts within that time. One query takes a millisecond. */
+/** Allows several attempts within `FENCES_KNOWN_WITHIN_MS`. A query takes a millisecond. */
 const REFRESH_MS = 1_000;
-/** While no key is checked and no refresh has failed. The first check ends this pause. */
+/** Interval while no key is checked and the last refresh succeeded. The first check triggers a refresh. */
 const IDLE_REFRESH_MS = 4_000;
-/** A query without rows for this long has lost its connection, and is aborted. */
+/** A query that returns no row for this long is aborted. */
 const STALLED_MS = 2_000;
 /**
- * After this time all fences are read again, because a table restored from a backup may reuse the name of a part. A
- * hundred thousand fences take a third of a second.
+ * All fences are reread at this interval, because a table restored from a backup may reuse part names. Reading 100,000
+ * fences takes a third of a second.
  */
 const REREAD_ALL_MS = 600_000;
 
 /**
- * Opens the set and refreshes it in the background. Resolves before the first refresh: check `loaded`.
- * @param options.onFault called for every failed refresh; the next one follows
+ * Opens a fence set that refreshes in the background. Check `loaded` before use.
+ * @param options.onFault called after every failed refresh; refreshes continue
  */
 export function openFenceSet(options: {
   readonly records: Pick<ErasureRecords, 'readFences'>;
@@ -140,12 +140,12 @@ export function openFenceSet(options: {
   };
 }
 
-/** @returns a function that adds new fences, and returns the time of its request by `performance.now()` */
+/** Creates a function that adds new fences and returns the `performance.now()` time of its query. */
 function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: FenceIndex, stop: AbortSignal) {
   let knownParts: ReadonlySet<string> = new Set();
   let reloadedMs = Number.NEGATIVE_INFINITY;
   return async (): Promise<number> => {
-    // Before the query, whose result may lack a fence that is written while it runs.
+    // Taken before the query, whose result may lack fences that are written while it runs.
     const requestedMs = performance.now();
     const skipped = requestedMs - reloadedMs > REREAD_ALL_MS ? new Set<string>() : knownParts;
     const seen = new Set(skipped);
@@ -159,7 +159,7 @@ function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: Fenc
     } finally {
       watchdog.close();
     }
-    // Only after a complete reading: an aborted one has only some fences of a part.
+    // Only after a complete read, because an aborted read may lack fences from a part.
     if (skipped.size === 0) reloadedMs = requestedMs;
     knownParts = seen;
     return requestedMs;
@@ -167,7 +167,7 @@ function createRefresh(records: Pick<ErasureRecords, 'readFences'>, fences: Fenc
 }
 
 /**
- * All fences of this moment, read once: for checks of what was written.
+ * Reads all current fences once, to check rows that were already written.
  * @throws StoreFault
  */
 export async function readFenceSet(
@@ -178,11 +178,11 @@ export async function readFenceSet(
   return fences;
 }
 
-/** Aborts a query when the set is closed, or when no row has arrived for a while. */
+/** Aborts a query if the set is closed or the query stalls. */
 function openWatchdog(stop: AbortSignal) {
   const query = new AbortController();
   let activeMs = performance.now();
-  const end = () => query.abort(new Error('the set of fences was closed'));
+  const end = () => query.abort(new Error('the fence set was closed'));
   const check = () => {
     if (performance.now() - activeMs > STALLED_MS) query.abort(new Error(`no fence arrived for ${STALLED_MS} ms`));
   };
@@ -200,10 +200,13 @@ function openWatchdog(stop: AbortSignal) {
   };
 }
 
-/** Bits of a key in the filter: half a megabyte, and with 10,000 fences one key in four hundred passes by mistake. */
+/**
+ * Number of key bits in the filter. The filter takes half a megabyte and, with 10,000 fences, has a false-positive rate
+ * of 1 in 400.
+ */
 const FILTER_BITS = 22;
 
-/** Cut-offs by environment and key, behind a filter that rejects almost every other key. */
+/** Cut-offs by environment and key, with a filter that rejects almost all keys without a fence. */
 class FenceIndex {
   readonly #filter = new Uint8Array(2 ** (FILTER_BITS - 3));
   readonly #cutoffs = new Map<string, Map<string, number>>();
@@ -228,10 +231,10 @@ class FenceIndex {
   }
 }
 
-/** Sixteen one-byte characters take half the memory of hexadecimal text. */
+/** A latin1 string takes half the memory of a hexadecimal string. */
 const toName = (key: Buffer): string => key.toString('latin1');
 
-/** The first bits of a key as a number. */
+/** The first `FILTER_BITS` bits of a key. */
 function bitOf(source: Buffer, start: number): number {
   return (source[start]! << 14) | (source[start + 1]! << 6) | (source[start + 2]! >> 2);
 }

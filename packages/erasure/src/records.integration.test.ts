@@ -32,7 +32,6 @@ describe.each([
   });
   afterAll(() => close());
 
-  /** Fences of one environment, the latest cut-off of each. */
   const fencesOf = async (environmentId: string, knownParts?: ReadonlySet<string>) => {
     const latest = new Map<string, StoredFence>();
     for await (const fence of records.readFences({ ...(knownParts && { knownParts }) })) {
@@ -43,7 +42,7 @@ describe.each([
     return [...latest.values()];
   };
 
-  it('unfinished requests are returned unchanged, once, oldest first', async () => {
+  it('readUnfinished returns each unfinished request once and unchanged, oldest first', async () => {
     const late = createRequest({ requestedAt: AT + 9, memberKeys: [newId()] });
     const early = createRequest({ requestedAt: AT + 1 });
     for (let time = 0; time < 2; time++) await records.putRequests([late, early]);
@@ -56,7 +55,7 @@ describe.each([
     expect(await own()).toEqual([late]);
   });
 
-  it('a request that is added again keeps what an eraser found', async () => {
+  it('adding a request again keeps the members and links that an eraser found', async () => {
     const [request, other] = [createRequest(), createRequest()];
     const found = {
       ...request,
@@ -74,7 +73,7 @@ describe.each([
     expect(await records.readOpenSince(0, [{ environmentId, key }])).toEqual([{ request: found, receipt: null }]);
   });
 
-  it('open erasures of an identity are found by subject, member or link, until their receipt', async () => {
+  it('readOpenSince finds erasures by subject, member or link until they have a receipt', async () => {
     const [environmentId, member] = [`test-${randomUUID()}`, newId()];
     const of = { environmentId, memberKeys: [member] };
     const [linked, late, early] = [newId(), createRequest(of), createRequest(of)] as const;
@@ -92,7 +91,7 @@ describe.each([
     expect(await find(newId())).toEqual([]);
   });
 
-  it('found identities are not stored for a request with progress or a receipt', async () => {
+  it('putFound ignores requests with progress or a receipt', async () => {
     const [fresh, begun, done] = [createRequest(), createRequest(), createRequest()] as const;
     await records.addRequests([fresh, begun, done]);
     const { erasureId, environmentId } = begun;
@@ -107,7 +106,7 @@ describe.each([
     expect(kept).toEqual(expect.arrayContaining([found[0], begun, done]));
   });
 
-  it('the latest cut-off of an identity applies in any order of fences', async () => {
+  it("an identity's latest cut-off applies regardless of the order of fences", async () => {
     const environmentId = `test-${randomUUID()}`;
     const [one, other] = [newId(), newId()];
     const fence = (key: Buffer, cutoffMs: number) => ({ environmentId, key, cutoffMs, erasureId: newId() });
@@ -121,7 +120,7 @@ describe.each([
     expect(await fencesOf(`${environmentId}-b`)).toEqual([]);
   });
 
-  it('fences are returned with their time and part, and known parts are skipped', async () => {
+  it('readFences returns fences with their time and part, and skips known parts', async () => {
     const environmentId = `test-${randomUUID()}`;
     const fence = { environmentId, key: newId(), cutoffMs: AT, erasureId: newId() };
     await records.putFences([fence]);
@@ -135,7 +134,7 @@ describe.each([
     expect(await fencesOf(environmentId)).toHaveLength(2);
   });
 
-  it('the last copy of a progress is returned until its batch is dropped', async () => {
+  it('readProgress returns the latest copy until the batch is dropped', async () => {
     const batches = [newId(), newId()] as const;
     const erasure = { erasureId: newId(), environmentId: 'test', cutoffAt: AT, closureKeys: [newId(), newId()] };
     const first = { ...erasure, batchId: batches[0], deleted: {} };
@@ -153,24 +152,23 @@ describe.each([
     await records.dropProgress(batches[1]);
   });
 
-  it('a fence of the zero key is rejected', async () => {
+  it('putFences rejects the zero key', async () => {
     const zero = { environmentId: 'test', key: Buffer.alloc(16), cutoffMs: AT, erasureId: newId() };
     await expect(records.putFences([zero])).rejects.toThrow(RangeError);
   });
 
-  it('a receipt is returned unchanged, and the copy with the most information applies', async () => {
+  it('readReceipt returns a receipt unchanged, and the most complete copy applies', async () => {
     const first = createReceipt();
     expect(await records.readReceipt(first.erasureId)).toBeNull();
     await records.putReceipts([first]);
     expect(await records.readReceipt(first.erasureId)).toEqual(first);
     const physical = { ...first, physicallyErasedAt: AT + 30_003 };
     await records.putReceipts([physical]);
-    // A process that was paused writes what it knew then.
     await records.putReceipts([first]);
     expect(await records.readReceipt(first.erasureId)).toEqual(physical);
   });
 
-  it('finished erasures and stored requests are found by id', async () => {
+  it('finished erasures and stored requests can be read by id', async () => {
     const [done, waiting] = [createRequest({ memberKeys: [newId()] }), createRequest()];
     await records.putRequests([done, waiting, done]);
     await records.putReceipts([createReceipt({ erasureId: done.erasureId })]);
@@ -179,12 +177,11 @@ describe.each([
     expect(finished.has(waiting.erasureId.toString('hex'))).toBe(false);
     expect(await records.readRequests([newId(), done.erasureId])).toEqual([done]);
     expect(await records.readRequests([])).toEqual([]);
-    // More than one query takes.
     const many = Array.from({ length: 1_200 }, newId);
     expect(await records.readRequests([...many, waiting.erasureId])).toEqual([waiting]);
   });
 
-  it('the list of erasures is paged newest first, complete and without duplicates, for every filter', async () => {
+  it('readErasures pages through all erasures, newest first and without duplicates, for every filter', async () => {
     const environmentId = `test-${randomUUID()}`;
     const times = [{}, { physicallyErasedAt: AT }, { logExpiredAt: AT }, { physicallyErasedAt: AT, logExpiredAt: AT }];
     const put: Erasure[] = [];
@@ -222,7 +219,7 @@ describe.each([
     expect(new Set(all).size).toBeGreaterThan(1);
   });
 
-  it('open receipts lack the removal from disk or the expiry of the log', async () => {
+  it('readOpenReceipts returns receipts without physicallyErasedAt or logExpiredAt', async () => {
     const [bare, physical, whole] = [createReceipt({ acceptedAt: AT + 1 }), createReceipt(), createReceipt()];
     const times = { physicallyErasedAt: AT, logExpiredAt: AT };
     const put = [bare, { ...physical, physicallyErasedAt: AT }, { ...whole, ...times }];
@@ -234,7 +231,7 @@ describe.each([
 });
 
 describe('erasure records in ClickHouse', () => {
-  it('records of an unreachable ClickHouse are not ready, and every call rejects', async () => {
+  it('the records are not ready and every call rejects while ClickHouse is unreachable', async () => {
     const records = openErasureRecords({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
     expect(await records.ready()).toBe(false);
     const fault = { name: 'StoreFault', kind: 'passing' };
@@ -245,12 +242,11 @@ describe('erasure records in ClickHouse', () => {
     await records.close();
   });
 
-  it('an aborted query frees its connection while ClickHouse hangs', async () => {
+  it('aborting a query frees its connection while ClickHouse hangs', async () => {
     const harness = await openClickHouseHarness();
     const wire = await openWire(Number(new URL(harness.target.url).port));
     const records = openErasureRecords({ ...harness.target, url: `http://127.0.0.1:${wire.port}` });
     wire.mode = 'hangs';
-    // More than the records have connections.
     for (let time = 0; time < 6; time++) {
       const reading = records.readFences({ signal: AbortSignal.timeout(100) })[Symbol.asyncIterator]();
       await expect(reading.next()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });

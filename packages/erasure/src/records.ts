@@ -1,20 +1,20 @@
 import { IDENTITY_KEY_BYTES, isEnvironmentId, KEPT_TIME_END_MS } from '@playline/contracts';
 import type { FactOrder } from './rows.ts';
 
-/** An identity whose data are erased and refused up to the cut-off. */
+/** An identity whose data up to the cut-off is deleted and refused. */
 export interface ErasureFence {
   readonly environmentId: string;
   /** 16 bytes. */
   readonly key: Buffer;
   readonly cutoffMs: number;
-  /** 16 bytes: the erasure that fenced it. */
+  /** 16 bytes. The erasure that set the fence. */
   readonly erasureId: Buffer;
 }
 
 export interface StoredFence extends ErasureFence {
-  /** Epoch milliseconds by the store's clock. */
+  /** Epoch milliseconds, by the store's clock. */
   readonly fencedAtMs: number;
-  /** The part of the table that contains it. Parts never change, so one need not be read twice. */
+  /** The ClickHouse part that contains the fence. Parts are immutable, so each part needs to be read only once. */
   readonly part: string;
 }
 
@@ -23,14 +23,14 @@ export interface FenceReading {
   readonly signal?: AbortSignal;
 }
 
-/** A link of two identities from the stored decisions. Times are epoch milliseconds, keys 16 bytes. */
+/** A link between two identities, from the stored decisions. Times are epoch milliseconds, keys 16 bytes. */
 export interface FoundLink {
   readonly a: Buffer;
   readonly b: Buffer;
   readonly receivedAtMs: number;
-  /** Order of the last fact that linked them. An unlink after it may be decided later. */
+  /** Order of the last fact for this link. An unlink after this fact may still be undecided. */
   readonly last: FactOrder;
-  /** The cut-off from which an unlink separates them; null or absent if none was known. */
+  /** Time from which an unlink separates the identities; null or absent if no unlink was known. */
   readonly unlinkedAtMs?: number | null;
 }
 
@@ -39,16 +39,16 @@ export interface ErasureRequest {
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly subjectKeys: readonly Buffer[];
-  /** Other identities of the person: those the gateway knew, then those the eraser found. */
+  /** Other identities of the person: first those from the gateway, then those that the eraser found. */
   readonly memberKeys: readonly Buffer[];
-  /** Links that the eraser found and deletes; absent if not read. Each is stored with one request of its batch. */
+  /** Links that the eraser found and deletes; absent if not read. Each link is stored with one request in the batch. */
   readonly links?: readonly FoundLink[];
   readonly cutoffAt: number;
   readonly requestedAt: number;
   readonly traceId: string;
 }
 
-/** Keys of all identities in a request, including the ends of its links. */
+/** Keys of all identities in a request, including both ends of each link. */
 export function* namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureRequest): Generator<Buffer> {
   yield* subjectKeys;
   yield* memberKeys;
@@ -58,7 +58,7 @@ export function* namedKeys({ subjectKeys, memberKeys, links = [] }: ErasureReque
   }
 }
 
-/** What was erased, when, and how it was verified. Times are epoch milliseconds. */
+/** Proof of an erasure: what was deleted, when, and how the deletion was verified. Times are epoch milliseconds. */
 export interface ErasureReceipt {
   readonly erasureId: Buffer;
   readonly environmentId: string;
@@ -69,37 +69,39 @@ export interface ErasureReceipt {
   readonly acceptedAt: number;
   readonly fencedAt: number;
   readonly visiblyErasedAt: number;
-  /** Null until no file contains a row. */
+  /** Null while any file contains a row of the person. */
   readonly physicallyErasedAt: number | null;
   readonly logExpiresAt: number;
-  /** Null until every partition begins at or after its entry in `logEnds`. */
+  /** Null until every partition starts at or after its offset in `logEnds`. */
   readonly logExpiredAt: number | null;
-  /** By store, such as `clickhouse.events` and `redis.i`. */
+  /** Counts by store, such as `clickhouse.events` and `redis.i`. */
   readonly deleted: Readonly<Record<string, number>>;
   readonly verified: Readonly<Record<string, number>>;
-  /** End of the log when the fences were set, by topic and partition such as `audience.messages.v1/3`. */
+  /** Log end offsets when the fences were set, by topic and partition, such as `audience.messages.v1/3`. */
   readonly logEnds: Readonly<Record<string, number>>;
   readonly traceId: string;
 }
 
-/** Progress of one erasure of a batch. Erasures of one person in one batch share closure and cut-off. */
+/** Progress of one erasure in a batch. Erasures of the same person in a batch have the same closure and cut-off. */
 export interface ErasureProgress {
   /** 16 bytes. */
   readonly batchId: Buffer;
   readonly erasureId: Buffer;
   readonly environmentId: string;
   readonly cutoffAt: number;
-  /** Every identity of the person. */
+  /** All identities of the person. */
   readonly closureKeys: readonly Buffer[];
-  /** As in the receipt, so far. */
+  /** Counts so far, in the format of the receipt. */
   readonly deleted: Readonly<Record<string, number>>;
 }
 
-/** `erased`: no query finds a row. `physically erased`: no file contains one. `log expired`: neither does the log. */
+/**
+ * `erased`: no query returns a row. `physically erased`: no file contains a row. `log expired`: the log has expired.
+ */
 export const ERASURE_STATES = ['waiting', 'erased', 'physically erased', 'log expired'] as const;
 export type ErasureState = (typeof ERASURE_STATES)[number];
 
-/** A request with its receipt, if it has one. */
+/** A request with its receipt, if any. */
 export interface Erasure {
   readonly request: ErasureRequest;
   readonly receipt: ErasureReceipt | null;
@@ -111,7 +113,7 @@ export interface NamedIdentity {
   readonly key: Buffer;
 }
 
-/** A page of the list of erasures. */
+/** Filter and position of a page of erasures. */
 export interface ErasurePage {
   readonly environmentId?: string;
   readonly state?: ErasureState;
@@ -120,7 +122,7 @@ export interface ErasurePage {
   readonly erasuresMax: number;
 }
 
-/** State of the erasure with this receipt. */
+/** Derives an erasure's state from its receipt. */
 export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'logExpiredAt'> | null): ErasureState {
   if (receipt === null) return 'waiting';
   if (receipt.physicallyErasedAt === null) return 'erased';
@@ -128,47 +130,47 @@ export function stateOf(receipt: Pick<ErasureReceipt, 'physicallyErasedAt' | 'lo
 }
 
 /**
- * Stores requests, fences, progress and receipts. Data are on disk when a put resolves, and may be put again.
- * Every call rejects with a StoreFault.
+ * Stores requests, fences, progress and receipts. Writes are idempotent and resolve once the data is on disk. Every
+ * failed call rejects with a StoreFault.
  */
 export interface ErasureRecords {
-  /** Adds requests; a stored one is unchanged, with what an eraser has found. */
+  /** Adds requests. Stored requests remain unchanged, because an eraser may have added members and links. */
   addRequests(requests: readonly ErasureRequest[]): Promise<void>;
   /** Replaces requests. */
   putRequests(requests: readonly ErasureRequest[]): Promise<void>;
-  /** Replaces requests that are in no batch and have no receipt: the eraser of such a batch knows more. */
+  /** Replaces requests that have neither progress nor a receipt. */
   putFound(requests: readonly ErasureRequest[]): Promise<void>;
   /** Requests without a receipt, oldest first, without links. */
   readUnfinished(): Promise<ErasureRequest[]>;
   /**
-   * Erasures that name one of these identities and had no receipt at `sinceMs` (epoch milliseconds), with links.
-   * @param onLink called for each link; what it throws ends the reading
+   * Erasures that contain one of these identities and had no receipt at `sinceMs` (epoch milliseconds), with links.
+   * @param onLink called for each link; may throw to stop the read
    */
   readOpenSince(sinceMs: number, identities: readonly NamedIdentity[], onLink?: () => void): Promise<Erasure[]>;
-  /** The latest cut-off of an identity applies. */
+  /** If an identity has several fences, the latest cut-off applies. */
   putFences(fences: readonly ErasureFence[]): Promise<void>;
-  /** Every fence outside the known parts, as a snapshot. */
+  /** Reads a snapshot of all fences, except in known parts. */
   readFences(reading?: FenceReading): AsyncIterable<StoredFence>;
-  /** The copy with the most information applies. */
+  /** The most complete copy applies. */
   putReceipts(receipts: readonly ErasureReceipt[]): Promise<void>;
   readReceipt(erasureId: Buffer): Promise<ErasureReceipt | null>;
-  /** Receipts that lack `physicallyErasedAt` or `logExpiredAt`, oldest first. */
+  /** Receipts without `physicallyErasedAt` or `logExpiredAt`, oldest first. */
   readOpenReceipts(): Promise<ErasureReceipt[]>;
-  /** The last copy of an erasure applies. */
+  /** The latest copy applies. */
   putProgress(progress: readonly ErasureProgress[]): Promise<void>;
   /** Progress of all unfinished batches. */
   readProgress(): Promise<ErasureProgress[]>;
-  /** Deletes a finished batch with its files. */
+  /** Deletes a finished batch. */
   dropProgress(batchId: Buffer): Promise<void>;
   /** Ids (hexadecimal) of all erasures with a receipt. */
   readFinished(): Promise<ReadonlySet<string>>;
-  /** Every environment with a request. */
+  /** All environments with a request. */
   readEnvironments(): Promise<string[]>;
-  /** The stored ones of these requests, without links, in any order. */
+  /** Stored requests with these ids, without links and in any order. */
   readRequests(erasureIds: readonly Buffer[]): Promise<ErasureRequest[]>;
-  /** Newest requests first, then by id descending, without links. */
+  /** Newest first, then by descending id. Without links. */
   readErasures(page: ErasurePage): Promise<Erasure[]>;
-  /** Whether the store answers and accepts the login. */
+  /** Whether the store responds and accepts the credentials. */
   ready(): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -176,8 +178,8 @@ export interface ErasureRecords {
 const ERASURE_ID_BYTES = 16;
 
 /**
- * Validates the bytes and numbers of a request. An invalid one gets no hold, because no eraser would release it.
- * @returns the reason, without any value; null for a valid request
+ * Validates a request. Invalid requests must not have a hold, because no eraser would release it.
+ * @returns the reason, which contains no values from the request; null if the request is valid
  */
 export function findRequestFault(request: Omit<ErasureRequest, 'traceId'>): string | null {
   const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt, requestedAt } = request;

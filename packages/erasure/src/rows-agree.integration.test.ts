@@ -31,7 +31,7 @@ const COLUMNS = ['trace_id', 'identity_key', 'anonymous_key', 'anonymous_id', 'f
 const show = ({ table, column, as, environmentId, key, rows }: FoundRows) =>
   `${rows} ${as} ${table}.${column} ${environmentId} ${key.toString('hex')}`;
 
-/** Events of a few people, and the erased ones with their cut-offs. */
+/** Events of a few people, and the people to erase with their cut-offs. */
 interface Story {
   readonly events: readonly (typeof event extends fc.Arbitrary<infer E> ? E : never)[];
   readonly targets: readonly (typeof target extends fc.Arbitrary<infer E> ? E : never)[];
@@ -41,10 +41,9 @@ const story: fc.Arbitrary<Story> = fc.record({
   targets: fc.array(target, { minLength: 1, maxLength: 4 }),
 });
 
-/** Rows and targets of a story, in its own environments. */
 function toCase({ events, targets }: Story) {
   const environments = [newEnvironment(), newEnvironment()] as const;
-  // The zero key, then people of this story.
+  // The zero key, then the people in this story.
   const keys = [Buffer.alloc(16), ...Array.from({ length: PEOPLE }, newKey)];
   const environmentOf = (second: boolean) => environments[second ? 1 : 0];
   return {
@@ -62,7 +61,7 @@ function toCase({ events, targets }: Story) {
 }
 
 it('memory and ClickHouse find, delete and blank the same rows', async () => {
-  // Five stories in one sweep, because each sweep changes every table.
+  // Five stories per sweep, because every sweep rewrites all tables.
   const property = fc.asyncProperty(fc.array(story, { minLength: 5, maxLength: 5 }), async (stories) => {
     const cases = stories.map(toCase);
     const batch = newBatch();

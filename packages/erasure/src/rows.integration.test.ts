@@ -12,7 +12,6 @@ describe.each([
   ['clickhouse', openClickHouseHarness],
 ])('erasure rows in %s', (_name, open: () => Promise<RowsHarness>) => {
   let harness: RowsHarness;
-  /** The batch of all tests with `itSweeps`. */
   const batch = newBatch();
   const arranging: (() => Promise<readonly ErasureTarget[]>)[] = [];
   let found: FoundRows[];
@@ -29,7 +28,7 @@ describe.each([
   });
   afterAll(() => harness.close());
 
-  /** Merges may move rows during a sweep. */
+  /** Sweeps again while rows survive, because merges may move rows during a sweep. */
   const sweepRest = async () => {
     while ((await harness.rows.findSurvivors(batch)).length > 0) await harness.rows.sweep(batch);
   };
@@ -38,7 +37,7 @@ describe.each([
     readonly check: (found: FoundRows[]) => Promise<unknown>;
   }
   const whenSwept = (targets: Arranged['targets'], check: Arranged['check']): Arranged => ({ targets, check });
-  /** A test of the one sweep in which all have their targets, because each sweep changes every table. */
+  /** Declares a test whose targets are part of a single shared sweep, because every sweep rewrites all tables. */
   const itSweeps = (title: string, arrange: () => Promise<Arranged>) => {
     let arranged: Arranged;
     arranging.push(async () => {
@@ -55,13 +54,12 @@ describe.each([
   const add = async (table: string, ...rows: MemoryRow[]) => {
     for (const row of rows) await harness.add(table, row);
   };
-  /** Names of the rows of a table. */
   const namesIn = async (table: string, environmentId: string) => {
     const column = table === 'identity_overrides' ? 'kind' : 'trace_id';
     return (await harness.read(table, environmentId, [column])).map(([name]) => name).sort();
   };
 
-  itSweeps('a sweep deletes the rows of a person from every table, and no other row', async () => {
+  itSweeps("a sweep deletes a person's rows, and only these, from every table", async () => {
     const environmentId = newEnvironment();
     const { event, link, override, consent } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -118,14 +116,14 @@ describe.each([
     );
   });
 
-  itSweeps('each identity of a batch has its own cut-off, and the latest one applies', async () => {
+  itSweeps('each identity in a batch has its own cut-off, and the latest cut-off applies', async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [early, late] = [newKey(), newKey()];
     const between = { event_time: T + 500, received_at: T + 500 };
     await add('events', event({ name: 'early', identity_key: early, ...between }));
     await add('events', event({ name: 'late', identity_key: late, ...between }));
-    // Requested twice: the later cut-off applies.
+    // The second person has two requests, and the later cut-off applies.
     const twice = { environmentId, key: late };
     const earlier = { environmentId, key: early, cutoffMs: T };
     return whenSwept([earlier, { ...twice, cutoffMs: T + 1_000 }, { ...twice, cutoffMs: T }], async () =>
@@ -133,7 +131,7 @@ describe.each([
     );
   });
 
-  itSweeps('a sweep blanks an erased id in rows of other people up to the cut-off', async () => {
+  itSweeps("a sweep blanks an erased id in other people's rows up to the cut-off", async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [device, user] = [newKey(), newKey()];
@@ -160,7 +158,7 @@ describe.each([
     });
   });
 
-  itSweeps('a carried id is blanked up to its own cut-off when the owner has an earlier one', async () => {
+  itSweeps("a carried id is blanked up to its own cut-off even if the owner's cut-off is earlier", async () => {
     const environmentId = newEnvironment();
     const [device, user] = [newKey(), newKey()];
     const both = { identity_key: user, anonymous_key: device, anonymous_id: 'the-device' };
@@ -175,7 +173,7 @@ describe.each([
     });
   });
 
-  itSweeps('a sweep stores what it found, and which rows name a person twice', async () => {
+  itSweeps('a sweep stores the counts of found rows and which rows were counted several times', async () => {
     const environmentId = newEnvironment();
     const { event, link } = createRowsOf(environmentId);
     const [one, two] = [newKey(), newKey()].sort(Buffer.compare) as [Buffer, Buffer];
@@ -198,7 +196,7 @@ describe.each([
     );
   });
 
-  itSweeps('later consents are returned with their positions', async () => {
+  itSweeps('findConsents returns later consents with their positions', async () => {
     const environmentId = newEnvironment();
     const { consent } = createRowsOf(environmentId);
     const [key, other] = [newKey(), newKey()];
@@ -214,7 +212,7 @@ describe.each([
     });
   });
 
-  it('unlinks up to the cut-off are returned with their sides', async () => {
+  it('findUnlinks returns unlinks up to the cut-off with their sides', async () => {
     const environmentId = newEnvironment();
     const [key, other] = [newKey(), newKey()];
     const unlink = (fields: Record<string, unknown>) =>
@@ -230,7 +228,7 @@ describe.each([
     ]);
   });
 
-  itSweeps('rulings about an erased id are kept, and are no later links', async () => {
+  itSweeps('rulings about an erased id are kept and are not later links', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const key = newKey();
@@ -246,7 +244,7 @@ describe.each([
     });
   });
 
-  it('links up to the cut-off and first offsets of later links are returned, refused links are not', async () => {
+  it('findLinks returns links up to the cut-off, and findLaterLinks the first offsets of later links', async () => {
     const environmentId = newEnvironment();
     const { link } = createRowsOf(environmentId);
     const [key, linked, same, refused, late, far] = Array.from({ length: 6 }, newKey) as Buffer[];
@@ -262,7 +260,6 @@ describe.each([
       message_id: randomUUID(),
     };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...later, link_generation: 1 }));
-    // Published again.
     const again = { ...later, outcome: 'unchanged', link_generation: 1, link_offset: 9 };
     await add('identity_links', link({ name: 'late', a_key: key, b_key: late, ...again }));
     await add('identity_links', link({ name: 'far', a_key: linked, b_key: far, outcome: 'linked' }));
@@ -281,24 +278,27 @@ describe.each([
     ]);
   });
 
-  itSweeps('rows inserted after a sweep are survivors, and the next sweep deletes and stores only them', async () => {
-    const environmentId = newEnvironment();
-    const key = newKey();
-    return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
-      await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
-      expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
-      await harness.rows.sweep(batch);
-      expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
-      await sweepRest();
-    });
-  });
+  itSweeps(
+    'rows inserted after a sweep are survivors, and the next sweep deletes and counts only these rows',
+    async () => {
+      const environmentId = newEnvironment();
+      const key = newKey();
+      return whenSwept([{ environmentId, key, cutoffMs: T }], async () => {
+        await add('events', createRowsOf(environmentId).event({ name: 'zombie', identity_key: key }));
+        expect(await harness.rows.findSurvivors(batch)).toMatchObject([{ table: 'events', rows: 1 }]);
+        await harness.rows.sweep(batch);
+        expect(await harness.rows.readNoted(batch)).toMatchObject({ found: [{ environmentId, rows: 1 }], shared: [] });
+        await sweepRest();
+      });
+    },
+  );
 
-  it('a batch without targets or with a zero key is a fault, not a count of zero', async () => {
+  it('a search throws if the batch has no targets, and putTargets rejects the zero key', async () => {
     const environmentId = newEnvironment();
     const [batch, key] = [newBatch(), newKey()];
     await harness.rows.putTargets(batch, [{ environmentId, key, cutoffMs: T }]);
     const zero = { environmentId, key: Buffer.alloc(16), cutoffMs: T };
-    await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not zero');
+    await expect(harness.rows.putTargets(newBatch(), [zero])).rejects.toThrow('not be zero');
     const has = async () => (await harness.rows.readBatches()).some((each) => each.equals(batch));
     expect(await has()).toBe(true);
     for (let time = 0; time < 2; time++) await harness.rows.dropTargets(batch);

@@ -1,6 +1,6 @@
-/** The rows of people in ClickHouse, as an erasure finds, deletes and counts them. */
+/** Finds, deletes and counts people's rows in ClickHouse. */
 
-/** An identity whose rows are erased up to its cut-off. */
+/** An identity whose rows up to the cut-off are erased. */
 export interface ErasureTarget {
   readonly environmentId: string;
   /** 16 bytes, not the zero key. */
@@ -8,50 +8,50 @@ export interface ErasureTarget {
   readonly cutoffMs: number;
 }
 
-/** Rows of a table that name an erased identity in one column. A row that names it in two counts twice. */
+/** Number of rows with an erased identity in a column. A row with the identity in two columns counts twice. */
 export interface FoundRows {
   readonly table: string;
   readonly column: string;
-  /** `own` rows are deleted; `carried` ones belong to another person, and the column is blanked. */
+  /** `own`: the rows are deleted. `carried`: the rows belong to another person, and only the column is blanked. */
   readonly as: 'own' | 'carried';
   readonly environmentId: string;
   readonly key: Buffer;
   readonly rows: number;
 }
 
-/** Rows that were counted several times, because several columns name identities of the batch. */
+/** Rows that were counted several times, because several columns contain identities of the batch. */
 export interface SharedRows {
   readonly table: string;
   readonly environmentId: string;
-  /** One key for each count of such a row. */
+  /** One key per count of the row. */
   readonly keys: readonly Buffer[];
   readonly rows: number;
 }
 
-/** What the last sweep of a batch found, stored before the deletes. */
+/** Rows that the batch's last sweep found, stored before the deletes. */
 export interface NotedRows {
   readonly found: readonly FoundRows[];
   readonly shared: readonly SharedRows[];
 }
 
-/** Two identities that a decision linked, or found linked. */
+/** Two identities that a decision linked or that were already linked. */
 export interface StoredLink {
   readonly environmentId: string;
   readonly a: Buffer;
   readonly b: Buffer;
-  /** Epoch milliseconds of the first acceptance by the gateway. */
+  /** Epoch milliseconds. The earliest receipt by a gateway. */
   readonly receivedAtMs: number;
-  /** Order of the last fact that linked them. */
+  /** Order of the last fact for this link. */
   readonly last: FactOrder;
 }
 
-/** The order of an environment's facts, which are in one partition at a time. */
+/** Orders an environment's facts, which are in one partition per generation. */
 export interface FactOrder {
   readonly generation: number;
   readonly offset: number;
 }
 
-/** One side of an unlink, which ends earlier links with members of the other side. */
+/** One side of an unlink. Earlier links with the other side no longer apply. */
 export interface StoredUnlink {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -70,7 +70,7 @@ export interface FactLocation {
   readonly offset: number;
 }
 
-/** A consent that is not erased. Times are epoch milliseconds. */
+/** A consent that is newer than the cut-off. Times are epoch milliseconds. */
 export interface KeptConsent {
   readonly environmentId: string;
   readonly identityKey: Buffer;
@@ -80,48 +80,48 @@ export interface KeptConsent {
 }
 
 /**
- * The rows of people, for all people of a batch (16 random bytes) together. Calls may be repeated by any process.
- * Every call rejects with a StoreFault if it cannot complete or the batch has no targets: that is never "nothing found".
+ * Operates on all people in a batch, whose id is 16 random bytes. Any process may retry a call. Every call rejects with
+ * a StoreFault if it cannot complete or the batch has no targets, and never returns an empty result instead.
  */
 export interface ErasureRows {
-  /** Stores the identities of the batch. The latest cut-off of an identity applies. */
+  /** Stores the batch's identities. If an identity occurs several times, the latest cut-off applies. */
   putTargets(batchId: Buffer, targets: readonly ErasureTarget[]): Promise<void>;
   /**
-   * Deletes own rows up to the cut-off and blanks carried keys. Rows inserted or moved at the same time may remain and
-   * are found as survivors: repeat until there are none.
-   * @param signal ends the wait for a mutation, which continues; ignored while derived rows are replaced
-   * @returns the rows found before
+   * Deletes own rows up to the cut-off and blanks carried keys. Rows that are inserted or moved concurrently may
+   * remain. Repeat the sweep until `findSurvivors` finds none.
+   * @param signal stops waiting for a mutation, which continues; ignored while derived rows are replaced
+   * @returns the rows found before the deletes
    */
   sweep(batchId: Buffer, signal?: AbortSignal): Promise<FoundRows[]>;
-  /** Empty before the first sweep. Includes what a dead eraser found. */
+  /** Rows found by the last sweep, even of a crashed eraser. Empty before the first sweep. */
   readNoted(batchId: Buffer): Promise<NotedRows>;
-  /** Rows that a query still finds. */
+  /** Finds rows that queries still return. */
   findSurvivors(batchId: Buffer): Promise<FoundRows[]>;
-  /** Consents later than the cut-off. */
+  /** Finds consents later than the cut-off. */
   findConsents(batchId: Buffer): Promise<KeptConsent[]>;
   /**
-   * Links received up to the latest cut-off that touch the batch, each pair once. Streamed, because one person may have
-   * half a million. Equal keys share one Buffer.
+   * Streams the batch's links received up to the latest cut-off, each pair once. One person may have half a million
+   * links. Equal keys are the same Buffer.
    */
   findLinks(batchId: Buffer): AsyncIterable<StoredLink>;
-  /** Unlinks up to the latest cut-off that touch the batch. */
+  /** Finds the batch's unlinks up to the latest cut-off. */
   findUnlinks(batchId: Buffer): Promise<StoredUnlink[]>;
-  /** First offsets of links later than the cut-off that touch the batch. */
+  /** Finds the first offsets of the batch's links later than the cut-off. */
   findLaterLinks(batchId: Buffer): Promise<FactLocation[]>;
-  /** Waits, up to a minute, for all running inserts, which may belong to a writer that has died. */
+  /** Waits up to 90 seconds for all running inserts, which may belong to a crashed writer. */
   awaitInserts(signal?: AbortSignal): Promise<void>;
-  /** Rows in active files, deleted ones included until `removeDeleted`. */
+  /** Finds rows in active files, including deleted rows that `removeDeleted` has not removed yet. */
   findOnDisk(batchId: Buffer): Promise<FoundRows[]>;
   /**
-   * Rewrites files with deleted rows of all batches.
-   * @returns epoch milliseconds of completion by the store's clock
+   * Rewrites all files with deleted rows, for all batches.
+   * @returns the time of completion by the store's clock, in epoch milliseconds
    */
   removeDeleted(signal?: AbortSignal): Promise<number>;
-  /** Number of files that were replaced up to this time of the store's clock and are still on disk. */
+  /** Number of files that were replaced up to this time (store's clock) but are still on disk. */
   countReplaced(untilMs: number): Promise<number>;
-  /** Batches with targets, including those of dead erasers. */
+  /** Batches with targets, including batches of crashed erasers. */
   readBatches(): Promise<Buffer[]>;
-  /** Deletes the targets of a batch with their files. */
+  /** Deletes a batch's targets. */
   dropTargets(batchId: Buffer): Promise<void>;
   close(): Promise<void>;
 }

@@ -15,9 +15,9 @@ import { openTestPeople } from './test/test-people.ts';
 
 const SCHEMA_ID = 7;
 const ENVIRONMENT = 'test-catch-up';
-const inRedis = openTestPeople();
-const { redis } = inRedis;
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+const { redis } = testPeople;
+afterAll(testPeople.close);
 
 /** A log of three partitions. The first byte of an identity chooses the partition. */
 function createLog(): ConsentLog & {
@@ -44,7 +44,7 @@ function createLog(): ConsentLog & {
 type Change = LoggedConsent;
 
 async function open() {
-  const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
+  const { people, namespace } = await testPeople.open({ consentTopic: 'consents' });
   await people.rebuild.mintEpoch();
   const dump = async () => {
     const names = await redis.keys(`${namespace}*`);
@@ -56,7 +56,7 @@ async function open() {
     dump,
     /** Simulates a Redis restart that restores an earlier dump. */
     restartFrom: async (copy: Awaited<ReturnType<typeof dump>>) => {
-      await inRedis.clear(namespace);
+      await testPeople.clear(namespace);
       for (const [name, value] of copy) await redis.restore(name, 0, value);
       await redis.hset(`${namespace}c:log:consents`, 'run', 'the previous run');
     },
@@ -68,14 +68,14 @@ const steps = fc.array(
   fc.record({
     key: fc.constantFrom(...keys),
     status: fc.constantFrom('none', 'anonymous', 'full'),
-    /** How many more changes are logged before this change is applied. Some are never applied. */
+    /** Number of later changes logged before this change is applied. Some changes are never applied. */
     appliedAfter: fc.nat(6),
   }),
   { minLength: 1, maxLength: 40 },
 );
 
 describe('catchUpConsents', () => {
-  it('a caught-up store has the latest changes in the log, whatever it lost and in whatever order they were applied', async () => {
+  it('catch-up restores the latest logged consents after any data loss, in any order of application', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.nat(40), fc.boolean(), async (changes, lostFrom, wasCurrent) => {
         const [{ store, dump, restartFrom }, log] = [await open(), createLog()];
@@ -98,7 +98,7 @@ describe('catchUpConsents', () => {
     );
   });
 
-  it('a restarted store applies changes but rejects reads until it is caught up', async () => {
+  it('a restarted store applies changes but rejects reads until it has caught up', async () => {
     const { store, dump, restartFrom } = await open();
     const log = createLog();
     await catchUpConsents(store, log);
@@ -126,7 +126,7 @@ describe('catchUpConsents', () => {
     expect(await store.read(ENVIRONMENT, keys[0]!)).toMatchObject({ status: 'none' });
   });
 
-  it('a store that restarts while catching up, or was emptied, is not current', async () => {
+  it('a store that restarts during catch-up or was emptied is not marked current', async () => {
     const { store, namespace } = await open();
     const log = createLog();
     log.add(keys[0]!, 'full');
@@ -138,7 +138,7 @@ describe('catchUpConsents', () => {
     expect((await store.syncState()).isCurrent).toBe(false);
   });
 
-  it('unreadable records are skipped', async () => {
+  it('catch-up skips unreadable records', async () => {
     const { store } = await open();
     const log = createLog();
     const records = [

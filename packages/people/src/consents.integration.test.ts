@@ -8,23 +8,22 @@ import { openRedisPeople } from './redis/index.ts';
 import { openMemoryPeople } from './test/memory/index.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-/** Two connections to one store. */
 interface Harness {
   readonly stores: readonly [People, People];
   loseEpoch(): Promise<void>;
 }
 
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
 async function openRedis(): Promise<Harness> {
-  const { people, namespace } = await inRedis.open({ consentTopic: 'consents' });
-  const second = await inRedis.open({ namespace, consentTopic: 'consents' });
+  const { people, namespace } = await testPeople.open({ consentTopic: 'consents' });
+  const second = await testPeople.open({ namespace, consentTopic: 'consents' });
   await people.rebuild.mintEpoch();
   await people.consents.markCurrent((await people.consents.syncState()).run, new Map());
   return {
     stores: [people, second.people],
-    loseEpoch: async () => void (await inRedis.redis.del(`${namespace}identity:epoch`)),
+    loseEpoch: async () => void (await testPeople.redis.del(`${namespace}identity:epoch`)),
   };
 }
 
@@ -58,7 +57,7 @@ const changesIn = (partition: number, fromMs: number) =>
     }),
     { minLength: 1, maxLength: 8, selector: ({ position }) => position.offset },
   );
-/** An identity's changes in the log. Partitions may have been added between them. */
+/** One identity's logged changes, optionally from before and after partitions were added. */
 const history = fc
   .tuple(changesIn(4, LOGGED_AT), fc.option(changesIn(1, LOGGED_AT + 10), { nil: [] }))
   .map((partitions) => partitions.flat());
@@ -67,7 +66,7 @@ describe.each([
   ['memory', openMemory],
   ['redis', openRedis],
 ])('the consent store in %s', (_name, open) => {
-  it('a consent applied by one process is read by every process', async () => {
+  it('a consent applied by one process is visible to other processes', async () => {
     const { stores } = await open();
     const change = createChange({ status: 'anonymous', position: at(2 ** 40 + 7, 3) });
     expect(await stores[0].consents.apply(change)).toBe('applied');
@@ -84,7 +83,7 @@ describe.each([
     expect(await stores[0].consents.read(`${change.environmentId}-b`, change.identityKey)).toBeNull();
   });
 
-  it('the change with the latest position wins, in any order and from any process, and repeats are superseded', async () => {
+  it('the change with the latest log position wins regardless of order and process, and repeats are superseded', async () => {
     const { stores } = await open();
     const property = fc.asyncProperty(history, fc.infiniteStream(fc.boolean()), async (changes, choices) => {
       const identity = createChange();
@@ -101,7 +100,7 @@ describe.each([
     await fc.assert(property, { numRuns: 50 });
   });
 
-  it('changes of a fenced identity are refused up to the cut-off', async () => {
+  it('the store refuses consent changes of a fenced identity up to the cut-off', async () => {
     const { stores } = await open();
     const change = createChange();
     const { environmentId, identityKey: key } = change;
@@ -112,7 +111,7 @@ describe.each([
     expect(await stores[0].consents.apply({ ...change, receivedAt: RECEIVED_AT + 1 })).toBe('applied');
   });
 
-  it('forget removes only the given consents that have not changed since they were read', async () => {
+  it('forget removes only consents that are unchanged since they were read', async () => {
     const { stores } = await open();
     const [erased, kept, changed] = [createChange(), createChange(), createChange()];
     const { environmentId } = erased;
@@ -146,7 +145,7 @@ describe.each([
     expect(await rebuildConsents(stores[0].rebuild, [change])).toEqual({ applied: 1, superseded: 0, fenced: 0 });
   });
 
-  it('a rebuild from the history in any order restores the latest consents, even while a gateway writes', async () => {
+  it('a rebuild from unordered history restores the latest consents, even while a gateway writes', async () => {
     const { stores } = await open();
     const identities = Array.from({ length: 30 }, () => createChange());
     const rows = identities.flatMap((identity, i) =>
@@ -183,7 +182,7 @@ async function* shuffle(rows: readonly LoggedConsent[]): AsyncGenerator<LoggedCo
     .map(({ row }) => row);
 }
 
-it('calls fail without queueing while Redis is unavailable', async () => {
+it('calls fail immediately while Redis is unavailable', async () => {
   const { consents, guards, ready, close } = await openRedisPeople({ url: 'redis://127.0.0.1:1' });
   await expect(consents.apply(createChange())).rejects.toThrow();
   await expect(consents.read('test-a', newKey())).rejects.toThrow();

@@ -1,16 +1,16 @@
-/** Current consents of all identities, and their catch-up and rebuild from the log. */
+/** The current consent of each identity, with catch-up from the log and rebuild from history. */
 import { type ConsentRecord, consentCodec, createRecordReader, type SchemaSource } from '@playline/contracts';
 import { inBatches } from '@playline/stores';
 import type { PeopleRebuild } from './rebuild.ts';
 
-/** A stored choice; without a choice the status is `not_set`. */
+/** A status that a player has chosen. Without a choice, the status is `not_set` and nothing is stored. */
 export type ChosenStatus = ConsentRecord['status'];
 
-/** Position of a change in the log. An identity has changes in two partitions only if partitions were added. */
+/** Position of a change in the log. One identity's changes are in several partitions only if partitions were added. */
 export interface ConsentPosition {
   readonly partition: number;
   readonly offset: number;
-  /** Epoch milliseconds by the log's clock. Compared only across partitions. */
+  /** Log timestamp in epoch milliseconds. Compared only across partitions. */
   readonly loggedAtMs: number;
 }
 
@@ -20,7 +20,7 @@ export interface LoggedConsent {
   /** 16 bytes. */
   readonly identityKey: Buffer;
   readonly status: ChosenStatus;
-  /** Epoch milliseconds by the gateway's clock. Compared with an erasure's cut-off. */
+  /** Gateway timestamp in epoch milliseconds. Compared with erasure cut-offs. */
   readonly receivedAt: number;
   readonly position: ConsentPosition;
 }
@@ -29,45 +29,43 @@ export type HeldConsent = Pick<LoggedConsent, 'identityKey' | 'status' | 'receiv
 
 export type StoredConsent = Omit<HeldConsent, 'identityKey'>;
 
-/**
- * `superseded`: the same or a later position is stored. `fenced`: the change is not later than an erasure's cut-off.
- */
+/** `superseded`: the stored position is equal or later. `fenced`: the change is not later than an erasure's cut-off. */
 export type ApplyOutcome = 'applied' | 'superseded' | 'fenced';
 
 /** The current consents; the log is the source of truth. */
 export interface ConsentStore {
   /**
-   * Applies one change atomically; the latest position wins, in any order of arrival.
-   * @throws MissingEpochFault, or a connection fault, after which the change may be applied again
+   * Applies one change atomically. The latest position wins, regardless of arrival order.
+   * @throws MissingEpochFault, or a connection fault, after which the change may be retried
    */
   apply(change: LoggedConsent): Promise<ApplyOutcome>;
   /**
-   * An identity's consent; null when none was chosen.
+   * Returns an identity's consent, or null if the player has not chosen.
    * @throws MissingEpochFault, LaggingStoreFault, MissingFencesFault, instead of an outdated or erased consent
    */
   read(environmentId: string, identityKey: Buffer): Promise<StoredConsent | null>;
-  /** For erasures: the stored consents of the given identities, even when `read` would throw. */
+  /** Returns the stored consents for an erasure, even when `read` would throw. */
   readStored(environmentId: string, identityKeys: readonly Buffer[]): Promise<HeldConsent[]>;
   /**
-   * For erasures: forgets these consents unless they have changed. Fence the identities first, or an in-flight
-   * change restores them.
-   * @returns the number of forgotten consents
+   * Deletes the consents that are unchanged, for an erasure. Fence the identities first; otherwise an in-flight change
+   * may restore a consent.
+   * @returns the number of deleted consents
    */
   forget(environmentId: string, consents: readonly HeldConsent[]): Promise<number>;
   syncState(): Promise<ConsentSyncState>;
   /**
-   * Records that the store contains the log up to `ends`: per partition, the offset after the last record.
-   * @returns false, without a change, when `run` has ended and applied changes may be lost
+   * Records that the store has applied the log up to `ends`, the end offset of each partition.
+   * @returns false if `run` has ended, in which case applied changes may be lost and nothing is recorded
    */
   markCurrent(run: string, ends: ReadonlyMap<number, number>): Promise<boolean>;
 }
 
-/** Sync state of the store with its log. A run lasts from one start or promotion of Redis to the next. */
+/** How far the store has applied the log. A run lasts from one start or promotion of Redis to the next. */
 export interface ConsentSyncState {
   readonly run: string;
   /** False until the store has caught up with the log in this run. */
   readonly isCurrent: boolean;
-  /** Greatest applied offset per partition, written together with the consent. */
+  /** Highest applied offset per partition, written atomically with each consent. */
   readonly applied: ReadonlyMap<number, number>;
 }
 
@@ -79,7 +77,7 @@ export class LaggingStoreFault extends Error {
   }
 }
 
-/** Whether `position` is later than the stored position, by the same rule as the view `consents_current`. */
+/** Compares log positions by the same rule as the view `consents_current`. */
 export function isLater(position: ConsentPosition, stored: ConsentPosition): boolean {
   if (position.partition === stored.partition) return position.offset > stored.offset;
   if (position.loggedAtMs !== stored.loggedAtMs) return position.loggedAtMs > stored.loggedAtMs;
@@ -88,33 +86,35 @@ export function isLater(position: ConsentPosition, stored: ConsentPosition): boo
 
 export interface ConsentBytes {
   readonly offset: number;
-  /** Epoch milliseconds by the log's clock. */
+  /** Log timestamp in epoch milliseconds. */
   readonly timestampMs: number;
   readonly value: Buffer | null;
 }
 
 /** A reader of the consent log. */
 export interface ConsentLog {
-  /** Offsets from `start` to before `end`. @throws Error when the topic is missing or Kafka does not respond */
+  /**
+   * Start offset (inclusive) and end offset (exclusive) per partition. @throws if the topic is missing or Kafka is down
+   */
   bounds(): Promise<readonly { partition: number; start: number; end: number }[]>;
-  /** Records from `start` up to but excluding `end`, in order. @throws a log fault */
+  /** Reads records in order, from `start` (inclusive) to `end` (exclusive). @throws a log fault */
   read(range: { partition: number; start: number; end: number }): AsyncIterable<ConsentBytes>;
   readonly schemaOf: SchemaSource;
 }
 
 /**
- * How many offsets before the greatest applied offset are reread: gateways apply changes out of order, but within the
- * longest request deadline (20 s). A partition would need more than 500 changes a second to exceed this.
+ * Number of offsets reread before the highest applied offset. Gateways may apply changes out of order, but always
+ * within the longest request deadline (20 s), so 10,000 offsets cover 500 changes per second and partition.
  */
 const REREAD_OFFSETS = 10_000;
-/** Enough to be worth a round trip, and few enough that requests are served in between. */
+/** Amortizes a round trip without delaying concurrent requests. */
 const CHANGES_PER_CALL = 250;
 
 /**
- * Reapplies the end of the log, which a restarted store may have lost, starting from the stored offsets. May run
- * alongside gateways and in several processes: when one process finishes, the others stop.
- * @returns the number of changes read; null when the store is current
- * @throws MissingEpochFault when the store is empty and must be rebuilt; a fault of the log or the store
+ * Reapplies the end of the log, which a restarted store may have lost. Safe to run alongside gateways and in several
+ * processes: when one process finishes, the others stop.
+ * @returns the number of changes read, or null if the store is already current
+ * @throws MissingEpochFault if the store is empty and must be rebuilt; a log or store fault
  */
 export async function catchUpConsents(
   store: Pick<ConsentStore, 'syncState' | 'markCurrent' | 'apply'>,
@@ -150,7 +150,7 @@ export type RebuiltConsents = Record<ApplyOutcome, number>;
 /** Larger batches are not faster. */
 const ROWS_PER_CALL = 1_000;
 
-/** Restores consents from their history, in any order, while gateways may write. Load the fences first. */
+/** Restores consents from history rows in any order. Gateways may write concurrently. Load the fences first. */
 export async function rebuildConsents(
   rebuild: Pick<PeopleRebuild, 'loadConsents'>,
   rows: AsyncIterable<LoggedConsent> | Iterable<LoggedConsent>,

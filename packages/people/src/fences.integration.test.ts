@@ -13,17 +13,18 @@ const SOURCE = { generation: 0, partition: 0 };
 
 interface Harness {
   readonly people: People;
-  /** Simulates a store restart: the fences are not known to be complete. */
+  /** Simulates a store restart, after which fences may be missing. */
   restart(): Promise<void>;
 }
 
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
 async function openRedis(): Promise<Harness> {
-  const { people, namespace } = await inRedis.open();
+  const { people, namespace } = await testPeople.open();
   await people.rebuild.mintEpoch();
-  return { people, restart: async () => void (await inRedis.redis.set(`${namespace}f:complete`, 'the previous run')) };
+  const restart = async () => void (await testPeople.redis.set(`${namespace}f:complete`, 'the previous run'));
+  return { people, restart };
 }
 
 async function openMemory(): Promise<Harness> {
@@ -85,14 +86,13 @@ describe.each([
     expect(await membersOf(returned!)).toEqual([returned!, later!].map((key) => key.toString('hex')).sort());
     const stored = await people.consents.readStored(environmentId, [erased!, friend!, returned!]);
     expect(stored.map(({ identityKey }) => identityKey)).toEqual([friend, returned]);
-    // The fences are set.
     await link(erased!, friend!, T);
     expect(await membersOf(erased!)).toEqual([]);
     expect(await people.consents.apply(consentOf(erased!, T))).toBe('fenced');
   });
 
   it('enforced fences remove held suspects and unlink sides up to the cut-off, but no rulings', async () => {
-    const { people } = _name === 'redis' ? await inRedis.open() : { people: openMemoryPeople() };
+    const { people } = _name === 'redis' ? await testPeople.open() : { people: openMemoryPeople() };
     const environmentId = `test-${randomUUID()}`;
     const [erased, returned, blocked] = [randomBytes(16), randomBytes(16), randomBytes(16)];
     const suspectOf = (key: Buffer, since: number, state: Suspect['state'] = 'held') => {
@@ -108,12 +108,12 @@ describe.each([
     await people.guards.enforce(cutoffs);
     const known = await people.graph.suspects(environmentId);
     expect(known.map(({ key }) => key)).toEqual([returned, blocked].sort(Buffer.compare));
-    const kept = _name === 'redis' ? (await inRedis.open()).people : openMemoryPeople();
+    const kept = _name === 'redis' ? (await testPeople.open()).people : openMemoryPeople();
     await kept.rebuild.loadUnlinkSides([sideOf(returned, T + 1)]);
     expect(await people.rebuild.digest(environmentId)).toBe(await kept.rebuild.digest(environmentId));
   });
 
-  it('after a restart no link is applied and no consent read until the fences are complete', async () => {
+  it('after a restart, no link is applied and no consent is read until the fences are complete', async () => {
     const { people, environmentId, link, consentOf, restart } = await openPeople();
     const [first, second] = [randomBytes(16), randomBytes(16)];
     expect(await people.ready()).toBe(true);
@@ -121,7 +121,7 @@ describe.each([
     expect(await people.ready()).toBe(false);
     await expect(link(first, second, T)).rejects.toThrow(MissingFencesFault);
     await expect(people.consents.read(environmentId, first)).rejects.toThrow(MissingFencesFault);
-    // A consent change is accepted: the fences remove it if it is not later than a cut-off.
+    // Consent changes are still accepted. Enforcing the fences later removes changes up to a cut-off.
     expect(await people.consents.apply(consentOf(first, T))).toBe('applied');
     const { run, isComplete } = await people.guards.fenceStatus();
     expect(isComplete).toBe(false);
@@ -131,11 +131,11 @@ describe.each([
     await link(first, second, T);
   });
 
-  it('a new epoch marks the fences complete, unless Redis restarted while they were loaded', async () => {
+  it('creating an epoch marks the fences complete unless Redis restarted while they were loaded', async () => {
     const { people } = await open();
     const epoch = await people.readEpoch();
     expect(await people.rebuild.mintEpoch('an earlier run')).toBe(epoch);
-    const empty = _name === 'redis' ? (await inRedis.open()).people : openMemoryPeople();
+    const empty = _name === 'redis' ? (await testPeople.open()).people : openMemoryPeople();
     await expect(empty.rebuild.mintEpoch('an earlier run')).rejects.toThrow(RestartedFault);
     expect(await empty.readEpoch()).toBeNull();
     await empty.rebuild.mintEpoch((await empty.guards.fenceStatus()).run);

@@ -9,12 +9,12 @@ import { openTestPeople } from './test/test-people.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const NOW = 100 * DAY_MS;
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
 describe.each([
   { name: 'in memory', open: async (limits = DEFAULT_LIMITS): Promise<People> => openMemoryPeople(limits) },
-  { name: 'in Redis', open: async (limits = DEFAULT_LIMITS) => (await inRedis.open({ limits })).people },
+  { name: 'in Redis', open: async (limits = DEFAULT_LIMITS) => (await testPeople.open({ limits })).people },
 ])('IdentityGraph $name', ({ open }) => {
   let people: People;
   let graph: IdentityGraph;
@@ -25,7 +25,6 @@ describe.each([
   const alias = (from: Name, to: Name, receivedAt = NOW) => apply({ link: 'alias', from, to, receivedAt });
   const rootOf = async (name: Name) =>
     (await graph.rootOf(scenario.environmentId, scenario.keyOf(name)))?.toString('hex') ?? null;
-  /** Replaces the graph with an empty one. */
   const replace = async (limits: Partial<typeof DEFAULT_LIMITS> = {}) => {
     people = await open({ ...DEFAULT_LIMITS, ...limits });
     ({ graph } = people);
@@ -38,7 +37,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('a typed identify joins the anonymous, typed and untyped ids under the smaller of the typed and untyped keys', async () => {
+  it('a typed identify links the anonymous, typed and untyped ids, and the smaller user key becomes the person key', async () => {
     expect(await identify('anonymous:a', 'steam:s')).toEqual(['linked', 'linked']);
     const names: Name[] = ['anonymous:a', 'steam:s', 'untyped:s'];
     const keys = names.map((name) => scenario.keyOf(name).toString('hex')).sort();
@@ -102,7 +101,7 @@ describe.each([
     for (const [from, to, outcomes] of steps) expect(await identify(from, to)).toEqual(outcomes);
   });
 
-  it('an alias joins different kinds and two values of one kind, but not two values of a unique type', async () => {
+  it('an alias links ids of different kinds or of one kind, but not two ids of a unique type', async () => {
     expect(await alias('steam:s', 'untyped:"none"')).toEqual(['refused: blocked']);
     expect(await alias('email:e1', 'email:e2')).toEqual(['linked']);
     expect(await identify('anonymous:a', 'email:e1')).toEqual(['linked', 'linked']);
@@ -115,7 +114,7 @@ describe.each([
     expect(await alias('email:e1', 'email:e2')).toEqual(['refused: two_known_users']);
   });
 
-  it('a component has at most a thousand identities', async () => {
+  it('a person has at most 1,000 identities', async () => {
     const decisions = Array.from({ length: 999 }, (_, at) => at + 1).map((at) => alias(`custom:${at}`, 'custom:1000'));
     expect(new Set((await Promise.all(decisions)).flat())).toEqual(new Set(['linked']));
     expect(await alias('custom:1001', 'custom:7')).toEqual(['refused: too_many_identities']);
@@ -138,7 +137,7 @@ describe.each([
     expect(await identify('anonymous:3', 'untyped:u', NOW)).toEqual(['linked']);
   });
 
-  it('a fact whose event time or receipt is not later than a fence is refused', async () => {
+  it('the graph refuses a fact whose event time or receipt is not later than the cut-off', async () => {
     const [environmentId, key] = [scenario.environmentId, scenario.keyOf('steam:s')];
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW }]);
     await people.guards.fence([{ environmentId, key, cutoffMs: NOW - 5 }]);
@@ -149,7 +148,7 @@ describe.each([
     expect(await identify(from, 'steam:s', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('a redelivered fact returns its recorded decision until it is trimmed', async () => {
+  it('a redelivered fact returns its recorded decision until the decision is trimmed', async () => {
     const facts = [1, 2, 3].map((at) =>
       scenario.position({ link: 'identify', from: `anonymous:${at}`, to: 'untyped:u' }),
     );
@@ -163,7 +162,7 @@ describe.each([
     expect(await people.rebuild.digest(scenario.environmentId)).toBe(digest);
   });
 
-  it('notes are stored by partition and generation', async () => {
+  it('notes are stored per partition and generation', async () => {
     const source = { generation: 0, partition: 3 };
     expect(await graph.readNote(source)).toBeNull();
     const note = { mark: [1, 2, 3], decisions: { '0': 7 } };
@@ -185,7 +184,7 @@ describe.each([
     }
   });
 
-  it('a graph that has applied less than its caller expects throws GraphBehindFault', async () => {
+  it('apply throws GraphBehindFault when the graph has applied fewer facts than the caller expects', async () => {
     const fact = scenario.position({ link: 'identify', from: 'anonymous:a', to: 'untyped:u' });
     const block = { generation: 0, partition: 0, through: 9, facts: [fact] };
     const fault = await graph.apply({ ...block, after: 0 }).catch((error: unknown) => error);
@@ -197,7 +196,7 @@ describe.each([
   it.each([
     ['a new identity', 'epic:z'],
     ['a member', 'anonymous:a'],
-  ] as const)('an erased root rejoins its former component when it is linked again, with %s', async (_, to) => {
+  ] as const)('an erased root rejoins its former person when it is linked again with %s', async (_, to) => {
     await replace();
     const { environmentId } = scenario;
     const [root, a, b, z] = (['steam:r', 'anonymous:a', 'custom:b', to] as const).map(scenario.keyOf);
@@ -216,7 +215,7 @@ describe.each([
     }
   });
 
-  it('forget removes identities under their hold, and the remaining members keep the person key', async () => {
+  it('forget removes held identities, and the remaining members keep the person key', async () => {
     for (const from of ['anonymous:a', 'anonymous:b', 'anonymous:c'] as const) await identify(from, 'steam:s');
     await alias('custom:k', 'steam:s');
     await identify('anonymous:z', 'epic:e');
@@ -231,7 +230,7 @@ describe.each([
     expect(await graph.forget(erasure, [...erased, randomBytes(16)])).toBe(4);
     expect(await graph.forget(erasure, erased)).toBe(0);
     await people.guards.releaseHold(erasure);
-    // The graph may have newer links by now.
+    // Without a hold, the graph may contain newer links.
     await expect(graph.forget(erasure, kept)).rejects.toThrow(MissingHoldFault);
     for (const key of erased) {
       expect(await graph.rootOf(environmentId, key)).toBeNull();
@@ -242,11 +241,11 @@ describe.each([
       expect((await graph.membersOf(environmentId, key)).map((member) => member.key)).toEqual(kept);
     }
     expect(await graph.membersOf(environmentId, keyOf('epic:e'))).toHaveLength(3);
-    // The kinds of removed identities no longer count: otherwise another custom id would be refused.
+    // Removed identities no longer count toward unique types; otherwise this link would be refused.
     expect(await identify('anonymous:c', 'custom:l', NOW + 1)).toEqual(['linked', 'linked']);
   });
 
-  it('without an epoch the graph applies nothing, and with an epoch it loads nothing', async () => {
+  it('apply requires an epoch, and loading requires a store without an epoch', async () => {
     await replace();
     const block = { generation: 0, partition: 0, after: -1, through: 0, facts: [] };
     expect(await people.readEpoch()).toBeNull();

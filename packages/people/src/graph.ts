@@ -1,9 +1,9 @@
-/** The identity graph: which identities are one person. */
+/** The identity graph maps identities to persons. */
 import type { IdentityKind } from '@playline/contracts';
 import type { HoldName } from './guards.ts';
 import type { LoggedFact, MovedIdentity, StepDecision } from './identities/decisions.ts';
 
-/** A partition of one generation of the link topic. Each generation has different facts at the same offsets. */
+/** A partition in one generation of the link topic. Offsets of different generations are not comparable. */
 export interface LinkSourcePartition {
   readonly generation: number;
   readonly partition: number;
@@ -11,44 +11,44 @@ export interface LinkSourcePartition {
 
 /** Facts of one partition in the order of their offsets. */
 export interface FactBlock extends LinkSourcePartition {
-  /** Last offset that the caller knows to be applied. A graph that has applied less has lost data, and throws. */
+  /** Last offset that the caller has seen applied. `apply` throws if the graph is behind this offset. */
   readonly after: number;
   /** Last offset of the block, including records without a fact. */
   readonly through: number;
-  /** Logged decisions of a fact are reused; only fences are checked again. */
+  /** A fact's logged decisions are reused; only fences are rechecked. */
   readonly facts: readonly LoggedFact[];
 }
 
-/** What the next process to apply a partition's facts must know about the log. */
+/** Log state that the partition's next owner needs. */
 export interface GraphNote {
-  /** Log mark of the batch with the last fact, which shows whether the log is still the same. */
+  /** Log mark of the batch with the last fact, used to detect a different log. */
   readonly mark: readonly number[] | null;
-  /** Per partition of the decision topic, the offset after which the facts' decisions are; null when unknown. */
+  /** Per decision-topic partition, the offset before the facts' first decision; null if unknown. */
   readonly decisions: Readonly<Record<string, number>> | null;
 }
 
 export type Applied =
-  /** Decided now or earlier; earlier decisions are returned as recorded. */
+  /** Decided in this call or earlier. Earlier decisions are returned as recorded. */
   | { readonly kind: 'decided'; readonly decisions: readonly StepDecision[] }
   /** Already published and trimmed, part of a rebuild, or without steps. */
   | { readonly kind: 'done' }
   /**
-   * A hold delays the fact, or it was parked before a rebuild: it must be delivered again at a later offset.
-   * `person` is the held person's key, which may differ next time.
+   * A hold delays the fact, or the fact was parked before a rebuild. It must be republished at a later offset. `person`
+   * is the held person's key, which may change before the next attempt.
    */
   | { readonly kind: 'parked'; readonly person: Buffer };
 
-/** A row of `identity_overrides`: the person of an identity. */
+/** A row of `identity_overrides`, which maps an identity to its person. */
 export interface Override extends MovedIdentity {
   readonly environmentId: string;
   readonly root: Buffer;
 }
 
-/** The side of an unlink that an identity is on. A fact not later than the unlink does not rejoin the two sides. */
+/** An identity's side of an unlink. Facts up to the time of the unlink cannot rejoin the two sides. */
 export interface UnlinkSide {
   readonly environmentId: string;
   readonly key: Buffer;
-  /** `none`: the unlink split no person, and this identity is the first that it named. */
+  /** `none`: the unlink split no person, and `key` is the first identity in the unlink. */
   readonly side: 'split' | 'stayed' | 'none';
   /** Offset of the unlink in the link topic. */
   readonly generation: number;
@@ -62,18 +62,18 @@ export interface DecidedFact extends LinkSourcePartition {
 }
 
 /**
- * An identity that gathers anonymous ids like a placeholder, or that an operator has ruled on. Links of held and
- * blocked identities are refused.
+ * An identity that links as many anonymous ids as a placeholder would, or that an operator has ruled on. The graph
+ * refuses links of held and blocked identities.
  */
 export interface Suspect {
   readonly environmentId: string;
   readonly key: Buffer;
   readonly state: 'held' | 'allowed' | 'blocked';
-  /** Epoch milliseconds of the fact that led to this state. */
+  /** Receipt of the fact that set this state, in epoch milliseconds. */
   readonly since: number;
 }
 
-/** A suspect with the position of its fact. */
+/** A suspect with the log position of the fact that set its state. */
 export interface LoggedSuspect extends Suspect {
   readonly generation: number;
   readonly offset: number;
@@ -85,28 +85,28 @@ export interface Member {
   readonly linkedAt: number;
 }
 
-/** Limits of a component. A larger component consists of strangers who share ids. */
+/** Limits per person. Beyond these limits, the identities most likely belong to strangers who share ids. */
 export interface GraphLimits {
   readonly identitiesMax: number;
   readonly anonymousIdsMax: number;
-  /** Anonymous ids linked longer than this before a fact do not count. */
+  /** An anonymous id counts toward `anonymousIdsMax` for this long after its first link. */
   readonly anonymousWindowMs: number;
-  /** A person has at most one value per kind listed here: an alias may not join two values. */
+  /** Kinds of which a person has at most one id. An alias that would join two of them is refused. */
   readonly uniqueTypes: readonly IdentityKind[];
-  /** Absent: no id is held. */
+  /** If absent, no id is held. */
   readonly gathering?: GatheringLimit;
 }
 
-/** An id that links more anonymous ids within the window is held until an operator decides. */
+/** An id that links more than `anonymousIdsMax` anonymous ids within the window is held until an operator decides. */
 export interface GatheringLimit {
   readonly anonymousIdsMax: number;
   readonly windowMs: number;
 }
 
-/** A person uses a few devices and private windows a day. A placeholder reaches 20 ids within half an hour. */
+/** A person uses a few devices and private windows per day. A placeholder reaches 20 ids within half an hour. */
 export const GATHERING: GatheringLimit = { anonymousIdsMax: 20, windowMs: 24 * 60 * 60 * 1000 };
 
-/** Most suspects per environment. Links of further suspects are refused, but the suspects are not listed. */
+/** Maximum number of listed suspects per environment. Links of further suspects are refused, too. */
 export const SUSPECTS_MAX = 10_000;
 
 export const DEFAULT_LIMITS: GraphLimits = {
@@ -118,32 +118,32 @@ export const DEFAULT_LIMITS: GraphLimits = {
 
 export interface IdentityGraph {
   /**
-   * Applies facts in order, each once: a fact that is already applied returns its recorded decisions.
-   * @param onPart called with each part of the result, in order. Parts remain valid if the call fails
+   * Applies facts in order and exactly once. A fact that was already applied returns its recorded decisions.
+   * @param onPart called with each partial result, in order. Partial results remain valid if the call fails
    * @throws MissingEpochFault, GraphBehindFault, or a connection fault, after which the block may be retried
    */
   apply(block: FactBlock, onPart?: (applied: readonly Applied[]) => void): Promise<Applied[]>;
-  /** Last applied offset of a partition, -1 when there is none. @throws MissingEpochFault */
+  /** Last applied offset of a partition, or -1. @throws MissingEpochFault */
   lastApplied(source: LinkSourcePartition): Promise<number>;
-  /** Stores a note before its facts are applied, so that it is not later than the first fact that may be lost. */
+  /** Stores a note. Call this before applying the facts, so that the note is never later than a lost fact. */
   note(source: LinkSourcePartition, note: GraphNote): Promise<void>;
-  /** The last note; null when there is none. */
+  /** Returns the last note, or null. */
   readNote(source: LinkSourcePartition): Promise<GraphNote | null>;
-  /** Deletes recorded decisions, which are acknowledged and committed, up to an offset. */
+  /** Deletes recorded decisions up to an offset, after they are published and the offset is committed. */
   trim(source: LinkSourcePartition, through: number, environmentIds: Iterable<string>): Promise<void>;
-  /** Person key of an identity; null when it is not linked. */
+  /** Person key of an identity, or null if the identity has no links. */
   rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
-  /** Person keys of many identities, in the order of `keys`. */
+  /** Person key of each identity, in the order of `keys`. */
   rootsOf(environmentId: string, keys: readonly Buffer[]): Promise<(Buffer | null)[]>;
-  /** All members of the identity's component, by ascending key; empty when it is not linked. */
+  /** All identities of the person, sorted by key. Empty if the identity has no links. */
   membersOf(environmentId: string, key: Buffer): Promise<Member[]>;
-  /** By ascending key. @throws MissingEpochFault */
+  /** All suspects, sorted by key. @throws MissingEpochFault */
   suspects(environmentId: string): Promise<Suspect[]>;
   /**
-   * For erasures: removes identities from their components, and their unlink sides. The remaining members keep the
-   * person key. Fence and hold the identities first: in-flight links would restore them, and only the hold keeps out
-   * newer links.
-   * @returns the number that was in a component
+   * Removes identities and their unlink sides, for an erasure. The remaining members keep the person key. Fence and
+   * hold the identities first: without a fence, in-flight links would restore an identity; only the hold delays newer
+   * links.
+   * @returns the number of removed identities
    * @throws MissingEpochFault, MissingHoldFault
    */
   forget(erasure: HoldName, keys: readonly Buffer[]): Promise<number>;

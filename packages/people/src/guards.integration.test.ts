@@ -12,12 +12,12 @@ interface Harness {
   cutoffOf(environmentId: string, key: Buffer): Promise<number | null>;
 }
 
-const inRedis = openTestPeople();
-const { redis } = inRedis;
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+const { redis } = testPeople;
+afterAll(testPeople.close);
 
 async function openRedis(): Promise<Harness> {
-  const { people, namespace } = await inRedis.open();
+  const { people, namespace } = await testPeople.open();
   const cutoffOf = async (environmentId: string, key: Buffer) => {
     const value = await redis.hget(`${namespace}h:{${environmentId}}`, key);
     return value === null ? null : Number(value);
@@ -38,7 +38,6 @@ function createHold(fields: Partial<ErasureHold> = {}): ErasureHold {
   return { ...defaults, cutoffMs: T, lapsesAtMs: LAPSES_AT, ...fields };
 }
 
-/** Random operations on a few erasures of a few people in one environment. */
 const step = fc.record({
   erasure: fc.nat({ max: 3 }),
   operation: fc.constantFrom('put', 'extend', 'confirm', 'release', 'lapse'),
@@ -51,7 +50,7 @@ describe.each([
   ['memory', openMemory],
   ['redis', openRedis],
 ])('erasure holds in %s', (_name, open) => {
-  it('holds are listed with cut-off and expiry, and dropLapsedHolds counts the expired holds', async () => {
+  it('listHolds returns cut-off and expiry, and dropLapsedHolds returns the number of expired holds', async () => {
     const { holds } = await open();
     const [lapsing, confirmed] = [createHold(), createHold({ cutoffMs: T + 1, lapsesAtMs: null })].map((hold) => {
       return { ...hold, environmentId: 'listed' };
@@ -67,7 +66,7 @@ describe.each([
     expect(await holds.listHolds('listed')).toHaveLength(1);
   });
 
-  it('the cut-off of an identity is the latest of its remaining holds, after any sequence of operations', async () => {
+  it("an identity's cut-off is the latest cut-off among its holds, after any sequence of operations", async () => {
     const { holds, cutoffOf } = await open();
     const property = fc.asyncProperty(fc.array(step, { maxLength: 15 }), async (steps) => {
       const environmentId = `test-${randomUUID()}`;
@@ -112,15 +111,15 @@ describe.each([
 
 describe('ErasureGuards', () => {
   it('heldFrom throws without an epoch', async () => {
-    for (const { guards } of [(await inRedis.open()).people, openMemoryPeople()]) {
+    for (const { guards } of [(await testPeople.open()).people, openMemoryPeople()]) {
       const hold = createHold();
       await guards.putHold(hold);
       await expect(guards.heldFrom(hold.environmentId, hold.keys)).rejects.toThrow(MissingEpochFault);
     }
   });
 
-  it("heldFrom ignores an erased identity whose key is still its former person's key", async () => {
-    for (const people of [(await inRedis.open()).people, openMemoryPeople()]) {
+  it('heldFrom ignores an erased identity whose key is still the person key', async () => {
+    for (const people of [(await testPeople.open()).people, openMemoryPeople()]) {
       const [root, member] = [newKey(), newKey()];
       const hold = createHold({ keys: [root], lapsesAtMs: null });
       const { environmentId } = hold;

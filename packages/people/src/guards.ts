@@ -1,10 +1,10 @@
-/** Holds and fences of erasures, and how a gateway requests an erasure. */
+/** Erasure holds and fences, and the erasure request that a gateway publishes. */
 import { randomUUID } from 'node:crypto';
 import { erasureRequestCodec, frameRecord, IDENTITY_TYPES, type IdentityKind } from '@playline/contracts';
 import type { IdentityGraph } from './graph.ts';
 import { MissingEpochFault, type People } from './people.ts';
 
-/** Until the erasure is finished, links that are newer than its cut-off and contain one of its keys wait. */
+/** Delays links of these identities that are newer than the cut-off, until the erasure has finished. */
 export interface ErasureHold {
   readonly environmentId: string;
   /** 16 bytes, a UUID. */
@@ -12,7 +12,7 @@ export interface ErasureHold {
   /** Identity keys, 16 bytes each. */
   readonly keys: readonly Buffer[];
   readonly cutoffMs: number;
-  /** Epoch milliseconds from which the hold may be dropped; null once the erasure's request is on the topic. */
+  /** Expiry in epoch milliseconds; null once the erasure request is on the topic. */
   readonly lapsesAtMs: number | null;
 }
 
@@ -20,7 +20,7 @@ export type StoredHold = Omit<ErasureHold, 'environmentId' | 'keys'>;
 
 export type HoldName = Pick<ErasureHold, 'environmentId' | 'erasureId'>;
 
-/** The identity's data up to the cut-off (epoch milliseconds) is erased and refused. */
+/** Data of the identity up to the cut-off (epoch milliseconds) is deleted and refused. */
 export interface Cutoff {
   readonly environmentId: string;
   readonly key: Buffer;
@@ -28,44 +28,44 @@ export interface Cutoff {
 }
 
 /**
- * Holds delay links while an erasure runs; fences refuse links and consents up to its cut-off forever. Several erasures
- * may hold one identity, and the latest cut-off of the remaining holds applies.
+ * Holds delay links while an erasure runs; fences permanently refuse links and consents up to the cut-off. Several
+ * erasures may hold one identity; the latest cut-off applies.
  */
 export interface ErasureGuards {
-  /** Creates or replaces an erasure's hold, which is in effect when the promise resolves. */
+  /** Creates or replaces an erasure's hold. The hold is in effect when the promise resolves. */
   putHold(hold: ErasureHold): Promise<void>;
   /**
-   * Records that the request is on the topic, so that the hold does not expire.
-   * @returns false, without a change, when there is no hold: the erasure may be finished
+   * Removes the hold's expiry, once the request is on the topic.
+   * @returns false if there is no hold, for example because the erasure has finished
    */
   confirmHold(name: HoldName): Promise<boolean>;
   /**
-   * Replaces a hold only if it exists: a paused eraser must not create a hold that no eraser releases.
-   * @returns whether the erasure has a hold
+   * Replaces an existing hold. Never creates a hold, because a paused eraser could create one that is never released.
+   * @returns false if there is no hold
    */
   extendHold(hold: ErasureHold): Promise<boolean>;
   listHolds(environmentId: string): Promise<StoredHold[]>;
-  /** Does nothing when there is no hold. */
+  /** Releases the hold, if any. */
   releaseHold(name: HoldName): Promise<void>;
-  /** Releases expired holds, whose requests never reached the topic. @returns the number of released holds */
+  /** Releases expired holds, whose requests never reached the topic, and returns their number. */
   dropLapsedHolds(nowMs: number): Promise<number>;
   /**
-   * The time (epoch milliseconds) after which links of each identity's person wait; null without a hold. Identities of
-   * one person get the same result.
+   * For each identity, the time (epoch milliseconds) after which its person's links wait: the earliest cut-off among
+   * the held members, or null. Identities of one person always have the same result.
    * @throws MissingEpochFault
    */
   heldFrom(environmentId: string, keys: readonly Buffer[]): Promise<(number | null)[]>;
-  /** Sets fences; an identity's existing later fence is kept. May be repeated, with or without an epoch. */
+  /** Sets fences, unless a later fence exists. Idempotent; does not require an epoch. */
   fence(cutoffs: readonly Cutoff[]): Promise<void>;
   /**
-   * Sets fences and removes links and consents up to the cut-off. Later links of the identities are in the log and
-   * are applied again.
+   * Sets fences and removes links and consents up to the cut-off. Later links of these identities are reapplied from
+   * the log.
    */
   enforce(cutoffs: readonly Cutoff[]): Promise<Enforced>;
   fenceStatus(): Promise<FenceStatus>;
   /**
    * Records that all fences are set and enforced.
-   * @returns false, without a change, when `run` has ended and fences may be lost
+   * @returns false if `run` has ended, in which case fences may be lost and nothing is recorded
    */
   completeFences(run: string): Promise<boolean>;
 }
@@ -84,13 +84,13 @@ export interface FenceStatus {
   readonly isComplete: boolean;
 }
 
-/** A `userId` without a type means the id under every kind of user id. */
+/** The kinds of a `userId` without a type. */
 export const USER_KINDS: readonly IdentityKind[] = [...IDENTITY_TYPES, 'untyped'];
 
 /** A record for `audience.erasures.v1`. */
 export interface ErasureRequestToPublish {
   readonly key: Buffer;
-  /** Framed with its schema id. */
+  /** Avro, prefixed with the schema id. */
   readonly value: Buffer;
   readonly headers: { readonly traceparent: string };
 }
@@ -100,13 +100,13 @@ export interface RequestErasureParts {
     graph: Pick<IdentityGraph, 'membersOf'>;
     guards: Pick<ErasureGuards, 'putHold' | 'confirmHold' | 'releaseHold'>;
   };
-  /** Resolves when every in-sync replica has the request. @throws when the request may not be stored */
+  /** Resolves once all in-sync replicas have stored the request. @throws if the request may not be stored */
   publish: (request: ErasureRequestToPublish) => Promise<unknown>;
-  /** Id of the registered request schema. @throws while the id is unknown */
+  /** Id of the registered request schema. @throws if the schema is not registered yet */
   schemaId: () => number | Promise<number>;
-  /** Largest clock difference between gateways, in milliseconds. */
+  /** Maximum clock skew between gateways. */
   clockSkewMs: number;
-  /** Called with faults that do not change the result. */
+  /** Called for faults that do not affect the result. */
   onFault: (fault: unknown, message: string) => void;
 }
 
@@ -117,15 +117,16 @@ export interface WantedErasure {
   readonly traceparent: string;
 }
 
-/** Resolves with the erasure's id (a UUID) when the request is on the topic. */
+/** Resolves with the erasure id (a UUID) once the request is on the topic. */
 export type RequestErasure = (wanted: WantedErasure) => Promise<string>;
 
-/** Expiry of an unconfirmed hold: three times as long as the producer tries to publish the request. */
+/** Expiry of an unconfirmed hold: three times the producer's delivery timeout. */
 const HOLD_LAPSE_MS = 60_000;
 
 /**
- * Starts an erasure: sets the hold, reads the members, publishes. Under the hold, no newer link can add a stranger.
- * @throws a fault when the request may not be on the topic
+ * Starts an erasure: creates the hold, reads the person's members and publishes the request. The hold ensures that no
+ * newer link adds a stranger.
+ * @throws if the request may not be on the topic
  */
 export function createRequestErasure(parts: RequestErasureParts): RequestErasure {
   const { people } = parts;
@@ -133,7 +134,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
   return async (wanted) => {
     const { environmentId, subjectKeys, traceId } = wanted;
     const schemaId = await parts.schemaId();
-    // Without an epoch members would be missing, and the rebuild would lose the hold.
+    // Without an epoch, members would be missing and the rebuild would lose the hold.
     if ((await people.readEpoch()) === null) throw new MissingEpochFault();
     const id = randomUUID();
     const erasureId = Buffer.from(id.replaceAll('-', ''), 'hex');
@@ -143,21 +144,21 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
     const name = { environmentId, erasureId };
     await guards.putHold({ ...name, keys: subjectKeys, cutoffMs: cutoffAt, lapsesAtMs: requestedAt + HOLD_LAPSE_MS });
     const members = await readMembers(parts, wanted).catch(async (fault) => {
-      // Nothing was published, so the hold is not needed.
+      // The request was not published.
       await guards.releaseHold(name).catch((cause) => parts.onFault(cause, 'hold not released; it expires'));
       throw fault;
     });
-    // Members read late may include links after the cut-off. Without members the eraser uses the decisions.
+    // A slow read may include links after the cut-off. Without members, the eraser reads the decisions instead.
     const memberKeys = performance.now() - startMs < parts.clockSkewMs ? members : [];
     const keys = { subjectKeys: [...subjectKeys], memberKeys };
     const request = { erasureId, environmentId, ...keys, cutoffAt, requestedAt, traceId };
-    // After a fault the request may still be on the topic, so the hold is not released and expires.
+    // If publishing fails, the request may still be on the topic. The hold is left to expire.
     await parts.publish({
       key: Buffer.from(environmentId),
       value: frameRecord(schemaId, erasureRequestCodec.encode(request)),
       headers: { traceparent: wanted.traceparent },
     });
-    // A failure does no harm: the eraser recreates the hold when it reads the request.
+    // The eraser recreates a lost hold when it reads the request.
     await guards
       .confirmHold(name)
       .catch((fault) => parts.onFault(fault, 'hold not confirmed; the eraser recreates it'));
@@ -165,7 +166,7 @@ export function createRequestErasure(parts: RequestErasureParts): RequestErasure
   };
 }
 
-/** The identities linked with the subject. */
+/** Returns the identities linked with the subject. */
 async function readMembers({ people }: RequestErasureParts, { environmentId, subjectKeys }: WantedErasure) {
   const components = await Promise.all(subjectKeys.map((key) => people.graph.membersOf(environmentId, key)));
   const members = new Map(components.flat().map(({ key }) => [key.toString('hex'), key]));

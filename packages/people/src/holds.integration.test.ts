@@ -7,10 +7,9 @@ import { describeValue } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
 const T = Date.UTC(2026, 0, 1);
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
-/** An identify fact: a visitor becomes a user. */
 function toFact(environmentId: string, offset: number, [aKey, bKey]: [Buffer, Buffer]): GraphFact {
   const kinds = { aKind: 'anonymous', bKind: 'untyped' } as const;
   const step = { link: 'identify', ...kinds, aKey, bKey, blocked: false, otherKeys: [] } as const;
@@ -21,10 +20,10 @@ const newKey = () => randomBytes(16);
 
 describe('holds in Redis', () => {
   it('20,000 held identities do not slow down links of other identities', async () => {
-    const { people, namespace } = await inRedis.open();
+    const { people, namespace } = await testPeople.open();
     await people.rebuild.mintEpoch();
     const held = Array.from({ length: 20_000 }, () => [newKey(), String(T)]).flat();
-    await inRedis.redis.hset(`${namespace}h:{held}`, ...held);
+    await testPeople.redis.hset(`${namespace}h:{held}`, ...held);
     let partition = 0;
     const measure = async (environmentId: string): Promise<number> => {
       const facts = Array.from({ length: 128 }, (_, at) => toFact(environmentId, at, [newKey(), newKey()]));
@@ -45,12 +44,12 @@ describe('holds in Redis', () => {
       free.push(await measure('free'));
       busy.push(await measure('held'));
     }
-    // The fastest of five runs, because other load slows some runs. A scan of all holds took seconds per call.
+    // Compares the fastest of five runs, because other load slows down some of them.
     expect(Math.min(...busy) / Math.min(...free)).toBeLessThan(5);
   });
 
-  it('a call that stops at its limit of holds makes the same decisions as the memory model', async () => {
-    const { people } = await inRedis.open();
+  it('a block that is split at the limit of held members gets the same decisions as in memory', async () => {
+    const { people } = await testPeople.open();
     const model = openMemoryPeople();
     const environmentId = 'large';
     const persons = Array.from({ length: 12 }, () => Array.from({ length: 900 }, newKey));
@@ -81,11 +80,11 @@ describe('holds in Redis', () => {
     expect(parts.length).toBeGreaterThan(1);
     expect(await people.rebuild.digest(environmentId)).toBe(await model.rebuild.digest(environmentId));
     expect(await people.graph.lastApplied(block)).toBe(facts.length);
-    // Identities of one person get the same cut-off even if the hold is released between two calls.
+    // Identities of one person have the same cut-off even if the hold is released between two calls.
     const otherRoots = persons.filter((_, at) => at !== 3).map(([root]) => root!);
     const queriedKeys = [persons[3]![0]!, ...otherRoots, persons[3]![1]!];
     const reading = people.guards.heldFrom(environmentId, queriedKeys);
-    // Runs on the same connection after the first call, which reaches its limit, and before the second call.
+    // Runs on the same connection, between the first call, which stops at the limit, and the second.
     const releasing = people.guards.releaseHold(name);
     const read = await reading;
     await releasing;

@@ -1,27 +1,27 @@
-/** The store of people: its ports, its faults, and queries about persons. */
+/** The people store: ports, faults, and queries for persons. */
 import type { ConsentStore } from './consents.ts';
 import type { IdentityGraph, Member } from './graph.ts';
 import type { ErasureGuards } from './guards.ts';
 import type { PeopleRebuild } from './rebuild.ts';
 
-/** All data about people in one store. Without an epoch the store is empty or half rebuilt. */
+/** All people data. Without an epoch, the store is empty or its rebuild has not finished. */
 export interface People {
   readonly graph: IdentityGraph;
   readonly consents: ConsentStore;
   readonly guards: ErasureGuards;
   readonly rebuild: PeopleRebuild;
-  /** Null while the store is empty or half rebuilt. */
+  /** Returns null if the store is empty or its rebuild has not finished. */
   readEpoch(): Promise<string | null>;
   /** Whether the store has an epoch and all fences, and accepts writes. */
   ready(): Promise<boolean>;
   /** Whether the store responds and accepts writes. Never throws, and resolves within a second. */
   takesWrites(): Promise<boolean>;
   /**
-   * Starts a rewrite of the store's append-only log, which removes forgotten data from its files.
-   * @throws a fault of the store, which may not allow the rewrite
+   * Starts a rewrite of the append-only file, which removes deleted data from disk.
+   * @throws a store fault; the store may not permit rewrites
    */
   rewriteLog(): Promise<void>;
-  /** Epoch milliseconds by the store's wall clock. */
+  /** The store's wall clock, in epoch milliseconds. */
   readClockMs(): Promise<number>;
   close(): Promise<void>;
 }
@@ -35,8 +35,8 @@ export class MissingEpochFault extends Error {
 }
 
 /**
- * Redis was restarted or promoted and may lack fences. Until an eraser sets them, no link is applied and no consent
- * read.
+ * Redis was restarted or promoted and may lack fences. Until an eraser sets them, links are not applied and consents
+ * are not read.
  */
 export class MissingFencesFault extends Error {
   override readonly name = 'MissingFencesFault';
@@ -45,7 +45,7 @@ export class MissingFencesFault extends Error {
   }
 }
 
-/** The erasure is finished, or its hold must be created again. */
+/** The erasure has finished, or its hold must be recreated. */
 export class MissingHoldFault extends Error {
   override readonly name = 'MissingHoldFault';
   constructor() {
@@ -53,7 +53,7 @@ export class MissingHoldFault extends Error {
   }
 }
 
-/** Redis was restarted during a rebuild and may have lost loaded data. */
+/** Redis was restarted during a rebuild and may have lost data. */
 export class RestartedFault extends Error {
   override readonly name = 'RestartedFault';
   constructor() {
@@ -75,19 +75,19 @@ export interface IdentityInEnvironment {
 }
 
 export interface Person {
-  /** For an identity that is not linked: its own key. */
+  /** The identity's own key if it has no links. */
   readonly personKey: Buffer;
   readonly isLinked: boolean;
 }
 
-/** A person with its members by ascending key; no members for an identity without links. */
+/** A person with its members, sorted by key. An identity without links has no members. */
 export interface PersonMembers extends Person {
   readonly members: readonly Member[];
 }
 
 export type PersonSource = Pick<People, 'readEpoch'> & { readonly graph: Pick<IdentityGraph, 'rootOf' | 'membersOf'> };
 
-/** Runs a query between two epoch checks. @throws MissingEpochFault when Redis is incomplete */
+/** Runs a query between two epoch checks. @throws MissingEpochFault */
 async function queryComplete<T>(people: PersonSource, query: () => Promise<T>): Promise<T> {
   const epoch = await people.readEpoch();
   if (epoch === null) throw new MissingEpochFault();
@@ -96,13 +96,13 @@ async function queryComplete<T>(people: PersonSource, query: () => Promise<T>): 
   return result;
 }
 
-/** @throws MissingEpochFault when Redis is incomplete */
+/** @throws MissingEpochFault */
 export async function readPerson(people: PersonSource, { environmentId, key }: IdentityInEnvironment): Promise<Person> {
   const root = await queryComplete(people, () => people.graph.rootOf(environmentId, key));
   return { personKey: root ?? key, isLinked: root !== null };
 }
 
-/** @throws MissingEpochFault when Redis is incomplete */
+/** @throws MissingEpochFault */
 export async function readPersonMembers(
   people: PersonSource,
   { environmentId, key }: IdentityInEnvironment,
@@ -110,13 +110,13 @@ export async function readPersonMembers(
   return queryComplete(people, async () => {
     const before = await people.graph.membersOf(environmentId, key);
     const root = await people.graph.rootOf(environmentId, key);
-    // The identity was linked between the two queries.
+    // Read again if the identity was linked between the two queries.
     const members = root !== null && before.length === 0 ? await people.graph.membersOf(environmentId, key) : before;
     return { personKey: root ?? key, isLinked: root !== null, members };
   });
 }
 
-/** Keys of all members of a person; the key itself for an identity without links. */
+/** Keys of all members, or the person key alone for an identity without links. */
 export function keysOf({ personKey, members }: PersonMembers): Buffer[] {
   return members.length === 0 ? [personKey] : members.map(({ key }) => key);
 }
@@ -135,8 +135,8 @@ export const SPLIT_BLOCKERS = {
 export type SplitBlocker = keyof typeof SPLIT_BLOCKERS;
 
 /**
- * The two sides after the given identities are split off.
- * @param keys the first key belongs to the given person
+ * Computes both sides of an unlink.
+ * @param keys the identities to split off; the first key must belong to the person
  */
 export function splitPerson(
   keys: readonly Buffer[],

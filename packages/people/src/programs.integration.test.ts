@@ -15,42 +15,41 @@ import { type Command, command, commandOrLoss, type LinkRequest, NAMES } from '.
 import { createScenario, describeOutcome, describeValue, type FactOptions, type Name } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-// Small limits and short times, so that links often fail or are late.
+// Low limits, so that many links are refused.
 const limits = { identitiesMax: 5, anonymousIdsMax: 2, anonymousWindowMs: 60, uniqueTypes: ['passport'] as const };
 const TICK_MS = 10;
 const SIDE_BYTES = 14;
 const CRASHES_MAX = 3;
 
-const inRedis = openTestPeople();
-/** Data loss is simulated by switching to the next store, which uses another namespace. */
+const testPeople = openTestPeople();
+/** A crash switches to the next store, which uses an empty namespace. */
 let stores: { people: People; namespace: string }[];
 let partitions = 0;
 
 beforeAll(async () => {
   stores = [];
-  for (let at = 0; at <= CRASHES_MAX; at++) stores.push(await inRedis.open({ limits }));
+  for (let at = 0; at <= CRASHES_MAX; at++) stores.push(await testPeople.open({ limits }));
 });
-afterAll(inRedis.close);
+afterAll(testPeople.close);
 
 interface ProcessedFact {
   fact: GraphFact;
   options: FactOptions;
-  /** The stores' last outcome: `parked` until the fact is decided. */
+  /** Latest outcome; `parked` until the fact is decided. */
   outcome: string[];
-  /** Parked in the linker's memory until its next round. */
+  /** Whether the linker has parked the fact in memory until its next round. */
   isParked: boolean;
   records: IdentityDecisionRecord[];
 }
 
-/** The state before a command, which a loss restores. */
+/** State before a command, to which a data loss reverts. */
 interface RestorePoint {
   restore(): Promise<void>;
-  /** Number of facts and erasures at that time. */
   readonly facts: number;
   readonly erasures: number;
 }
 
-/** One program: an environment's log, the stores that process it, and the naive model to compare with. */
+/** Runs one program against Redis, the memory store and the naive model. */
 class Run {
   readonly scenario = createScenario();
   readonly #source = { generation: 0, partition: partitions++ };
@@ -59,16 +58,16 @@ class Run {
   readonly #erased: Cutoff[] = [];
   readonly #erasures: (HoldName & { keys: Buffer[]; cutoffMs: number })[] = [];
   readonly #holds = new Map<Name, number>();
-  /** Empty unless the program has a loss. */
+  /** Only programs with a data loss have restore points. */
   #points: RestorePoint[] = [];
   #store = stores[0]!;
   #memory: MemoryPeople = openMemoryPeople(limits);
   #crashes = 0;
   #nowMs = 1_000;
   #lastCall = 0;
-  /** Facts before this index are committed, which an erasure waits for. */
+  /** Facts before this index are committed. Erasures wait for the commit. */
   #committed = 0;
-  /** Decisions of facts before this index are in the log, which loses nothing. */
+  /** Decisions of facts before this index are in the log. */
   #published = 0;
 
   readonly #key = (name: Name) => this.scenario.keyOf(name);
@@ -77,14 +76,14 @@ class Run {
   }
 
   async start(): Promise<void> {
-    await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
+    await testPeople.redis.del(`${this.#store.namespace}identity:epoch`);
     for (const { rebuild } of this.#bothStores) await rebuild.mintEpoch();
   }
 
-  /** Saves the current state for a later loss. */
+  /** Saves the current state, to which a later data loss may revert. */
   async saveRestorePoint(): Promise<void> {
     const restoreMemory = this.#memory.snapshot();
-    const { redis } = inRedis;
+    const { redis } = testPeople;
     const names = this.#redisKeys();
     const dumps = await Promise.all(names.map((name) => redis.dumpBuffer(name)));
     const [progress, field] = [`${this.#store.namespace}identity:applied:`, `0/${this.#source.partition}`];
@@ -99,7 +98,6 @@ class Run {
     this.#points.push({ restore, facts: this.#processed.length, erasures: this.#erasures.length });
   }
 
-  /** All Redis keys that a program may write. */
   #redisKeys(): Buffer[] {
     const { environmentId } = this.scenario;
     const nameOf = (family: string) => `${this.#store.namespace}${family}:{${environmentId}}`;
@@ -131,13 +129,12 @@ class Run {
 
   #toOptions({ link, from, to, and, late, before }: LinkRequest): FactOptions {
     this.#nowMs += TICK_MS;
-    // The command uses the current time, so unlinks are never late.
+    // Unlinks are never late, because the operator command uses the current time.
     if (link === 'unlink') return { link, to, and, receivedAt: this.#nowMs, eventTime: this.#nowMs };
     const receivedAt = this.#nowMs - late;
     return { link, from, to, receivedAt, eventTime: receivedAt - before };
   }
 
-  /** Appends facts to the log and applies them in one call. */
   async #append(list: FactOptions[]): Promise<void> {
     const expected = list.map((options) => this.naive.decide(options));
     const facts = list.map((options) => this.scenario.position(options));
@@ -162,7 +159,6 @@ class Run {
     return inStore!;
   }
 
-  /** Decisions encoded for the log and decoded again. */
   #toLog(fact: GraphFact, applied: Applied): IdentityDecisionRecord[] {
     if (applied.kind !== 'decided') return [];
     return this.scenario
@@ -210,8 +206,7 @@ class Run {
 
   async #erase({ name: subject, crash }: Extract<Command, { kind: 'erase' }>): Promise<void> {
     const { environmentId } = this.scenario;
-    // The eraser waits until the linkers have committed all facts so far. Parked facts go through
-    // their rounds.
+    // The eraser waits until the linkers have committed all earlier facts, including parked facts.
     const end = this.#processed.length;
     await this.#runRound();
     this.#committed = Math.min(end, this.#firstWaiting());
@@ -228,7 +223,7 @@ class Run {
     }
     if (crash) await this.#crash({ kind: 'crash', unpublished: 0, uncommitted: 0 });
     for (const { guards, graph } of this.#bothStores) {
-      // Created again, as after a rebuild of a Redis that lost its data.
+      // The eraser recreates the hold after a rebuild.
       await guards.putHold(hold);
       await graph.forget(erasure, keys);
       await guards.releaseHold(erasure);
@@ -239,7 +234,7 @@ class Run {
   async #crash({ unpublished, uncommitted }: Extract<Command, { kind: 'crash' }>): Promise<void> {
     if (++this.#crashes > CRASHES_MAX) return;
     const isWaiting = this.#processed.some(({ outcome }) => outcome[0] === 'parked');
-    // A parked fact may be decided after later facts, so the log must have their decisions.
+    // A parked fact may be decided after later facts, whose decisions must be in the log.
     const published = isWaiting
       ? this.#processed.length
       : Math.max(this.#published, this.#committed, this.#processed.length - unpublished);
@@ -249,7 +244,7 @@ class Run {
     this.#points = [];
     this.#store = stores[this.#crashes]!;
     this.#memory = openMemoryPeople(limits);
-    await inRedis.redis.del(`${this.#store.namespace}identity:epoch`);
+    await testPeople.redis.del(`${this.#store.namespace}identity:epoch`);
     for (const people of this.#bothStores) {
       await rebuildGraph(people, this.#toSources({ published, committed }));
       await this.#putHolds(people, this.#holds.keys());
@@ -261,12 +256,12 @@ class Run {
     for (const [at, result] of applied.entries()) {
       const before = redelivered[at]!;
       if (before.outcome[0] === 'parked') this.#updateParked(before, result);
-      // The decision is part of the rebuilt graph, or the fact is decided again in the same way.
+      // The rebuilt graph already contains the decision, or the fact gets the same decision again.
       else expect(describeOutcome(result)).toEqual(committed + at < published ? ['done'] : before.outcome);
     }
   }
 
-  /** All decisions are published. Redis loses its writes since the restore point, to which the linker rewinds. */
+  /** Redis reverts to a restore point, and the linker rewinds. All decisions have been published. */
   async #lose({ back, releasedFirst }: Extract<Command, { kind: 'loss' }>): Promise<void> {
     const point = this.#points.at(-1 - back);
     if (point === undefined) return;
@@ -297,13 +292,11 @@ class Run {
     for (const people of this.#bothStores) await this.#putHolds(people, NAMES);
   }
 
-  /** A fact with its logged decisions. */
   #toLogged({ fact, records }: ProcessedFact, isBeforeDecided: boolean): LoggedFact {
     if (records.length > 0) return { ...fact, logged: records.map(fromDecisionRecord) };
     return isBeforeDecided ? { ...fact, logged: 'parked' } : fact;
   }
 
-  /** Updates a fact that was parked: it is parked again, or decided now. */
   #updateParked(before: ProcessedFact, applied: Applied): void {
     before.isParked = applied.kind === 'parked';
     if (before.isParked) return;
@@ -313,8 +306,8 @@ class Run {
     this.#published = this.#processed.length;
   }
 
-  // The table has the older half of the published decisions and two more, one row per identity. The log has the newer
-  // half.
+  // The table has the older half of the published decisions, one row per identity. The log has the newer half. Two
+  // decisions are in both.
   #toSources({ published, committed }: { published: number; committed: number }) {
     const log = this.#processed.slice(0, published).flatMap(({ records }) => records);
     const toRows = (decisions: IdentityDecisionRecord[]) =>
@@ -331,7 +324,6 @@ class Run {
     };
   }
 
-  /** Compares all persons, their members and their splits in both stores and the model. */
   async compare(): Promise<void> {
     const { environmentId } = this.scenario;
     const hex = (name: Name) => this.#key(name).toString('hex');
@@ -347,14 +339,14 @@ class Run {
           expect([name, root?.toString('hex')]).toEqual([name, person && hex(person.root)]);
           expect(members.map(({ key, linkedAt }) => [key.toString('hex'), linkedAt])).toEqual(expected.sort());
         }
-        const stored = (await inRedis.redis.callBuffer('HGET', sides, this.#key(name))) as Buffer | null;
+        const stored = (await testPeople.redis.callBuffer('HGET', sides, this.#key(name))) as Buffer | null;
         expect([name, (stored?.length ?? 0) / SIDE_BYTES]).toEqual([name, this.naive.splitsOf(name)]);
       }),
     );
   }
 }
 
-it('any program of links, unlinks, holds, erasures and rebuilds leaves the same people in Redis, in memory and in the naive model', async () => {
+it('any sequence of links, unlinks, holds, erasures and rebuilds has the same result in Redis, in memory and in the model', async () => {
   const programs = fc.array(command, { minLength: 1, maxLength: 10 });
   await fc.assert(
     fc.asyncProperty(programs, async (commands) => {
@@ -367,7 +359,7 @@ it('any program of links, unlinks, holds, erasures and rebuilds leaves the same 
   );
 }, 180_000);
 
-it('a store that lost its last writes matches the log again after the published decisions are applied', async () => {
+it('a store that lost its latest writes matches the log after the published decisions are reapplied', async () => {
   const programs = fc.array(commandOrLoss, { minLength: 2, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(programs, async (commands) => {

@@ -8,23 +8,22 @@ import { openMemoryPeople } from './test/memory/index.ts';
 import { createScenario, describeValue, type FactOptions, type Name } from './test/scenario.ts';
 import { openTestPeople } from './test/test-people.ts';
 
-const inRedis = openTestPeople();
+const testPeople = openTestPeople();
 let linkers: People[];
 let partitions = 0;
 
 beforeAll(async () => {
-  const first = await inRedis.open();
-  linkers = [first.people, (await inRedis.open({ namespace: first.namespace })).people];
+  const first = await testPeople.open();
+  linkers = [first.people, (await testPeople.open({ namespace: first.namespace })).people];
   await first.people.rebuild.mintEpoch();
 });
-afterAll(inRedis.close);
+afterAll(testPeople.close);
 
 const names = (kind: string) => fc.constantFrom('1', '2', '3', '4').map((id) => `${kind}:${id}` as Name);
 const fact = fc.record({ from: names('anonymous'), to: fc.oneof(names('steam'), names('untyped')) });
-/** Block sizes of one linker. */
 const cuts = fc.infiniteStream(fc.integer({ min: 1, max: 50 }));
 
-/** Applies the whole partition block by block, like a linker that believes it owns the partition. */
+/** Applies all facts of a partition in blocks, like a linker that owns the partition. */
 async function applyAll(
   graph: IdentityGraph,
   source: { partition: number; facts: GraphFact[]; sizes: Iterator<number> },
@@ -40,7 +39,7 @@ async function applyAll(
 }
 
 describe('concurrent linkers', () => {
-  it('two linkers that own the same partition get the decisions of a single linker', async () => {
+  it('two linkers on the same partition make the same decisions as a single linker', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fact, { minLength: 1, maxLength: 200 }), cuts, cuts, async (list, cutsA, cutsB) => {
         const scenario = createScenario();
@@ -51,9 +50,9 @@ describe('concurrent linkers', () => {
         );
         const model = openMemoryPeople();
         await model.rebuild.mintEpoch();
-        const alone = await applyAll(model.graph, { partition, facts, sizes: [facts.length].values() });
-        expect(describeValue(a)).toEqual(describeValue(alone));
-        expect(describeValue(b)).toEqual(describeValue(alone));
+        const expected = await applyAll(model.graph, { partition, facts, sizes: [facts.length].values() });
+        expect(describeValue(a)).toEqual(describeValue(expected));
+        expect(describeValue(b)).toEqual(describeValue(expected));
         expect(await linkers[0]!.rebuild.digest(scenario.environmentId)).toBe(
           await model.rebuild.digest(scenario.environmentId),
         );
@@ -63,13 +62,13 @@ describe('concurrent linkers', () => {
   });
 });
 
-describe('blocks of many calls', () => {
+describe('large blocks', () => {
   const typed = fc.constantFrom('steam', 'epic', 'google').chain(names);
   const identify = fc.record({ link: fc.constant('identify'), from: names('anonymous'), to: typed });
   const alias = fc.record({ link: fc.constant('alias'), from: typed, to: fc.oneof(typed, names('untyped')) });
   const facts = fc.array(fc.oneof(identify, alias), { minLength: 300, maxLength: 600 });
 
-  it('a block of many calls gets the same decisions as in the memory model', async () => {
+  it('a block that takes several calls gets the same decisions as in memory', async () => {
     await fc.assert(
       fc.asyncProperty(facts, async (list) => {
         const scenario = createScenario();
@@ -93,9 +92,9 @@ describe('blocks of many calls', () => {
   });
 });
 
-it('aliases build the same components in any order and batching, and are idempotent', async () => {
+it('aliases are idempotent and produce the same persons in any order and batch size', async () => {
   const wide = { identitiesMax: 1_000, anonymousIdsMax: 1_000, anonymousWindowMs: 10, uniqueTypes: [] };
-  const { graph, rebuild } = (await inRedis.open({ limits: wide })).people;
+  const { graph, rebuild } = (await testPeople.open({ limits: wide })).people;
   await rebuild.mintEpoch();
   const allNames = IDENTITY_TYPES.flatMap((type) => ['1', '2', '3'].map((id): Name => `${type}:${id}`));
   const link = fc.tuple(fc.constantFrom(...allNames), fc.constantFrom(...allNames)).filter(([from, to]) => from !== to);
@@ -108,9 +107,9 @@ it('aliases build the same components in any order and batching, and are idempot
       const facts = links.flat().map(([from, to]) => position({ link: 'alias', from, to }));
       const applied = await applyAll(graph, { partition: partitions++, facts, sizes: blockSizes });
       const roots = await graph.rootsOf(environmentId, allNames.map(keyOf));
-      const texts = roots.map((root) => root?.toString('hex'));
-      // Keys differ between environments, so only the grouping into components is compared.
-      return { applied, components: texts.map((root) => texts.indexOf(root)) };
+      const rootKeys = roots.map((root) => root?.toString('hex'));
+      // Keys differ between environments, so only the grouping is compared.
+      return { applied, components: rootKeys.map((root) => rootKeys.indexOf(root)) };
     };
     const twice = await run([list, shuffled], [list.length, list.length].values());
     for (const applied of twice.applied.slice(list.length))

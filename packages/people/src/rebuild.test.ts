@@ -16,7 +16,7 @@ const row = (key: string, root: string, parts: Partial<VersionedOverride> = {}):
 });
 const none = { fences: [], later: [], stored: [], unlinks: [], decided: [], applied: [] };
 
-it('a rebuild gives each identity its latest root, from any source in any order', async () => {
+it('a rebuild restores the latest root of each identity from rows in any order', async () => {
   const people = openMemoryPeople();
   const stored = [row('b', 'b', { version: 3n }), row('c', 'b', { version: 3n }), row('d', 'a', { version: 9n })];
   const later = [row('c', 'a', { version: 5n }), row('b', 'a', { version: 5n }), row('a', 'a', { version: 5n })];
@@ -27,7 +27,7 @@ it('a rebuild gives each identity its latest root, from any source in any order'
   expect(members.map(({ key }) => key)).toEqual(['a', 'b', 'c', 'd'].map(keyOf));
 });
 
-it('a rebuild leaves out links up to a cut-off', async () => {
+it('a rebuild skips links up to a cut-off', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const stored = [row('a', 'a'), row('b', 'a'), row('c', 'c')];
@@ -42,7 +42,7 @@ it('a rebuild leaves out links up to a cut-off', async () => {
   expect(await people.graph.rootOf('test', keyOf('b'))).toEqual(keyOf('b'));
 });
 
-it('a rebuild leaves out held ids of erased people, and keeps rulings', async () => {
+it('a rebuild skips held ids of erased people but keeps rulings', async () => {
   const people = openMemoryPeople();
   const fences = ['a', 'b', 'c'].map((key) => ({ environmentId: 'test', key: keyOf(key), cutoffMs: 1_000 }));
   const suspectOf = (key: string, state: LoggedSuspect['state']): LoggedSuspect => {
@@ -55,7 +55,7 @@ it('a rebuild leaves out held ids of erased people, and keeps rulings', async ()
   expect(states).toEqual(['blocked', 'allowed']);
 });
 
-it('a rebuild fails if there is an epoch', async () => {
+it('a rebuild fails if the store has an epoch', async () => {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
   await expect(rebuildGraph(people, { ...none, stored: [row('a', 'a')] })).rejects.toThrow(EpochPresentFault);

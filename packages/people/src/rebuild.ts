@@ -14,34 +14,34 @@ import type { Cutoff } from './guards.ts';
 import { RULING_REASONS } from './identities/decisions.ts';
 import type { People } from './people.ts';
 
-/** Restores the data of an emptied store. Every graph `load…` throws EpochPresentFault when there is an epoch. */
+/** Restores an emptied store. The graph's `load…` methods throw EpochPresentFault if the store has an epoch. */
 export interface PeopleRebuild {
   /**
-   * Creates an epoch if there is none, after which all fences count as set. Returns the current epoch.
-   * @param run the store's run in which loading began (`fenceStatus`), when anything was loaded
-   * @throws RestartedFault when that run has ended
+   * Creates an epoch if there is none and marks the fences complete. Returns the current epoch.
+   * @param run run from `fenceStatus` in which loading started; omit if nothing was loaded
+   * @throws RestartedFault if the run has ended
    */
   mintEpoch(run?: string): Promise<string>;
-  /** Stores identities under their roots; a later row replaces an earlier one. */
+  /** Stores each identity's root. Later rows replace earlier rows. */
   loadOverrides(overrides: readonly Override[]): Promise<void>;
   loadUnlinkSides(sides: readonly UnlinkSide[]): Promise<void>;
-  /** Stores which facts were decided, so that they are `done` when they are delivered again. */
+  /** Marks facts as decided, so that redelivered facts are `done`. */
   loadDecided(facts: readonly DecidedFact[]): Promise<void>;
-  /** Of two rows for an identity, the row with the later fact applies. */
+  /** If an identity has several rows, the row with the latest fact applies. */
   loadSuspects(suspects: readonly LoggedSuspect[]): Promise<void>;
-  /** Raises the last applied offset. @param note about the facts after the offset */
+  /** Raises the last applied offset and stores the note for the facts after it. */
   loadApplied(source: LinkSourcePartition, offset: number, note?: GraphNote): Promise<void>;
-  /** Like `apply` of the consent store, with or without an epoch. */
+  /** Applies changes like `ConsentStore.apply`, but does not require an epoch. */
   loadConsents(changes: readonly LoggedConsent[]): Promise<ApplyOutcome[]>;
-  /** All linked identities of all environments, possibly with duplicates. */
+  /** Iterates over all linked identities of all environments, possibly with duplicates. */
   identities(): AsyncIterable<LinkedIdentity>;
-  /** SHA-256 (hex) over every identity, root, kind and link time of an environment, and every unlink side. */
+  /** SHA-256 (hex) of an environment's overrides and unlink sides. */
   digest(environmentId: string): Promise<string>;
 }
 
 export type LinkedIdentity = Pick<Override, 'environmentId' | 'key' | 'root'>;
 
-/** An override with the version of its decision. The greatest version of an identity applies. */
+/** An override with its decision's version. The highest version applies. */
 export interface VersionedOverride extends Override {
   readonly version: bigint;
 }
@@ -51,29 +51,27 @@ type Rows<R> = AsyncIterable<R> | Iterable<R>;
 /** Sources of a graph rebuild. Table rows are streamed. */
 export interface GraphSources {
   readonly fences: readonly Cutoff[];
-  /**
-   * Rows of logged decisions that the tables may lack, in any order, with duplicates. Read first and kept in memory.
-   */
+  /** Rows from logged decisions that the tables may lack, in any order and with duplicates. Read first and buffered. */
   readonly later: Rows<VersionedOverride | UnlinkSide | LoggedSuspect | DecidedFact>;
-  /** Rows of the overrides table, one per identity. */
+  /** Rows from the overrides table, one per identity. */
   readonly stored: Rows<VersionedOverride>;
   readonly unlinks: Rows<UnlinkSide>;
   /** The latest suspect of each identity. */
   readonly suspects?: Rows<LoggedSuspect>;
   /** Decided facts after `applied`. */
   readonly decided: Rows<DecidedFact>;
-  /** For each partition of the link topic: an offset up to which the rows contain every decision. */
+  /** Per link-topic partition, an offset up to which the rows contain all decisions. */
   readonly applied: readonly (LinkSourcePartition & { readonly offset: number })[];
-  /** Note for every partition: the end offset up to which the decision log was read. */
+  /** Note to store for every partition; contains the end offsets of the decision log. */
   readonly note?: GraphNote;
 }
 
 export interface RebuiltGraph {
   /** Identities from the table. */
   readonly fromTable: number;
-  /** Identities whose person is newer in the log than in the table. */
+  /** Identities with a newer person in the log than in the table. */
   readonly fromLog: number;
-  /** Erased identities that were left out. */
+  /** Erased identities that were skipped. */
   readonly erased: number;
   /** Unlink sides, duplicates included. */
   readonly unlinkSides: number;
@@ -82,7 +80,7 @@ export interface RebuiltGraph {
 /** About 100 KB per call. */
 const LOAD_ROWS_MAX = 1_000;
 
-/** Overrides of a decision: one per moved identity, and one per identity that stays after an unlink. */
+/** Converts a decision to overrides: one per moved identity and one per identity that stays after an unlink. */
 export function toOverrides(
   decision: Pick<IdentityDecisionRecord, 'environmentId' | 'outcome' | 'root' | 'moved' | 'unlink'>,
   version: bigint,
@@ -94,7 +92,7 @@ export function toOverrides(
   return unlink === null ? toRows(moved, root) : [...toRows(moved, root), ...toRows(unlink.stayed, unlink.stayedRoot)];
 }
 
-/** The sides of an unlink; empty for other decisions. */
+/** Converts an unlink decision to its sides. Empty for other decisions. */
 export function toUnlinkSides(decision: IdentityDecisionRecord): UnlinkSide[] {
   const { environmentId, generation, offset, receivedAt, aKey, outcome, moved, unlink } = decision;
   if (unlink === null) return [];
@@ -111,7 +109,7 @@ const STATES: Readonly<Record<string, Suspect['state']>> = {
 };
 export const SUSPECT_REASONS = Object.keys(STATES);
 
-/** The suspect of a decision that holds an identity or records a ruling; empty for other decisions. */
+/** Converts a decision that holds an identity or records a ruling to its suspect. Empty for other decisions. */
 export function toSuspects(
   decision: Pick<
     IdentityDecisionRecord,
@@ -121,7 +119,7 @@ export function toSuspects(
   const { environmentId, generation, offset, receivedAt, aKey, aKind, bKey, bKind, reason } = decision;
   const state = Object.hasOwn(STATES, reason) ? STATES[reason] : undefined;
   if (state === undefined) return [];
-  // The side that gathers anonymous ids, as in the graph's script.
+  // Must select the same side as the graph's script.
   const key = bKind === 'anonymous' && aKind !== 'anonymous' ? aKey : bKey;
   return [{ environmentId, key, state, since: receivedAt, generation, offset }];
 }
@@ -136,15 +134,15 @@ export function toUnlinkSideLine({ key, side, generation, offset, unlinkedAt }: 
 }
 
 /**
- * Loads a graph without an epoch. Each identity gets its latest root, in any order of rows, so a failed rebuild may be
- * repeated. The caller creates the epoch when everything is loaded.
- * @throws EpochPresentFault, or a fault of the graph or of a source
+ * Loads all data of the graph into a store without an epoch. Rows may be in any order, and a failed rebuild may be
+ * retried. The caller then creates the epoch.
+ * @throws EpochPresentFault, or a store or source fault
  */
 export async function rebuildGraph(
   { guards, rebuild }: Pick<People, 'guards' | 'rebuild'>,
   sources: GraphSources,
 ): Promise<RebuiltGraph> {
-  // Fails here when there is an epoch, even without rows.
+  // Throws if the store has an epoch, even if there are no rows to load.
   await rebuild.loadOverrides([]);
   await guards.fence(sources.fences);
   const isApplied = createIsApplied(sources.applied);
@@ -189,12 +187,12 @@ async function* filterRows<R>(sources: readonly Rows<R>[], isWanted: (row: R) =>
   for (const rows of sources) for await (const row of rows) if (isWanted(row)) yield row;
 }
 
-/** Sixteen one-byte characters take half the memory of a hexadecimal string. */
+/** A latin1 string takes half the memory of a hexadecimal string. */
 function toName({ environmentId, key }: Pick<Override, 'environmentId' | 'key'>): string {
   return `${environmentId}\0${key.toString('latin1')}`;
 }
 
-/** The log may contain duplicate decisions in any order. The greatest version counts. */
+/** Decisions in the log may be duplicated and in any order. The highest version applies. */
 async function collectLater(rows: GraphSources['later'], isApplied: (fact: DecidedFact) => boolean) {
   const later = new Map<string, VersionedOverride>();
   const sides: UnlinkSide[] = [];
@@ -214,13 +212,13 @@ async function collectLater(rows: GraphSources['later'], isApplied: (fact: Decid
   return { later, sides, suspects, decided };
 }
 
-/** Creates the check whether a decided fact will not be delivered again. */
+/** Creates a predicate for facts that will not be redelivered. */
 function createIsApplied(applied: GraphSources['applied']): (fact: DecidedFact) => boolean {
   const offsets = new Map(applied.map(({ generation, partition, offset }) => [`${generation}/${partition}`, offset]));
   return ({ generation, partition, offset }) => offset <= (offsets.get(`${generation}/${partition}`) ?? -1);
 }
 
-/** Creates the check whether a row of an erased person is not later than the cut-off. */
+/** Creates a predicate for erased people's rows up to the cut-off. */
 function createIsErased(fences: readonly Cutoff[]) {
   const cutoffs = new Map<string, number>();
   for (const fence of fences) {

@@ -12,8 +12,8 @@ import { openTestPeople } from './test/test-people.ts';
 const HOUR_MS = 3_600_000;
 const NOW = 100 * 24 * HOUR_MS;
 const limits: GraphLimits = { ...DEFAULT_LIMITS, gathering: { anonymousIdsMax: 3, windowMs: 24 * HOUR_MS } };
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
 const toGraphFact = createGraphFact({ keyOf: () => Buffer.alloc(16), isBlocked: () => false });
 const rulingAt =
@@ -28,7 +28,7 @@ const ruling = rulingAt(NOW);
 
 describe.each([
   { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(limits) },
-  { name: 'in Redis', open: async () => (await inRedis.open({ limits })).people },
+  { name: 'in Redis', open: async () => (await testPeople.open({ limits })).people },
 ])('an id that gathers anonymous ids, $name,', ({ open }) => {
   let people: People;
   let graph: IdentityGraph;
@@ -55,7 +55,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('an id is held when it gathers too many anonymous ids, and existing links stay', async () => {
+  it('an id that links too many anonymous ids is held, and its existing links stay', async () => {
     expect(await gather(5, 'untyped:everybody')).toEqual([
       ...['linked', 'linked', 'linked'],
       ...['refused: suspect', 'refused: suspect'],
@@ -66,13 +66,13 @@ describe.each([
     expect(await apply(identify(9, 'untyped:another'))).toEqual(['linked']);
   });
 
-  it('an id is not held when it gathers the same number of anonymous ids over a longer time', async () => {
+  it('an id that links as many anonymous ids over a longer time is not held', async () => {
     for (let at = 1; at <= 8; at++)
       expect(await apply(identify(at, 'untyped:traveller', NOW + at * 9 * HOUR_MS))).toEqual(['linked']);
     expect(await suspects()).toEqual([]);
   });
 
-  it('an id is held on whichever side of an alias it is', async () => {
+  it('an id is held on either side of an alias', async () => {
     const alias = (at: number) =>
       apply(scenario.position({ link: 'alias', from: 'steam:s', to: `anonymous:${at}`, receivedAt: NOW }));
     for (let at = 1; at <= 3; at++) expect(await alias(at)).toEqual(['linked']);
@@ -80,7 +80,7 @@ describe.each([
     expect(await suspects()).toEqual([[hex('steam:s'), 'held', NOW]]);
   });
 
-  it('an allowed id is linked again, including by facts that were refused', async () => {
+  it('an allowed id can be linked again, including by facts that were refused', async () => {
     await gather(4, 'untyped:cafe');
     expect(await apply(rulingAt(NOW + 5)(scenario, 'allow', 'untyped:cafe'))).toEqual(['unchanged: operator_allowed']);
     expect(await suspects()).toEqual([[hex('untyped:cafe'), 'allowed', NOW + 5]]);
@@ -90,7 +90,7 @@ describe.each([
     ]);
   });
 
-  it('links of a blocked id are refused', async () => {
+  it('the graph refuses links of a blocked id', async () => {
     await gather(4, 'untyped:shared');
     expect(await apply(ruling(scenario, 'block', 'untyped:shared'))).toEqual(['unchanged: operator_blocked']);
     expect(await apply(identify(1, 'untyped:shared'))).toEqual(['refused: blocked']);
@@ -99,14 +99,14 @@ describe.each([
     expect(await apply(identify(9, 'untyped:shared'))).toEqual(['linked']);
   });
 
-  it('redelivered facts return their recorded decisions and are not counted twice', async () => {
+  it('redelivered facts return their recorded decisions and count once', async () => {
     const facts = [1, 2, 3, 4, 5].map((at) => identify(at, 'untyped:twice'));
     const first = await applyAll(facts);
     expect(describeValue(await applyAll(facts.slice(2)))).toEqual(describeValue(first.slice(2)));
     expect(await suspects()).toEqual([[hex('untyped:twice'), 'held', NOW]]);
   });
 
-  it('an erasure forgets a held id, but keeps rulings', async () => {
+  it('an erasure deletes a held id but keeps rulings', async () => {
     const names = ['untyped:gone', 'untyped:n/a', 'untyped:cafe'] as const;
     for (const name of names) await gather(4, name);
     await apply(ruling(scenario, 'block', names[1]));
@@ -137,7 +137,7 @@ describe('suspects', () => {
   );
   const program = fc.array(fc.record({ action, order: fc.nat() }), { maxLength: 25 });
 
-  it('suspects are the same in Redis, in memory, and after a rebuild from decisions in any order', async () => {
+  it('Redis, memory and a rebuild from unordered decisions have the same suspects', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (steps) => {
         const scenario = createScenario();
@@ -151,7 +151,7 @@ describe('suspects', () => {
                 receivedAt: NOW,
               }),
         );
-        const stores = [openMemoryPeople(limits), (await inRedis.open({ limits })).people] as const;
+        const stores = [openMemoryPeople(limits), (await testPeople.open({ limits })).people] as const;
         for (const { rebuild } of stores) await rebuild.mintEpoch();
         const block = { generation: 0, partition: 0, after: -1, through: facts.length, facts };
         const [model, inStore] = [await stores[0].graph.apply(block), await stores[1].graph.apply(block)];
@@ -164,7 +164,7 @@ describe('suspects', () => {
           return restored.map((row) => [steps[index]!.order, row]);
         });
         const later = rows.sort(([a], [b]) => a - b).map(([, row]) => row);
-        const rebuilt = (await inRedis.open({ limits })).people;
+        const rebuilt = (await testPeople.open({ limits })).people;
         await rebuildGraph(rebuilt, { fences: [], applied: [], unlinks: [], stored: [], decided: [], later });
         await rebuilt.rebuild.mintEpoch();
 

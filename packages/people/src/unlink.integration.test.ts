@@ -8,12 +8,12 @@ import { createScenario, describeValue, type FactOptions, type Name, type Scenar
 import { openTestPeople } from './test/test-people.ts';
 
 const NOW = 1_000_000;
-const inRedis = openTestPeople();
-afterAll(inRedis.close);
+const testPeople = openTestPeople();
+afterAll(testPeople.close);
 
 describe.each([
   { name: 'in memory', open: async (): Promise<People> => openMemoryPeople(DEFAULT_LIMITS) },
-  { name: 'in Redis', open: async () => (await inRedis.open()).people },
+  { name: 'in Redis', open: async () => (await testPeople.open()).people },
 ])('unlinks $name', ({ open }) => {
   let people: People;
   let graph: IdentityGraph;
@@ -44,7 +44,7 @@ describe.each([
   });
   afterEach(() => people.close());
 
-  it('an unlink makes the named identities one person and the rest another, each with the key of a member', async () => {
+  it("an unlink splits a person in two, and each side has a member's key as person key", async () => {
     for (const from of ['steam:1', 'epic:2', 'custom:3', 'google:4'] as const) await alias(from, 'email:5');
     const root = await rootOf('email:5');
     const decision = await decide({ link: 'unlink', to: 'steam:1', and: ['epic:2'], receivedAt: NOW });
@@ -63,28 +63,31 @@ describe.each([
     expect(decision.stayed!.members.map(({ key }) => key.toString('hex'))).toEqual(await membersOf('email:5'));
   });
 
-  it.each(['the person key', 'another key'] as const)('an unlink splits off a single identity: %s', async (which) => {
-    await alias('steam:1', 'epic:2');
-    await alias('custom:3', 'epic:2');
-    const root = (await rootOf('epic:2'))!;
-    const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
-    const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
-    expect(await unlink(alone)).toEqual(['unlinked']);
-    expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
-    const remaining = names.filter((name) => name !== alone);
-    for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
-    expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
-  });
+  it.each(['the person key', 'another key'] as const)(
+    'an unlink splits off a single identity with %s',
+    async (which) => {
+      await alias('steam:1', 'epic:2');
+      await alias('custom:3', 'epic:2');
+      const root = (await rootOf('epic:2'))!;
+      const names: Name[] = ['steam:1', 'epic:2', 'custom:3'];
+      const alone = names.find((name) => (hexOf(name) === root) === (which === 'the person key'))!;
+      expect(await unlink(alone)).toEqual(['unlinked']);
+      expect([await rootOf(alone), await membersOf(alone)]).toEqual([hexOf(alone), [hexOf(alone)]]);
+      const remaining = names.filter((name) => name !== alone);
+      for (const name of remaining) expect(await membersOf(name)).toEqual(hexesOf(...remaining));
+      expect(remaining.map(hexOf)).toContain(await rootOf(remaining[0]!));
+    },
+  );
 
-  it('facts not later than the unlink may not join the two sides, even through other identities', async () => {
+  it('facts up to the time of the unlink cannot rejoin the two sides, even through other identities', async () => {
     await alias('steam:1', 'epic:2');
     await unlink('steam:1', [], NOW + 10);
     expect(await alias('steam:1', 'epic:2', NOW + 10)).toEqual(['refused: unlinked']);
-    // Happened before the unlink, received after it.
+    // The event happened before the unlink but was received after it.
     expect(
       await apply({ link: 'alias', from: 'epic:2', to: 'steam:1', receivedAt: NOW + 20, eventTime: NOW + 10 }),
     ).toEqual(['refused: unlinked']);
-    // Identities outside the unlink can join either side, but cannot join the sides to each other.
+    // Other identities can join either side but cannot connect both sides.
     expect(await alias('custom:3', 'steam:1', NOW + 5)).toEqual(['linked']);
     expect(await alias('google:4', 'epic:2', NOW + 5)).toEqual(['linked']);
     expect(await alias('custom:3', 'google:4', NOW + 5)).toEqual(['refused: unlinked']);
@@ -92,7 +95,7 @@ describe.each([
     expect(await alias('steam:1', 'epic:2', NOW)).toEqual(['unchanged']);
   });
 
-  it('a split-off untyped id is not linked with its typed id again', async () => {
+  it('a redelivered identify does not relink an untyped id that was split off', async () => {
     await apply({ link: 'identify', from: 'anonymous:a', to: 'steam:s', receivedAt: NOW });
     expect(await unlink('untyped:s')).toEqual(['unlinked']);
     const relink = { link: 'identify', from: 'anonymous:a', to: 'steam:s' } as const;
@@ -100,7 +103,7 @@ describe.each([
     expect(await apply({ ...relink, receivedAt: NOW + 1 })).toEqual(['linked', 'unchanged']);
   });
 
-  it('an unlink across several persons is refused, and an unlink of all identities changes nothing', async () => {
+  it('an unlink across several persons is refused, and an unlink of a whole person changes nothing', async () => {
     await alias('steam:1', 'epic:2');
     await alias('custom:3', 'google:4');
     const digest = async () => [await rootOf('steam:1'), await rootOf('custom:3'), await rootOf('email:5')];
@@ -115,7 +118,7 @@ describe.each([
     expect(await alias('steam:1', 'custom:3', NOW - 1)).toEqual(['linked']);
   });
 
-  it('an unlink of an erased identity is refused, and an erasure forgets its sides', async () => {
+  it('an unlink of an erased identity is refused, and an erasure deletes unlink sides', async () => {
     const { environmentId } = scenario;
     await alias('steam:1', 'epic:2');
     await alias('custom:3', 'epic:2');
@@ -128,11 +131,11 @@ describe.each([
     expect(await unlink('steam:1')).toEqual(['refused: fenced']);
     expect(await rootOf('steam:1')).toBeNull();
     expect(await alias('steam:1', 'epic:2')).toEqual(['refused: fenced']);
-    // When the identity is linked again later, nothing from before the erasure counts.
+    // Unlinks before the erasure no longer affect new links of the identity.
     expect(await alias('steam:1', 'epic:2', NOW + 1)).toEqual(['linked']);
   });
 
-  it('a person with hundreds of identities is split in the same call and in a later call', async () => {
+  it('a person with hundreds of identities can be split in the call that builds it or later', async () => {
     const model = openMemoryPeople();
     await model.rebuild.mintEpoch();
     const names = Array.from({ length: 240 }, (_, at): Name => `custom:n${at}`);
@@ -165,7 +168,7 @@ describe.each([
     const digestOf = ({ rebuild }: People) => rebuild.digest(scenario.environmentId);
     expect(await digestOf(people)).toBe(await digestOf(model));
     const sizes = [0, 3, 5, 89, 90, 100, 159, 160].map(async (at) => (await membersOf(names[at]!)).length);
-    // email:x moved with the first three, because it was linked with a member of each side.
+    // email:x moved with the first three identities because it was linked with both sides.
     expect(await Promise.all(sizes)).toEqual([89, 92, 89, 89, 92, 60, 60, 92]);
   });
 });

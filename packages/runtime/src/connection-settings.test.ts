@@ -106,7 +106,7 @@ const TLS = { KAFKA_TLS: 'true' };
 
 it.each<[string, Record<string, string>, string]>([
   ['a password without a mechanism', { KAFKA_SASL_PASSWORD: 'w' }, 'KAFKA_SASL_MECHANISM: missing'],
-  ['a key instead of a certificate', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'contains no certificate'],
+  ['a key instead of a certificate', { ...TLS, KAFKA_TLS_CA_FILE: server.key }, 'contains no PEM certificate'],
   [
     'the key of another certificate',
     { ...TLS, KAFKA_TLS_CERT_FILE: server.certificate, KAFKA_TLS_KEY_FILE: other.key },

@@ -30,7 +30,7 @@ const BARRIER: BatchLoopParts['barrier'] = {
   linkCommits: async () => new Map(),
 };
 
-/** Starts the loop without pauses. The log has no records that the loop must wait for. */
+/** Starts the loop without pauses and with an empty log. */
 function lead(parts: Partial<BatchLoopParts> = {}): void {
   loop = openBatchLoop({
     people,
@@ -49,13 +49,12 @@ function lead(parts: Partial<BatchLoopParts> = {}): void {
     onHandover: () => {},
     startBatch: () => () => {},
     isHealthy: async () => true,
-    setAside: new Set<string>(),
+    deferred: new Set<string>(),
     ...parts,
   });
   loop.lead();
 }
 
-/** Stores an erasure's hold and its request. */
 async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, requestedAt: T - 2_000 }) {
   const name = { erasureId: randomBytes(16), environmentId: 'env' };
   const request: ErasureRequest = { ...name, ...times, subjectKeys: [key], memberKeys: [], traceId: '' };
@@ -67,7 +66,7 @@ async function addRequest(key: Buffer = randomBytes(16), times = { cutoffAt: T, 
 const isDone = async ({ erasureId }: ErasureRequest) => (await records.readReceipt(erasureId)) !== null;
 const unfinishedIds = async () => (await records.readUnfinished()).map(idOf);
 
-/** Stores the links of a person with many identities. @returns the identities */
+/** Stores the links of a person with many identities and returns their keys. */
 function addManyLinks(): Buffer[] {
   const keys = createKeys(150);
   for (const [offset, b_key] of keys.slice(1).entries())
@@ -87,11 +86,11 @@ function addManyLinks(): Buffer[] {
   return keys;
 }
 
-it('a batch that cannot be finished delays only its own people, and is retried', async () => {
+it('a batch that cannot finish is retried and delays only its own people', async () => {
   let stuckBatch: string | null = null;
   const sweep: typeof rows.sweep = async (batchId) => {
     stuckBatch ??= batchId.toString('hex');
-    if (stuckBatch === batchId.toString('hex')) throw new StoreFault('a change fails', { kind: 'passing', code: 'X' });
+    if (stuckBatch === batchId.toString('hex')) throw new StoreFault('no space', { kind: 'passing', code: 'X' });
     return rows.sweep(batchId);
   };
   const key = randomBytes(16);
@@ -110,9 +109,9 @@ it('a batch that cannot be finished delays only its own people, and is retried',
   expect(await people.guards.listHolds('env')).toEqual([]);
 });
 
-it('requests that wait for another erasure do not delay other requests', async () => {
+it('requests that wait for another erasure do not delay unrelated requests', async () => {
   const [held, ...linked] = createKeys(3);
-  // The hold of a long erasure, which has no other role in this test.
+  // Simulates the hold of a long erasure.
   const name = { erasureId: randomBytes(16), environmentId: 'env' };
   await people.guards.putHold({ ...name, keys: [held!], cutoffMs: T, lapsesAtMs: null });
   const waiting = [];
@@ -128,7 +127,7 @@ it('requests that wait for another erasure do not delay other requests', async (
   for (const request of waiting) expect(await isDone(request)).toBe(false);
 });
 
-it('a request that cannot be resolved is set aside and retried alone, while the other requests complete', async () => {
+it('a request that cannot be resolved is deferred while the other requests complete', async () => {
   const requests: ErasureRequest[] = [];
   for (let count = 0; count < 6; count++) requests.push(await addRequest());
   const hostile = requests[2]!;
@@ -139,20 +138,20 @@ it('a request that cannot be resolved is set aside and retried alone, while the 
     sizes.push(targets.length);
     throw new RangeError('Maximum call stack size exceeded');
   };
-  const setAside = new Set<string>();
-  lead({ rows: { ...rows, putTargets }, setAside });
-  await until('all other people are erased, and the request is set aside', async () => {
+  const deferred = new Set<string>();
+  lead({ rows: { ...rows, putTargets }, deferred });
+  await until('all other people are erased and the request is deferred', async () => {
     loop.wake();
-    return (await unfinishedIds()).length === 1 && setAside.size === 1;
+    return (await unfinishedIds()).length === 1 && deferred.size === 1;
   });
-  expect([...setAside]).toEqual([idOf(hostile)]);
+  expect([...deferred]).toEqual([idOf(hostile)]);
   expect(sizes.at(-1)).toBe(1);
 });
 
 it.each([
   ['with many identities', false],
   ['whose batch another process started', true],
-])('a person %s is erased alongside the others', async (_, isBegun) => {
+])('a person %s does not delay other people', async (_, isBegun) => {
   const keys = isBegun ? createKeys(150) : addManyLinks();
   const heavy = await addRequest(keys[0]);
   const { erasureId, environmentId, cutoffAt } = heavy;
@@ -175,13 +174,13 @@ it.each([
   });
   const later = await addRequest();
   loop.wake();
-  await until('a later request completes too', () => isDone(later));
+  await until('a later request completes', () => isDone(later));
   expect(await isDone(heavy)).toBe(false);
   othersDone.resolve();
   await until('the person with many links is erased', () => isDone(heavy));
 });
 
-it('a heavy request that cannot be resolved is retried after a pause', async () => {
+it('a heavy request that cannot be resolved is retried with a pause', async () => {
   await addRequest(addManyLinks()[0]);
   let [reads, faults] = [0, 0];
   const readProgress: typeof records.readProgress = () => {
@@ -195,7 +194,7 @@ it('a heavy request that cannot be resolved is retried after a pause', async () 
   lead({ records: { ...records, readProgress, putFound } });
   await until('the request fails', () => faults > 0);
   const before = reads;
-  // Enough event loop turns for dozens of reads in a loop without a pause.
+  // Without a pause, the loop would read dozens of times in these event loop turns.
   for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(reads - before).toBeLessThan(10);
 });

@@ -1,4 +1,4 @@
-/** Erases batch after batch in the leading process, and isolates requests that cannot be resolved. */
+/** Erases batches while this process leads, and isolates requests that cannot be resolved. */
 import type { ErasureReceipt, ErasureRequest } from '@playline/erasure';
 import type { Logger } from '@playline/runtime';
 import { pause, pauseOrThrow } from '@playline/stores';
@@ -10,17 +10,17 @@ import { toId } from './steps/settle.ts';
 
 export interface BatchLoopParts extends BatchParts {
   readonly logger: Logger;
-  /** How long requests are collected, counted from the first request. */
+  /** How long to collect requests after the first request. */
   readonly windowMs: number;
   readonly batchRequestsMax: number;
   readonly onPoll: () => void;
   readonly startBatch: () => (receipts: readonly ErasureReceipt[]) => void;
   readonly onFault: (fault: unknown) => void;
-  /** Whether all stores respond, so that a failed start is caused by a request. */
+  /** Whether all stores respond, in which case a request caused the failure. */
   readonly isHealthy: () => Promise<boolean>;
-  /** Ids of requests that cannot be resolved and are retried alone. */
-  readonly setAside: Set<string>;
-  /** Called when work stops because another process leads. */
+  /** Ids of deferred requests, which cannot be resolved and are retried alone. */
+  readonly deferred: Set<string>;
+  /** Called when work stops because this process no longer leads. */
   readonly onHandover: () => void;
 }
 
@@ -29,12 +29,12 @@ export interface BatchLoop extends Leading {
   wake(): void;
 }
 
-/** Another process may have stored requests. */
+/** Other processes store requests without waking this loop. */
 const POLL_MS = 10_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 
-/** Opens the loop, which runs while this process leads. */
+/** Opens a loop that runs while this process leads. */
 export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
   const alarm = createAlarm();
   const leading = openLeading((signal, run) => run(() => runBatches(parts, alarm, signal)));
@@ -42,11 +42,12 @@ export function openBatchLoop(parts: BatchLoopParts): BatchLoop {
 }
 
 async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSignal): Promise<void> {
-  // An aborted start is not caused by its requests.
+  // If the signal is aborted, the requests did not cause the failure.
   const isHealthy = async () => !signal.aborted && (await parts.isHealthy());
   const queueParts = { ...parts, isHealthy, begun: { batches: 0 } };
   const [queue, heavyQueue] = [new RequestQueue(queueParts), new RequestQueue(queueParts)];
-  const state: LoopState = { leftOut: new Map(), queue, heavyQueue, heavy: new Set(), lane: null, wake: alarm.ring };
+  const queues = { queue, heavyQueue };
+  const state: LoopState = { ...queues, retryAtMs: new Map(), heavy: new Set(), heavyWork: null, wake: alarm.ring };
   for (let retryMs = RETRY_MIN_MS; !signal.aborted; ) {
     try {
       const hasWorked = await runNext(parts, state, signal);
@@ -63,26 +64,27 @@ async function runBatches(parts: BatchLoopParts, alarm: Alarm, signal: AbortSign
       retryMs = Math.min(2 * retryMs, RETRY_MAX_MS);
     }
   }
-  await state.lane;
-  parts.setAside.clear();
+  await state.heavyWork;
+  parts.deferred.clear();
 }
 
 interface LoopState {
-  /** Ids (hexadecimal) of requests that wait for other erasures, with the time of their next attempt. */
-  readonly leftOut: Map<string, number>;
+  /** Time of the next attempt for each request (hexadecimal id) that waits for another erasure. */
+  readonly retryAtMs: Map<string, number>;
   readonly queue: RequestQueue;
-  /** Ids of requests about people with many links that are in no batch yet. */
+  /** Ids of heavy requests, whose people have many links, that are not in a batch yet. */
   readonly heavy: Set<string>;
   readonly heavyQueue: RequestQueue;
-  /** The running work on heavy requests. */
-  lane: Promise<void> | null;
+  /** Work on heavy requests that is currently running. */
+  heavyWork: Promise<void> | null;
   readonly wake: () => void;
 }
 
 /**
- * Finishes the started batches, and starts a batch with the other requests. A failing batch delays only its own people.
+ * Finishes started batches, then starts a batch with the remaining requests. A failing batch delays only its own
+ * people.
  * @returns whether there was work
- * @throws the first fault, after all other work
+ * @throws the first fault, after all other work has run
  */
 async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSignal): Promise<boolean> {
   const { records } = parts;
@@ -90,23 +92,23 @@ async function runNext(parts: BatchLoopParts, state: LoopState, signal: AbortSig
   const unfinished = await records.readUnfinished();
   parts.onPoll();
   if (progress.length === 0 && unfinished.length === 0) return false;
-  // Derived from the stored progress, because another process may have started a heavy batch.
+  // Read from the stored progress, because another process may have started a heavy batch.
   const heavy = new Set(
     progress.filter((noted) => isHeavy(noted.closureKeys)).map(({ batchId }) => batchId.toString('hex')),
   );
   const batches = Map.groupBy(toBatches(progress, unfinished), ({ batchId }) => heavy.has(batchId.toString('hex')));
-  openLane(parts, state, { begun: batches.get(true) ?? [], unfinished, signal });
+  startHeavyWork(parts, state, { begun: batches.get(true) ?? [], unfinished, signal });
   return finishThenBegin(parts, batches.get(false) ?? [], { begin: () => beginNext(parts, state, signal), signal });
 }
 
-/** Erases heavy batches, one at a time, alongside other batches. After a fault the next call retries them. */
-function openLane(
+/** Erases heavy batches sequentially, concurrent with other batches. After a fault, the next call retries them. */
+function startHeavyWork(
   parts: BatchLoopParts,
   state: LoopState,
   work: { begun: readonly Batch[]; unfinished: readonly ErasureRequest[]; signal: AbortSignal },
 ): void {
   const { begun, unfinished, signal } = work;
-  if (state.lane !== null) return;
+  if (state.heavyWork !== null) return;
   const unfinishedIds = new Set(unfinished.map(toId));
   for (const id of state.heavy) if (!unfinishedIds.has(id)) state.heavy.delete(id);
   if (state.heavy.size === 0 && begun.length === 0) return;
@@ -121,26 +123,26 @@ function openLane(
     await finish(parts, batch, signal);
     return true;
   };
-  state.lane = finishThenBegin(parts, begun, { begin: beginHeavy, signal })
+  state.heavyWork = finishThenBegin(parts, begun, { begin: beginHeavy, signal })
     .catch(async (error: unknown) => {
       if (signal.aborted) return false;
       parts.onFault(error);
-      parts.logger.warn({ error }, 'erasure step of a person with many links failed; retrying');
+      parts.logger.warn({ error }, 'heavy erasure failed; retrying');
       await pause(RETRY_MAX_MS, signal);
       return true;
     })
     .then((hasWorked) => {
-      state.lane = null;
-      // Requests that cannot start yet are retried with the next poll.
+      state.heavyWork = null;
+      // Requests that cannot start yet are retried at the next poll.
       if (hasWorked) state.wake();
     });
 }
 
 async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortSignal): Promise<boolean> {
-  const { leftOut, heavy, queue } = state;
+  const { retryAtMs, heavy, queue } = state;
   const findNext = async () => {
     const isDue = (request: ErasureRequest) =>
-      !heavy.has(toId(request)) && (leftOut.get(toId(request)) ?? 0) <= performance.now();
+      !heavy.has(toId(request)) && (retryAtMs.get(toId(request)) ?? 0) <= performance.now();
     return queue.selectNext((await findFree(parts.records)).filter(isDue));
   };
   if ((await findNext()).length === 0) return false;
@@ -154,15 +156,15 @@ async function beginNext(parts: BatchLoopParts, state: LoopState, signal: AbortS
   };
   const batch = await queue.attempt(requests, () => beginBatch(parts, requests, signal, { onHeavy }));
   if (batch === undefined) return true;
-  for (const request of requests) leftOut.set(toId(request), performance.now() + POLL_MS);
-  for (const name of batch?.names ?? []) leftOut.delete(toId(name));
-  // Opened before the other requests are erased, which takes time.
-  if (hasHeavy) openLane(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
+  for (const request of requests) retryAtMs.set(toId(request), performance.now() + POLL_MS);
+  for (const name of batch?.names ?? []) retryAtMs.delete(toId(name));
+  // Started before the other requests are erased, because erasing takes time.
+  if (hasHeavy) startHeavyWork(parts, state, { begun: [], unfinished: await parts.records.readUnfinished(), signal });
   if (batch !== null) await finish(parts, batch, signal);
   return batch !== null;
 }
 
-/** Requests outside all batches whose people are in no batch either. @throws StoreFault */
+/** Finds requests that are not in a batch and whose people are not in a batch. @throws StoreFault */
 export async function findFree(records: BatchParts['records']): Promise<ErasureRequest[]> {
   const noted = await records.readProgress();
   const nameOf = (environmentId: string, key: Buffer) => `${environmentId} ${key.toString('latin1')}`;
@@ -177,7 +179,7 @@ export async function findFree(records: BatchParts['records']): Promise<ErasureR
   );
 }
 
-/** @returns whether there was work @throws the first fault, after all other work */
+/** Finishes batches, then calls `begin`. @returns whether there was work @throws the first fault */
 async function finishThenBegin(
   parts: BatchLoopParts,
   batches: readonly Batch[],
@@ -200,7 +202,7 @@ async function finish(parts: BatchLoopParts, batch: Batch, signal: AbortSignal):
 
 type Alarm = ReturnType<typeof createAlarm>;
 
-/** A pause that `ring` ends, even if it is called before the pause begins. */
+/** A pause that `ring` interrupts, even if `ring` is called before the pause starts. */
 function createAlarm() {
   let rung = new AbortController();
   return {
@@ -213,39 +215,39 @@ function createAlarm() {
 }
 
 interface RequestQueueParts
-  extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'setAside' | 'logger'> {
-  /** Number of batches started by all queues of the process; the number grows while the stores work. */
+  extends Pick<BatchLoopParts, 'batchRequestsMax' | 'isHealthy' | 'onFault' | 'deferred' | 'logger'> {
+  /** Number of batches started by all queues of this process. The number increases only while the stores work. */
   readonly begun: { batches: number };
 }
 
 interface Suspect {
-  /** Size of the smallest failed batch with this request; `CLEAN` after an outage. */
+  /** Size of the smallest failed batch that contained the request; `CLEAN` after an outage. */
   readonly failedIn: number;
-  /** Failures while alone in a batch; after the first, only failures that follow the start of another batch. */
+  /** Number of failures alone in a batch. After the first, only failures after another batch has started count. */
   readonly blames: number;
-  /** Number of started batches when the request first failed, or last failed alone. */
+  /** Number of started batches at the first failure, or at the last failure alone. */
   readonly begunBefore: number;
   readonly notBeforeMs: number;
 }
 
 const CLEAN = Number.POSITIVE_INFINITY;
 const UNKNOWN: Suspect = { failedIn: CLEAN, blames: 0, begunBefore: Number.POSITIVE_INFINITY, notBeforeMs: 0 };
-/** A request with this many blames is set aside. */
+/** A request is deferred after this many blames. */
 const BLAMES_MAX = 2;
-/** Consecutive failed batches after which single requests are tried. */
+/** Number of consecutive failed batches after which requests are tried one at a time. */
 const FAILURES_TO_PROBE = 3;
 const REQUEST_RETRY_MIN_MS = 10_000;
 const REQUEST_RETRY_MAX_MS = 600_000;
 
 /**
- * Selects the requests of the next batch, and finds the requests that make batches fail. Failed batches are retried in
- * halves, the largest first; after three consecutive failures, single requests are tried at random. A request is blamed
- * if it fails alone and another batch was started since its last failure; otherwise a store may be the cause.
+ * Selects the requests for the next batch and identifies requests that make batches fail. Failed batches are retried in
+ * halves, largest first. After three consecutive failures, random requests are tried one at a time. A request is blamed
+ * if it fails alone and another batch has started since its last failure; otherwise, a store may be the cause.
  */
 export class RequestQueue {
   private readonly parts: RequestQueueParts;
   private readonly suspects = new Map<string, Suspect>();
-  /** Failed batches since the last success. */
+  /** Number of failed batches since the last success. */
   private failures = 0;
   private readonly failedAlone = new Set<string>();
   private wasClean = false;
@@ -258,19 +260,20 @@ export class RequestQueue {
     const due = free.filter((request) => this.suspectOf(request).notBeforeMs <= performance.now());
     const clean = due.filter((request) => this.suspectOf(request).failedIn === CLEAN);
     const failed = due.filter((request) => this.suspectOf(request).failedIn !== CLEAN);
-    // Clean and failed requests alternate.
+    // Alternates between clean and failed requests.
     const isClean = failed.length === 0 || (clean.length > 0 && !this.wasClean);
     const failedIn = failed.reduce((most, request) => Math.max(most, this.suspectOf(request).failedIn), 0);
     const group = isClean ? clean : failed.filter((request) => this.suspectOf(request).failedIn === failedIn);
-    // Picks at random, because a fixed order could repeat requests that cannot be resolved.
+    // Random, because a fixed order could repeat requests that cannot be resolved.
     if (this.failures >= FAILURES_TO_PROBE) return group.splice(Math.floor(Math.random() * group.length), 1);
     return group.slice(0, isClean ? this.parts.batchRequestsMax : Math.max(1, Math.floor(failedIn / 2)));
   }
 
   /**
-   * Starts a batch of the given requests.
-   * @returns what `begin` returns; undefined when it failed and other requests can be tried immediately
-   * @throws the fault, while a store may be the cause
+   * Tries to start a batch with these requests.
+   * @returns the result of `begin`; undefined if the requests caused a failure and other requests can be tried
+   * immediately
+   * @throws the fault if a store may be the cause
    */
   async attempt<B>(requests: readonly ErasureRequest[], begin: () => Promise<B | null>): Promise<B | null | undefined> {
     this.wasClean = this.suspectOf(requests[0]!).failedIn === CLEAN;
@@ -278,9 +281,9 @@ export class RequestQueue {
       const batch = await begin();
       for (const request of requests) {
         this.suspects.delete(toId(request));
-        this.parts.setAside.delete(toId(request));
+        this.parts.deferred.delete(toId(request));
       }
-      // Without a batch nothing was stored, which proves little about the stores.
+      // Without a batch, nothing was stored, so the stores may still be failing.
       if (batch !== null) this.pass();
       return batch;
     } catch (error) {
@@ -297,7 +300,7 @@ export class RequestQueue {
   }
 
   private pass(): void {
-    // Different requests failed alone, so this was an outage.
+    // Several requests failed alone, so an outage was the cause.
     if (this.failedAlone.size > 1)
       for (const [id, suspect] of this.suspects)
         if (suspect.blames === 0) this.suspects.delete(id);
@@ -318,24 +321,24 @@ export class RequestQueue {
     logger.warn({ error, requests: requests.length }, 'erasure batch failed to start; retrying in halves');
   }
 
-  /** @throws the fault, unless the request is set aside */
+  /** @throws the fault, unless the request is deferred */
   private failAlone(request: ErasureRequest, error: unknown): void {
-    const { begun, setAside, logger } = this.parts;
+    const { begun, deferred, logger } = this.parts;
     const [id, known] = [toId(request), this.suspectOf(request)];
-    // Single requests that are tried after consecutive failures may be failing because of an outage.
+    // Requests that are tried alone after consecutive failures may fail because of an outage.
     const isProof = begun.batches > known.begunBefore && (known.blames > 0 || this.failures < FAILURES_TO_PROBE);
     const isBlamed = isProof || error instanceof TooManyLinksError;
     const blames = known.blames + Number(isBlamed) + Number(known.blames === 0);
-    const isSetAside = blames >= BLAMES_MAX;
-    const retryMs = isSetAside ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
+    const isDeferred = blames >= BLAMES_MAX;
+    const retryMs = isDeferred ? Math.min(REQUEST_RETRY_MIN_MS * 2 ** (blames - BLAMES_MAX), REQUEST_RETRY_MAX_MS) : 0;
     const notBeforeMs = performance.now() + retryMs;
     this.suspects.set(id, { failedIn: 1, blames, begunBefore: begun.batches, notBeforeMs });
     if (known.blames < BLAMES_MAX) this.failures++;
-    if (!isSetAside) {
+    if (!isDeferred) {
       this.failedAlone.add(id);
       throw error;
     }
-    setAside.add(id);
-    if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure set aside');
+    deferred.add(id);
+    if (isBlamed) logger.error({ error, erasureId: id, retryMs }, 'erasure deferred');
   }
 }

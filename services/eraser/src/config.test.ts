@@ -13,7 +13,7 @@ const STORES = {
 };
 
 describe('eraser settings', () => {
-  it('times of day default to 02:30 and 03:00 UTC', () => {
+  it('SCRUB_AT defaults to 02:30 UTC and REMOVAL_AT to 03:00 UTC', () => {
     expect(parseConfig(configSchema, STORES)).toMatchObject({ SCRUB_AT: 150, REMOVAL_AT: 180, BATCH_WINDOW_MS: 2_000 });
     expect(parseConfig(configSchema, { ...STORES, SCRUB_AT: '00:00', REMOVAL_AT: '23:59' })).toMatchObject({
       SCRUB_AT: 0,
@@ -21,7 +21,7 @@ describe('eraser settings', () => {
     });
   });
 
-  it.each(['24:00', '3:00', '03:60', 'noon'])('%j is rejected as a time of day, with the expected format', (text) => {
+  it.each(['24:00', '3:00', '03:60', 'noon'])('the config rejects %j as a time of day', (text) => {
     expect(() => parseConfig(configSchema, { ...STORES, REMOVAL_AT: text })).toThrow(
       'a time of day in UTC, such as 03:30',
     );

@@ -11,13 +11,13 @@ import {
 } from '@playline/runtime';
 import { z } from 'zod';
 
-/** A time of day in UTC, as minutes after midnight. */
+/** Time of day in UTC, as minutes after midnight. */
 const timeOfDay = z
   .string()
   .regex(/^([01]\d|2[0-3]):[0-5]\d$/, 'expected a time of day in UTC, such as 03:30')
   .transform((text) => Number(text.slice(0, 2)) * 60 + Number(text.slice(3)));
 
-/** Settings of the eraser, keyed by environment variable. */
+/** Eraser settings, keyed by environment variable. */
 export const configSchema = z.object({
   ...processSettings,
   ADMIN_PORT: processSettings.ADMIN_PORT.default(8084),

@@ -4,7 +4,7 @@ import { waitAtMost } from '@playline/stores';
 import type { Step } from './steps/erase-batch.ts';
 import type { UpkeepWork } from './upkeep.ts';
 
-/** Waiting work; times are epoch milliseconds. */
+/** Waiting work. Times are epoch milliseconds. */
 export interface Waiting {
   readonly requests: number;
   /** Acceptance time of the oldest request without a receipt. */
@@ -14,9 +14,9 @@ export interface Waiting {
 
 export type EraserMetrics = ReturnType<typeof createEraserMetrics>;
 
-/** Called at every scrape. */
+/** Read on every scrape. */
 export interface WaitingSource {
-  /** @throws faults of the stores */
+  /** @throws store faults */
   readWaiting(): Promise<Waiting>;
   readonly wallClockMs: () => number;
 }
@@ -43,16 +43,16 @@ export function createEraserMetrics(metrics: Metrics, waiting: WaitingSource) {
     'Later links that were published again',
   );
   const fenceRestores = metrics.counter('playline_eraser_fence_restores_total', 'Restores of fences in Redis');
-  const setAside = new Set<string>();
+  const deferred = new Set<string>();
   const help = 'Erasures that cannot be resolved and are retried alone';
-  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(setAside.size) });
+  metrics.collectedGauge('playline_eraser_deferred_requests', help, { collect: (gauge) => gauge.set(deferred.size) });
   return {
-    /** Ids of requests that cannot be resolved. */
-    setAside,
+    /** Ids of deferred requests. */
+    deferred,
     /** Resets the age of an upkeep task. */
     noteUpkeep,
     countFenceRestore: () => fenceRestores.inc(),
-    /** Starts timing a batch. Call the returned function with the batch's receipts. */
+    /** Starts a batch timer. Call the returned function with the batch's receipts. */
     startBatch() {
       const stop = batches.startTimer();
       return (receipts: readonly ErasureReceipt[]) => {
@@ -73,7 +73,7 @@ export function secondsBetween(fromAt: number | null, untilAt: number): number {
   return fromAt === null ? 0 : Math.max(0, untilAt - fromAt) / MS_PER_SECOND;
 }
 
-/** Every process reports the waiting work, even if it does not lead. */
+/** Every process reports waiting work, even if it does not lead. */
 function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   const read = createWaitingReader(source);
   const gauge = (name: string, help: string, toValue: (waiting: Waiting) => number) =>
@@ -86,7 +86,7 @@ function watchWaiting(metrics: Metrics, source: WaitingSource): void {
   gauge('playline_eraser_holds_over_an_hour', help, ({ holdsOverAnHour }) => holdsOverAnHour);
 }
 
-/** One read for all gauges. While a store does not respond, the last result is used. */
+/** Shares one read between all gauges. While a store does not respond, the last result is used. */
 function createWaitingReader({ readWaiting }: WaitingSource): () => Promise<Waiting> {
   let last: Waiting = { requests: 0, oldestAt: null, holdsOverAnHour: 0 };
   let running: Promise<Waiting> | null = null;

@@ -10,7 +10,7 @@ import { openFenceKeeper } from './pipeline.ts';
 const T = Date.UTC(2026, 5, 15);
 const ENVIRONMENT = 'env';
 
-it('after Redis restarts with older data, the eraser restores holds and fences and removes erased people', async () => {
+it('after Redis restarts with outdated data, the eraser restores holds and fences and removes erased people', async () => {
   const people = openMemoryPeople();
   await people.rebuild.mintEpoch();
   const records = openMemoryErasureRecords();
@@ -22,7 +22,7 @@ it('after Redis restarts with older data, the eraser restores holds and fences a
     const fact = { ...times, steps: [{ ...step, aKey: erased, bKey: friend }] } as unknown as GraphFact;
     return people.graph.apply({ generation: 0, partition: 0, after: offset - 1, through: offset, facts: [fact] });
   };
-  // The state with which Redis restarts: linked, with a consent, and without the fence and the hold.
+  // Redis restarts with a link and a consent, but without the fence and the hold.
   await apply(0, T);
   const position = { partition: 0, offset: 1, loggedAtMs: T };
   await people.consents.apply({
@@ -49,7 +49,7 @@ it('after Redis restarts with older data, the eraser restores holds and fences a
     logger: createLogger({ service: 'test', level: 'silent' }),
     onRestored: () => restored++,
   });
-  await until('the fences are set again', () => people.ready());
+  await until('the fences are restored', () => people.ready());
   expect(await people.graph.rootOf(ENVIRONMENT, erased)).toBeNull();
   expect(await people.consents.read(ENVIRONMENT, erased)).toBeNull();
   expect(people.holdOf(ENVIRONMENT, waiting)).toBe(T + 5);

@@ -2,20 +2,20 @@
 import type { Closable } from '@playline/runtime';
 
 export interface Leading extends Closable {
-  /** Starts the work, if it is not running. */
+  /** Starts the work unless it is running. */
   lead(): void;
-  /** Stops the work. Resolves when it has stopped. */
+  /** Stops the work and resolves when it has stopped. */
   stopLeading(): Promise<void>;
 }
 
-/** Runs work sequentially, after any unfinished work of an earlier leadership. */
-export type RunInTurn = (work: () => Promise<void>) => void;
+/** Runs work sequentially, after any unfinished work from an earlier leadership. */
+export type RunSequentially = (work: () => Promise<void>) => void;
 
-/** @param begin called when this process starts to lead; the signal is aborted when it stops */
-export function openLeading(begin: (signal: AbortSignal, run: RunInTurn) => void): Leading {
+/** @param begin called when this process starts to lead; its signal is aborted when the process stops leading */
+export function openLeading(begin: (signal: AbortSignal, run: RunSequentially) => void): Leading {
   let stop: AbortController | null = null;
   let running = Promise.resolve();
-  const run: RunInTurn = (work) => {
+  const run: RunSequentially = (work) => {
     running = running.then(work);
   };
   const stopLeading = async () => {

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 
 const HEAP_MAX_MB = 250;
 const RESIDENT_MAX_MB = 400;
-/** A request's links are kept for thirty days. */
+/** Recent, because a request's links expire after thirty days. */
 const T = Date.now() - 60_000;
 const pairsOf = (identities: number) => (identities * (identities - 1)) / 2;
 
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => database.close());
 
-/** Links all identities of each person with each other. @returns the first identities of each person */
+/** Adds people whose identities are all linked with each other. @returns the first three identities per person */
 async function addPeople(environment: string, people: number, identities: number): Promise<Buffer[][]> {
   const key = (person: string, at: string) =>
     `substring(MD5(concat('${environment}', toString(${person} * 10000 + ${at}))), 1, 16)`;
@@ -53,7 +53,7 @@ const createRequest = (environmentId: string, key: Buffer): ErasureRequest => ({
 const RUN_MAX_MS = 600_000;
 
 it(
-  'requests about one person with 700 identities and ten with 140 complete within a heap of 250 MB',
+  'requests for a person with 700 identities and ten people with 140 complete with a heap of 250 MB',
   async () => {
     const [heavy, people, light] = [700, 10, 140];
     const records = openErasureRecords(database.target);
@@ -65,7 +65,7 @@ it(
     ]);
     const program = fileURLToPath(new URL('test/erase-once.ts', import.meta.url));
     const env = { ...bareEnvironment(), CLICKHOUSE_TARGET: JSON.stringify(database.target) };
-    // The options of a deployment, with a smaller heap.
+    // The options of a deployment, but with a smaller heap.
     const options = [`--max-old-space-size=${HEAP_MAX_MB}`, '--max-semi-space-size=8', program];
     const { stdout } = await promisify(execFile)(process.execPath, options, { env });
     const done = JSON.parse(stdout);

@@ -11,7 +11,7 @@ async function openBench() {
   const metrics = createMetrics('test');
   let handler: BatchHandler | null = null;
   let polls = 0;
-  // A failed poll is repeated sooner than a poll that finds nothing.
+  // Failed polls are retried sooner than polls that find no work.
   records.readProgress = async () => {
     polls++;
     throw new Error('the store is unavailable');
@@ -42,7 +42,7 @@ async function openBench() {
   return { records, eraser, assign, revoke, metrics, countPolls: () => polls };
 }
 
-it('the owner of partition 0 leads, even if an earlier assignment ends after the next assignment has started', async () => {
+it('the owner of partition 0 leads, even if an earlier assignment is revoked after the next assignment', async () => {
   const { eraser, assign, revoke, countPolls } = await openBench();
   expect(await assign(3)).toBe(7);
   expect(countPolls()).toBe(0);
@@ -59,7 +59,7 @@ it('the owner of partition 0 leads, even if an earlier assignment ends after the
   expect(countPolls()).toBe(atEnd);
 });
 
-it('every process reports waiting work, whether it leads or not', async () => {
+it('every process reports waiting work, even if it does not lead', async () => {
   const { eraser, records, metrics } = await openBench();
   const key = randomBytes(16);
   const requestedAt = Date.now() - 90_000;

@@ -1,4 +1,4 @@
-/** The eraser: consumes requests, restores fences, and erases while it leads. */
+/** The eraser consumes requests, restores fences, and erases while it leads. */
 import {
   createRecordReader,
   type ErasureRequestRecord,
@@ -58,7 +58,7 @@ export interface EraserParts {
 
 export interface Eraser extends Closable {
   readonly ready: ReadinessChecks;
-  /** Why requests are not consumed, by `topic/partition`. */
+  /** Reasons why requests are not consumed, by `topic/partition`. */
   blockers(): Readonly<Record<string, string>>;
 }
 
@@ -67,15 +67,15 @@ const LEADING_PARTITION = 0;
 const SECONDS_PER_HOUR = 3_600;
 
 /**
- * Every process consumes requests, and the leader erases. Two leaders do no harm: every step may be repeated, and steps
- * that must not follow the release are refused.
+ * Every process consumes requests, and the leader erases. Two concurrent leaders are harmless, because all steps are
+ * idempotent and steps that must not follow the release are refused.
  */
 export async function openEraser(parts: EraserParts): Promise<Eraser> {
   const { people, wallClockMs } = parts;
   const metrics = createEraserMetrics(parts.metrics, { readWaiting: () => readWaiting(parts), wallClockMs });
   const workers = openWorkers(parts, metrics);
   const fences = openFenceKeeper({ ...parts, onRestored: metrics.countFenceRestore });
-  // Counted, because an assignment of the leading partition may end after the next assignment starts.
+  // Counted, because a revocation may arrive after the next assignment of the leading partition.
   let assignments = 0;
   const consumer = await parts.openConsumer({
     onBatch: createIntake({ ...parts, onRequests: workers.loop.wake }),
@@ -120,7 +120,7 @@ function openWorkers(parts: EraserParts, metrics: EraserMetrics) {
     onFault: () => metrics.countFault(step),
     isHealthy: async () =>
       (await Promise.all([parts.people.ready(), parts.records.ready(), parts.producer.ready()])).every((each) => each),
-    setAside: metrics.setAside,
+    deferred: metrics.deferred,
     onHandover: metrics.countHandover,
     startBatch: metrics.startBatch,
   });
@@ -142,7 +142,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
   const { people, rows, records, reader, producer, groups, schemaOf, topicPrefix, generation, logger, wallClockMs } =
     parts;
   const onLost = (facts: number) =>
-    logger.error({ facts }, 'later links of erased people are no longer in the log and were not restored');
+    logger.error({ facts }, 'later links of erased people not restored; they are no longer in the log');
   return {
     people,
     rows,
@@ -157,7 +157,7 @@ function toBatchParts(parts: EraserParts, countRepublished: (links: number) => v
   };
 }
 
-/** @throws faults of the stores */
+/** @throws store faults */
 async function readWaiting({ people, records, wallClockMs }: EraserParts): Promise<Waiting> {
   const requests = await records.readUnfinished();
   let holdsOverAnHour = 0;
@@ -174,11 +174,11 @@ interface FenceKeeperParts {
   readonly onRestored: () => void;
 }
 
-/** Interval between checks for a Redis restart, each of which takes ten microseconds. */
+/** Interval between checks for a Redis restart. A check takes ten microseconds. */
 const CHECK_MS = 500;
 const RETRY_MS = 1_000;
 
-/** Restores holds and fences in every process when Redis was restarted or promoted and may lack some of them. */
+/** Restores holds and fences after Redis was restarted or promoted. Runs in every process. */
 export function openFenceKeeper(parts: FenceKeeperParts): Closable {
   const stop = new AbortController();
   const watch = async () => {
@@ -189,7 +189,7 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
         isLogged = false;
         await pause(CHECK_MS, stop.signal);
       } catch (error) {
-        // One log line per outage.
+        // Log only once per outage.
         if (!isLogged && !stop.signal.aborted) parts.logger.warn({ error }, 'fence check failed; retrying');
         isLogged = true;
         await pause(RETRY_MS, stop.signal);
@@ -205,21 +205,21 @@ export function openFenceKeeper(parts: FenceKeeperParts): Closable {
   };
 }
 
-/** Does nothing when no fence can be missing. A Redis without an epoch gets its fences from the rebuild. */
+/** Restores fences if any may be missing. If Redis has no epoch, the rebuild restores the fences. */
 async function restoreFences(parts: FenceKeeperParts, signal: AbortSignal): Promise<void> {
   const { people, records, logger, onRestored } = parts;
   const { run, isComplete } = await people.guards.fenceStatus();
   if (isComplete || (await people.readEpoch()) === null) return;
   await restoreHolds(parts);
   const removed = await enforceFences(people.guards, records.readFences({ signal }));
-  // Redis may have been restarted again, which the next check finds.
+  // Redis was restarted again. The next check detects this.
   if (!(await people.guards.completeFences(run))) return;
   onRestored();
   const sum = (count: 'links' | 'consents') => [...removed.values()].reduce((total, each) => total + each[count], 0);
-  logger.info({ links: sum('links'), consents: sum('consents') }, 'fences restored after a Redis restart');
+  logger.info({ links: sum('links'), consents: sum('consents') }, 'fences restored after Redis restart');
 }
 
-/** Recreates lost holds, and releases holds of finished erasures. */
+/** Recreates lost holds and releases the holds of finished erasures. */
 async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): Promise<void> {
   const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
   const closures = new Map((await records.readProgress()).map((progress) => [toId(progress), progress.closureKeys]));
@@ -227,13 +227,13 @@ async function restoreHolds({ people: { guards }, records }: FenceKeeperParts): 
   for (const request of await records.readUnfinished()) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
     const closure = closures.get(toId(request));
-    // An existing hold may cover more identities than the request.
+    // An existing hold may contain more identities than the request.
     if (closure === undefined && (await guards.confirmHold(request))) continue;
     const keys = closure ?? [...subjectKeys, ...memberKeys];
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
     created.push(request);
   }
-  // Another process may have finished some erasures: a receipt is stored before the release.
+  // Another process may have finished some erasures in the meantime. Receipts are stored before the release.
   const unfinished = new Set((await records.readUnfinished()).map(toId));
   for (const name of created) if (!unfinished.has(toId(name))) await guards.releaseHold(name);
 }
@@ -247,9 +247,9 @@ interface RepublishParts extends Pick<EraserParts, 'reader' | 'topicPrefix' | 'g
 
 /**
  * Republishes links later than the cut-off that were removed with the person, because they were applied before the
- * hold. They are parked until the release and then decided again.
+ * hold. The linker parks these links until the release and then decides them again.
  * @returns the number of facts
- * @throws StoreFault, or a broker error, after which it may be called again
+ * @throws StoreFault, or a broker error, after which the call may be retried
  */
 async function republishLaterLinks(parts: RepublishParts, batchId: Buffer): Promise<number> {
   const links = await parts.rows.findLaterLinks(batchId);
@@ -274,9 +274,9 @@ async function republishLaterLinks(parts: RepublishParts, batchId: Buffer): Prom
   return count;
 }
 
-/** A person may have a hundred thousand facts. */
+/** Limits memory, because a person may have a hundred thousand facts. */
 const FACTS_PER_CALL = 1_000;
-/** Facts closer than this are read together: a fetch takes as long as reading a few hundred records. */
+/** Facts within this distance are read together, because a fetch takes as long as reading a few hundred records. */
 const GAP_MAX = 500;
 
 function toRanges(links: readonly FactLocation[]): { partition: number; offsets: number[] }[] {
@@ -304,37 +304,37 @@ interface IntakeParts {
   readonly onRequests: () => void;
 }
 
-/** Creates the step that sets holds for requests and stores the requests before their offsets are committed. */
+/** Creates the batch handler, which creates holds and stores requests before their offsets are committed. */
 export function createIntake(parts: IntakeParts): BatchHandler['onBatch'] {
   const read = createRecordReader({ schemaOf: parts.schemaOf, createReader: erasureRequestCodec.decoderOf });
   return async (records) => {
     const requests: ErasureRequestRecord[] = [];
     const deadLetters: DeadLetter[] = [];
     for (const record of records) {
-      const decoded = await retryable('schema of a request not read', async () => read(record.value));
+      const decoded = await retryable('failed to read a request schema', async () => read(record.value));
       const reason = decoded.kind === 'record' ? findRequestFault(decoded.record) : decoded.reason;
       if (decoded.kind === 'record' && reason === null) requests.push(decoded.record);
       else deadLetters.push({ record, reason: reason ?? '' });
     }
-    await retryable('requests not stored', () => storeRequests(parts, requests));
-    await retryable('dead letters not written', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
+    await retryable('failed to store requests', () => storeRequests(parts, requests));
+    await retryable('failed to write dead letters', () => sendDeadLetters(parts.producer, deadLetters, 'intake'));
     if (deadLetters.length > 0) parts.logger.warn({ count: deadLetters.length }, 'dead letters written');
     if (requests.length > 0) parts.onRequests();
   };
 }
 
-/** A request may be read again after its receipt; its new hold is released immediately. */
+/** A request may be redelivered after its receipt, in which case its new hold is released immediately. */
 async function storeRequests({ people: { guards }, records }: IntakeParts, requests: readonly ErasureRequestRecord[]) {
   if (requests.length === 0) return;
   for (const request of requests) {
     const { environmentId, erasureId, subjectKeys, memberKeys, cutoffAt: cutoffMs } = request;
-    // An existing hold may cover the whole closure.
+    // An existing hold may already contain the whole closure.
     if (await guards.confirmHold({ environmentId, erasureId })) continue;
     const keys = [...subjectKeys, ...memberKeys];
     await guards.putHold({ environmentId, erasureId, keys, cutoffMs, lapsesAtMs: null });
   }
   await records.addRequests(requests);
-  // Read after the hold, because a release follows its receipt.
+  // Read after the hold was created, because a release follows its receipt.
   const unfinished = new Set((await records.readUnfinished()).map(({ erasureId }) => erasureId.toString('hex')));
   for (const request of requests)
     if (!unfinished.has(request.erasureId.toString('hex'))) await guards.releaseHold(request);

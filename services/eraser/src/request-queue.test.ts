@@ -22,20 +22,19 @@ const diskFull = () => new StoreFault('ClickHouse 243 NOT_ENOUGH_SPACE', { kind:
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-/** A queue whose stores report that they are healthy. Each attempt takes a second. */
 function openQueue(waiting: Iterable<ErasureRequest>) {
   const lines: string[] = [];
-  const setAside = new Set<string>();
+  const deferred = new Set<string>();
   const unfinished = new Set(waiting);
   const queue = new RequestQueue({
     batchRequestsMax: 1_000,
     isHealthy: async () => true,
     onFault: () => {},
-    setAside,
+    deferred,
     begun: { batches: 0 },
     logger: createLogger({ service: 'test', level: 'error' }, { write: (line: string) => lines.push(line) }),
   });
-  /** @returns how many requests were started; 'waits' when a store is assumed to be the cause */
+  /** @returns the number of started requests, or 'waits' if a store is assumed to be the cause */
   const attempt = async (fail: (requests: readonly ErasureRequest[]) => Error | null): Promise<number | 'waits'> => {
     const selected = queue.selectNext([...unfinished]);
     const begin = async () => {
@@ -49,31 +48,31 @@ function openQueue(waiting: Iterable<ErasureRequest>) {
     for (const request of begun ?? []) unfinished.delete(request);
     return begun?.length ?? 0;
   };
-  return { attempt, setAside, lines, unfinished };
+  return { attempt, deferred, lines, unfinished };
 }
 
-it('an undetected outage sets no request aside, and afterwards a thousand requests start in two batches', async () => {
-  const { attempt, setAside, lines, unfinished } = openQueue(createRequests(1_000));
+it('an undetected outage defers no request, and afterwards a thousand requests start in two batches', async () => {
+  const { attempt, deferred, lines, unfinished } = openQueue(createRequests(1_000));
   const during: (number | 'waits')[] = [];
   for (let attempts = 0; attempts < 120; attempts++) during.push(await attempt(diskFull));
   expect(during.slice(0, 3)).toEqual([0, 0, 0]);
-  // After three failures the loop waits before each attempt.
+  // After three failures, the loop waits before each attempt.
   expect(new Set(during.slice(3))).toEqual(new Set(['waits']));
-  expect([setAside.size, lines, unfinished.size]).toEqual([0, [], 1_000]);
+  expect([deferred.size, lines, unfinished.size]).toEqual([0, [], 1_000]);
   expect(await attempt(() => null)).toBe(1);
   expect(await attempt(() => null)).toBe(999);
 });
 
-it('a single request starts with the first attempt after an outage', async () => {
-  const { attempt, setAside, lines } = openQueue(createRequests(1));
+it('a single request starts on the first attempt after an outage', async () => {
+  const { attempt, deferred, lines } = openQueue(createRequests(1));
   for (let attempts = 0; attempts < 50; attempts++) expect(await attempt(diskFull)).toBe('waits');
-  expect([setAside.size, lines]).toEqual([0, []]);
+  expect([deferred.size, lines]).toEqual([0, []]);
   expect(await attempt(() => null)).toBe(1);
 });
 
-it('a request that fails alone is set aside once another request has started, and is retried at growing intervals', async () => {
+it('a request that fails alone is deferred once another request has started, and is retried with backoff', async () => {
   const [hostile, ...others] = createRequests(100);
-  const { attempt, setAside, lines, unfinished } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
+  const { attempt, deferred, lines, unfinished } = openQueue([...others.slice(0, 40), hostile!, ...others.slice(40)]);
   const fail = (requests: readonly ErasureRequest[]) => (requests.includes(hostile!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 30; attempts++) await attempt(fail);
   expect([...unfinished]).toEqual([hostile]);
@@ -81,62 +80,62 @@ it('a request that fails alone is set aside once another request has started, an
     if (attempts % 5 === 0) unfinished.add(createRequest());
     await attempt(fail);
   }
-  expect([...setAside]).toEqual([hostile!.erasureId.toString('hex')]);
+  expect([...deferred]).toEqual([hostile!.erasureId.toString('hex')]);
   expect(lines.map((line) => JSON.parse(line).retryMs).slice(0, 3)).toEqual([10_000, 20_000, 40_000]);
 });
 
-it('a request is set aside when it fails alone after the other requests of its batch started', async () => {
+it('a request is deferred if it fails alone after the other requests in its batch have started', async () => {
   const requests = createRequests(6);
-  const { attempt, setAside, unfinished } = openQueue(requests);
+  const { attempt, deferred, unfinished } = openQueue(requests);
   const fail = (selected: readonly ErasureRequest[]) => (selected.includes(requests[2]!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 6; attempts++) await attempt(fail);
   expect([...unfinished]).toEqual([requests[2]]);
-  expect([...setAside]).toEqual([requests[2]!.erasureId.toString('hex')]);
+  expect([...deferred]).toEqual([requests[2]!.erasureId.toString('hex')]);
 });
 
-it('two unresolvable requests are set aside between successful starts of other requests', async () => {
+it('two unresolvable requests are deferred while other requests start', async () => {
   const hostile = createRequests(2);
-  const { attempt, setAside, unfinished } = openQueue(hostile);
+  const { attempt, deferred, unfinished } = openQueue(hostile);
   const fail = (selected: readonly ErasureRequest[]) =>
     selected.some((each) => hostile.includes(each)) ? new Error('no') : null;
   for (let arrivals = 0; arrivals < 6; arrivals++) {
     for (let attempts = 0; attempts < 8; attempts++) await attempt(fail);
     unfinished.add(createRequest());
   }
-  expect(setAside.size).toBe(2);
+  expect(deferred.size).toBe(2);
 });
 
-it('an outage while a batch is retried in halves sets few requests aside', async () => {
+it('an outage while a batch is retried in halves defers at most two requests', async () => {
   const [hostile, ...others] = createRequests(1_000);
-  const { attempt, setAside, unfinished } = openQueue([hostile!, ...others]);
+  const { attempt, deferred, unfinished } = openQueue([hostile!, ...others]);
   const fail = (selected: readonly ErasureRequest[]) => (selected.includes(hostile!) ? new Error('no') : null);
   for (let attempts = 0; attempts < 7; attempts++) await attempt(fail);
   for (let attempts = 0; attempts < 100; attempts++) await attempt(diskFull);
-  expect(setAside.size).toBeLessThan(3);
+  expect(deferred.size).toBeLessThan(3);
   for (let attempts = 0; attempts < 60; attempts++) await attempt(fail);
   expect([...unfinished]).toEqual([hostile]);
 });
 
-it('a request with too many links is set aside even if no other request has started', async () => {
-  const { attempt, setAside } = openQueue(createRequests(1));
+it('a request with too many links is deferred even if no other request has started', async () => {
+  const { attempt, deferred } = openQueue(createRequests(1));
   await attempt(() => new TooManyLinksError('too many', []));
-  expect(setAside.size).toBe(1);
+  expect(deferred.size).toBe(1);
 });
 
-it('unresolvable requests never prevent other requests from starting', async () => {
+it('unresolvable requests never block other requests', async () => {
   const marks = fc.array(fc.boolean(), { minLength: 1, maxLength: 64 });
   const property = fc.asyncProperty(marks, async (hostileAt) => {
     const requests = createRequests(hostileAt.length);
     const hostile = new Set(requests.filter((_, at) => hostileAt[at]));
-    const { attempt, setAside, unfinished } = openQueue(requests);
+    const { attempt, deferred, unfinished } = openQueue(requests);
     const fail = (selected: readonly ErasureRequest[]) =>
       selected.some((each) => hostile.has(each)) ? new Error('no') : null;
-    // Halving finds each hostile request in at most twice as many attempts as the halving depth.
+    // Halving isolates each hostile request in at most twice as many attempts as the depth.
     const attemptsMax = 20 + 16 * hostile.size;
     for (let attempts = 0; attempts < attemptsMax && unfinished.size > hostile.size; attempts++) await attempt(fail);
     expect(unfinished).toEqual(hostile);
     const ids = new Set([...hostile].map(({ erasureId }) => erasureId.toString('hex')));
-    for (const id of setAside) expect(ids).toContain(id);
+    for (const id of deferred) expect(ids).toContain(id);
   });
   await fc.assert(property, { numRuns: 200 });
 });

@@ -40,14 +40,14 @@ function openBench() {
 const erasure = () => ({ environmentId: 'env', erasureId: randomBytes(16) });
 
 describe('openUpkeep', () => {
-  it('scrub and removal run five minutes after the process starts to lead, and then daily', async () => {
+  it('scrub and removal run five minutes after the process starts to lead and then daily', async () => {
     const { upkeep, countOf, rewritten } = openBench();
     upkeep.lead();
     await vi.advanceTimersByTimeAsync(4 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([0, 0]);
     await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([1, 1]);
-    // Until 02:29, and past 02:30 and 03:00.
+    // Advances to 02:29, past 02:30 and past 03:00.
     await vi.advanceTimersByTimeAsync(83 * MINUTE_MS);
     expect([countOf('scrub'), countOf('remove')]).toEqual([1, 1]);
     await vi.advanceTimersByTimeAsync(2 * MINUTE_MS);
@@ -60,7 +60,7 @@ describe('openUpkeep', () => {
     await upkeep.close();
   });
 
-  it('failed work is retried half an hour later', async () => {
+  it('failed work is retried after half an hour', async () => {
     const { records, upkeep, countOf } = openBench();
     const { readFinished } = records;
     records.readFinished = async () => {
@@ -77,7 +77,7 @@ describe('openUpkeep', () => {
     await upkeep.close();
   });
 
-  it('upkeep does not run while another process leads, and starts only once', async () => {
+  it('upkeep starts only once and stops when another process leads', async () => {
     const { upkeep, countOf } = openBench();
     upkeep.lead();
     upkeep.lead();
@@ -87,10 +87,10 @@ describe('openUpkeep', () => {
     expect([countOf('tidy'), countOf('scrub')]).toEqual([1, 0]);
   });
 
-  it('closing does not wait for a running removal', async () => {
+  it('close does not wait for a running removal', async () => {
     const { rows, upkeep, countOf } = openBench();
     const begun = vi.fn();
-    // Like a table of a billion rows: only the signal ends the wait.
+    // Simulates a long removal that ends only when the signal is aborted.
     rows.removeDeleted = (signal) => {
       begun();
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)));
@@ -102,7 +102,7 @@ describe('openUpkeep', () => {
     expect([countOf('remove'), countOf('fault in remove' as UpkeepWork)]).toEqual([0, 0]);
   });
 
-  it('only holds and targets of finished erasures are removed', async () => {
+  it('tidy removes only holds and targets of finished erasures', async () => {
     const { people, records, rows, upkeep, countOf } = openBench();
     const [finished, waiting] = [erasure(), erasure()];
     const request = { subjectKeys: [randomBytes(16)], memberKeys: [], cutoffAt: T, requestedAt: T, traceId: '' };
@@ -122,7 +122,7 @@ describe('openUpkeep', () => {
   });
 });
 
-it('a day of daily work starts at the scheduled minute', () => {
+it('a day starts at the scheduled minute', () => {
   const at = (hour: number, minute: number) => Date.UTC(2026, 5, 15, hour, minute);
   expect(dayOf(at(2, 30), 150) - dayOf(at(2, 29), 150)).toBe(1);
   expect(dayOf(at(23, 59), 150)).toBe(dayOf(at(2, 30), 150));

@@ -1,4 +1,4 @@
-/** Regular work on finished erasures in the leading process. */
+/** Scheduled maintenance for finished erasures. Runs while this process leads. */
 import {
   dropStaleBatches,
   type ErasureRecords,
@@ -38,26 +38,26 @@ export interface Schedule {
 /**
  * - tidy: removes holds and targets of finished erasures
  * - expire: records log expiry in receipts
- * - scrub: removes rows of erased people that returned
- * - remove: rewrites files with deleted rows, and the append-only file of Redis
+ * - scrub: deletes data that fences should have refused
+ * - remove: rewrites files with deleted rows and Redis's append-only file
  */
 export const UPKEEP_WORK = ['tidy', 'expire', 'scrub', 'remove'] as const;
 export type UpkeepWork = (typeof UPKEEP_WORK)[number];
 
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
-/** A process that keeps restarting must not search all tables each time. */
+/** Avoids searching all tables in a process that keeps restarting. */
 const FIRST_AFTER_MS = 5 * MINUTE_MS;
 const TIDY_EVERY_MS = 10 * MINUTE_MS;
 
 const RETRY_AFTER_MS = 30 * MINUTE_MS;
 
-/** Opens the upkeep, which runs while this process leads. */
+/** Opens upkeep that runs while this process leads. */
 export function openUpkeep(parts: UpkeepParts): Leading {
   return openLeading((signal, run) => {
     const due = createDue(parts);
     const check = () => {
-      // Runs sequentially: each work may read whole tables.
+      // Sequential, because each task may read whole tables.
       for (const work of UPKEEP_WORK.filter(due.isDue))
         run(async () => {
           if (!(await doWork(parts, work, signal))) due.postpone(work);
@@ -70,7 +70,7 @@ export function openUpkeep(parts: UpkeepParts): Leading {
   });
 }
 
-/** Daily work is due once a day, and once after this process starts to lead. */
+/** Daily work is due once per day and once after this process starts to lead. */
 function createDue({ schedule, wallClockMs }: UpkeepParts) {
   const startMs = performance.now();
   let tidiedMs = startMs;
@@ -98,12 +98,12 @@ function createDue({ schedule, wallClockMs }: UpkeepParts) {
   };
 }
 
-/** Number of the day, counting days from the given minute (UTC). */
+/** Day number, with days that start at `minute` (UTC). */
 export function dayOf(nowMs: number, minute: number): number {
   return Math.floor((nowMs / MINUTE_MS - minute) / DAY_MINUTES);
 }
 
-/** @returns false when the work failed */
+/** @returns false if the work failed */
 async function doWork(parts: UpkeepParts, work: UpkeepWork, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return true;
   try {
@@ -133,7 +133,7 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
     const { rows, records, people, wallClockMs, onSurvivors, logger } = parts;
     const report = (survivors: readonly Survivors[], pass: number) => {
       if (pass === 1) onSurvivors(survivors);
-      logger.error({ survivors, pass }, 'rows of erased people found; deleting them');
+      logger.error({ survivors, pass }, 'survivors found; deleting rows of erased people');
     };
     const options = { rows, records, wallClockMs, signal, people: people.guards, onSurvivors: report };
     const { fences, found } = await scrub(options);
@@ -141,16 +141,16 @@ const WORK: Record<UpkeepWork, (parts: UpkeepParts, signal: AbortSignal) => Prom
   },
   async remove(parts, signal) {
     const { rows, records, people, wallClockMs, logger } = parts;
-    // Redis rewrites in the background.
-    await people.rewriteLog().catch((error) => logger.warn({ error }, 'Redis refused to rewrite its append-only file'));
+    // Redis rewrites the file in the background.
+    await people.rewriteLog().catch((error) => logger.warn({ error }, 'append-only file rewrite refused by Redis'));
     const onFoundOnDisk = (survivors: readonly Survivors[]) =>
-      logger.error({ survivors }, 'rows of erased people remain in files; no receipt is marked');
+      logger.error({ survivors }, 'receipts not marked; files still contain rows of erased people');
     const { marked, deferred } = await removeFromDisk({ rows, records, wallClockMs, signal, onFoundOnDisk });
     logger.info({ marked, deferred }, 'deleted rows removed from files');
   },
 };
 
-/** A paused eraser may have created a hold after its successor released it. */
+/** A paused eraser may recreate a hold after the next eraser has released it. */
 async function releaseFinished({ records, people: { guards } }: UpkeepParts): Promise<void> {
   const finished = await records.readFinished();
   for (const environmentId of await records.readEnvironments())

@@ -105,14 +105,8 @@ export interface Addresses {
   signerKey(): SignerPublicKey;
 }
 
-function isDeploymentConfigured({
-  KAFKA_BROKERS,
-  SCHEMA_REGISTRY_URL,
-  REDIS_URL,
-  CLICKHOUSE_URL,
-}: OperatorConfig): boolean {
-  return [KAFKA_BROKERS, SCHEMA_REGISTRY_URL, REDIS_URL, CLICKHOUSE_URL].some((value) => value !== undefined);
-}
+const ADDRESSES = ['KAFKA_BROKERS', 'SCHEMA_REGISTRY_URL', 'REDIS_URL', 'CLICKHOUSE_URL'] as const;
+const isDeploymentConfigured = (config: OperatorConfig) => ADDRESSES.some((name) => config[name] !== undefined);
 
 /**
  * Uses the addresses in the environment if any are set, otherwise the stack in `folder`. The two are never mixed, so
@@ -125,11 +119,6 @@ export function createAddresses(
 ): Addresses {
   const isConfigured = isDeploymentConfigured(config);
   const stack = () => readStack(folder);
-  const [onRedis, onKafka, onRegistry] = [
-    faults.listenerOf('Redis'),
-    faults.listenerOf('Kafka'),
-    faults.listenerOf('the schema registry'),
-  ];
   function find<V, A>(name: string, value: V | undefined, parse: (value: V) => A, fromStack: () => A | undefined): A {
     const fromEnvironment = () => (value === undefined ? undefined : parse(value));
     const address = isConfigured ? fromEnvironment() : fromStack();
@@ -146,17 +135,20 @@ export function createAddresses(
   const findClickHouse = (url: string): ClickHouseAccount => toClickHouse({ ...config, CLICKHOUSE_URL: url });
   const toUrl = (url: string | undefined) => (url === undefined ? undefined : { url });
   return {
-    redis: () => ({ ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)), onFault: onRedis }),
+    redis: () => ({
+      ...find('REDIS_URL', config.REDIS_URL, findRedis, () => toUrl(stack().redis)),
+      onFault: faults.listenerOf('Redis'),
+    }),
     kafka: () => ({
       ...find('KAFKA_BROKERS', config.KAFKA_BROKERS, findKafka, () => {
         const { kafka: brokers } = stack();
         return brokers === undefined ? undefined : { brokers };
       }),
-      onFault: onKafka,
+      onFault: faults.listenerOf('Kafka'),
     }),
     registry: () => ({
       ...find('SCHEMA_REGISTRY_URL', config.SCHEMA_REGISTRY_URL, findRegistry, () => toUrl(stack().registry)),
-      onFault: onRegistry,
+      onFault: faults.listenerOf('the schema registry'),
     }),
     clickhouse: () => ({
       ...find('CLICKHOUSE_URL', config.CLICKHOUSE_URL, findClickHouse, () => stack().clickhouse),

@@ -36,34 +36,37 @@ interface Closing {
   close(): Promise<void>;
 }
 
-/** Runs `work` after `awaitReady`, and then closes `opened`. */
+/** Runs `work`, after `awaitReady` if set, and then closes `opened`. */
 export async function withOpened<S extends Closing, T>(
   opened: S,
-  awaitReady: (opened: S) => Promise<unknown>,
   work: (opened: S) => Promise<T>,
+  awaitReady?: (opened: S) => Promise<unknown>,
 ): Promise<T> {
   try {
-    await awaitReady(opened);
+    await awaitReady?.(opened);
     return await work(opened);
   } finally {
     await opened.close();
   }
 }
 
-type Open = <S extends Closing>(opening: Promise<S>) => Promise<S>;
-
-/** Runs `work` with a function that opens stores, and then closes all opened stores, even if one fails to open. */
-export async function withSeveral<T>(work: (open: Open) => Promise<T>): Promise<T> {
+/** Creates functions that open a store, and close all opened stores. */
+export function createOpened() {
   const opened: Closing[] = [];
-  try {
-    return await work(async (opening) => {
+  return {
+    async open<S extends Closing>(opening: Promise<S>): Promise<S> {
       const store = await opening;
       opened.push(store);
       return store;
-    });
-  } finally {
-    await Promise.all(opened.map((store) => store.close()));
-  }
+    },
+    close: async () => void (await Promise.all(opened.map((store) => store.close()))),
+  };
+}
+
+/** Runs `work` with a function that opens stores, and then closes all opened stores, even if one fails to open. */
+export async function withSeveral<T>(work: (open: ReturnType<typeof createOpened>['open']) => Promise<T>): Promise<T> {
+  const { open, close } = createOpened();
+  return work(open).finally(close);
 }
 
 /** Runs `work` once the store is ready, and then closes the store. @throws UnreachableError */
@@ -71,11 +74,21 @@ export const withStore = <S extends Closing & { ready(): Promise<boolean> }, T>(
   name: string,
   store: S,
   work: (store: S) => Promise<T>,
-): Promise<T> => withOpened(store, () => awaitStore(name, () => store.ready()), work);
+): Promise<T> => withOpened(store, work, () => awaitStore(name, () => store.ready()));
 
 /** Runs `work` once the brokers respond, and then closes the log. @throws UnreachableError */
 export const withLog = <T>(log: LogReader, work: (log: LogReader) => Promise<T>): Promise<T> =>
-  withOpened(log, awaitLog, work);
+  withOpened(log, work, awaitLog);
+
+/** Returns null if the address of the store is not configured. */
+export async function nullIfUnreachable<T>(find: () => T | Promise<T>): Promise<T | null> {
+  try {
+    return await find();
+  } catch (fault) {
+    if (fault instanceof UnreachableError) return null;
+    throw fault;
+  }
+}
 
 export type Schemas = SchemaRegistry;
 

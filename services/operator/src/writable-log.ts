@@ -34,17 +34,18 @@ export async function readCommittedBounds(log: LogReader, topic: string, key?: B
   return bounds;
 }
 
-/** @throws Error with `takenOver` when another publisher took over; UnreachableError when the result is unknown */
+/** @returns false if another publisher took over @throws UnreachableError when the result is unknown */
 export async function publishChange(
   publisher: AtomicPublisher,
   records: readonly TransactionRecord[],
-  { takenOver, retry }: { readonly takenOver: string; readonly retry: string },
-): Promise<void> {
+  next: string,
+): Promise<boolean> {
   try {
     await publisher.publish(records);
+    return true;
   } catch (fault) {
-    if (isTakenOver(fault)) throw new Error(takenOver);
-    unconfirmed('the change', retry)(fault instanceof Error ? fault : new Error(String(fault)));
+    if (isTakenOver(fault)) return false;
+    return unconfirmed('the change', next)(fault instanceof Error ? fault : new Error(String(fault)));
   }
 }
 

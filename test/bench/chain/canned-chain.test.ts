@@ -22,7 +22,7 @@ async function fetchCanned(_url: unknown, init?: { body?: unknown }): Promise<Re
   return new Response(Array.isArray(body) ? `[${body.map(toResponse).join(',')}]` : toResponse(body));
 }
 
-it('the generated chain passes all indexer checks, and each of its logs yields one activity', async () => {
+it('the generated chain passes all indexer checks, and each log yields one activity', async () => {
   const node = createRpcNode({ name: 'canned', url: 'http://127.0.0.1', fetch: fetchCanned as typeof fetch });
   const after = { number: 9, hash: blockHashOf(9) };
   const read = await readRange(node, { from: 10, to: 29, after, knownBlocks: [], hasBlooms: true });

@@ -5,7 +5,7 @@ export type CannedBlock = ReturnType<typeof createCannedBlock>;
 
 const CONTRACTS = 500;
 const OWNERS = 20_000;
-/** One transfer in ten is a mint, which comes from the zero address. */
+/** One transfer in ten is a mint: its sender is the zero address. */
 const MINT_EVERY = 10;
 const LOGS_PER_TRANSACTION = 2;
 const FIRST_BLOCK_S = 1_600_000_000;
@@ -13,7 +13,7 @@ const BLOCK_S = 2;
 const BLOOM_BYTES = 256;
 const BLOOM_BITS = 2_047;
 
-/** Constants, so that the code under test does not define its own input. */
+/** Literals, so that the input does not depend on the code under test. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 const TRANSFER_SINGLE = '0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62';
 const NO_ADDRESS = `0x${'0'.repeat(64)}`;
@@ -43,13 +43,13 @@ function bitsOf(text: string): readonly number[] {
   return [0, 2, 4].map((at) => bytes.readUInt16BE(at) & BLOOM_BITS);
 }
 
-function bitsOfKnown(text: string): readonly number[] {
-  const known = bitsByText.get(text) ?? bitsOf(text);
-  bitsByText.set(text, known);
-  return known;
+function readCachedBits(text: string): readonly number[] {
+  const bits = bitsByText.get(text) ?? bitsOf(text);
+  bitsByText.set(text, bits);
+  return bits;
 }
 
-function put(bloom: Buffer, bits: readonly number[]): void {
+function addBits(bloom: Buffer, bits: readonly number[]): void {
   for (const bit of bits) bloom[BLOOM_BYTES - 1 - (bit >> 3)]! |= 1 << (bit & 7);
 }
 
@@ -59,7 +59,7 @@ interface CannedLog {
   readonly data: string;
 }
 
-/** Half of the contracts are ERC-20, a quarter each ERC-721 and ERC-1155. */
+/** Creates a log of an ERC-20 contract (half of all contracts), ERC-721 or ERC-1155 (a quarter each). */
 function logOf(number: number): CannedLog {
   const contract = mix(number, 1) % CONTRACTS;
   const address = contracts[contract]!;
@@ -75,8 +75,7 @@ function logOf(number: number): CannedLog {
 
 const REST = `"difficulty":"0x0","extraData":"0x","gasLimit":"0x1c9c380","gasUsed":"0xe4e1c0","baseFeePerGas":"0x7","miner":"0x${'0'.repeat(40)}","mixHash":"${NO_ADDRESS}","nonce":"0x0000000000000000","receiptsRoot":"${hashOf('receipts')}","sha3Uncles":"${hashOf('uncles')}","size":"0x220","stateRoot":"${hashOf('state')}","transactionsRoot":"${hashOf('transactions')}","uncles":[]`;
 
-// Creates the generated chain's block for a number, always the same. Its parent is the previous block, its bloom filter
-// matches its logs, and each log yields one activity.
+// Creates a block with a valid parent and a bloom filter that matches its logs. Each log yields one activity.
 export function createCannedBlock(number: number, logsPerBlock: number) {
   const [blockHash, blockNumber] = [blockHashOf(number), toQuantity(number)];
   const bloom = Buffer.alloc(BLOOM_BYTES);
@@ -86,9 +85,9 @@ export function createCannedBlock(number: number, logsPerBlock: number) {
     const transaction = Math.floor(index / LOGS_PER_TRANSACTION);
     transactions[transaction] ??= hashOf(`transaction ${number} ${transaction}`);
     const { address, topics, data } = logOf(number * logsPerBlock + index);
-    for (const text of [address, ...topics.slice(0, 3)]) put(bloom, bitsOfKnown(text));
-    // The fourth topic is either the id of an ERC-721 token, which occurs in no other log, or an owner.
-    if (topics[3] !== undefined) put(bloom, topics[0] === TRANSFER ? bitsOf(topics[3]) : bitsOfKnown(topics[3]));
+    for (const text of [address, ...topics.slice(0, 3)]) addBits(bloom, readCachedBits(text));
+    // The fourth topic is an owner or the id of an ERC-721 token, which is unique and therefore not cached.
+    if (topics[3] !== undefined) addBits(bloom, topics[0] === TRANSFER ? bitsOf(topics[3]) : readCachedBits(topics[3]));
     logs.push(
       `{"address":"${address}","topics":["${topics.join('","')}"],"data":"${data}","blockHash":"${blockHash}","blockNumber":"${blockNumber}","transactionHash":"${transactions[transaction]}","transactionIndex":"${toQuantity(transaction)}","logIndex":"${toQuantity(index)}","removed":false}`,
     );

@@ -1,5 +1,6 @@
-// Floor for accepting mint requests: reads the body, publishes `?records=` records of the same size with the product's
-// producer, and sends the same response when all in-sync replicas have them. It reads no key, parses nothing and makes no claim.
+// Floor for accepting mint requests: reads the body, publishes `?records=` records of the same size with the same
+// producer, and sends the same response after all in-sync replicas have the records. Checks no key, parses no body and
+// takes no claim.
 import { createServer, type ServerResponse } from 'node:http';
 import { openProducer } from '@playline/stream/kafka';
 

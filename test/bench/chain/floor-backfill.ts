@@ -1,9 +1,8 @@
-// Floor for the backfill: sends an indexer's requests and reads the responses; with PARSE it also parses their JSON.
+// Floor for the backfill: sends the same requests as an indexer and reads the responses. With PARSE, parses the JSON.
 import { startMeter } from '../floors/meter.ts';
 
 const { NODE_URL = '', PARSE } = process.env;
 const [from = 0, to = 0, rangeBlocks = 0] = [process.env.FROM, process.env.TO, process.env.RANGE_BLOCKS].map(Number);
-/** The batch size of the product's own node client. */
 const BATCH_MAX = 50;
 const toHex = (number: number) => `0x${number.toString(16)}`;
 
@@ -25,7 +24,7 @@ async function readRange(first: number, last: number): Promise<void> {
     const count = Math.min(BATCH_MAX, last - start + 1);
     await send(Array.from({ length: count }, (_, index) => toBlockCall(start + index)));
   }
-  // The end of the range and the final block, which must be on the same chain.
+  // An indexer checks that the end of the range and the final block are on the same chain.
   await send([last, to].map(toBlockCall));
   await send(toCall('eth_getLogs', [{ fromBlock: toHex(first), toBlock: toHex(last) }]));
   for (const number of [first, last]) await send(toBlockCall(number));

@@ -1,5 +1,5 @@
-// Floor for minting: viem with its own key mints BATCHES times ASSETS tokens with the same contract function, and at
-// most OPEN transactions that are not final. A reorganisation would lose or duplicate tokens.
+// Floor for minting: viem mints BATCHES times ASSETS tokens with the same contract function, its own key and at most
+// OPEN transactions that are not final. Unlike the minter, it does not handle reorganisations.
 import { setTimeout as delay } from 'node:timers/promises';
 import { admitSigner, type DemoAddresses, deployDemo } from '@playline/infra/chain';
 import { CONTRACT_ABIS } from '@playline/testkit/chain';
@@ -53,9 +53,9 @@ for (let done = 0; done < batches; ) {
   while (sent.length < open && done + sent.length < batches) sent.push(await send());
   await delay(pollMs);
   const { number: horizon } = await reader.getBlock({ blockTag: 'finalized' });
-  const left: Hash[] = [];
-  for (const hash of sent) if (!(await isFinal(hash, horizon))) left.push(hash);
-  done += sent.length - left.length;
-  sent = left;
+  const pending: Hash[] = [];
+  for (const hash of sent) if (!(await isFinal(hash, horizon))) pending.push(hash);
+  done += sent.length - pending.length;
+  sent = pending;
 }
 meter.send(batches * assets);

@@ -33,13 +33,13 @@ async function openReplayer(
 }
 
 interface MeasuredIndexer extends Server {
-  /** Number of published activities that brokers have acknowledged since the indexer started. */
+  /** @returns the number of activities that brokers have acknowledged since the indexer started */
   countPublished(): Promise<number>;
 }
 
 const COUNT = /^playline_chain_indexer_activities_total\{[^}]*\} (\d+)/gm;
 
-/** @param chain `name`: a chain name that no other measurement uses */
+/** @param chain.name must be unique per measurement */
 async function startIndexer(
   bench: Bench,
   node: Replayer,
@@ -58,19 +58,19 @@ async function startIndexer(
 const BLOCKS = 100_000;
 const BLOCKS_MIN = 1_000;
 const LOGS_PER_BLOCK = 10;
-/** After the warm-up, the code is compiled and all token names have been read. */
-const WARM_UP_SHARE = 0.05;
+/** Enough to compile the code and read all token names. */
+const WARM_UP_FRACTION = 0.05;
 const RANGE_BLOCKS = 1_000;
-/** Short, so that the wait for the first poll does not count. */
+/** Short, so that the delay before the first poll is negligible. */
 const POLL_MS = 50;
 const INDEXED_MAX_MS = 1_800_000;
 
-/** Measures how fast the indexer publishes blocks and logs of a long chain. The floor only sends the same requests. */
+/** Measures how fast the indexer backfills a long chain. The floor only sends the same requests. */
 export const measureBackfill = (bench: Bench): Promise<Row[]> =>
   withOpened(async (keep) => {
     const blocks = scaled(bench, BLOCKS, BLOCKS_MIN);
     const logs = blocks * LOGS_PER_BLOCK;
-    const warmUp = Math.round(blocks * WARM_UP_SHARE);
+    const warmUp = Math.round(blocks * WARM_UP_FRACTION);
     const node = keep(await openReplayer(bench, { logsPerBlock: LOGS_PER_BLOCK, head: 0 }));
     const name = `${bench.environmentId}-backfill`;
     const indexer = keep(await startIndexer(bench, node, { name, pollMs: POLL_MS }));
@@ -78,7 +78,7 @@ export const measureBackfill = (bench: Bench): Promise<Row[]> =>
     const [spent, nodeSpent, startMs] = [watchCpu(indexer.pid), watchCpu(node.pid), performance.now()];
     await index(node, indexer, warmUp + blocks);
     const [seconds, cpuSeconds] = [(performance.now() - startMs) / 1_000, spent()];
-    const notes = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} CPU-s, ${nodeSpent().toFixed(1)} of the node; peak ${memoryPeakMibOf(indexer.pid)} MiB`;
+    const notes = `${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} CPU-s, node ${nodeSpent().toFixed(1)} CPU-s; peak ${memoryPeakMibOf(indexer.pid)} MiB`;
     const environment = {
       ...bench.environment,
       NODE_URL: node.url,
@@ -91,7 +91,7 @@ export const measureBackfill = (bench: Bench): Promise<Row[]> =>
     const row = { case: `backfill, ${blocks} blocks with ${logs} logs`, notes };
     const floors = [
       { peer: 'floor: the same requests alone', floor: read },
-      { peer: 'floor: and their answers parsed', floor: parsed },
+      { peer: 'floor: the same requests, responses parsed', floor: parsed },
     ];
     return [
       toRow({
@@ -130,14 +130,13 @@ const LAG_BLOCKS_MIN = 10;
 const FIRST_BLOCKS = 20;
 const WARM_UP_BLOCKS = 10;
 const LAG_POLL_MS = 1_000;
-/** Poll interval for the history, which is the precision of all measured times. */
+/** Poll interval for the history, which limits the precision of the measurement. */
 const HISTORY_POLL_MS = 20;
 const SEEN_MAX_MS = 60_000;
 
-/** Name of the chain whose blocks become final at a constant rate. */
 export const lagChainOf = ({ environmentId }: Bench): string => `${environmentId}-pace`;
 
-// Measures the time from a block's finality at the node until the history has its activities, at one block per second.
+// Measures the time from a block's finality until the history contains its activities, at one block per second.
 export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
   withOpened(async (keep) => {
     const blocks = scaled(bench, LAG_BLOCKS, LAG_BLOCKS_MIN);
@@ -159,15 +158,15 @@ export const measureLag = (bench: Bench, api: Server): Promise<Row[]> =>
     await waitUntilSeen(first + blocks - 1);
     const lagsOf = (seenAtMs: ReadonlyMap<number, number>) =>
       Array.from({ length: blocks }, (_, index) => seenAtMs.get(first + index)! - finalAtMs.get(first + index)!);
-    const [own, peer] = [lagsOf(history.seenAtMs), lagsOf(floor.seenAtMs)];
+    const [lags, floorLags] = [lagsOf(history.seenAtMs), lagsOf(floor.seenAtMs)];
     return [0.5, 0.99].map((q) =>
       toRow({
-        case: `history behind finality, ${LAG_LOGS_PER_BLOCK} logs per block, a block per second`,
+        case: `history behind finality, ${LAG_LOGS_PER_BLOCK} logs per block, one block per second`,
         unit: `ms, p${q * 100}`,
-        value: quantileOf(own, q),
-        peer: 'floor: polls the logs of the node as often',
-        peerValue: quantileOf(peer, q),
-        notes: `of ${own.length} blocks; includes up to ${LAG_POLL_MS} ms between polls and 1 s age of a block of rows`,
+        value: quantileOf(lags, q),
+        peer: 'floor: polls the node for logs at the same interval',
+        peerValue: quantileOf(floorLags, q),
+        notes: `${lags.length} blocks; includes up to ${LAG_POLL_MS} ms between polls and the block age of 1 s`,
       }),
     );
   });
@@ -176,8 +175,8 @@ async function finalizeBlocks(node: Replayer, from: number, to: number): Promise
   const finalAtMs = new Map<number, number>();
   const startMs = performance.now();
   for (let number = from; number < to; number++) {
-    const early = startMs + (number - from) * BLOCK_MS - performance.now();
-    if (early > 0) await delay(early);
+    const waitMs = startMs + (number - from) * BLOCK_MS - performance.now();
+    if (waitMs > 0) await delay(waitMs);
     finalAtMs.set(number, performance.now());
     await node.setHead(number + FINAL_DEPTH);
   }
@@ -189,14 +188,14 @@ interface HistoryPage {
   readonly page: { readonly next_cursor: string };
 }
 
-/** Follows the history like a replica. `seenAtMs`: when all activities in a block were visible, by block number. */
+/** Polls the history like a replica. `seenAtMs`: when all activities of a block were visible, by block number. */
 function watchHistory(api: Server, chain: string) {
   const [counts, seenAtMs] = [new Map<number, number>(), new Map<number, number>()];
   let cursor: string | null = null;
   const readPage = async () => {
     const query = new URLSearchParams({ page_size: '200', ...(cursor !== null && { page_cursor: cursor }) });
     const response = await fetch(`http://127.0.0.1:${api.port}/v1/chains/${chain}/activity-history?${query}`);
-    if (!response.ok) throw new Error(`a page request got status ${response.status}: ${await response.text()}`);
+    if (!response.ok) throw new Error(`a page request failed with status ${response.status}: ${await response.text()}`);
     const { result, page } = (await response.json()) as HistoryPage;
     cursor = page.next_cursor;
     for (const { blockchain_metadata: metadata } of result) {
@@ -218,7 +217,7 @@ interface NodeBlock {
   readonly hash: string;
 }
 
-/** Floor: polls the node as often as the indexer, and reads the logs in new final blocks. */
+/** Floor: polls the node at the indexer's interval and reads the logs in new final blocks. */
 function watchNode({ url }: Replayer) {
   const seenAtMs = new Map<number, number>();
   let next: number | null = null;

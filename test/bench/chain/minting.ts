@@ -54,7 +54,7 @@ export async function openMintScene(bench: Bench, keep: Keep) {
   };
 }
 
-/** Stores access records where services read them; their log is in memory. @returns the contract address */
+/** Writes access records to Redis only; the record log is in memory. @returns the contract address */
 async function createRecords(bench: Bench, chain: TestChain, signerKeys: string): Promise<`0x${string}`> {
   const owner = { projectId: 'test-bench', environmentId: bench.environmentId };
   const signerKey = parseSignerKeys(signerKeys)[0]!.publicKey;
@@ -113,7 +113,7 @@ async function postOrder(bench: Bench, { api, scene }: MintServers, assets: read
     body: JSON.stringify({ assets }),
   });
   const text = await response.text();
-  if (response.status !== 202) throw new Error(`an order got status ${response.status}: ${text}`);
+  if (response.status !== 202) throw new Error(`an order failed with status ${response.status}: ${text}`);
   return text;
 }
 
@@ -124,7 +124,7 @@ async function sendOrder(bench: Bench, servers: MintServers, assets: number): Pr
   return String(bodies.at(-1)!.reference_id);
 }
 
-// Orders one asset until it is accepted, because the chain API accepts no orders until the writer has stored the log.
+// Retries an order for one asset: the chain API accepts no orders until the writer has processed the log.
 async function sendFirstOrder(bench: Bench, servers: MintServers): Promise<string> {
   let referenceId = '';
   const isAccepted = async () => {
@@ -172,8 +172,7 @@ interface Target {
   readonly path: string;
 }
 
-// Measures assets that the chain API accepts per CPU-second. An accepted asset is validated, claimed, on the log with
-// acks=all, and readable by its id.
+// Measures how many assets the chain API validates, claims and publishes with acks=all per CPU-second.
 export const measureAccepted = (bench: Bench, servers: MintServers): Promise<Row[]> =>
   withOpened(async (keep) => {
     const floor = keep(await startFloor(bench, servers));
@@ -199,12 +198,12 @@ async function measureSize(
     for (const [index, target] of targets.entries()) windows[index]!.push(await post(target, size.requests));
   const [own, peer] = windows.map(mediansOf) as [Awaited<ReturnType<typeof post>>, Awaited<ReturnType<typeof post>>];
   return toRow({
-    case: `mint requests of ${size.assets} accepted`,
+    case: `mint requests with ${size.assets} assets accepted`,
     unit: 'assets per CPU-second',
     value: own.perCpuSecond,
-    peer: 'floor: reads, publishes the same bytes, answers',
+    peer: 'floor: reads, publishes the same bytes, responds',
     peerValue: peer.perCpuSecond,
-    notes: `${Math.round(own.perSecond)} assets/s by the clock, floor ${Math.round(peer.perSecond)}; Redis ${own.redisCpuSeconds.toFixed(2)} CPU-s per thousand; peak ${memoryPeakMibOf(api.pid)} MiB`,
+    notes: `${Math.round(own.perSecond)} assets per wall-clock second, floor ${Math.round(peer.perSecond)}; Redis ${own.redisCpuSeconds.toFixed(2)} CPU-s per 1,000 assets; peak ${memoryPeakMibOf(api.pid)} MiB`,
   });
 }
 
@@ -222,7 +221,7 @@ async function postOrders(bench: Bench, { server, path }: Target, { requests, as
   return { perCpuSecond: count / own, perSecond: count / seconds, redisCpuSeconds: (redis * 1_000) / count };
 }
 
-/** The floor publishes to a topic with the same number of partitions that no service reads. */
+/** The floor publishes to a topic that no service reads, with the same number of partitions. */
 async function startFloor(bench: Bench, servers: MintServers): Promise<Server> {
   const topic = `${bench.topicPrefix}${TOPICS.mintRequests.name}`;
   const record = createRecord(bench, servers.scene.contract);
@@ -261,10 +260,10 @@ function createRecord(bench: Bench, contract: string): MintRequestRecord {
 const ASSETS_PER_ORDER = 100;
 const ORDERS = 50;
 const SINGLES = 5;
-/** Delays each request, so that requests arrive at different times relative to blocks and polls. */
+/** Shifts each request relative to blocks and polls. */
 const SINGLE_SHIFT_MS = 230;
 const SINGLE_POLL_MS = 25;
-/** The minter's limit on open nonces: the default, and the maximum that the setting allows. */
+/** The minter's limit on open nonces: the default and the maximum. */
 const [DEFAULT_OPEN, MAX_OPEN] = [8, 64];
 const TOKENS_MAX_MS = 60_000;
 
@@ -272,7 +271,7 @@ interface MintParts extends MintServers {
   readonly writer: Measured;
 }
 
-/** Measures time and rate of mints from POST to `succeeded`, for bulk orders and single mints. The floor is viem. */
+/** Measures the rate of bulk mints and the duration of single mints, from POST to `succeeded`. The floor is viem. */
 export async function measureMints(bench: Bench, parts: MintParts): Promise<Row[]> {
   const orders = scaled(bench, ORDERS, 5);
   const first = await sendFirstOrder(bench, parts);
@@ -352,7 +351,7 @@ async function measureSingles(bench: Bench, parts: MintParts): Promise<Row> {
     value: medianOf(ms),
     peer: 'floor: viem alone',
     peerValue: (seconds / count) * 1_000,
-    notes: `${ms.map((each) => Math.round(each)).join(', ')}; the floor's mean`,
+    notes: `${ms.map((each) => Math.round(each)).join(', ')}; floor: mean`,
   });
 }
 

@@ -1,4 +1,4 @@
-/** A node for a generated chain, with the methods that an indexer calls. `bench_setHead` sets the latest block. */
+/** A node that serves a generated chain to an indexer. `bench_setHead` sets the latest block. */
 import { createServer } from 'node:http';
 import { type CannedBlock, createCannedBlock } from './canned-chain.ts';
 
@@ -13,14 +13,14 @@ const logsPerBlock = Number(process.env.LOGS_PER_BLOCK);
 const chainId = `0x${Number(process.env.CHAIN_NUMBER).toString(16)}`;
 let head = Number(process.env.HEAD);
 
-/** Number of cached blocks. An indexer requests a block and then its logs. */
+/** Enough for an indexer, which requests a range of blocks and then their logs. */
 const CACHED_BLOCKS = 2_500;
 const cache = new Map<number, CannedBlock>();
 const numbers = new Map<string, number>();
 
 function blockAt(number: number): CannedBlock {
-  const known = cache.get(number);
-  if (known !== undefined) return known;
+  const cached = cache.get(number);
+  if (cached !== undefined) return cached;
   const created = createCannedBlock(number, logsPerBlock);
   cache.set(number, created);
   numbers.set(created.hash, number);
@@ -48,7 +48,6 @@ function readLogs({ blockHash, fromBlock, toBlock }: Record<string, string>): st
   return `[${logs.join(',')}]`;
 }
 
-/** All contract calls return the same 32 bytes. Some early contracts return their name as 32 bytes. */
 const WORD = `"0x${Buffer.from('CANNED').toString('hex').padEnd(64, '0')}"`;
 
 function resultOf({ method, params }: RpcCall): string {

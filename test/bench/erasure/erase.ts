@@ -30,8 +30,8 @@ const CONNECTIONS = 32;
 const RECEIPTS_MAX_MS = 600_000;
 
 /**
- * Requests the erasure of several people together, and waits for the receipts.
- * @throws Error when a query finds their rows afterwards, or when the receipts have a wrong number of rows
+ * Requests the erasure of several people concurrently and waits for the receipts.
+ * @throws Error if any of their rows remain or the receipts report a wrong number of rows
  */
 export async function eraseRange({ bench, server, records, people }: Scene, range: Range) {
   const engine = createEngine(bench);
@@ -40,13 +40,14 @@ export async function eraseRange({ bench, server, records, people }: Scene, rang
   const before = await readCost(engine);
   const { erasureIds, acceptedMs } = await requestErasures(bench, server, { people, range });
   await waitForReceipts(engine, erasureIds);
-  const left = await countRowsOf(engine, range);
-  if (left.events + left.other > 0) throw new Error(`rows found after the receipts: ${JSON.stringify(left)}`);
+  const remaining = await countRowsOf(engine, range);
+  if (remaining.events + remaining.other > 0)
+    throw new Error(`rows found after the receipts: ${JSON.stringify(remaining)}`);
   const after = await readCost(engine);
   const ids = new Set([...erasureIds].map((id) => id.replaceAll('-', '')));
   const receipts = (await records.readOpenReceipts()).filter(({ erasureId }) => ids.has(erasureId.toString('hex')));
   const deleted = receipts.reduce((sum, receipt) => sum + (receipt.deleted['clickhouse.events'] ?? 0), 0);
-  if (deleted !== events) throw new Error(`the receipts report ${deleted} eventsinstead of ${events}`);
+  if (deleted !== events) throw new Error(`the receipts report ${deleted} deleted events instead of ${events}`);
   const cost = { cpuMs: after.cpuMs - before.cpuMs, readBytes: after.readBytes - before.readBytes };
   return { receipts, events, acceptedMs, ...cost };
 }
@@ -63,7 +64,7 @@ async function requestErasures(
     while (next < first + count) {
       const target = `http://127.0.0.1:${port}/v1/audience/data?anonymousId=${people.anonymousIdOf(next++)}`;
       const response = await fetch(target, { method: 'DELETE', headers: { 'x-service-api-key': secretKey } });
-      if (response.status !== 202) throw new Error(`an erasure got status ${response.status}`);
+      if (response.status !== 202) throw new Error(`an erasure request failed with status ${response.status}`);
       erasureIds.add(response.headers.get('x-erasure-id') ?? '');
     }
   };
@@ -71,7 +72,7 @@ async function requestErasures(
   return { erasureIds, acceptedMs: performance.now() - startMs };
 }
 
-/** Waits until each erasure has its receipt and no batch is in progress. Its queries are not logged. */
+/** Waits until each erasure has a receipt and no batch is in progress, with queries that are not logged. */
 async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>): Promise<void> {
   const count = (sql: string) => engine.queryNumber(`${sql} SETTINGS log_queries = 0`);
   const receipts = `SELECT uniqExact(erasure_id) FROM erasure_receipts WHERE erasure_id IN (
@@ -82,12 +83,12 @@ async function waitForReceipts(engine: Engine, erasureIds: ReadonlySet<string>):
   await waitFor('no batch is in progress', isOver, { maxMs: RECEIPTS_MAX_MS });
 }
 
-/** Selects the eraser's statements, except for reads of fences, which writers do too. */
+/** Selects the eraser's statements, except for reads of fences, which writers also perform. */
 const IS_ERASER_STATEMENT = `match(query, 'erasure_|system\\\\.mutations|system\\\\.processes')
   AND NOT (query_kind = 'Select' AND position(query, 'erasure_fences') > 0)`;
 
-// Reads the cost of erasures so far, from statements and mutations. Bytes are counted after decompression, because
-// ClickHouse counts every seek in a compact part as a whole buffer of file reads.
+// Reads the cost of all erasures so far, including mutations. Bytes are counted after decompression, because ClickHouse
+// counts every seek in a compact part as a read of a whole buffer.
 async function readCost(engine: Engine): Promise<{ cpuMs: number; readBytes: number }> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
   const sums = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) AS cpu, sum(ProfileEvents['CompressedReadBufferBytes']) AS bytes`;
@@ -116,7 +117,7 @@ export function phasesOf({ acceptedAt, fencedAt, visiblyErasedAt, logExpiresAt }
 export const INGEST = { batchSize: 20, requestsPerSecond: 50, connections: 25 };
 const QUIET_MS = 30_000;
 const BUSY_MAX_MS = 3_600_000;
-/** Often enough for a p99 within half a minute, and less often than ClickHouse can handle. */
+/** Enough queries for a p99 within half a minute, without overloading ClickHouse. */
 const QUERY_EVERY_MS = 100;
 
 interface Quantiles {
@@ -125,10 +126,10 @@ interface Quantiles {
   readonly responses: number;
 }
 
-/** Response times in milliseconds: for clients' batches, and for an analyst's query. */
+/** Response times in milliseconds for clients' batches and an analyst's queries. */
 export type Waits = Readonly<Record<'gateway' | 'analyst', Quantiles>>;
 
-/** Response times in the half minute before the work, and during the work. */
+/** Response times for 30 s before the work, and during the work. */
 export interface Bystanders {
   readonly quiet: Waits;
   readonly busy: Waits;
@@ -171,8 +172,7 @@ const analystQuery = (environmentId: string) =>
 
 const POLL_MS = 1_000;
 
-// Makes ClickHouse clean up often. By default it keeps replaced files for eight minutes, and up to five more until the
-// next cleanup. A table applies the settings only after its next cleanup, so call this early.
+// Makes ClickHouse delete replaced files soon. A table applies this after its next cleanup, so call this early.
 export const shortenCleanups = (engine: Engine): Promise<void> =>
   changeTables(engine, 'cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0');
 
@@ -188,7 +188,7 @@ interface Stores {
 
 export type Removal = Awaited<ReturnType<typeof measureRemoval>>;
 
-/** @throws Error when a file still has a row, or when a receipt does not confirm the removal */
+/** @throws Error if a file still contains a deleted row or a receipt does not confirm the removal */
 export async function measureRemoval(bench: Bench, stores: Stores, receipts: number) {
   const engine = createEngine(bench);
   await changeTables(engine, 'old_parts_lifetime = 1');

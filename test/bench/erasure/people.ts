@@ -11,9 +11,9 @@ const ROWS_PER_PERSON = 100;
 export const NAMES = 40;
 export const DAYS = 270;
 const DAY_MS = 86_400_000;
-/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
+/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
-/** Greater than any partition in the topic, so that these rows differ from the writer's rows. */
+/** Greater than the topic's partition numbers, so that offsets do not collide with the writer's rows. */
 const FIRST_PARTITION = 100;
 /** A typed identify creates two links: visitor to user, and user to the same id without a type. */
 const LINKS_PER_PERSON = 2;
@@ -29,8 +29,8 @@ function anonymousIdOf(person: number): string {
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-// Fills `events` directly, because publishing to the log would be slow. Each person has a hundred rows, spread evenly
-// over event names and days, with the keys that the gateway would compute. `bench_people` maps people to keys.
+// Inserts into `events` directly, because publishing to the log would be slow. Each person has 100 rows, distributed
+// evenly over event names and days, with the keys that the gateway would compute. `bench_people` maps people to keys.
 export async function fillEvents(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS);
@@ -84,7 +84,7 @@ function fillStatement(
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-/** Links each person's anonymous id to their user id through the log, and waits until all decisions are stored. */
+/** Publishes a link from each person's anonymous id to the user id, and waits until all decisions are stored. */
 export async function linkPeople(bench: Bench, people: People): Promise<void> {
   const engine = createEngine(bench);
   const pairs = Array.from({ length: people.count }, (_, person) => {

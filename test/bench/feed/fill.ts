@@ -6,31 +6,30 @@ import { createEngine, type Engine, waitForMerges, waitForRows } from '../clickh
 import { type Bench, type Range, scaled } from '../figure.ts';
 import { waitFor } from '../processes.ts';
 
-/** The chain with nearly all activities. Three other chains in the same table have few. */
+/** The chain with nearly all activities. The other three chains have few. */
 export const BUSY = 'busy-chain';
 const CHAINS = [BUSY, 'quiet-one', 'quiet-two', 'quiet-three'] as const;
 export const FEED_CHAINS: readonly { name: string; id: string }[] = CHAINS.map((name, index) => ({
   name,
   id: `eip155:${index + 1}`,
 }));
-/** Share of activities per other chain, in percent. */
+/** Percentage of activities per other chain. */
 const OTHERS_PERCENT = 1;
 
 const ROWS = 10_000_000;
 const YEAR_US = 365 * 86_400_000_000;
-/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
+/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 500_000;
-/** Number of small inserts at the end, whose parts are not merged. */
+/** Small inserts at the end, whose parts are not merged. */
 const SMALL_PARTS = 20;
 const SMALL_PART_ROWS = 1_000;
-/** One row in this many is a candidate for an update. Updates of updates are excluded, which leaves one in twenty. */
+/** One row in this many could be an update. Updates of updates are excluded, which leaves one in 20. */
 const ROWS_PER_UPDATE = 19;
-/** Half of the updates are to one of this many latest activities; the other half are to any earlier activity. */
+/** Half of the updates affect one of this many latest activities, the other half any earlier activity. */
 const NEAR_ROWS = 2_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Contracts by number: one has a tenth of all activities, a hundred have half a percent each, many have about a hundred
-// rows, and one has two rows.
+// Contracts by number: one with 10 % of all activities, 100 with 0.5 % each, small contracts, one with two rows.
 const [PAIR, BIG, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_PER_SMALL = 100;
@@ -42,8 +41,7 @@ const FILLED = ['activities', 'activity_ids', 'activity_feeds'];
 
 const numberOf = (salt: number, of = 'number') => `cityHash64(${of}, ${salt})`;
 
-// Fills the activity tables directly with a year of activities, and raises the watermarks. Merges of the last inserts
-// are stopped until `resumeMerges`, because a feed that is being written always ends in small parts.
+// Inserts a year of activities. The last parts are not merged until `resumeMerges`, as at the end of a live feed.
 export async function fillFeed(bench: Bench) {
   const engine = createEngine(bench);
   const rows = scaled(bench, ROWS, 50_000);
@@ -153,7 +151,7 @@ const hexOf = (bytes: string) => `lower(hex(${bytes}))`;
 const address = (salt: number) => `'"0x', ${hexOf(`sipHash128(base, ${salt})`)}, '${String(salt).padStart(8, '0')}"'`;
 const amount = (salt: number) => `'"', toString(${numberOf(salt, 'base')}), '"'`;
 
-/** JSON with the same member order as the import. */
+/** JSON with fields in the same order as the import writes them. */
 const NFT = `'{"contract_type":"ERC721","contract_address":"0x', ${hexOf('contract')}, '","token_id":', ${amount(20)}, ',"amount":"1"}'`;
 const DETAILS: Readonly<Record<string, string>> = {
   mint: `'{"to":', ${address(31)}, ',"amount":"1","asset":', ${NFT}, '}'`,
@@ -167,8 +165,7 @@ const detailsOf = Object.entries(DETAILS)
   .map(([type, parts]) => `type = '${type}', concat(${parts})`)
   .join(', ');
 
-// Selects rows by number, in order of time. `base` is the row with the activity's first version, from which all
-// constant members are computed.
+// Selects rows in order of time. Fields that do not change are computed from `base`, the first version's number.
 function rowsOf({ rows, startUs, stepUs }: Shape, { first, count }: Range): string {
   const pairIn = (of: string) => `${of} IN (${Math.floor(rows * 0.3)}, ${Math.floor(rows * 0.8)})`;
   const pair = pairIn('base');

@@ -36,7 +36,7 @@ export function casesOf({ contracts, startUs, endUs }: Feed): readonly ReadCase[
 
 const cursors = createCursors({ keys: [{ id: 1, secret: Buffer.from(CURSOR_SECRET, 'hex') }] });
 
-/** @param position null: from the beginning */
+/** @param position null for the first page */
 function toPath({ filters }: ReadCase, pageSize: number, position: CursorPosition | null): string {
   const query = new URLSearchParams({ page_size: String(pageSize) });
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
@@ -56,7 +56,7 @@ function withCursor(path: string, cursor: string): string {
 
 const SIZES = [100, 200];
 const DIRECTIONS: readonly Direction[] = ['next', 'previous'];
-// Ranges in which readers start, as shares of the feed's time range. The last range is the present, with small parts.
+// Ranges in which readers start, as fractions of the feed's time range. The last range contains the small parts.
 const STARTS: readonly (readonly [number, number])[] = [
   [0, 0.05],
   [0.4, 0.6],
@@ -69,7 +69,7 @@ const CONSECUTIVE_PAGES = 3;
 export interface ReadPage {
   readonly rows: number;
   readonly ms: number;
-  /** In microseconds since the epoch. The page's queries were sent between these times. */
+  /** Start and end of the request in epoch microseconds. */
   readonly fromUs: number;
   readonly toUs: number;
 }
@@ -93,7 +93,7 @@ function get(agent: Agent, port: number, path: string): Promise<{ status: number
   });
 }
 
-// Reads pages for a case in every size, direction and start range over one connection, each from a new random position.
+// Reads pages in every size, direction and start range over one connection, from random positions.
 export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, readCase: ReadCase): Promise<ReadPage[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const beginnings = scaled(feed, STARTS_PER_RANGE);
@@ -102,7 +102,7 @@ export async function readPages({ port }: Pick<Server, 'port'>, feed: Feed, read
     const [fromUs, startMs] = [nowUs(), performance.now()];
     const { status, text } = await get(agent, port, path);
     const [ms, toUs] = [performance.now() - startMs, nowUs()];
-    if (status !== 200) throw new Error(`a page request got status ${status}: ${text.slice(0, 200)}`);
+    if (status !== 200) throw new Error(`a page request failed with status ${status}: ${text.slice(0, 200)}`);
     const { result, page } = JSON.parse(text) as HistoryPage;
     pages.push({ rows: result.length, ms, fromUs, toUs });
     return page;
@@ -133,8 +133,8 @@ function pick({ startUs, endUs }: Feed, [from, to]: readonly [number, number], d
 
 export type PageCost = Awaited<ReturnType<typeof readCosts>>[number];
 
-// Reads the cost of each page from ClickHouse's query log: a query belongs to the page that was requested at that time.
-// Nothing else may query this database during the measurement.
+// Reads each page's cost from ClickHouse's query log. Queries are assigned to pages by time, so nothing else may query
+// this database during the measurement.
 export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last === undefined) return [];
@@ -147,9 +147,9 @@ export async function readCosts(engine: Engine, pages: readonly ReadPage[]) {
   );
   const queries = rows.map((row) => row.map(Number));
   return pages.map(({ fromUs, toUs }) => {
-    const own = queries.filter(([time = 0]) => time >= fromUs && time <= toUs);
-    const sum = (column: number) => own.reduce((total, query) => total + (query[column] ?? 0), 0);
-    return { queries: own.length, readRows: sum(1), cpuMs: sum(2) / 1_000 };
+    const matching = queries.filter(([time = 0]) => time >= fromUs && time <= toUs);
+    const sum = (column: number) => matching.reduce((total, query) => total + (query[column] ?? 0), 0);
+    return { queries: matching.length, readRows: sum(1), cpuMs: sum(2) / 1_000 };
   });
 }
 
@@ -163,7 +163,6 @@ interface PlainPage {
 
 export type PlainPages = Awaited<ReturnType<typeof measurePlainPages>>;
 
-/** Reads the same pages by tuple comparison and by OFFSET, which ignore later versions and duplicate rows. */
 export async function measurePlainPages(engine: Engine, feed: Feed, { filters }: ReadCase) {
   const { fromIndexedAt, toIndexedAt, contractAddress, type } = filters;
   const time = (us: number) => `fromUnixTimestamp64Micro(${us}, 'UTC')`;
@@ -207,11 +206,10 @@ export interface PageCpu {
 
 interface PageCpuOptions {
   readonly enginePort: number | null;
-  /** The path of a page that starts at a time in epoch microseconds. Default: a chain API path. */
+  /** Returns the path of the page that starts at a time in epoch microseconds. Default: a chain API path. */
   readonly pathOf?: (updatedAt: number) => string;
 }
 
-/** Reads unfiltered pages across the whole feed with several concurrent readers. */
 export async function measurePageCpu(
   server: Pick<Server, 'port' | 'pid'>,
   feed: Feed,
@@ -247,7 +245,6 @@ function pathAt(updatedAt: number): string {
   return toPath({ name: 'everything', filters: NO_FILTERS }, PAGE_SIZE, position);
 }
 
-/** Measures a bare `node:http` server that always responds with the bytes of one page. */
 export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const page = await fetch(`http://127.0.0.1:${port}${pathAt(timeAt(feed, 0.5))}`);
@@ -255,8 +252,7 @@ export const measureBareCpu = (bench: Bench, { port }: Pick<Server, 'port'>, fee
     return measurePageCpu(bare, feed, { enginePort: null });
   });
 
-// Measures a bare proxy in front of ClickHouse. Each page has the same number of rows from the same positions, so that
-// the process waits for ClickHouse and wakes up as often.
+// Measures a bare proxy to ClickHouse, which reads as many rows per page from the same positions.
 export const measureProxyCpu = (bench: Bench, engine: Engine, feed: Feed): Promise<PageCpu> =>
   withOpened(async (keep) => {
     const { url, user, password } = bench.stores.clickhouse;

@@ -9,12 +9,12 @@ export const chain: Figure = {
   optional: true,
   async measure(bench) {
     const served = await measureServed(bench);
-    // Last and without a writer, because the backfill publishes a hundred times more than the other measurements.
+    // Runs last and without a writer, because the backfill publishes 100 times as many records as the rest.
     return [...served, ...(await report('backfill', () => measureBackfill(bench)))];
   },
 };
 
-/** Prints the rows immediately, because each measurement takes minutes and the next measurement may fail. */
+/** Prints rows immediately: each measurement takes minutes, and a later measurement may fail. */
 async function report(name: string, measure: () => Promise<Row[]>): Promise<Row[]> {
   console.error(`${name} …`);
   const rows = await measure();
@@ -28,7 +28,7 @@ async function report(name: string, measure: () => Promise<Row[]>): Promise<Row[
 const measureServed = (bench: Bench): Promise<Row[]> =>
   withOpened(async (keep) => {
     const scene = await openMintScene(bench, keep);
-    // Started before the chain API, which is ready only when a writer has published the history's watermark.
+    // Starts before the chain API, which is not ready until a writer has published the watermark.
     const writer = keep(await startService(bench, 'activity-writer'));
     const chains = [
       { name: mintChainOf(bench), id: `eip155:${scene.chain.id}` },
@@ -37,7 +37,7 @@ const measureServed = (bench: Bench): Promise<Row[]> =>
     const api = keep(await startChainApi(bench, chains));
     const lag = await report('history behind finality', () => measureLag(bench, api));
     const mints = await report('mints', () => measureMints(bench, { scene, api, writer }));
-    // After the mints and without a minter, so that these requests are never minted.
+    // Runs without a minter, so that these requests stay pending.
     const accepted = await report('accepted requests', () => measureAccepted(bench, { api, scene }));
     return [...accepted, ...mints, ...lag];
   });

@@ -9,11 +9,10 @@ import { type Measured, watchCpu } from '../processes.ts';
 import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '../services.ts';
 
 const MESSAGES = 120_000;
-/** After the warm-up the servers' code is compiled, and a message costs 10 µs instead of 29 µs. */
+/** Enough to compile the servers' code, which reduces the cost per message from 29 to 10 µs. */
 const WARM_UP_MESSAGES = 240_000;
 const BATCH_SIZE = 20;
 
-/** CPU-seconds from a posted message to a queryable row, including all processes and ClickHouse. */
 export const endToEnd: Figure = {
   name: 'end-to-end',
   async measure(bench) {

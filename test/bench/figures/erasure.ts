@@ -25,8 +25,7 @@ const SINGLE_REQUESTS = 5;
 const REQUESTS = 1_000;
 const BATCH_WINDOW_MS = 2_000;
 
-// Erases people through the whole stack while messages arrive and an analyst sends queries: first one person after
-// another, then a thousand together. Each person has three identities and a hundred rows.
+// Erases a few people one by one, then 1,000 concurrently, while messages arrive and an analyst runs queries.
 export const erasure: Figure = {
   name: 'erasure',
   optional: true,
@@ -65,19 +64,18 @@ async function measureErasures(scene: Scene, tableBytes: number): Promise<Row[]>
     watchBystanders(scene, () => eraseRange(scene, { first: SINGLE_REQUESTS, count })),
   );
   const removal = await measureRemoval(bench, scene, SINGLE_REQUESTS + count);
-  const queued = `${many.result.receipts.length} requests together`;
-  const named = { ...many.result, name: queued };
+  const queued = `${many.result.receipts.length} concurrent requests`;
+  const manyWithName = { ...many.result, name: queued };
   return [
-    ...timeRows(single.result, named),
-    ...costRows(single.result, named, { rows: people.rows, tableBytes }),
-    ...bystanderRows('one request after the other', single.bystanders),
+    ...timeRows(single.result, manyWithName),
+    ...costRows(single.result, manyWithName, { rows: people.rows, tableBytes }),
+    ...bystanderRows('sequential requests', single.bystanders),
     ...bystanderRows(queued, many.bystanders),
     removalRow(many.result, removal),
   ];
 }
 
-// Each measurement has its own eraser, because an eraser rewrites files after five minutes, which is measured
-// separately.
+// Each measurement starts a new eraser, because an eraser that runs for five minutes also rewrites files.
 const withEraser = <T>(bench: Bench, work: () => Promise<T>): Promise<T> =>
   withOpened(async (keep) => {
     const groups = { LINKER_GROUP: groupOf(bench, 'identity-linker'), WRITER_GROUP: groupOf(bench, 'event-writer') };
@@ -101,7 +99,7 @@ function timeRows(singles: readonly Erased[], many: Named): Row[] {
       case: `one request, median of ${SINGLE_REQUESTS}`,
       unit,
       value: aloneMs,
-      peer: 'floor: its waits, for other requests and for fences',
+      peer: 'floor: fixed waits for further requests and for fences',
       peerValue: BATCH_WINDOW_MS + FENCES_KNOWN_WITHIN_MS,
       bars: [atMost('value', 60_000, 10_000)],
       notes: describe(alone),
@@ -119,14 +117,14 @@ function timeRows(singles: readonly Erased[], many: Named): Row[] {
 
 function describe(phases: readonly Phases[]): string {
   const part = (name: keyof Phases) => seconds(medianOf(phases.map((each) => each[name])));
-  return `fenced after ${part('fenced')}, log stored ${part('stored')} later, then swept in ${part('swept')}`;
+  return `fenced after ${part('fenced')}, log processed ${part('stored')} later, rows deleted in ${part('swept')}`;
 }
 
 function costRows(singles: readonly Erased[], many: Named, table: { rows: number; tableBytes: number }): Row[] {
   const median = (of: 'readBytes' | 'cpuMs' | 'events') => medianOf(singles.map((each) => each[of]));
   return [
     toRow({
-      case: `one person of ${median('events')} rows, evenly over ${NAMES} names and ${DAYS} days, in ${table.rows / 1e6} million`,
+      case: `one person with ${median('events')} rows over ${NAMES} names and ${DAYS} days, among ${table.rows / 1e6} million`,
       unit: 'bytes read',
       value: median('readBytes'),
       peer: 'the whole table',
@@ -140,22 +138,22 @@ function costRows(singles: readonly Erased[], many: Named, table: { rows: number
       value: many.cpuMs / many.receipts.length,
       peer: 'one request',
       peerValue: median('cpuMs'),
-      notes: `${many.events} rows of events, ${seconds(many.cpuMs)} of CPU in total`,
+      notes: `${many.events} events, ${seconds(many.cpuMs)} CPU in total`,
     }),
   ];
 }
 
 function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
   const names: Record<keyof Waits, string> = {
-    gateway: `answers to ${INGEST.requestsPerSecond} batches of ${INGEST.batchSize} a second`,
-    analyst: 'answers to an analyst',
+    gateway: `responses to ${INGEST.requestsPerSecond} batches of ${INGEST.batchSize} per second`,
+    analyst: 'responses to an analyst',
   };
   return (Object.keys(names) as (keyof Waits)[]).map((who) =>
     toRow({
       case: `${what}: ${names[who]}`,
       unit: 'p99 ms',
       value: busy[who].p99,
-      peer: 'the same without erasures, just before',
+      peer: 'without erasures, immediately before',
       peerValue: quiet[who].p99,
       notes: `p50 ${busy[who].p50.toFixed(1)} and ${quiet[who].p50.toFixed(1)}; ${busy[who].responses} and ${quiet[who].responses} responses`,
     }),
@@ -164,11 +162,11 @@ function bystanderRows(what: string, { quiet, busy }: Bystanders): Row[] {
 
 function removalRow({ events }: Erased, { ms, writtenMs, searchedMs, waitedMs, cpuSeconds, idleMs }: Removal): Row {
   return toRow({
-    case: `${events} deleted rows are removed from every file`,
+    case: `${events} deleted rows removed from all files`,
     unit: 'ms',
     value: ms,
-    peer: 'the same again, with nothing to remove',
+    peer: 'a repetition with nothing to remove',
     peerValue: idleMs,
-    notes: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, searched ${seconds(searchedMs)}; waited ${seconds(waitedMs)} for replaced files, which by default is eight minutes`,
+    notes: `${cpuSeconds.toFixed(1)} CPU-s; written ${seconds(writtenMs)}, searched ${seconds(searchedMs)}; waited ${seconds(waitedMs)} for replaced files (by default 8 minutes)`,
   });
 }

@@ -29,7 +29,7 @@ const SEND_EVERY_MS = 100;
 
 const bytesOf = (text: string, length: number) => createHash('sha256').update(text).digest().subarray(0, length);
 
-/** Publishes new activities for the busy chain at a constant rate until closed. `close` returns their number. */
+/** Publishes activities for the busy chain at a constant rate. `close` returns their number. */
 async function openStream(bench: Bench): Promise<{ close(): Promise<number> }> {
   const topic = `${bench.topicPrefix}${TOPICS.activities.name}`;
   const schemaId = await readSchemaId(bench, topic, activityCodec.schema);
@@ -96,7 +96,6 @@ export const feed: Figure = {
       console.error(`filled with ${filled.rows} versions`);
       const server = keep(await startChainApi(bench, FEED_CHAINS));
       const cases = casesOf(filled);
-      // Warms up compiled code and ClickHouse's caches, as in a running service.
       for (const each of cases) await readPages(server, filled, each);
       const idle = new Map<string, IdlePages>();
       for (const each of cases) {
@@ -146,28 +145,28 @@ function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly
       costs.map((cost) => cost[column]),
       q,
     );
-  const names = { case: name, peer: 'the same by a comparison of tuples' };
+  const names = { case: name, peer: 'the same page with tuple comparison' };
   const full = pages.filter(({ rows }) => rows > 0).length;
   return [
     toRow({
       ...names,
-      unit: 'p99 ms of a page',
+      unit: 'p99 ms per page',
       value: msOf(pages, 0.99),
       peerValue: plain.tuple.ms,
       bars: [atMost('value', 25, 10)],
-      notes: `p50 ${msOf(pages, 0.5).toFixed(1)} of ${pages.length} pages, ${full} with rows; by OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${costOf('cpuMs', 0.5).toFixed(1)} ms`,
+      notes: `p50 ${msOf(pages, 0.5).toFixed(1)}, ${pages.length} pages, ${full} with rows; with OFFSET ${Math.round(plain.offset.ms)} ms; engine CPU p50 ${costOf('cpuMs', 0.5).toFixed(1)} ms`,
     }),
     toRow({
       ...names,
-      unit: 'rows read for a page, most',
+      unit: 'rows read per page, maximum',
       value: costOf('readRows', 1),
       peerValue: plain.tuple.readRows,
       bars: [atMost('value', 50_000, 20_000)],
-      notes: `p50 ${costOf('readRows', 0.5)}; by OFFSET ${plain.offset.readRows}; queries p50 ${costOf('queries', 0.5)}, most ${costOf('queries', 1)}`,
+      notes: `p50 ${costOf('readRows', 0.5)}; with OFFSET ${plain.offset.readRows}; queries p50 ${costOf('queries', 0.5)}, maximum ${costOf('queries', 1)}`,
     }),
     toRow({
       case: `${name}, with ${STREAM_PER_SECOND} new activities per second`,
-      unit: 'p99 ms of a page',
+      unit: 'p99 ms per page',
       value: msOf(busy, 0.99),
       peer: 'the same, idle',
       peerValue: msOf(pages, 0.99),
@@ -178,22 +177,22 @@ function toRows(name: string, { pages, costs, plain }: IdlePages, busy: readonly
 
 function toCpuRows({ cpu, bare, proxy }: Readonly<Record<'cpu' | 'bare' | 'proxy', PageCpu>>): Row[] {
   const describe = ({ engineMs, pagesPerSecond }: PageCpu) =>
-    `engine ${engineMs.toFixed(1)} CPU-ms per page; ${Math.round(pagesPerSecond)} pages/s by the clock`;
+    `engine ${engineMs.toFixed(1)} CPU-ms per page; ${Math.round(pagesPerSecond)} pages per wall-clock second`;
   const value = { unit: 'pages per CPU-second', value: cpu.pagesPerCpuSecond };
   return [
     toRow({
       ...value,
-      case: 'pages of 100 of everything',
+      case: 'unfiltered pages of 100',
       bars: [atLeast('value', 3_000, 6_000)],
       notes: describe(cpu),
-      peer: 'floor: a bare server of the same bytes',
+      peer: 'floor: a bare server that responds with the same bytes',
       peerValue: bare.pagesPerCpuSecond,
     }),
     toRow({
       ...value,
-      case: 'the same, next to a proxy that also queries the engine',
-      notes: `the proxy: ${describe(proxy)}`,
-      peer: 'floor: a bare proxy of the engine',
+      case: 'unfiltered pages of 100, compared with a proxy',
+      notes: `proxy: ${describe(proxy)}`,
+      peer: 'floor: a bare proxy to the engine',
       peerValue: proxy.pagesPerCpuSecond,
     }),
   ];

@@ -6,7 +6,7 @@ import { withOpened } from '../opened.ts';
 import { memoryPeakMibOf } from '../processes.ts';
 import { peerEnvironment, type Server, startGateway, startPeer } from '../services.ts';
 
-/** A batch size, the number of connections that keeps one core busy, and the bar for the ratio to the reference. */
+/** A batch size, enough connections to keep one core busy, and the target ratio to the reference. */
 interface Size {
   batchSize: number;
   connections: number;
@@ -17,9 +17,9 @@ const SIZES: readonly Size[] = [
   { batchSize: 20, connections: 32, bar: atLeast('ratio', 4, 6) },
   { batchSize: 100, connections: 16, bar: atLeast('ratio', 3, 4.5) },
 ];
-/** Required share of the usual rate, for batches with one invalid message and for ids that are not cached. */
-const TRAFFIC_MUST: Partial<Record<Traffic, number>> = { 'one bad a batch': 0.8, 'every id new': 0.85 };
-/** Windows per server and traffic. They alternate, so that other load on the machine affects all servers equally. */
+/** Required fraction of the usual rate, for batches with one invalid message and for ids that are not cached. */
+const TRAFFIC_MUST: Partial<Record<Traffic, number>> = { 'one invalid per batch': 0.8, 'new ids': 0.85 };
+/** Windows per server and traffic, in alternation, so that other load on the machine affects all servers equally. */
 const ROUNDS = 3;
 const SHAPE = { warmUpMs: 1_000, windowMs: 3_000 };
 
@@ -28,7 +28,6 @@ type Peer = (typeof PEERS)[number];
 type Servers = Record<Peer | 'bare', Server>;
 type Medians = Readonly<Record<Traffic, Readonly<Record<Peer, LoadFigure>>>>;
 
-/** Events per CPU-second, with full validation and a response after all in-sync replicas have every message. */
 export const gateway: Figure = {
   name: 'gateway',
   measure: (bench) =>
@@ -61,10 +60,10 @@ const namesOf = ({ batchSize }: Size, traffic: Traffic = 'usual') => ({
 
 const rateOf = ({ events, cpuSeconds }: { events: number; cpuSeconds: number }) => events / cpuSeconds;
 
-/** TLS to the brokers does not change how messages are parsed, so with TLS only the usual traffic is measured. */
+/** With TLS, only the usual traffic is measured: TLS to the brokers does not affect parsing. */
 function trafficsOf({ stores }: Bench, { batchSize }: Size): readonly Traffic[] {
   if (stores.secured !== undefined) return ['usual'];
-  return TRAFFICS.filter((traffic) => batchSize > 1 || traffic !== 'one bad a batch');
+  return TRAFFICS.filter((traffic) => batchSize > 1 || traffic !== 'one invalid per batch');
 }
 
 async function measureSize(bench: Bench, servers: Servers, size: Size & { produced: number }): Promise<Row[]> {
@@ -80,7 +79,7 @@ async function measureSize(bench: Bench, servers: Servers, size: Size & { produc
   const row = { ...namesOf(size), value: rateOf(medians.usual.gateway) };
   return [
     ...toPeerRows(size, medians.usual, servers),
-    toRow({ ...row, peer: 'floor: read and answer', peerValue: rateOf(bare) }),
+    toRow({ ...row, peer: 'floor: read and respond', peerValue: rateOf(bare) }),
     toRow({ ...row, peer: 'floor: JSON.parse alone', peerValue: rateOf(parsed) }),
     ...traffics.filter((traffic) => traffic !== 'usual').flatMap((traffic) => toTrafficRows(size, traffic, medians)),
     toRow({ ...row, peer: 'floor: produce alone', peerValue: size.produced }),
@@ -95,7 +94,7 @@ async function measureAlternately(
   for (let round = 0; round < ROUNDS; round += 1)
     for (const traffic of traffics)
       for (const peer of PEERS) {
-        // No bar applies to peers with other traffic, so one window per peer is enough.
+        // Peers have no target for other traffic, so one window is enough.
         if (peer !== 'gateway' && traffic !== 'usual' && round > 0) continue;
         const name = `${traffic} ${peer}`;
         windows.set(name, [...(windows.get(name) ?? []), await load(peer, traffic)]);
@@ -115,25 +114,24 @@ function toPeerRows(size: Size, usual: Medians['usual'], servers: Servers): Row[
       bars,
       notes: `${describe(usual.gateway, servers.gateway)}; ${peer}: ${describe(usual[peer], servers[peer])}`,
     });
-  // With one message per request a plain server has the least work, and most clients start that way.
+  // Only single messages have a target against plain express, the simplest server that a team could write.
   return [toPeer('reference', [size.bar]), toPeer('plain', size.batchSize === 1 ? [atLeast('ratio', 3.5)] : [])];
 }
 
-/** Rows for another traffic, compared with the usual traffic in the same run and with both references. */
 function toTrafficRows(size: Size, traffic: Traffic, medians: Medians): Row[] {
   const { gateway, reference, plain } = medians[traffic];
   const row = { ...namesOf(size, traffic), value: rateOf(gateway) };
   const must = TRAFFIC_MUST[traffic];
   const bars = must === undefined ? [] : [atLeast('ratio', must)];
   return [
-    toRow({ ...row, peer: 'its usual traffic', peerValue: rateOf(medians.usual.gateway), bars }),
+    toRow({ ...row, peer: 'usual traffic', peerValue: rateOf(medians.usual.gateway), bars }),
     toRow({ ...row, peer: 'reference', peerValue: rateOf(reference) }),
     toRow({ ...row, peer: 'plain express', peerValue: rateOf(plain) }),
   ];
 }
 
 function medianOf(windows: readonly LoadFigure[]): LoadFigure {
-  const sorted = [...windows].sort((one, other) => rateOf(one) - rateOf(other));
+  const sorted = [...windows].sort((a, b) => rateOf(a) - rateOf(b));
   const middle = sorted[sorted.length >> 1];
   if (middle === undefined) throw new Error('no window was measured');
   return middle;
@@ -143,13 +141,13 @@ function describe({ p50Ms, p99Ms, events, seconds }: LoadFigure, { pid }: Server
   return `${Math.round(events / seconds)}/s with p50 ${p50Ms} and p99 ${p99Ms} ms, peak ${memoryPeakMibOf(pid)} MiB`;
 }
 
-/** Loads that the reference can handle on one core, so that neither server builds a queue. */
+/** Loads that the reference can handle on one core without queueing. */
 const LOADS = [
   { batchSize: 1, requestsPerSecond: 500 },
   { batchSize: 20, requestsPerSecond: 300, bars: { p50: atMost('value', 3, 2), p99: atMost('value', 30, 13) } },
   { batchSize: 100, requestsPerSecond: 40 },
 ];
-/** Enough connections that a due request rarely waits for one. */
+/** Enough connections that requests rarely wait for a free connection. */
 const CONNECTIONS = 128;
 
 export const gatewayLatency: Figure = {

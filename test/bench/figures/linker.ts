@@ -12,11 +12,11 @@ import { publish } from '../prepared-records.ts';
 import { type Measured, memoryPeakMibOf, pidListeningOn, waitFor, watchCpu } from '../processes.ts';
 import { groupOf, startService } from '../services.ts';
 
-/** Number of queued erasures, and of identities per erasure. Real people have far fewer identities. */
+/** Number of concurrent erasures, and of identities per erasure. Real people have far fewer identities. */
 const HOLDS = 1_000;
 const KEYS_PER_HOLD = 300;
 
-/** Slow log threshold in microseconds. It is not 0, because every slow log entry costs Redis a little. */
+/** Slow log threshold in microseconds; above 0, because each entry has a small cost. */
 const SLOWLOG_FROM_US = 300;
 const SLOWLOG_ENTRIES_MAX = 20_000;
 
@@ -40,7 +40,7 @@ async function addHolds(bench: Bench): Promise<{ bytesPerIdentity: number; relea
   return { bytesPerIdentity, release };
 }
 
-/** Watches how long scripts block Redis. @returns a function that returns the longest time in milliseconds */
+/** @returns a function that returns the duration of the longest script since this call, in milliseconds */
 async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const names = ['slowlog-log-slower-than', 'slowlog-max-len'] as const;
@@ -59,14 +59,14 @@ async function watchScripts(bench: Bench): Promise<() => Promise<number>> {
   };
 }
 
-/** About a second of work for one linker, so that the first and last batches hardly matter. */
+/** About one second of work for a linker, so that start and end effects are negligible. */
 const LINKS = 30_000;
 /** A typed identify creates two links: visitor to user, and user to the same id without a type. */
 const LINKS_PER_STRANGER = 2;
-/** Poll interval for the committed offset: a hundredth of the measured time. */
+/** Poll interval for the committed offset: about 1 % of the measured time. */
 const POLL_MS = 20;
 const LINKED_MAX_MS = 180_000;
-/** Longer than the linker is paused while its facts are published. */
+/** Longer than the linker is stopped while facts are published. */
 const SESSION_TIMEOUT_MS = '30000';
 
 type LinkFigure = ReturnType<typeof toFigure>;
@@ -78,32 +78,31 @@ export const linker: Figure = {
       const linked = keep(await startService(bench, 'identity-linker', { SESSION_TIMEOUT_MS }));
       const measure = (pairs: readonly Pair[], linksEach = 1) => measureLinks(bench, linked, { pairs, linksEach });
       const grow = (tag: string, order: 'up' | 'down') => pairGrowing(bench, tag, { count: LINKS, order });
-      // Warms up compiled code and connections, as in a running service.
       await measure(pairStrangers('warm', LINKS));
       const strangers = await measure(pairStrangers('s', LINKS), LINKS_PER_STRANGER);
       const random = await measure(pairRandom('r', LINKS));
       const up = await measure(grow('up', 'up'));
       const down = await measure(grow('down', 'down'));
-      // The holds apply to none of these people, but every call must check that.
+      // The holds affect none of these people, but every script call must check them.
       const { bytesPerIdentity, release } = await addHolds(bench);
       keep({ close: release });
       const heldStrangers = await measure(pairStrangers('h', LINKS), LINKS_PER_STRANGER);
       const heldGrowing = await measure(grow('held', 'up'));
       const floor = await measureFloor(bench);
       const notes = `peak ${memoryPeakMibOf(linked.pid)} MiB`;
-      const heldNotes = `${Math.round(bytesPerIdentity)} bytes of Redis per held identity`;
+      const heldNotes = `${Math.round(bytesPerIdentity)} bytes in Redis per held identity`;
       return [
-        ...toRows('identifies of strangers, two links each', { own: strangers, floor, notes }),
+        ...toRows('identifies with new ids, two links each', { own: strangers, floor, notes }),
         ...toRows('random links', { own: random, floor, notes }),
-        ...toRows('links, a growing person, ascending keys', { own: up, floor, notes }),
-        ...toRows('links, a growing person, descending keys', { own: down, floor, notes }),
-        ...toHeldRows('identifies of strangers', { own: heldStrangers, free: strangers, notes: heldNotes }),
-        ...toHeldRows('links, a growing person', { own: heldGrowing, free: up, notes: heldNotes }),
+        ...toRows('links to a growing person, ascending keys', { own: up, floor, notes }),
+        ...toRows('links to a growing person, descending keys', { own: down, floor, notes }),
+        ...toHeldRows('identifies with new ids', { own: heldStrangers, free: strangers, notes: heldNotes }),
+        ...toHeldRows('links to a growing person', { own: heldGrowing, free: up, notes: heldNotes }),
       ];
     }),
 };
 
-/** Pauses the linker while facts are published, so that only the linker's work is timed. */
+/** Stops the linker while facts are published, so that only the linker's work is measured. */
 async function measureLinks(
   bench: Bench,
   linked: Measured,
@@ -141,7 +140,7 @@ const waitUntilCommitted = (bench: Bench, measured: Measured): Promise<void> =>
 
 const watchRedis = (bench: Bench) => watchCpu(pidListeningOn(Number(new URL(bench.stores.redis).port)));
 
-/** Floor: bare clients read the same facts, send one pipelined Redis command per fact, and commit. */
+/** Floor: bare clients read the same facts, send one pipelined Redis command per fact and commit offsets. */
 async function measureFloor(bench: Bench): Promise<LinkFigure> {
   const redis = watchRedis(bench);
   const { events, cpuSeconds, seconds } = await runFloor('floors/link', {
@@ -173,7 +172,7 @@ function toRows(name: string, { own, floor, notes }: { own: LinkFigure; floor: L
   ];
 }
 
-/** With holds a link may cost at most twice as much, and must not block Redis for longer than a slow link does. */
+/** With holds, a link may cost at most twice as much and block Redis for at most 20 ms. */
 function toHeldRows(name: string, { own, free, notes }: { own: LinkFigure; free: LinkFigure; notes: string }): Row[] {
   const what = `${LINKS} ${name}, ${HOLDS} holds of ${KEYS_PER_HOLD} identities`;
   const names = { case: what, peer: 'the same without holds' };

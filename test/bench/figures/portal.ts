@@ -6,7 +6,6 @@ import { measureLive } from '../portal/live.ts';
 import { measurePages } from '../portal/pages.ts';
 import { openScene } from '../portal/scene.ts';
 
-/** The portal: its pages for a filled environment, live messages, and the cost of viewers. */
 export const portal: Figure = {
   name: 'portal',
   optional: true,

@@ -24,12 +24,11 @@ import {
 import { measureWriteCost } from '../queries/write-cost.ts';
 
 const ROWS = 20_000_000;
-/** Share of the history that exists when a day is first queried. The day is in the middle of that share. */
-const FIRST_SHARE = 1 / 5;
-const OLD_DAY = Math.floor((DAYS * FIRST_SHARE) / 2);
+/** Fraction of the history that exists when the old day is first queried. */
+const FIRST_FRACTION = 1 / 5;
+const OLD_DAY = Math.floor((DAYS * FIRST_FRACTION) / 2);
 
-// Analyst queries: time, rows, bytes and memory with the views, compared with raw rows and with another product's
-// schema in the same ClickHouse.
+// Compares analyst queries on the views with raw rows and with another product's schema in the same ClickHouse.
 export const queries: Figure = {
   name: 'queries',
   optional: true,
@@ -49,8 +48,7 @@ async function queriesOf(engine: Engine, game: Game, day?: number): Promise<Anal
   return [...basicQueries(scene), ...cookbookQueries(scene)];
 }
 
-// Fills a fifth, queries a day, fills the rest and queries that day again. Some people are joined just before each
-// query.
+// Queries the same day before and after most of the history is added.
 async function fillInTwoSteps(
   engine: Engine,
   database: string,
@@ -58,7 +56,7 @@ async function fillInTwoSteps(
 ): Promise<{ before: ReadOfDay; after: ReadOfDay }> {
   const startMs = performance.now();
   await createPeerTables(engine);
-  const [rows, people] = [Math.round(game.rows * FIRST_SHARE), Math.round(game.people * FIRST_SHARE)];
+  const [rows, people] = [Math.round(game.rows * FIRST_FRACTION), Math.round(game.people * FIRST_FRACTION)];
   await linkPeople(engine, game, { first: 0, count: people });
   await fillRows(engine, game, { first: 0, count: rows });
   await settle(engine, database);
@@ -69,11 +67,11 @@ async function fillInTwoSteps(
   await fillRows(engine, game, { first: rows, count: game.rows - rows });
   await settle(engine, database);
   await linkPairs(engine, game, pairsOf(game).late);
-  console.error(`filled with ${game.rows} rows twice in ${Math.round((performance.now() - startMs) / 1_000)} s`);
+  console.error(`filled both schemas with ${game.rows} rows in ${Math.round((performance.now() - startMs) / 1_000)} s`);
   return { before, after: await read() };
 }
 
-/** @throws Error when the result differs from the peer's result, where both must agree */
+/** @throws Error if the result must equal the peer's result but differs */
 async function run(engine: Engine, query: AnalystQuery): Promise<QueryResults> {
   const [raw, identified, peer] = [
     await runColdAndWarm(engine, query.raw),

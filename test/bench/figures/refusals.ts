@@ -17,14 +17,13 @@ const WINDOW_MS = 10_000;
 const WARM_UP_MS = 3_000;
 const CONNECTIONS = 64;
 
-/** Latency of refusals while the limiter refuses most of a flood: 429 for the flood, 401 and 500 for unknown keys. */
+/** Latency of refusals during a flood: 429 for most of the flood, 401 and 500 for unknown keys. */
 export const refusals: Figure = {
   name: 'refusals',
   measure: (bench) =>
     withOpened(async (keep) => {
       const limits = { RATE_LIMIT_MESSAGES_PER_S: String(ALLOWED_PER_S), RATE_LIMIT_BURST: String(ALLOWED_PER_S) };
-      // The gateway limits failed keys per address, and here all requests come from one address. Only the 401 is
-      // measured.
+      // All requests come from one address, for which the gateway would otherwise limit failed keys.
       const gateway = keep(await startGateway(bench, { ...limits, RATE_LIMIT_FAILED_KEYS_PER_MINUTE: '1000000' }));
       await flood(gateway, bench, WARM_UP_MS);
       const known = await flood(gateway, bench, WINDOW_MS);
@@ -35,14 +34,13 @@ export const refusals: Figure = {
 
 type Latencies = Map<number, number[]>;
 
-// While Redis reports that it has lost its keys, an unknown key may still be valid: the gateway responds with 500, not
-// 401.
+// With a Redis that has lost its keys, an unknown key may be valid: the gateway responds with 500 instead of 401.
 async function withoutKeys<T>(bench: Bench, run: () => Promise<T>): Promise<T> {
   const redis = new Redis(bench.environment.REDIS_URL ?? '');
   const offset = await redis.hget('access:keys:places', '0');
   const complete = await redis.get('access:keys:complete');
   try {
-    // An offset beyond the end of the log keeps the gateway from restoring the keys.
+    // With an offset beyond the end of the log, the gateway cannot restore the keys.
     await redis.hset('access:keys:places', '0', Number.MAX_SAFE_INTEGER);
     await redis.del('access:keys:complete');
     return await run();
@@ -72,7 +70,7 @@ function batchOf(key: string, count: number): Buffer {
   return toRequest(MESSAGES_PATH, { 'x-service-publishable-key': key }, body);
 }
 
-/** Sends at a rate, whether or not responses arrive. Latency counts from when a request was due. */
+/** Sends requests at a constant rate. Latency counts from the scheduled time. */
 async function offerLoad(
   { port }: Server,
   { perSecond, windowMs, latencies }: { perSecond: number; windowMs: number; latencies: Latencies },
@@ -87,7 +85,7 @@ async function offerLoad(
       const dueMs = startMs + (sent++ * 1000) / perSecond;
       const request = next();
       await delay(Math.max(0, dueMs - performance.now()));
-      // A timer may fire a millisecond early.
+      // A timer may fire up to 1 ms early.
       const fromMs = Math.min(dueMs, performance.now());
       const status = await client.send(request);
       const found = latencies.get(status) ?? [];

@@ -11,9 +11,9 @@ import { startChainApi } from '../services.ts';
 const CHUNK_LINES = 50_000;
 
 /**
- * Compares a copy of the busy chain with the last version of each activity in the table: id, times, type, details and
- * position on the chain, all as strings.
- * @returns the numbers of activities, lines (an updated activity may have several) and differing activities
+ * Compares a copy of the busy chain with the latest version of each activity in the table: id, times, type, details and
+ * position on the chain.
+ * @returns the numbers of activities, lines (one per version) and differing activities
  */
 async function compareCopy(engine: Engine, file: string, endUs: number) {
   await engine.query('CREATE TABLE bench_copy (line String CODEC(ZSTD)) ENGINE = MergeTree ORDER BY tuple()');
@@ -34,7 +34,7 @@ async function compareCopy(engine: Engine, file: string, endUs: number) {
   const table = `SELECT toString(id) AS name, argMax(cityHash64(${[...stored, ...storedPositions].join(', ')},
     toString(chain)), activities.updated_at) AS hash FROM activities
     WHERE chain = '${BUSY}' AND updated_at <= fromUnixTimestamp64Micro(${endUs}, 'UTC') GROUP BY name`;
-  // Aggregates on disk, because ten million ids may not fit in memory.
+  // Aggregates on disk, because 10 million ids may not fit in memory.
   const settings = 'SETTINGS max_bytes_before_external_group_by = 2000000000, max_threads = 2';
   const [activities = 0, differences = Number.NaN] = await engine.queryNumbers(
     `SELECT count(), countIf(sides != 2 OR hashes != 1) FROM (
@@ -61,18 +61,18 @@ async function insertLines(engine: Engine, file: string): Promise<void> {
 }
 
 const LINE_BYTES = 750;
-/** Copying ten million activities takes hours on a busy machine. */
+/** Copying 10 million activities takes hours on a busy machine. */
 const COPY_MAX_MS = 86_400_000;
 
 interface KilledCopy {
   readonly url: string;
-  /** Output file of the copy. The state file is next to it. */
+  /** The output file. The state file is in the same folder. */
   readonly file: string;
   readonly kills: number;
   readonly activities: number;
 }
 
-/** Kills `operator replicate` `kills` times at random moments, and then runs it to its end. @returns seconds */
+/** Kills `operator replicate` at random times, then runs it to the end. @returns the total duration in seconds */
 async function copyKilled(bench: Bench, copy: KilledCopy): Promise<number> {
   const startMs = performance.now();
   for (let kill = 1; kill <= copy.kills; kill++) {
@@ -80,12 +80,12 @@ async function copyKilled(bench: Bench, copy: KilledCopy): Promise<number> {
     const job = startCopy(bench, copy);
     const isDue = async () => job.exitCode() !== null || sizeOf(copy.file) >= share * copy.activities * LINE_BYTES;
     await waitFor(`${Math.round(100 * share)} % is copied`, isDue, { maxMs: COPY_MAX_MS });
-    if (job.exitCode() !== null) throw new Error(`the copy ended before it was killed: ${job.output()}`);
+    if (job.exitCode() !== null) throw new Error(`the copy exited before it was killed: ${job.output()}`);
     await job.close('SIGKILL');
   }
   const job = startCopy(bench, copy);
-  await waitFor('the copy has ended', async () => job.exitCode() !== null, { maxMs: COPY_MAX_MS });
-  if (job.exitCode() !== 0) throw new Error(`the copy ended with ${job.exitCode()}: ${job.output()}`);
+  await waitFor('the copy has exited', async () => job.exitCode() !== null, { maxMs: COPY_MAX_MS });
+  if (job.exitCode() !== 0) throw new Error(`the copy exited with ${job.exitCode()}: ${job.output()}`);
   return (performance.now() - startMs) / 1_000;
 }
 
@@ -100,8 +100,7 @@ function startCopy({ environment }: Bench, { url, file }: KilledCopy): Measured 
 const KILLS = 3;
 const YEAR_S = 365 * 86_400;
 
-// Copies a year of history into a file with `operator replicate`, which is killed at random and run again. All members
-// of all activities in the file are compared with their last version in the table.
+// Copies a year of history with `operator replicate`, killed at random times, and compares every activity.
 export const replicate: Figure = {
   name: 'replicate',
   optional: true,
@@ -122,7 +121,7 @@ export const replicate: Figure = {
           case: `${activities} activities, killed ${KILLS} times`,
           unit: 'activities per second',
           value: activities / seconds,
-          peer: 'the average rate of the year',
+          peer: 'the year’s average rate',
           peerValue: activities / YEAR_S,
           notes: `${(seconds / 60).toFixed(1)} minutes in ${Math.ceil(lines / 200)} pages; no differences`,
         }),

@@ -8,11 +8,10 @@ import { atMost, type Bar, type Figure, type Row, toRow } from '../figure.ts';
 import { withOpened } from '../opened.ts';
 import { cpuSecondsOf, findProcesses, memoryMibOf, ROOT } from '../processes.ts';
 
-/** Downloads that a start needs, and files built from them, so that the measurement does not depend on the network. */
+/** Folders with downloads, which are copied so that the measurement does not depend on the network. */
 const DOWNLOADS = ['node', 'npm-cache', 'kafka', 'registry', 'java'];
 
-// Creates a clone of the last commit with this checkout's downloads. `close` stops the clone's stack and deletes the
-// clone.
+// Clones the last commit and copies this checkout's downloads. `close` stops the clone's stack and deletes the clone.
 export async function openClone() {
   const parent = mkdtempSync(join(tmpdir(), 'playline-bench-clone-'));
   const folder = join(parent, 'clone');
@@ -23,22 +22,21 @@ export async function openClone() {
     const from = join(ROOT, '.playline', name);
     if (existsSync(from)) cpSync(from, join(folder, '.playline', name), { recursive: true });
   }
-  /** Runs a local stack command in the clone, like `npm run`. @throws Error when the command fails */
+  /** Runs a local stack command in the clone. @throws Error if the command fails */
   const command = (name: string): Promise<void> =>
     run(process.execPath, [join('infra', 'local', 'bootstrap.mjs'), name], folder);
   const close = () => command('down').finally(() => rmSync(parent, { recursive: true, force: true }));
   return { folder, seconds, command, close };
 }
 
-/** Runs a program without this process's settings, because the clone has its own ports and addresses. */
+/** Runs a program without this process's settings, so that the clone uses its own ports and addresses. */
 async function run(program: string, args: string[], folder: string): Promise<void> {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PLAYLINE_')));
   env.PATH = `${dirname(process.execPath)}:${env.PATH}`;
   await promisify(execFile)(program, args, { cwd: folder, env });
 }
 
-// Time from clone to first stored event, with this checkout's downloads. `up` returns when an event was read from
-// ClickHouse. The second start needs no installation.
+// Time from clone to first stored event, without downloads. The second start needs no installation.
 export const start: Figure = {
   name: 'start',
   optional: true,
@@ -57,7 +55,7 @@ export const start: Figure = {
           case: 'clone to first stored event, warm',
           unit: 'seconds',
           value: clone.seconds + first,
-          peer: 'second start of the clone',
+          peer: 'the clone’s second start',
           peerValue: await timeUp(),
           notes: `clone ${clone.seconds.toFixed(1)} s`,
         }),
@@ -65,7 +63,7 @@ export const start: Figure = {
     }),
 };
 
-/** Minutes after the start at which a minute is measured. In the first minutes, V8 still compiles. */
+/** Start times of the measurements, in minutes after the start. V8 still compiles in the first minutes. */
 const AGES_MIN = [2, 10];
 const WINDOW_MS = 60_000;
 const STORES = new Set(['kafka', 'registry', 'redis', 'clickhouse', 'chain']);
@@ -76,7 +74,6 @@ interface Part {
   readonly mib: number;
 }
 
-/** Cost of the idle local stack: CPU in two windows of a minute, and memory, across all processes. */
 export const idle: Figure = {
   name: 'idle',
   optional: true,
@@ -88,7 +85,7 @@ export const idle: Figure = {
       const rows: Row[] = [];
       for (const ageMin of AGES_MIN) {
         await delay(upMs + ageMin * 60_000 - performance.now());
-        rows.push(...toRows(await watch(clone.folder), `the idle local stack, ${ageMin} minutes after its start`));
+        rows.push(...toRows(await watch(clone.folder), `idle local stack, ${ageMin} minutes after the start`));
       }
       return rows;
     }),
@@ -99,7 +96,7 @@ async function watch(folder: string): Promise<Part[]> {
     processes: Record<string, number>;
   };
   const names = new Map(Object.entries(processes).map(([name, pid]) => [pid, name]));
-  // Finds processes by folder or arguments, so that leftovers of a start are included.
+  // Includes processes that the start left running.
   const pids = findProcesses(
     (proc) =>
       readFileSync(`${proc}/cmdline`, 'utf8').includes(folder) || readlinkSync(`${proc}/cwd`).startsWith(folder),
@@ -119,16 +116,16 @@ function toRows(parts: readonly Part[], name: string): Row[] {
   const stores = parts.filter((part) => STORES.has(part.name));
   const row = (unit: string, of: 'percent' | 'mib', bar: Bar) => {
     const sum = (list: readonly Part[]) => list.reduce((total, part) => total + part[of], 0);
-    const most = parts.toSorted((one, other) => other[of] - one[of]).slice(0, 6);
+    const largest = parts.toSorted((a, b) => b[of] - a[of]).slice(0, 6);
     return toRow({
       case: name,
       unit,
       value: sum(parts),
       bars: [bar],
-      peer: 'its stores alone',
+      peer: 'the stores alone',
       peerValue: sum(stores),
-      notes: `${parts.length} processes; ${most.map((part) => `${part.name} ${part[of].toFixed(1)}`).join(', ')}`,
+      notes: `${parts.length} processes; ${largest.map((part) => `${part.name} ${part[of].toFixed(1)}`).join(', ')}`,
     });
   };
-  return [row('per cent of a core', 'percent', atMost('value', 5)), row('MiB (Pss)', 'mib', atMost('value', 2_560))];
+  return [row('percent of a core', 'percent', atMost('value', 5)), row('MiB (Pss)', 'mib', atMost('value', 2_560))];
 }

@@ -4,24 +4,24 @@ import { atMost, type Figure, type Row, toRow } from '../figure.ts';
 
 const INSERTS = 40;
 const TABLES = {
-  kept_by_the_system: 'fsync_after_insert = 0',
+  not_synced: 'fsync_after_insert = 0',
   synced: 'fsync_after_insert = 1',
   synced_with_folder: 'fsync_after_insert = 1, fsync_part_directory = 1',
 } as const;
 
-/** Cost of syncing an insert to disk, instead of only the page cache, before it is acknowledged. */
+/** Cost of syncing an insert to disk before it is acknowledged, instead of only writing to the page cache. */
 export const insertSync: Figure = {
   name: 'insert-sync',
   optional: true,
   async measure(bench) {
     const engine = createEngine(bench);
     const block = await prepare(engine);
-    // Inserts alternate, so that other load on the machine affects all tables equally.
+    // Alternates between tables, so that other load on the machine affects all of them equally.
     for (let round = 0; round < INSERTS; round++)
       for (const name of Object.keys(TABLES))
         await engine.insert(`INSERT INTO ${name} SETTINGS log_comment = '${name}' FORMAT RowBinary`, block);
     await engine.query('SYSTEM FLUSH LOGS');
-    const plain = await spentOn(engine, 'kept_by_the_system');
+    const plain = await spentOn(engine, 'not_synced');
     const rows = [];
     for (const name of Object.keys(TABLES).slice(1)) {
       const spent = await spentOn(engine, name);
@@ -31,9 +31,9 @@ export const insertSync: Figure = {
             case: `an insert of ${BLOCK_ROWS} rows, ${name.replaceAll('_', ' ')}`,
             unit,
             value: spent[unit],
-            peer: 'floor: kept by the system',
+            peer: 'floor: not synced',
             peerValue: plain[unit],
-            notes: `p95 ${spent.p95} ms, floor ${plain.p95}, of ${INSERTS} inserts each, in turn`,
+            notes: `p95 ${spent.p95} ms, floor ${plain.p95}; ${INSERTS} alternating inserts each`,
           }),
         );
     }
@@ -41,7 +41,7 @@ export const insertSync: Figure = {
   },
 };
 
-/** Creates the tables. @returns a block that compresses about as well as real events */
+/** Creates the tables. @returns a block of rows that compress about as well as real events */
 async function prepare(engine: Engine): Promise<Buffer> {
   for (const [name, settings] of Object.entries(TABLES)) {
     await engine.query(`CREATE TABLE ${name} AS events`);
@@ -72,12 +72,11 @@ const DAYS = 32;
 const PARTITIONS = 6;
 const DAY_MS = 86_400_000;
 const MS_PER_ROW = (DAYS * DAY_MS) / ROWS;
-/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
+/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 2_000_000;
 const MERGES_MAX_MS = 1_800_000;
 
-// Rows that ClickHouse reads to find the stored offsets of a block, which a writer queries after each failed attempt.
-// The peer is the same query without the row keys.
+// Rows read by the query for a block's stored offsets. The peer is the same query without the row keys.
 export const storedOffsets: Figure = {
   name: 'stored-offsets',
   optional: true,
@@ -90,7 +89,7 @@ export const storedOffsets: Figure = {
   },
 };
 
-/** Most messages are received within a minute, one in twenty hours late, one in a hundred days late. */
+/** Most messages arrive within a minute, one in 20 arrives hours late, and one in 100 days late. */
 function fillStatement(first: number, endMs: number): string {
   return `INSERT INTO events (environment_id, event_name, event_time, received_at, message_id, identity_key,
     kafka_partition, kafka_offset)
@@ -110,7 +109,7 @@ function fillStatement(first: number, endMs: number): string {
     min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0, max_block_size = 1000000`;
 }
 
-/** @param late whether the block includes messages that arrived hours or days late */
+/** @param late includes messages that arrived hours or days late */
 async function compare(engine: Engine, late: boolean): Promise<Row> {
   const [partition, start] = [1, Math.floor((ROWS * 0.97) / PARTITIONS)];
   const end = start + BLOCK_ROWS;
@@ -120,12 +119,12 @@ async function compare(engine: Engine, late: boolean): Promise<Row> {
     `SELECT hex(formatRow('RowBinary', environment_id, '', event_name, event_time, received_at, message_id, identity_key)) FROM events
     WHERE ${where} ${punctual} FORMAT TSV`,
   );
-  // The first columns of a row in the writer's format. The query needs no other columns.
+  // The query needs only the first columns of the writer's row format.
   const rows = lines.map(([hex = '']) => Buffer.from(hex, 'hex'));
   const bounded = await engine.measure(storedOffsetsQuery('events', { partition, start, end, rows }));
   const unbounded = await engine.measure(`SELECT DISTINCT toString(kafka_offset) FROM events WHERE ${where}`);
   return toRow({
-    case: `${rows.length} rows of a block${late ? ', some of them hours and days late' : ''}, in ${ROWS / 1e6} million`,
+    case: `a block of ${rows.length} rows${late ? ', some hours or days late' : ''}, among ${ROWS / 1e6} million`,
     unit: 'rows read',
     value: bounded.readRows,
     peer: 'partition and offset alone',

@@ -11,16 +11,15 @@ import { peerTopicOf, type Server, startGateway, startPeer, startWriter } from '
 
 const BATCH_SIZE = 20;
 const LOADS = [100, 1_000, 5_000];
-/** The load for which the bars apply and the peer is measured. */
 const PEER_LOAD = 1_000;
 const WARM_UP_S = 2;
 const WINDOW_S = 12;
-/** The writer's setting BLOCK_AGE_MAX_MS, which is most of the measured time. */
+/** The writer's BLOCK_AGE_MAX_MS, which dominates the measured delay. */
 const BLOCK_AGE_MS = 1_000;
-/** Poll interval, which is the precision of measured times. Each poll costs ClickHouse a few milliseconds. */
+/** Poll interval, which limits the precision. Each poll costs ClickHouse a few milliseconds. */
 const POLL_MS = 50;
 
-/** Time from when a message was due until a reader saw its row, with 6 partitions and batches of 20. */
+/** Time from a message's scheduled time until its row is visible, with 6 partitions and batches of 20. */
 export const visible: Figure = {
   name: 'visible',
   async measure(bench) {
@@ -55,19 +54,19 @@ async function measureLoad(
     const messages = load * (WARM_UP_S + WINDOW_S);
     const { startMs } = await postMessages(server, bench, { messages, batchSize: BATCH_SIZE, messagesPerSecond: load });
     await waitForRows(engine, { table, rows: await readEnd(bench, topic) });
-    // One more poll, so that the last rows are included.
+    // Ensures that a poll has seen the last rows.
     await watch.poll();
     const fromMs = Math.ceil(startMs) + WARM_UP_S * 1_000;
-    const span = { table, fromMs, toMs: fromMs + WINDOW_S * 1_000 };
-    const delays = await readDelays(engine, watch.seenAtMs, span);
-    const parts = await countParts(engine, span);
+    const range = { table, fromMs, toMs: fromMs + WINDOW_S * 1_000 };
+    const delays = await readDelays(engine, watch.seenAtMs, range);
+    const parts = await countParts(engine, range);
     return { p50Ms: quantileOf(delays, 0.5), p99Ms: quantileOf(delays, 0.99), partsPerSecond: parts / WINDOW_S };
   } finally {
     await watch.close();
   }
 }
 
-/** Watches when rows in a table become visible. Rows in a partition become visible in offset order. */
+/** Records when rows become visible. Within a partition, rows become visible in offset order. */
 function watchRows(engine: Engine, table: string) {
   const partitions = new Map<number, { offset: number; atMs: number }[]>();
   const poll = async () => {
@@ -84,24 +83,23 @@ function watchRows(engine: Engine, table: string) {
   return {
     ...repeatEvery(POLL_MS, poll),
     poll,
-    /** Wall-clock time at which a poll first saw the row; NaN when no poll did. */
+    /** @returns the wall-clock time of the first poll that saw the row; NaN if none did */
     seenAtMs: (partition: number, offset: number) =>
       partitions.get(partition)?.find((seen) => seen.offset >= offset)?.atMs ?? Number.NaN,
   };
 }
 
-interface Span {
+interface TimeRange {
   table: string;
   fromMs: number;
   toMs: number;
 }
 
-// Delays in milliseconds of all messages that were due within the span. `event_time` is the time when a message was
-// due.
+// Returns the delays, in milliseconds, of all messages scheduled within the range.
 async function readDelays(
   engine: Engine,
   seenAtMs: (partition: number, offset: number) => number,
-  { table, fromMs, toMs }: Span,
+  { table, fromMs, toMs }: TimeRange,
 ): Promise<number[]> {
   const time = 'toUnixTimestamp64Milli(event_time)';
   const rows = await engine.queryRows(
@@ -115,8 +113,7 @@ async function readDelays(
   return delays;
 }
 
-/** Counts parts created by inserts, not by merges. */
-async function countParts(engine: Engine, { table, fromMs, toMs }: Span): Promise<number> {
+async function countParts(engine: Engine, { table, fromMs, toMs }: TimeRange): Promise<number> {
   await engine.query('SYSTEM FLUSH LOGS');
   const time = 'toUnixTimestamp64Milli(toDateTime64(event_time_microseconds, 3))';
   return engine.queryNumber(
@@ -125,7 +122,7 @@ async function countParts(engine: Engine, { table, fromMs, toMs }: Span): Promis
   );
 }
 
-const UNITS = { p50Ms: 'p50 ms', p99Ms: 'p99 ms', partsPerSecond: 'parts a second' } as const;
+const UNITS = { p50Ms: 'p50 ms', p99Ms: 'p99 ms', partsPerSecond: 'parts/s' } as const;
 
 function toRows(load: number, own: Seen, peer: Seen | null): Row[] {
   const toOne = (of: keyof Seen, name: string, peerValue: number, bar?: Bar) =>
@@ -137,7 +134,7 @@ function toRows(load: number, own: Seen, peer: Seen | null): Row[] {
       peerValue,
       ...(bar && load === PEER_LOAD && { bars: [bar] }),
     });
-  const age = 'floor: age of a block';
+  const age = 'floor: maximum block age';
   const rows = [
     toOne('p50Ms', age, BLOCK_AGE_MS),
     toOne('p99Ms', age, BLOCK_AGE_MS, atMost('value', 2_000, 1_200)),

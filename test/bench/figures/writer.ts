@@ -15,7 +15,6 @@ import { type Measured, memoryPeakMibOf, pidListeningOn, watchCpu } from '../pro
 import { peerTopicOf, startWriter } from '../services.ts';
 
 const ROWS = 300_000;
-/** Warms up compiled code and connections, as in a running service. */
 const WARM_UP_ROWS = 20_000;
 
 interface Spent {
@@ -24,7 +23,6 @@ interface Spent {
   seconds: number;
 }
 
-/** Rows per CPU-second in the writer, and CPU-seconds in ClickHouse: from Kafka to visible rows, exactly once. */
 export const writer: Figure = {
   name: 'writer',
   async measure(bench) {
@@ -71,9 +69,9 @@ async function measureRows(bench: Bench, { table, warmUp, records, measured }: W
   });
   await waitForRows(engine, { table, rows: warmUp.length + records.length, measured });
   const seconds = (performance.now() - startMs) / 1000;
-  const ofWriter = spent.writer();
+  const writerSeconds = spent.writer();
   await waitForMerges(engine, bench.database);
-  return { writer: ofWriter, engine: spent.engine(), seconds };
+  return { writer: writerSeconds, engine: spent.engine(), seconds };
 }
 
 async function measureFloors(bench: Bench) {

@@ -1,4 +1,4 @@
-/** Floor: only the consumer client. Counts `EVENTS` records in a topic from its beginning. */
+/** Floor: the consumer client alone. Reads `EVENTS` records from the beginning of a topic. */
 import { openFloorConsumer } from './consumer.ts';
 import { startMeter } from './meter.ts';
 

@@ -1,7 +1,6 @@
 import { type Consumer, logLevel } from 'kafkajs';
 import { createKafka } from '../kafka-client.ts';
 
-/** Opens a kafkajs consumer that reads `BENCH_TOPIC` from its beginning. */
 export async function openFloorConsumer(): Promise<Consumer> {
   const { KAFKA_BROKERS = '', CONSUMER_GROUP: groupId = 'floor', BENCH_TOPIC: topic = '' } = process.env;
   const kafka = createKafka('floor', KAFKA_BROKERS.split(','), logLevel.ERROR);

@@ -1,4 +1,4 @@
-/** Floor: only inserts of prepared blocks, which are rows from `events` in RowBinary. */
+/** Floor: inserts alone. The blocks are prepared RowBinary rows from `events`. */
 import { createEngine, readBlocks, readColumns } from '../clickhouse.ts';
 import { startMeter } from './meter.ts';
 

@@ -1,11 +1,11 @@
-// Floor for the linker: reads `EVENTS` records with kafkajs, sends one pipelined HSET per record, commits each batch.
+// Floor for the linker: reads `EVENTS` records, sends one pipelined HSET per record and commits each batch.
 import { Redis } from 'ioredis';
 import { openFloorConsumer } from './consumer.ts';
 import { startMeter } from './meter.ts';
 
 const wanted = Number(process.env.EVENTS);
 const name = process.env.BENCH_KEY ?? 'test-floor';
-/** Number of hashes over which fields are spread, so that each hash stays small. */
+/** Distributes fields over many hashes, so that each hash stays small. */
 const HASHES = 1_000;
 const redis = new Redis(process.env.REDIS_URL ?? '');
 const consumer = await openFloorConsumer();

@@ -1,4 +1,4 @@
-/** Floor: only the producer client, with values of the right size and one full request in flight. */
+/** Floor: the producer client alone, with values of the usual size and one full request in flight. */
 import { Producer } from '@platformatic/kafka';
 import { createMessage } from '../messages.ts';
 import { startMeter } from './meter.ts';

@@ -10,8 +10,8 @@ export interface FloorFigure {
 const FLOOR_MAX_MS = 120_000;
 
 /**
- * Runs a floor in a separate process, so that it shares no heap or compiled code.
- * @param file path relative to the bench folder @param onBegin called when the floor starts to measure
+ * Runs a floor in a separate process, which shares no heap and no compiled code.
+ * @param file path relative to the bench folder @param onBegin called when the measurement starts
  */
 export const runFloor = (
   file: string,

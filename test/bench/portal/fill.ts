@@ -54,18 +54,17 @@ function auditStatement(at: { environmentId: string; projectId: string }, entrie
 const ACTIVITIES = 3_000_000;
 const MINTS = 100_000;
 const ERASURES = 500;
-/** Activities per insert, with four rows each: half a gigabyte of ClickHouse memory. */
+/** Activities per insert, with four rows each, for about 0.5 GB of ClickHouse memory. */
 const CHAIN_CHUNK_ROWS = 125_000;
 const DAY_MS = 86_400_000;
 const YEAR_MS = 365 * DAY_MS;
 const US_PER_MS = 1_000;
 const BACKFILL = { agoMs: DAY_MS, lengthMs: 600_000 };
-/** One version in this many has a later version. */
 const VERSIONS_PER_UPDATE = 20;
-const CHAIN_SETTINGS = 'CHAIN_SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
+const CHAIN_SETTINGS = 'SETTINGS max_insert_threads = 1, max_threads = 2, max_insert_block_size = 500000';
 
 export const CHAIN = 'bench-chain';
-// Contracts by number: two have a tenth of all activities each, a hundred half a percent each, the rest about 100 rows.
+// Contracts by number: two with 10 % of all activities each, 100 with 0.5 % each, and small contracts.
 const [BIG, BACKFILLED, FIRST_MIDDLE, FIRST_SMALL] = [0, 1, 2, 1_000];
 const MIDDLES = 100;
 const ROWS_PER_SMALL = 100;
@@ -80,7 +79,6 @@ export const CONTRACTS = {
 
 export const ERASURE_ID = '00000000-0000-4000-8000-000000000007';
 
-/** Fills a chain history that includes the environment's contracts, and the environment's mints and erasures. */
 export async function fillChain(engine: Engine, bench: Bench, projectId: string): Promise<void> {
   const activities = scaled(bench, ACTIVITIES, 100_000);
   const shape = shapeOf(activities);
@@ -111,7 +109,7 @@ const numberOf = (salt: number) => `cityHash64(base, ${salt})`;
 const addressText = (of: string) => `concat('0x', lower(hex(substring(SHA1(${of}), 1, 20))))`;
 const UPDATED = `number % ${VERSIONS_PER_UPDATE} = 0`;
 
-/** Selects versions by number, in order of time. An activity's constant members are computed from `base`. */
+/** Selects versions in order of time. Fields that do not change between versions are computed from `base`. */
 function versionRowsOf(shape: Shape, { first, count }: Range): string {
   const { startUs, stepUs, backfillUs, backfillStepUs, smalls } = shape;
   const timeOf = (number: string) =>
@@ -157,7 +155,7 @@ function tokensStatement(): string {
   FROM numbers(50000)`;
 }
 
-/** One mint in a hundred is pending, one in fifty has failed, and one in ten has two unmerged revisions. */
+/** One mint in 100 is pending, one in 50 has failed, and one in 10 has two unmerged revisions. */
 function mintsStatement({ environmentId, projectId }: Bench & { projectId: string }, mints: number): string {
   const status = `multiIf(number % 100 = 0, 'pending', number % 50 = 1, 'failed', 'succeeded')`;
   return `INSERT INTO mint_requests (chain, contract, requested_at, attempt_id, reference_id, revision, project_id, environment_id,
@@ -165,7 +163,7 @@ function mintsStatement({ environmentId, projectId }: Bench & { projectId: strin
   SELECT '${CHAIN}', unhex('${CONTRACTS.big.slice(2)}'), at, substring(sipHash128(number), 1, 16), concat('asset-', toString(number)), revision,
     '${projectId}', '${environmentId}', unhex('${CONTRACTS.smalls[0]!.slice(2)}'), substring(SHA1(toString(number % 20000)), 1, 20),
     toString(number), '1', if(revision = 0, 'pending', ${status}), if(revision = 0, 'accepted', if(number % 100 = 0, 'waiting', 'settled')),
-    if(number % 100 = 0, 'the contract has not given the role', NULL), SHA256(toString(number)),
+    if(number % 100 = 0, 'the signer does not have the minter role', NULL), SHA256(toString(number)),
     if(number % 50 = 1, 'execution reverted', NULL), at + INTERVAL 5 SECOND, lower(hex(sipHash128(number, 1)))
   FROM (SELECT number, now64(3) - toIntervalSecond(intDiv(number * 89 * 86400, ${mints})) AS at, if(number % 10 = 0, [0, 1], [1]) AS revisions
     FROM numbers(${mints})) ARRAY JOIN revisions AS revision ${CHAIN_SETTINGS}`;

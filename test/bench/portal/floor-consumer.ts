@@ -1,4 +1,4 @@
-/** Floor for live messages: reads every new record in the topic and discards it without decoding. */
+/** Floor for live messages: reads every new record on the topic and discards it without decoding. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { openLogReader } from '@playline/stream/kafka';
 

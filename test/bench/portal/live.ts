@@ -14,12 +14,11 @@ import type { Scene } from './scene.ts';
 
 interface Viewer {
   readonly events: number;
-  /** Called with each new event and the time at which it was received. */
   onEvent: (event: { readonly kind: string; readonly messageId?: string }, atMs: number) => void;
   close(): void;
 }
 
-/** Opens a stream, and waits until it reports that it is watching. @throws Error for a status other than 200 */
+/** Opens a live stream and waits until it is watching. @throws Error on a status other than 200 */
 async function openViewer(
   { origin, projectId, environment }: Scene,
   browser: Pick<TestBrowser, 'cookie'>,
@@ -28,7 +27,7 @@ async function openViewer(
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     get(url, { agent: false, headers: { cookie: browser.cookie } }, resolve).once('error', reject);
   });
-  if (response.statusCode !== 200) throw new Error(`the stream got status ${response.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`the stream failed with status ${response.statusCode}`);
   const viewer = { events: 0, onEvent: () => {}, close: () => void response.destroy() } as Viewer & { events: number };
   response.on('error', () => {});
   await new Promise<void>((resolve) => {
@@ -57,7 +56,7 @@ async function openViewers(scene: Scene, count: number): Promise<Viewer[]> {
 
 const VIEWERS = 50;
 const MESSAGES = 200_000;
-/** After the warm-up, code is compiled and the cost per message is stable. */
+/** Enough to compile the code, after which the cost per message is stable. */
 const WARM_UP_MESSAGES = 400_000;
 const MESSAGES_MIN = 20_000;
 const MESSAGES_PER_SECOND = 4_000;
@@ -67,14 +66,13 @@ const EVENT_WAIT_MAX_MS = 30_000;
 
 const countEvents = (bench: Bench) => createEngine(bench).queryNumber('SELECT count() FROM events');
 
-/** Measures the time from the response to a message until a viewer receives it, one message after another. */
+/** Measures the time from a message's response until a viewer receives the message, for one message at a time. */
 async function measureFirstEvents(bench: Bench, scene: Scene): Promise<number[]> {
   const before = await countEvents(bench);
   const viewer = await openViewer(scene, scene.browser);
   const ms: number[] = [];
   for (let event = 0; event < FIRST_EVENTS; event++) ms.push(await measureFirstEvent(bench, scene, viewer));
   viewer.close();
-  // Later measurements count rows from this number on.
   const rows = before + FIRST_EVENTS;
   await waitForRows(createEngine(bench), { table: 'events', rows, measured: scene.writer });
   return ms;
@@ -94,18 +92,17 @@ async function measureFirstEvent(bench: Bench, { gateway }: Scene, viewer: Viewe
     body: JSON.stringify({ messages: [message] }),
   });
   const responseMs = performance.now();
-  if (response.status !== 200) throw new Error(`a message got status ${response.status}`);
+  if (response.status !== 200) throw new Error(`a message failed with status ${response.status}`);
   await waitFor('the message is shown', async () => shownMs !== null, { maxMs: EVENT_WAIT_MAX_MS });
   return (shownMs ?? 0) - responseMs;
 }
 
 const PARTS = ['gateway', 'broker', 'writer', 'reader'] as const;
-/** CPU-seconds per process and million messages. */
 type Cost = Record<(typeof PARTS)[number], number>;
 
 const sumOf = ({ gateway, broker, writer }: Cost) => gateway + broker + writer;
 
-/** Posts messages at a constant rate until all are rows. @param readerPid a process that reads at the same time */
+/** Posts messages at a constant rate and waits until all are stored. @param readerPid a concurrent reader */
 async function measureCost(
   bench: Bench,
   scene: Scene,
@@ -131,7 +128,6 @@ const measureFloor = (bench: Bench, scene: Scene): Promise<Cost> =>
     return measureCost(bench, scene, { readerPid: floor.pid });
   });
 
-/** Measures how soon a message is shown, and how much CPU and memory viewers cost. */
 export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const { pid } = scene.portal;
   await measureCost(bench, scene, { readerPid: null, total: WARM_UP_MESSAGES });
@@ -139,32 +135,32 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
   const floor = await measureFloor(bench, scene);
   const before = await measureCost(bench, scene, { readerPid: pid });
   const memoryBefore = memoryPeakMibOf(pid);
-  // Resets the peak memory of the process.
+  // Resets the process's peak memory.
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
   const viewers = await openViewers(scene, VIEWERS);
   const watched = await measureCost(bench, scene, { readerPid: pid });
   const events = viewers.reduce((sum, viewer) => sum + viewer.events, 0);
   const memory = memoryPeakMibOf(pid);
   for (const viewer of viewers) viewer.close();
-  // Measured before and after, because the cost per message still falls during the measurement.
+  // Measured again, because the cost per message still decreases slightly over time.
   const after = await measureCost(bench, scene, { readerPid: pid });
   const alone = Object.fromEntries(PARTS.map((part) => [part, (before[part] + after[part]) / 2])) as Cost;
   const describe = (cost: Cost) => PARTS.map((part) => `${part} ${cost[part].toFixed(1)}`).join(', ');
   return [
     toRow({
-      case: 'from the answer to a message until Live shows it, p99',
+      case: 'from a message’s response until Live shows the message, p99',
       unit: 'ms',
       value: quantileOf(first, 0.99),
-      peer: "the portal's interval of polls",
+      peer: "the portal's poll interval",
       peerValue: POLL_MS,
       bars: [atMost('value', 2_000)],
-      notes: `p50 ${quantileOf(first, 0.5).toFixed(0)} ms of ${first.length}`,
+      notes: `p50 ${quantileOf(first, 0.5).toFixed(0)} ms, ${first.length} messages`,
     }),
     toRow({
-      case: `peak memory of the portal with ${VIEWERS} viewers`,
+      case: `portal, peak memory with ${VIEWERS} viewers`,
       unit: 'MiB',
       value: memory,
-      peer: 'peak before the first viewer, hashing of a password included',
+      peer: 'peak before the first viewer, including password hashing',
       peerValue: memoryBefore,
       bars: [atMost('value', 200)],
       notes: `${events} messages shown to all viewers`,
@@ -178,10 +174,10 @@ export async function measureLive(bench: Bench, scene: Scene): Promise<Row[]> {
       notes: `${describe(watched)}; without: ${describe(alone)}; floor: ${describe(floor)}`,
     }),
     toRow({
-      case: `the portal itself, ${VIEWERS} viewers`,
+      case: `portal, ${VIEWERS} viewers`,
       unit: 'CPU-seconds per million messages',
       value: watched.reader,
-      peer: 'floor: reads the same records and keeps nothing',
+      peer: 'floor: reads and discards the same records',
       peerValue: floor.reader,
     }),
   ];

@@ -27,8 +27,7 @@ export function pathsOf(scene: Pick<Scene, 'projectId' | 'environment' | 'invita
   ];
 }
 
-// Paths for all contracts, a contract with a tenth of all activities, and one whose tenth was indexed within ten
-// minutes.
+// Activity pages for all contracts, a contract with 10 % of all activities, and a contract that was backfilled.
 function activityPathsOf(base: string): string[] {
   const of = (contract: string) => `collection=${encodeURIComponent(`${CHAIN}:${contract}`)}`;
   const [big, backfilled] = [of(CONTRACTS.big), of(CONTRACTS.backfilled)];
@@ -40,7 +39,7 @@ function activityPathsOf(base: string): string[] {
 
 /** Pages whose time to first byte is not measured, with the reason. */
 export const UNMEASURED: Readonly<Record<string, string>> = {
-  '/projects/:project/environments/:environment/live/events': 'a stream whose events are measured',
+  '/projects/:project/environments/:environment/live/events': 'a stream, measured separately',
   '/sign-in/passkey': 'used by the script of the sign-in page',
   '/settings/passkey': 'used by the script of the settings page',
   '/first-sign-in': 'same page as an invitation',
@@ -57,7 +56,7 @@ interface Visited {
 
 const isLong = (url: string) => /\/(live|mints|activities)\?.*as=csv/.test(url);
 
-/** Visits a page repeatedly, one visit after another. @throws Error for a status other than 200 */
+/** Requests a page repeatedly, in sequence. @throws Error on a status other than 200 */
 async function visit(url: string, visits: number, cookie = ''): Promise<Visited> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ms: number[] = [];
@@ -74,12 +73,12 @@ async function visit(url: string, visits: number, cookie = ''): Promise<Visited>
 function visitOnce(url: string, options: { agent: Agent; headers: { cookie: string } }) {
   const startMs = performance.now();
   return new Promise<{ ms: number; body: Buffer }>((resolve, reject) => {
-    const request = get(url, options, (answer) => {
+    const request = get(url, options, (response) => {
       const ms = performance.now() - startMs;
       const chunks: Buffer[] = [];
-      if (answer.statusCode !== 200) return reject(new Error(`${url} got status ${answer.statusCode}`));
-      answer.on('data', (chunk: Buffer) => chunks.push(chunk) === 1 && isLong(url) && answer.destroy());
-      answer.once('close', () => resolve({ ms, body: Buffer.concat(chunks) }));
+      if (response.statusCode !== 200) return reject(new Error(`${url} responded with status ${response.statusCode}`));
+      response.on('data', (chunk: Buffer) => chunks.push(chunk) === 1 && isLong(url) && response.destroy());
+      response.once('close', () => resolve({ ms, body: Buffer.concat(chunks) }));
     });
     request.once('error', reject);
   });
@@ -101,7 +100,7 @@ export async function measurePages(bench: Bench, scene: Scene): Promise<Row[]> {
         case: `first byte, p99: ${name}`,
         unit: 'ms',
         value: quantileOf(page.ms, 0.99),
-        peer: 'floor: a bare server answers the same bytes',
+        peer: 'floor: a bare server responds with the same bytes',
         peerValue: quantileOf(bare.ms, 0.99),
         bars: [atMost('value', 300)],
         notes: `p50 ${quantileOf(page.ms, 0.5).toFixed(1)}, bare ${quantileOf(bare.ms, 0.5).toFixed(1)} ms; ${page.body.length} bytes`,

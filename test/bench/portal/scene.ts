@@ -7,14 +7,12 @@ import { waitFor } from '../processes.ts';
 import { groupOf, startGateway, startService, startWriter } from '../services.ts';
 import { CHAIN, CONTRACTS } from './fill.ts';
 
-/** The portal, signed-in users, and the services that accept and store messages. */
 export type Scene = Awaited<ReturnType<typeof openScene>>;
 
 const PASSWORD = randomBytes(16).toString('hex');
 const VIEWING_ACCOUNTS = 7;
 const LINK_WAIT_MAX_MS = 10_000;
 
-/** Creates a project that contains the bench's environment, whose id is `<project>-<name>`, and links its contracts. */
 async function createProject(bench: Bench): Promise<{ projectId: string; environment: string }> {
   const dash = bench.environmentId.lastIndexOf('-');
   const [projectId, environment] = [bench.environmentId.slice(0, dash), bench.environmentId.slice(dash + 1)];
@@ -29,14 +27,14 @@ async function createProject(bench: Bench): Promise<{ projectId: string; environ
   return { projectId, environment };
 }
 
-/** Waits until the link that an accounts command prints works. @returns the link's path */
+/** Runs an accounts command and waits until the printed link works. @returns the link's path */
 async function linkPath(bench: Bench, origin: string, args: readonly string[]): Promise<string> {
   const { link } = JSON.parse(await operate(bench, ['accounts', ...args, '--json', '--origin', origin]));
   const browser = createBrowser(origin);
   const { pathname, search } = new URL(link);
-  // The portal reads the command's change with a short delay.
-  const isKnown = async () => (await browser.get(pathname + search)).status === 200;
-  await waitFor('the link works', isKnown, { maxMs: LINK_WAIT_MAX_MS });
+  // The portal loads the change with a short delay.
+  const isWorking = async () => (await browser.get(pathname + search)).status === 200;
+  await waitFor('the link works', isWorking, { maxMs: LINK_WAIT_MAX_MS });
   return pathname + search;
 }
 
@@ -45,7 +43,7 @@ async function signIn(bench: Bench, origin: string, { name, args }: { name: stri
   const browser = createBrowser(origin);
   const account = { login: `${name}@example.com`, name, password: PASSWORD, repeated: PASSWORD };
   const { status, text } = await browser.submit(path, 'accept', account);
-  if (status !== 303) throw new Error(`${name} got status ${status}: ${text.slice(0, 500)}`);
+  if (status !== 303) throw new Error(`signing in ${name} failed with status ${status}: ${text.slice(0, 500)}`);
   return browser;
 }
 

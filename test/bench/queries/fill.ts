@@ -1,14 +1,13 @@
 import { type Engine, waitForMerges } from '../clickhouse.ts';
 import type { Range } from '../figure.ts';
 
-/** Share of people who play all the time. Other people start over time and play less from week to week. */
-const REGULARS_SHARE = 0.3;
+/** Fraction of people who play all the time. Others start over time and play less from week to week. */
+const REGULARS_FRACTION = 0.3;
 const ROWS_PER_PERSON = 100;
 const BLOCK_ROWS = 20;
-/** A resent message is at most this many rows after the original. */
 const RESENT_AFTER_MAX = 1_000;
 const SESSIONS_PER_LOGIN = 10;
-/** Greater than any partition in the topic, so that these rows differ from a writer's rows. */
+/** Greater than the topic's partition numbers, so that offsets do not collide with a writer's rows. */
 export const FIRST_PARTITION = 100;
 export const DAYS = 60;
 export const DAY_MS = 86_400_000;
@@ -21,7 +20,7 @@ export function createGame(environmentId: string, rows: number) {
   return { environmentId, rows, people, startMs: endMs - DAYS * DAY_MS, endMs };
 }
 
-/** Event names and their shares per thousand. Pages have no event name. */
+/** Event names and their frequency per thousand. Pages have no event name. */
 const NAMES = {
   '': 300,
   level_started: 180,
@@ -51,7 +50,7 @@ function eventName(): string {
   return `multiIf(${cases.join(', ')}, '')`;
 }
 
-/** A person's ids and keys. `person` is a column name or a number. */
+/** Returns SQL for a person's ids and keys. `person` is a column name or a number. */
 export const idsOf = (person: string | number) => ({
   anonymousKey: `sipHash128('anonymous', toUInt32(${person}))`,
   userKey: `sipHash128('user', toUInt32(${person}))`,
@@ -59,7 +58,7 @@ export const idsOf = (person: string | number) => ({
   userId: `concat('user-', toString(toUInt32(${person})))`,
 });
 
-/** A resent message has the content of an earlier row, from which all columns but the receive time are computed. */
+/** One row in 100 is a copy of an earlier row, with a later receive time. */
 const BASE = `if(number > ${RESENT_AFTER_MAX} AND ${numberOf('number', 1)} % 100 = 0,
   number - 1 - ${numberOf('number', 2)} % ${RESENT_AFTER_MAX}, number)`;
 
@@ -70,9 +69,8 @@ const PROPERTIES = `concat('{"level":', toString(${numberOf('base', 14)} % 100),
   '","map":"', ${oneOf('base', 16, ['forest', 'desert', 'harbour', 'castle', 'ruins'])}, '","score":', toString(${numberOf('base', 17)} % 100000),
   ',"seconds":', toString(${numberOf('base', 18)} % 1000), '}')`;
 
-/** Selects log rows by number, in order of time, with the columns that all tables share. */
 export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }: Range): string {
-  const regulars = Math.round(people * REGULARS_SHARE);
+  const regulars = Math.round(people * REGULARS_FRACTION);
   const blocks = Math.ceil(rows / BLOCK_ROWS);
   const share = (salt: number) => `((${numberOf('session', salt)} % 1000000) / 1000000)`;
   const newcomer = `${regulars} + floor(${people - regulars} * (block / ${blocks}) * (1 - pow(${share(3)}, 3)))`;
@@ -100,8 +98,8 @@ export function rowsOf({ rows, people, startMs, endMs }: Game, { first, count }:
       FROM numbers(${first}, ${count})))`;
 }
 
-// The schema of the best-known open-source product analytics on ClickHouse. A row has the person known when the event
-// arrived; later merges of persons are in an override table. Duplicates are removed only during merges.
+// The schema of the best-known open-source product analytics on ClickHouse. A row contains the person at the time of
+// ingestion; an override table contains later merges of persons. Only merges remove duplicate rows.
 const EVENTS = `CREATE TABLE bench_peer_events
 (
     uuid UUID, event LowCardinality(String), properties String CODEC(ZSTD(3)), timestamp DateTime64(6, 'UTC'), team_id Int64,
@@ -129,7 +127,7 @@ export async function createPeerTables(engine: Engine): Promise<void> {
   await engine.query(OVERRIDES);
 }
 
-/** @param rows a query as `rowsOf` returns it */
+/** @param rows a query from `rowsOf` */
 async function fillPeerEvents(engine: Engine, rows: string, settings: string): Promise<void> {
   await engine.query(`INSERT INTO bench_peer_events (uuid, event, properties, timestamp, team_id, distinct_id, created_at, person_id,
     _timestamp, _offset, _partition)
@@ -141,13 +139,13 @@ async function fillPeerEvents(engine: Engine, rows: string, settings: string): P
   FROM (${rows}) ${settings}`);
 }
 
-/** @param rows members of persons; only members with another person key get an override */
+/** @param rows selects members of persons; members whose key is the person key need no override */
 async function fillPeerOverrides(engine: Engine, rows: string): Promise<void> {
   await engine.query(`INSERT INTO bench_peer_overrides (team_id, distinct_id, person_id, version)
     SELECT ${TEAM}, id, reinterpretAsUUID(person_key), version FROM (${rows}) WHERE identity_key != person_key`);
 }
 
-/** Selects the peer's rows with the column names of `events`. @param people whether to join the person */
+/** Selects the peer's rows with the column names of `events`. @param people joins the person */
 export function peerRows({ where, people }: { where: string; people: boolean }): string {
   const columns = `event.uuid AS message_id, event.event AS event_name, event.timestamp AS event_time, event.session_id AS session_id,
     event.pathname AS page_path, event.current_url AS page_url, event.properties AS properties, event.distinct_id AS distinct_id`;
@@ -160,13 +158,13 @@ export function peerRows({ where, people }: { where: string; people: boolean }):
     ) AS override ON event.distinct_id = override.distinct_id ${filter})`;
 }
 
-/** Rows per insert: few parts to merge, and about a gigabyte of ClickHouse memory. */
+/** Rows per insert: few parts to merge, with about 1 GB of ClickHouse memory. */
 const CHUNK_ROWS = 1_000_000;
 const SETTINGS = `SETTINGS max_insert_threads = 2, max_threads = 2, max_partitions_per_insert_block = 100,
   max_insert_block_size = ${CHUNK_ROWS}, min_insert_block_size_rows = ${CHUNK_ROWS}, min_insert_block_size_bytes = 0`;
 const FRESH_PAIRS = 250;
 
-/** Fills `events` and the peer's table directly, because publishing to the log would be slow. */
+/** Inserts into `events` and the peer's table directly, because publishing to the log would be slow. */
 export async function fillRows(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   for (let from = first; from < first + count; from += CHUNK_ROWS) {
     const rows = rowsOf(game, { first: from, count: Math.min(CHUNK_ROWS, first + count - from) });
@@ -186,7 +184,7 @@ export function eventsStatement({ environmentId }: Game, rows: string): string {
   FROM (${rows})`;
 }
 
-// Links people's visitor and user identities. The smaller key becomes the root, the other identity gets an override.
+// Links each person's visitor and user identity. The smaller key becomes the person key; the other gets an override.
 export async function linkPeople(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   await insertOverrides(engine, game, {
     groups: `SELECT number, [${membersOf('number').join(', ')}] AS members FROM numbers(${first}, ${count})`,
@@ -195,13 +193,13 @@ export async function linkPeople(engine: Engine, game: Game, { first, count }: R
   });
 }
 
-/** Two ranges of people who are joined last: for the first part of the history, and for the whole history. */
+/** The people who are joined last in the first part of the history (`early`) and in the whole history (`late`). */
 export const pairsOf = ({ people }: Game): { readonly early: Range; readonly late: Range } => {
   const first = Math.floor(people * 0.45);
   return { early: { first: first + 2 * FRESH_PAIRS, count: FRESH_PAIRS }, late: { first, count: FRESH_PAIRS } };
 };
 
-/** Joins pairs of people with decisions that are later than all decisions in the dictionary. */
+/** Joins pairs of people with decisions that the dictionary does not contain yet. */
 export async function linkPairs(engine: Engine, game: Game, { first, count }: Range): Promise<void> {
   const members = [...membersOf('one'), ...membersOf('one + 1')];
   await insertOverrides(engine, game, {
@@ -216,7 +214,7 @@ function membersOf(person: string): string[] {
   return [`(${anonymousKey}, 'anonymous', ${anonymousId})`, `(${userKey}, 'steam', ${userId})`];
 }
 
-/** @param groups a query with one row per person with all members */
+/** @param groups selects one row per person, with all members */
 async function insertOverrides(
   engine: Engine,
   { environmentId }: Game,
@@ -231,7 +229,6 @@ async function insertOverrides(
   await fillPeerOverrides(engine, rows);
 }
 
-/** Waits for ClickHouse's merges, and reloads the dictionary of persons. */
 export async function settle(engine: Engine, database: string): Promise<void> {
   await waitForMerges(engine, database, 3_600_000);
   await engine.query('SYSTEM RELOAD DICTIONARY identity_persons');

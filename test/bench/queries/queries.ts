@@ -3,7 +3,7 @@ import { atMost, type Bar } from '../figure.ts';
 import { DAY_MS, DAYS, type EventName, type Game, idsOf, pairsOf, peerRows } from './fill.ts';
 
 interface Filter {
-  /** From `since` (inclusive) to `until` (exclusive), in ClickHouse format; absent: all time. */
+  /** From `since` (inclusive) to `until` (exclusive), in ClickHouse format; absent for all time. */
   readonly span?: Span;
   readonly names?: readonly EventName[];
 }
@@ -13,7 +13,7 @@ interface Span {
   readonly until: string;
 }
 
-/** A table or view with the column names of `events`, so that a query can be sent to several sources. */
+/** A table or view with the column names of `events`, so that a query can run on several sources. */
 type Source = ReturnType<typeof createSource>;
 
 const timeOf = (text: string) => `toDateTime64('${text}', 3, 'UTC')`;
@@ -25,7 +25,7 @@ function conditionsOf({ span, names }: Filter, columns: { time: string; name: st
   return [...(times ?? []), ...(isNamed === undefined ? [] : [isNamed])];
 }
 
-/** @param name `events`, or a view with the same columns */
+/** @param name `events` or a view with the same columns */
 function createSource(name: string, environmentId: string, person: string) {
   const rows = (filter: Filter) =>
     `${name} WHERE ${[`environment_id = '${environmentId}'`, ...conditionsOf(filter, { time: 'event_time', name: 'event_name' })].join(' AND ')}`;
@@ -52,7 +52,7 @@ type Scene = Awaited<ReturnType<typeof createScene>>;
 const MONTH_DAYS = 30;
 const FIRST_WEEK_DAY = 13;
 
-/** @param day the day of the game to query, from 0 */
+/** @param day the day to query, counted from 0 */
 function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
   const startOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
   const span = (since: number, until: number): Span => ({ since: startOf(since), until: startOf(until) });
@@ -62,7 +62,6 @@ function spansOf({ startMs, endMs }: Game, day = DAYS - 1) {
     day: span(dayMs, dayMs + DAY_MS),
     week: span(startMs + FIRST_WEEK_DAY * DAY_MS, startMs + (FIRST_WEEK_DAY + 7) * DAY_MS),
     month: span(endMs - MONTH_DAYS * DAY_MS, endMs),
-    /** Whole weeks, starting with the first Monday. */
     weeks: span(monday, endMs),
   };
 }
@@ -94,16 +93,15 @@ async function findPerson(engine: Engine, game: Game) {
   return { person, identity, userId, ids: rest.slice(0, 4), messageId };
 }
 
-/** An analyst query for each source, written as by an analyst who knows the tables. */
 export interface AnalystQuery {
   readonly name: string;
   readonly isOfDay?: true;
   readonly raw: string;
-  /** With deduplicated rows; absent where no analyst would query it that way. */
+  /** On deduplicated rows; absent if no analyst would write it. */
   readonly exact?: string;
   readonly identified: string;
   readonly peer: string;
-  /** The peer's result must equal the result of `identified`, because duplicates do not change it. */
+  /** The peer must return the same result as `identified`, because duplicates do not affect the result. */
   readonly agrees?: true;
   readonly bars?: readonly Bar[];
   readonly readRowsBar?: Bar;
@@ -118,24 +116,23 @@ const ofAll = ({ raw, exact, analysis, peer }: Scene, write: Write) => ({
   peer: write(peer),
 });
 
-/** The most frequent analyst queries, from a day's count to one message. */
 export function basicQueries(scene: Scene): AnalystQuery[] {
   const { day, month } = scene.spans;
   return [
     {
-      name: 'count of a day',
+      name: 'events in one day',
       isOfDay: true,
       ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({ span: day })}`),
     },
     {
-      name: 'people of a day',
+      name: 'people in one day',
       isOfDay: true,
       agrees: true,
       ...ofAll(scene, (source) => `SELECT uniqExact(${source.person}) FROM ${source.peopleRows({ span: day })}`),
     },
-    { name: 'one name of a day, by a property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
+    { name: 'one event in one day, by property', isOfDay: true, ...ofAll(scene, (source) => byProperty(source, day)) },
     {
-      name: 'active people a day, 30 days',
+      name: 'active people per day, 30 days',
       ...ofAll(
         scene,
         (source) =>
@@ -145,15 +142,15 @@ export function basicQueries(scene: Scene): AnalystQuery[] {
       agrees: true,
       bars: [atMost('value', 1_500, 300)],
     },
-    { name: 'count of all', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
+    { name: 'count of all events', ...ofAll(scene, (source) => `SELECT count() FROM ${source.rows({})}`) },
     {
-      name: 'timeline of one person',
+      name: 'one person’s timeline',
       bars: [atMost('value', 100, 30)],
       ...timeline(scene),
       readRowsBar: atMost('value', 500_000),
     },
-    { name: 'timeline of one person, 7 days', ...timeline(scene, scene.spans.week) },
-    { name: 'funnel of three steps, a day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
+    { name: 'one person’s timeline, 7 days', ...timeline(scene, scene.spans.week) },
+    { name: 'funnel with three steps, one day', isOfDay: true, ...ofAll(scene, (source) => funnel(source, day)) },
     { name: 'one message by its id', bars: [atMost('value', 50, 15)], ...oneMessage(scene) },
   ];
 }
@@ -185,7 +182,7 @@ function timeline(scene: Scene, span?: Span): Pick<AnalystQuery, 'raw' | 'exact'
     raw: ofIdentity(scene.raw),
     exact: ofIdentity(scene.exact),
     identified: `SELECT ${columns} FROM person_timeline(environment = '${environmentId}', person = '${who.person}') ${times} ORDER BY event_time`,
-    // The peer needs a separate query first, which finds the person's ids.
+    // With the peer's schema, a separate query must first find the person's ids.
     peer: `SELECT ${columns} FROM ${scene.peer.rows(filter)} WHERE distinct_id IN (${ids}) ORDER BY event_time`,
   };
 }
@@ -201,7 +198,6 @@ function oneMessage({ environmentId, who, peer }: Scene): Pick<AnalystQuery, 'ra
   };
 }
 
-/** Queries that a game team runs each week. */
 export function cookbookQueries(scene: Scene): AnalystQuery[] {
   return [
     retention(scene),
@@ -226,7 +222,6 @@ const activeOf = (source: Source, span: Scene['spans']['day']): Active => ({
   day: 'toDate(event_time)',
 });
 
-/** Writes a query over whole days, from event rows or from the view of active days. */
 function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Active) => string) {
   return {
     raw: write(activeOf(scene.raw, span)),
@@ -236,9 +231,8 @@ function ofActive(scene: Scene, span: Scene['spans']['day'], write: (active: Act
   };
 }
 
-/** How many of each week's new people returned in each later week. */
 const retention = (scene: Scene): AnalystQuery => ({
-  name: 'retention of 8 weeks',
+  name: 'retention over 8 weeks',
   agrees: true,
   ...ofActive(
     scene,
@@ -250,9 +244,8 @@ const retention = (scene: Scene): AnalystQuery => ({
   ),
 });
 
-/** Average number of active people per day, as a share of the people active in 30 days. */
 const stickiness = (scene: Scene): AnalystQuery => ({
-  name: 'stickiness of 30 days',
+  name: 'stickiness over 30 days',
   agrees: true,
   ...ofActive(
     scene,
@@ -271,7 +264,7 @@ function sessionsPerDay(scene: Scene): AnalystQuery {
       SELECT session_id, min(event_time) AS started_at, max(event_time) AS ended_at FROM ${source.rows({ span: month })} GROUP BY session_id)
     GROUP BY day ORDER BY day`;
   return {
-    name: 'sessions a day, 30 days',
+    name: 'sessions per day, 30 days',
     raw: ofEvents(scene.raw),
     exact: ofEvents(scene.exact),
     identified: `SELECT toDate(started_at) AS day, ${daily}
@@ -294,7 +287,6 @@ function firstTouch(scene: Scene): AnalystQuery {
   };
 }
 
-/** The first three pages per session, most frequent paths first. */
 function topPaths(scene: Scene): AnalystQuery {
   const of = (source: Source, route: string) => `
     SELECT arrayStringConcat(arraySlice(arrayMap(page -> page.2, arraySort(groupArray((event_time, ${route})))), 1, 3), ' > ') AS path
@@ -302,7 +294,7 @@ function topPaths(scene: Scene): AnalystQuery {
   const top = (paths: string) =>
     `SELECT path, count() AS sessions FROM (${paths}) GROUP BY path ORDER BY sessions DESC, path LIMIT 20`;
   return {
-    name: 'top paths of a day',
+    name: 'top paths in one day',
     isOfDay: true,
     raw: top(of(scene.raw, 'page_path')),
     exact: top(of(scene.exact, 'page_path')),

@@ -6,7 +6,7 @@ type ColdAndWarm = Awaited<ReturnType<typeof runColdAndWarm>>;
 
 const WARM_RUNS = 3;
 const CACHES = ['MARK CACHE', 'UNCOMPRESSED CACHE', 'PRIMARY INDEX CACHE', 'QUERY CONDITION CACHE'];
-/** Without this setting, a repeated query would measure the query condition cache. */
+/** Otherwise repeated queries would measure the query condition cache. */
 const UNCACHED = 'SETTINGS use_query_condition_cache = 0';
 
 export async function runColdAndWarm(engine: Engine, sql: string) {
@@ -28,7 +28,7 @@ async function readCpuMs(engine: Engine, results: readonly QueryResult[]): Promi
   );
 }
 
-/** @throws Error with the query when ClickHouse rejects it */
+/** @throws Error with the query if ClickHouse rejects it */
 async function runOnce(engine: Engine, sql: string): Promise<QueryResult> {
   return engine.measure(`${sql} ${UNCACHED}`).catch((error: Error) => {
     throw new Error(`${error.message}\nquery: ${sql}`);
@@ -69,7 +69,7 @@ export function toQueryRows({ query, raw, exact, identified, peer }: QueryResult
   const rows = [
     ...(exact === undefined ? [] : [toRow({ ...row('exact', exact, rawRows), bars: ofDay })]),
     toRow({ ...row('identified', identified, rawRows), bars: [...ofDay, ...(query.bars ?? [])] }),
-    toRow(row('identified', identified, ['the peer', peer])),
+    toRow(row('identified', identified, ['peer schema', peer])),
   ];
   if (query.readRowsBar === undefined) return rows;
   const readRow = { ...row('identified', identified, rawRows), unit: 'rows read', value: identified.warm.readRows };
@@ -81,19 +81,19 @@ export function toMemoryRow(results: readonly QueryResults[]): Row {
     const used = results.flatMap((one) =>
       of(one).map((run) => ({ name: one.query.name, mb: (run?.memoryBytes ?? 0) / MEGA })),
     );
-    return used.reduce((most, one) => (one.mb > most.mb ? one : most));
+    return used.reduce((largest, each) => (each.mb > largest.mb ? each : largest));
   };
   const own = largest(({ exact, identified }) => [exact, identified]);
   const raw = largest((one) => [one.raw]);
   const peer = largest((one) => [one.peer]);
   return toRow({
-    case: 'most memory of any query',
+    case: 'peak memory of any query',
     unit: 'MB',
     value: own.mb,
     bars: [atMost('value', 500, 200)],
     peer: 'raw rows',
     peerValue: raw.mb,
-    notes: `${own.name}; raw: ${raw.name}; the peer ${Math.round(peer.mb)} MB: ${peer.name}`,
+    notes: `${own.name}; raw: ${raw.name}; peer ${Math.round(peer.mb)} MB: ${peer.name}`,
   });
 }
 
@@ -112,18 +112,18 @@ export async function readOfDay(engine: Engine, queries: readonly AnalystQuery[]
   return read;
 }
 
-/** Compares the same queries over the same day before and after the history has grown fivefold. */
+/** Compares queries for the same day before and after the history has grown fivefold. */
 export function toGrowthRows(before: ReadOfDay, after: ReadOfDay): Row[] {
   return [...after].map(([name, { rows, ms }]) => {
-    const then = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };
+    const earlier = before.get(name) ?? { rows: Number.NaN, ms: Number.NaN };
     return toRow({
-      case: `${name}, of an old day`,
+      case: `${name}, for an old day`,
       unit: 'rows read',
       value: rows,
       peer: 'with a fifth of the history',
-      peerValue: then.rows,
+      peerValue: earlier.rows,
       bars: [atMost('ratio', 1.2)],
-      notes: `one run each: ${ms.toFixed(1)} and ${then.ms.toFixed(1)} ms`,
+      notes: `one run each: ${ms.toFixed(1)} and ${earlier.ms.toFixed(1)} ms`,
     });
   });
 }

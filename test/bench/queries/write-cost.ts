@@ -10,7 +10,7 @@ const ROWS = 300_000;
 const WARM_UP_ROWS = 20_000;
 const ROUNDS = 3;
 const PLAIN = 'bench_events_plain';
-/** `events` with a simpler sorting key, and without views. */
+/** `events` with a simpler sorting key and without views. */
 const CREATE_PLAIN = `CREATE TABLE ${PLAIN} AS events
   ENGINE = ReplacingMergeTree(version)
   PARTITION BY toYYYYMM(event_time)
@@ -23,8 +23,7 @@ interface Spent {
   readonly merges: number;
 }
 
-// CPU-seconds in writer and ClickHouse per million rows, for `events` with all views, compared with a table without
-// views.
+// CPU seconds of writer and ClickHouse per million rows, for `events` with all views and for a table without views.
 export async function measureWriteCost(bench: Bench): Promise<Row> {
   const engine = createEngine(bench);
   const writer = await measureWriter(bench, engine);
@@ -73,7 +72,7 @@ const measureWriter = (bench: Bench, engine: Engine): Promise<number> =>
     return (spent() / ROWS) * 1e6;
   });
 
-/** Reads the cost from ClickHouse's logs. The cost of an insert includes its views. */
+/** Reads the cost from ClickHouse's logs. An insert's cost includes its views. */
 async function readSpent(engine: Engine, fromUs: string, isPlain: boolean): Promise<Spent> {
   await engine.query('SYSTEM FLUSH LOGS query_log, part_log');
   const cpu = `sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) / 1e6 / ${ROWS / 1e6}`;
@@ -88,7 +87,6 @@ async function readSpent(engine: Engine, fromUs: string, isPlain: boolean): Prom
   return { inserts, merges };
 }
 
-/** Empties `events` and all tables that views in this database fill from it. */
 async function emptyTables(engine: Engine): Promise<void> {
   const filled = await engine.queryRows(
     `SELECT DISTINCT extract(create_table_query, ' TO [^ ]*?\\\\.?\`?([a-z_]+)\`? ') FROM system.tables

@@ -1,4 +1,4 @@
-/** Floor: a bare node:http server that forwards ClickHouse rows as text, from the time in the query string. */
+/** Floor: a bare node:http server that forwards rows from ClickHouse, starting at the time in the query string. */
 import { Agent, createServer, request as sendRequest } from 'node:http';
 
 const { ENGINE_URL, ENGINE_USER, ENGINE_PASSWORD, STATEMENT = '', HTTP_PORT } = process.env;

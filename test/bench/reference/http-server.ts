@@ -1,4 +1,4 @@
-/** Floor: a bare node:http server that reads the body to its end and responds. It checks, parses and stores nothing. */
+/** Floor: a bare node:http server that reads the body and responds, without parsing or storing anything. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 

@@ -1,5 +1,4 @@
-// The plain reference: a server that a team writes on its first day, as the guides of express and kafkajs recommend,
-// without validation, identity keys and link facts.
+// The plain reference: the simplest server from the guides of express and kafkajs, without validation.
 import express from 'express';
 import { Kafka } from 'kafkajs';
 

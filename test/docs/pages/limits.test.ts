@@ -6,6 +6,8 @@ const documents = createDocuments(SOURCE);
 
 it('every document states size limits in KiB or MiB', () => {
   for (const path of ['/docs/reference', '/openapi.json', '/llms.txt', '/collection.json'])
-    expect(documents.get(path)?.text, path).toMatch(/A batch may have 1 MiB after decompression, a message 32 KiB\./);
+    expect(documents.get(path)?.text, path).toMatch(
+      /A batch can be up to 1 MiB after decompression, and a single message up to 32 KiB\./,
+    );
   for (const [path, { text }] of documents) expect(text, path).not.toMatch(/\b\d{4,} bytes|\b(1048576|32768)\b/);
 });

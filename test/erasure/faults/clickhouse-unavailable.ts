@@ -5,7 +5,7 @@ import { asVisitor } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { createScene, MOMENTS } from './scene.ts';
 
-/** All steps except the last. At the last step, the test instead drops the response to the receipt's insert. */
+/** All steps except the last, at which the test drops the response to the receipt's insert instead. */
 const CUT_AT = Object.values(MOMENTS).slice(0, -1);
 
 const faultsOf = async (rig: ErasureRig) => sumOf(await metricsOf(rig.running.eraser), 'playline_eraser_faults_total');
@@ -21,7 +21,7 @@ export async function loseClickHouse(rig: ErasureRig): Promise<void> {
     await nextSeen;
     const faults = await faultsOf(rig);
     await clickhouse.set('refuse');
-    await until('the eraser has noticed', async () => (await faultsOf(rig)) > faults);
+    await until('the eraser reports a fault', async () => (await faultsOf(rig)) > faults);
     const next = CUT_AT[at + 1];
     if (next !== undefined) nextSeen = clickhouse.sees(next);
     await clickhouse.set('open');

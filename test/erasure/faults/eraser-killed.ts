@@ -4,28 +4,27 @@ import { expect, onTestFinished } from 'vitest';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
 import type { ServiceProcess } from '../../faults/world/service-process.ts';
 import { openWire } from '../../faults/world/wire.ts';
-import { expectErased, expectNoHold, expectNothing } from '../checks.ts';
+import { expectErased, expectNoHold, expectNoRows } from '../checks.ts';
 import { asVisitor, rowsAbout, stored } from '../people.ts';
 import type { ErasureRig } from '../rig.ts';
 import { createScene, isLinked, MOMENTS, messagesOf } from './scene.ts';
 
 const KILLED_AT = Object.values(MOMENTS);
-/** Metrics that show that an eraser's work has ended: done, failed, or handed over to another process. */
+/** Metrics that increase when an eraser's work ends: completed, failed or handed over. */
 const ENDS = ['playline_eraser_requests_total', 'playline_eraser_faults_total', 'playline_eraser_handovers_total'];
 
-/** Starts each eraser behind a separate wire, so that the test sees which eraser sends a statement. */
+/** Proxies each eraser's connection to ClickHouse, so that the test detects which eraser sends a statement. */
 interface Watch {
-  /** Starts the next eraser. */
   start(): Promise<void>;
-  // Finds the first eraser, running or started later, that sends matching text to ClickHouse. An eraser may work before
-  // it reports that it is ready.
+  // Resolves with the first eraser, including erasers started later, that sends a matching statement to ClickHouse. An
+  // eraser may send statements before it is ready.
   firstToSend(text: RegExp): Promise<() => ServiceProcess>;
   close(): Promise<void>;
 }
 
 /**
- * Closed at the end of the test, passed or not: an eraser left running would do the work of the next test's eraser.
- * @param erasersMax how many erasers will be started
+ * Closed even if the test fails, because a remaining eraser would interfere with the next test.
+ * @param erasersMax maximum number of erasers to start
  */
 async function openWatch(rig: ErasureRig, erasersMax: number): Promise<Watch> {
   const { port } = new URL(rig.world.deployment.engine.url);
@@ -79,7 +78,7 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   const fenceSender = watch.firstToSend(MOMENTS['noted, not fenced']);
   const erasureId = await rig.erase(asVisitor(person));
   await fenceSender;
-  // Wait until the fences exist, because erasers send a similar list when they resolve a person.
+  // Wait for the fences first, because erasers also insert targets when they resolve a person.
   const paused = (await watch.firstToSend(MOMENTS['about to sweep']))();
   paused.signal('SIGSTOP');
   const { cutoffAt } = await expectErased(rig, erasureId, person.keys);
@@ -89,18 +88,18 @@ export async function pauseAnEraser(rig: ErasureRig): Promise<void> {
   await until('the person is linked again', () => isLinked(rig, person));
   const kept = await rowsAbout(rig, person);
   paused.signal('SIGCONT');
-  await until('the paused eraser has ended its work', async () => {
+  await until('the paused eraser has finished', async () => {
     const text = await metricsOf(paused);
     return ENDS.some((name) => sumOf(text, name) > 0);
   });
   await expectNoHold(rig, erasureId);
-  // After a fault the eraser continues, and rows derived from events are deleted and rewritten in two steps.
+  // Retry, because the resumed eraser deletes and rederives rows in two steps.
   await until('no rows up to the cut-off remain, and the derived rows match the events', async () => {
-    await expectNothing(rig, person.keys, cutoffAt);
+    await expectNoRows(rig, person.keys, cutoffAt);
     return true;
   });
   await until('the person is still linked', () => isLinked(rig, person));
-  // Links later than the cut-off were decided again, so rows may be added but none may be removed.
+  // Later links were decided again, so rows may be added but not removed.
   const now = await rowsAbout(rig, person);
   for (const [table, rows] of Object.entries(kept))
     if (rows.some((row) => !now[table]!.includes(row))) throw new Error(`rows of ${table} are missing`);

@@ -1,7 +1,7 @@
 import { TOPICS } from '@playline/contracts';
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
-import { expectErased, expectNothing, expectNothingInRedis, isHeld } from '../checks.ts';
+import { expectErased, expectNoDataInRedis, expectNoRows, isHeld } from '../checks.ts';
 import {
   alias,
   asPlayer,
@@ -16,7 +16,7 @@ import {
 import type { ErasureRig } from '../rig.ts';
 import { createScene, fenced, fencedForSeconds, requestedForSeconds } from './scene.ts';
 
-/** Longer than an undisturbed erasure takes until it sets fences. */
+/** Longer than an undisturbed erasure takes to set fences. */
 const UNFENCED_S = 6;
 
 export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<void> {
@@ -25,11 +25,11 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   const { person } = scene;
   const other = createPerson(rig);
   linker.signal('SIGSTOP');
-  const playing = () => track({ userId: other.steamId, identityType: 'steam' });
-  await rig.send([alias(person, { fromId: other.steamId }), playing()]);
+  const toEvent = () => track({ userId: other.steamId, identityType: 'steam' });
+  await rig.send([alias(person, { fromId: other.steamId }), toEvent()]);
   const erasureId = await rig.erase(asVisitor(person));
   await until(
-    'the eraser has had time to continue',
+    'the eraser has had enough time to set fences',
     async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > UNFENCED_S,
   );
   expect(await fencedForSeconds(rig, person.keys)).toBeNull();
@@ -38,38 +38,38 @@ export async function eraserWaitsForPausedServices(rig: ErasureRig): Promise<voi
   const before = await decisions();
   linker.signal('SIGCONT');
   await until('the link is decided', async () => (await decisions()) > before);
-  // The eraser needs the stored decisions, and only the writer can store them.
+  // The eraser waits for the decisions, which the paused writer has not stored.
   expect(await fencedForSeconds(rig, person.keys)).toBeNull();
   expect(await rig.receiptOf(erasureId)).toBeNull();
   writer.signal('SIGCONT');
   await fenced(rig, person.keys);
   await scene.ends(erasureId);
-  // The link was accepted before the request, so the other account belongs to the person.
+  // The link was accepted before the request, so the erasure includes the other account.
   const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, other.steamKey]);
-  await expectNothing(rig, other.keys, cutoffAt);
+  await expectNoRows(rig, other.keys, cutoffAt);
   expect((await rowsAbout(rig, other)).events).toEqual([]);
-  await expectNothingInRedis(rig, other.keys);
+  await expectNoDataInRedis(rig, other.keys);
 }
 
 export async function linksAroundTheRequest(rig: ErasureRig): Promise<void> {
   const scene = await createScene(rig);
   const { person } = scene;
   const [before, between, after] = [createPerson(rig), createPerson(rig), createPerson(rig)];
-  const joins = (each: Person) => alias(person, { fromId: each.steamId });
-  const playing = (each: Person) => track({ userId: each.steamId, identityType: 'steam' });
-  await rig.send([playing(before), playing(between), playing(after), joins(before)]);
+  const toLink = (each: Person) => alias(person, { fromId: each.steamId });
+  const toEvent = (each: Person) => track({ userId: each.steamId, identityType: 'steam' });
+  await rig.send([toEvent(before), toEvent(between), toEvent(after), toLink(before)]);
   const erasureId = await rig.erase(asVisitor(person));
-  await rig.send([joins(between)]);
+  await rig.send([toLink(between)]);
   await until('the cut-off has passed', async () => ((await requestedForSeconds(rig, erasureId)) ?? 0) > 2.1);
   const [laterLink, laterEvent] = [identify(after, { userId: person.userId }), track(asPlayer(person))];
   expect(await isHeld(rig, erasureId)).toBe(true);
   await rig.send([laterLink, laterEvent]);
   const { cutoffAt } = await expectErased(rig, erasureId, [...person.keys, before.steamKey]);
-  await expectNothingInRedis(rig, [person.anonymousKey, person.steamKey, before.steamKey]);
+  await expectNoDataInRedis(rig, [person.anonymousKey, person.steamKey, before.steamKey]);
   const isErased = (await fencedForSeconds(rig, [between.steamKey])) !== null;
-  if (isErased) await expectNothing(rig, [between.steamKey], cutoffAt);
-  else await expectNothing(rig, [person.userKey], cutoffAt);
-  await expectNothingInRedis(rig, [between.steamKey]);
+  if (isErased) await expectNoRows(rig, [between.steamKey], cutoffAt);
+  else await expectNoRows(rig, [person.userKey], cutoffAt);
+  await expectNoDataInRedis(rig, [between.steamKey]);
   await stored(rig, [laterLink, laterEvent]);
   await scene.expectBystanderUnchanged();
 }

@@ -3,7 +3,7 @@ import { until } from '@playline/testkit';
 import { expect } from 'vitest';
 import { createOperate } from '../../../services/operator/src/test/operate.ts';
 import { metricsOf, sumOf } from '../../faults/world/metrics.ts';
-import { expectNoHold, expectNothing } from '../checks.ts';
+import { expectNoHold, expectNoRows } from '../checks.ts';
 import { asPlayer, asVisitor, identify, rowsAbout, stored, track } from '../people.ts';
 import { type ErasureRig, erased } from '../rig.ts';
 import { keyNeedles, locationsIn } from '../traces/needle.ts';
@@ -11,12 +11,12 @@ import { findInRedis } from '../traces/redis.ts';
 import { caughtUp, createScene, fenced, isLinked, messagesOf } from './scene.ts';
 
 const HOUR_MS = 3_600_000;
-const READ: [keyof ErasureRig['running'], string[]][] = [
+const CONSUMED: [keyof ErasureRig['running'], string[]][] = [
   ['event-writer', [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents].map(({ name }) => name)],
   ['identity-linker', [TOPICS.identityLinks.name]],
 ];
 
-/** One person and one erasure for all cases, because each erasure takes half a minute. */
+/** Tests all cases with one erasure, because an erasure takes half a minute. */
 export async function loseAndReread(rig: ErasureRig): Promise<void> {
   const { person, bystander, ...scene } = await createScene(rig);
   const erasureId = await rig.erase(asVisitor(person));
@@ -26,17 +26,17 @@ export async function loseAndReread(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
   await rig.redis.flushall();
   await rebuild(rig);
-  // Without the fence the person would return with the next old batch.
+  // Without the fence, the next old batch would restore data of the person.
   const fences = await findInRedis(rig.redis, keyNeedles('the player', person.userKey));
   expect(locationsIn(fences)).toEqual(['redis f:{env}:<bucket>']);
   const { cutoffAt } = await erased(rig, erasureId);
   await rereadLog(rig);
   const text = await metricsOf(rig.running['event-writer']);
   expect(sumOf(text, 'playline_stream_records_total', 'reason="fenced"')).toBeGreaterThan(0);
-  await expectNothing(rig, person.keys, cutoffAt);
+  await expectNoRows(rig, person.keys, cutoffAt);
   await scene.ends(erasureId);
   const messages = messagesOf(bystander);
-  await until('the gateway has its keys again', () => rig.send(messages).then(() => true));
+  await until('the gateway accepts its keys again', () => rig.send(messages).then(() => true));
   await stored(rig, messages);
   const later = messagesOf(person);
   await rig.send(later);
@@ -46,30 +46,28 @@ export async function loseAndReread(rig: ErasureRig): Promise<void> {
   const dropped = async () =>
     sumOf(await metricsOf(rig.running['event-writer']), 'playline_stream_records_total', 'reason="fenced"');
   const deadLetters = async () => (await rig.log.read(rig.topic(`${TOPICS.messages.name}.dead`))).length;
-  const [before, dead] = [await dropped(), await deadLetters()];
+  const [before, deadBefore] = [await dropped(), await deadLetters()];
   const eventTimestamp = new Date(cutoffAt - HOUR_MS).toISOString();
   const old = [track(asVisitor(person)), track(asPlayer(person)), identify(person)];
   await rig.send(old.map((message) => ({ ...message, eventTimestamp })));
   await until('the old batch is dropped', async () => (await dropped()) >= before + old.length);
   await caughtUp(rig, TOPICS.identityLinks.name, rig.world.groupOf('identity-linker'));
   await caughtUp(rig, TOPICS.identityDecisions.name, rig.world.groupOf('event-writer'));
-  expect(await deadLetters()).toBe(dead);
-  await expectNothing(rig, person.keys, cutoffAt);
+  expect(await deadLetters()).toBe(deadBefore);
+  await expectNoRows(rig, person.keys, cutoffAt);
   expect(await rowsAbout(rig, person)).toEqual(kept);
   expect(await isLinked(rig, person)).toBe(true);
   await expectNoHold(rig, erasureId);
   await scene.expectBystanderUnchanged();
 }
 
-/**
- * Stops the services, resets the committed offsets of their groups to the beginning, and lets them reread everything.
- */
+/** Stops the services, resets their committed offsets to 0 and restarts them to reread the log. */
 async function rereadLog(rig: ErasureRig): Promise<void> {
-  for (const [service] of READ) await rig.running[service].close();
+  for (const [service] of CONSUMED) await rig.running[service].close();
   const { file } = rig.world.stack;
   const environment = { KAFKA_BROKERS: file.kafka.join(','), SCHEMA_REGISTRY_URL: file.registry };
   const operate = createOperate(environment, rig.topic(''));
-  for (const [service, topics] of READ)
+  for (const [service, topics] of CONSUMED)
     for (const name of topics) {
       const [group, topic] = [rig.world.groupOf(service), rig.topic(name)];
       for (const partition of (await rig.log.reader.committed(group, topic)).keys()) {
@@ -78,8 +76,8 @@ async function rereadLog(rig: ErasureRig): Promise<void> {
         expect([code, lines]).toEqual([0, expect.anything()]);
       }
     }
-  for (const [service] of READ) rig.running[service] = await rig.start(service);
-  for (const [service, topics] of READ)
+  for (const [service] of CONSUMED) rig.running[service] = await rig.start(service);
+  for (const [service, topics] of CONSUMED)
     for (const topic of topics) await caughtUp(rig, topic, rig.world.groupOf(service));
 }
 

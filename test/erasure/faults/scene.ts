@@ -1,6 +1,6 @@
 import { until } from '@playline/testkit';
 import { expect } from 'vitest';
-import { expectErased, expectNothingInRedis } from '../checks.ts';
+import { expectErased, expectNoDataInRedis } from '../checks.ts';
 import {
   alias,
   asPlayer,
@@ -15,19 +15,18 @@ import {
 } from '../people.ts';
 import { ENVIRONMENT_ID, type ErasureRig } from '../rig.ts';
 
-/** A person to erase, and a bystander who must not lose any row. */
+/** A person to erase and a bystander who must not lose any rows. */
 export interface Scene {
   readonly person: Person;
   readonly bystander: Person;
-  /** The bystander's rows by table, at the beginning of the test. */
   readonly kept: Readonly<Record<string, string[]>>;
-  /** Waits for the erasure. Then asserts that nothing of the person remains and every row of the bystander exists. */
+  /** Waits for the erasure, then asserts that no data of the person remains and that the bystander has all rows. */
   ends(erasureId: Buffer): Promise<void>;
-  /** Asserts that the bystander's rows are unchanged and their ids are still linked. */
+  /** Asserts that the bystander's rows are unchanged and that their ids are still linked. */
   expectBystanderUnchanged(): Promise<void>;
 }
 
-/** All kinds of messages for a person: as visitor and as player, with both links. */
+/** Messages of a person as visitor and as player, with both links. */
 export const messagesOf = (person: Person): Message[] => [
   track(asVisitor(person)),
   track(asPlayer(person)),
@@ -56,7 +55,7 @@ export async function createScene(rig: ErasureRig): Promise<Scene> {
     expectBystanderUnchanged,
     async ends(erasureId) {
       await expectErased(rig, erasureId, person.keys);
-      await expectNothingInRedis(rig, person.keys);
+      await expectNoDataInRedis(rig, person.keys);
       await expectBystanderUnchanged();
     },
   };
@@ -67,7 +66,6 @@ async function consent(rig: ErasureRig, anonymousId: string): Promise<void> {
   expect((await rig.request('tracking-consent', { method: 'PUT', body })).status).toBe(204);
 }
 
-/** Whether all three ids are one person in Redis. */
 export async function isLinked({ people }: ErasureRig, person: Person): Promise<boolean> {
   const members = await people.graph.membersOf(ENVIRONMENT_ID, person.anonymousKey);
   return [person.userKey, person.steamKey].every((key) => members.some((member) => member.key.equals(key)));
@@ -75,7 +73,7 @@ export async function isLinked({ people }: ErasureRig, person: Person): Promise<
 
 const listOf = (keys: readonly Buffer[]) => keys.map((key) => `unhex('${key.toString('hex')}')`).join(', ');
 
-/** Seconds since the identities' fences were written, by ClickHouse's clock; null before they are written. */
+/** Seconds since the identities' fences were written (ClickHouse's clock), or null if there are no fences yet. */
 export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[]): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(fenced_at), now64(3)) / 1000 FROM erasure_fences
@@ -84,7 +82,7 @@ export async function fencedForSeconds(rig: ErasureRig, keys: readonly Buffer[])
   return row?.[0] === '0' ? null : Number(row?.[1]);
 }
 
-// Seconds since a request's cut-off, by ClickHouse's clock; null while the eraser has not stored the request.
+// Seconds since an erasure was requested (ClickHouse's clock), or null if the eraser has not stored the request yet.
 export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): Promise<number | null> {
   const [row] = await rig.query(
     `SELECT count(), dateDiff('millisecond', min(requested_at), now64(3)) / 1000 FROM erasure_requests
@@ -96,7 +94,6 @@ export async function requestedForSeconds(rig: ErasureRig, erasureId: Buffer): P
 export const fenced = (rig: ErasureRig, keys: readonly Buffer[]): Promise<unknown> =>
   until('the fences are stored', async () => (await fencedForSeconds(rig, keys)) !== null);
 
-/** Waits until a group has committed all records of a topic. */
 export async function caughtUp(rig: ErasureRig, name: string, group: string): Promise<void> {
   const topic = rig.topic(name);
   await until(`${group} has read all of ${name}`, async () => {
@@ -106,8 +103,8 @@ export async function caughtUp(rig: ErasureRig, name: string, group: string): Pr
   });
 }
 
-// Statements that show which step an erasure has reached, in order. A restarted eraser begins at the fences. The first
-// line of an HTTP request contains such a statement.
+// Statements that show the step of an erasure, in order. The first line of an HTTP request contains the statement. A
+// restarted eraser starts at the fences.
 export const MOMENTS = {
   'resolved, not noted': /INSERT INTO erasure_progress/,
   'noted, not fenced': /INSERT INTO erasure_fences/,

@@ -22,8 +22,8 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
     },
   };
   const zombie = await rig.start('event-writer', { CLICKHOUSE_URL: gate.url });
-  // The block contains only this person's messages. The successor drops all of them, so it inserts no block with the
-  // same token, and ClickHouse cannot drop the late insert as a duplicate.
+  // The block contains only this person's messages. The next writer drops all of them and inserts no block with the
+  // same token, so ClickHouse does not deduplicate the late insert.
   await rig.send(Array.from({ length: ROWS }, () => track(asVisitor(scene.person))));
   await reached.promise;
   zombie.signal('SIGSTOP');
@@ -43,17 +43,17 @@ export async function insertLate(rig: ErasureRig): Promise<void> {
   await scene.ends(erasureId);
 }
 
-/** Makes an eraser run its daily work immediately. */
+/** Starts an eraser that runs its daily work immediately. */
 async function scrubByEraser(rig: ErasureRig, isSwept: () => Promise<boolean>): Promise<void> {
   await rig.running.eraser.close();
   const eraser = await rig.start('eraser', { NODE_OPTIONS: `--import=${UPKEEP_NOW}` });
   const counted = async () => sumOf(await metricsOf(eraser), 'playline_eraser_survivors_total', 'table="events"');
   await until('the survivors are counted', async () => (await counted()) >= ROWS);
   expect(await counted()).toBe(ROWS);
-  // A closed eraser aborts its scrub, and the next eraser starts to scrub minutes later.
-  await until('the survivors are swept', isSwept);
+  // Wait before closing: a closed eraser aborts its scrub, and the next eraser starts one only after five minutes.
+  await until('the survivors are deleted', isSwept);
   const ages = async () => sumOf(await metricsOf(eraser), 'playline_eraser_upkeep_age_seconds', 'work="scrub"');
-  await until('the scrub is complete', async () => (await ages()) > 0);
+  await until('the scrub has completed', async () => (await ages()) > 0);
   await eraser.close();
   rig.running.eraser = await rig.start('eraser');
 }

@@ -1,18 +1,18 @@
 import { zstdDecompressSync } from 'node:zlib';
 
-/** A block in a ClickHouse file: checksum, method, sizes, and the data. */
+/** A block in a ClickHouse file consists of a checksum, the compression method, sizes, and the data. */
 const CHECKSUM_BYTES = 16;
 const HEADER_BYTES = 9;
 const METHODS = { none: 0x02, lz4: 0x82, zstd: 0x90 } as const;
 
 export interface Decompressed {
-  /** The content of all blocks, concatenated, because a value may begin in one block and end in the next. */
+  /** Contents of all blocks, concatenated because a value may span two blocks. */
   readonly bytes: Buffer;
-  /** Blocks with a codec for numbers. Strings and keys are never stored with such a codec. */
+  /** Number of blocks with a numeric codec, which is never used for strings and keys. */
   readonly unread: number;
 }
 
-/** Decompresses a file of ClickHouse. @returns null when the file is not a sequence of blocks */
+/** Decompresses a ClickHouse file. @returns null if the file is not a sequence of blocks */
 export function decompressBlocks(file: Buffer): Decompressed | null {
   const blocks: Buffer[] = [];
   let unread = 0;
@@ -34,7 +34,7 @@ export function decompressBlocks(file: Buffer): Decompressed | null {
 const LONG = 15;
 const MATCH_MIN = 4;
 
-/** Decodes LZ4 without a frame: alternating literals and copies of earlier output. */
+/** Decodes a raw LZ4 block, which alternates literals and copies of earlier output. */
 export function decompressLz4(body: Buffer, rawSize: number): Buffer {
   const raw = Buffer.alloc(rawSize);
   let [from, to] = [0, 0];
@@ -56,7 +56,7 @@ export function decompressLz4(body: Buffer, rawSize: number): Buffer {
     if (from >= body.length) break;
     const distance = body.readUInt16LE(from);
     from += 2;
-    // A copy may overlap its own output, so it is copied byte by byte.
+    // Copies byte by byte, because source and destination may overlap.
     for (let left = readLength(token & LONG) + MATCH_MIN; left > 0; left--, to++) raw[to] = raw[to - distance]!;
   }
   return raw;

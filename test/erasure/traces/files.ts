@@ -4,15 +4,13 @@ import { decompressBlocks } from './compressed-blocks.ts';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
 export interface FileSearch {
-  /** @param path the path within the folder @returns the file's name in traces */
+  /** @param path relative to the folder @returns the location in traces */
   readonly locationOf?: (path: string) => string;
   /** Whether to also search the decompressed content of ClickHouse files. */
   readonly decompress?: boolean;
 }
 
-/**
- * Searches every file below a folder, byte by byte. Freed disk blocks, copies of the disk and backups are not searched.
- */
+/** Searches the bytes of all files in a folder and its subfolders. */
 export function findInFiles(folder: string, needles: readonly Needle[], search: FileSearch = {}): Trace[] {
   const { locationOf = (path) => path, decompress = false } = search;
   const counts = new Map<string, Trace>();
@@ -34,14 +32,17 @@ export function findInFiles(folder: string, needles: readonly Needle[], search: 
 
 const ZEROS = Buffer.alloc(64 * 1024);
 
-/** Kafka reserves 20 MB of zeros for each partition. A few zeros are kept, because a needle may end with zeros. */
+/**
+ * Removes the 20 MB of zeros that Kafka preallocates per partition. Keeps a few zeros, because a needle may end with
+ * zeros.
+ */
 function withoutReserve(bytes: Buffer): Buffer {
   let end = bytes.length;
   while (end >= ZEROS.length && bytes.subarray(end - ZEROS.length, end).equals(ZEROS)) end -= ZEROS.length;
   return bytes.subarray(0, end + 64);
 }
 
-/** Paths within a folder. Symbolic links are not followed, because their targets are searched where they are. */
+/** Paths of all files in a folder. Symbolic links are not followed. */
 function filesOf(folder: string, within = ''): string[] {
   const entries = orNullIfRemoved(() => readdirSync(join(folder, within), { withFileTypes: true })) ?? [];
   return entries.flatMap((entry) => {
@@ -51,7 +52,7 @@ function filesOf(folder: string, within = ''): string[] {
   });
 }
 
-/** Returns null for a file that a store has removed. */
+/** Returns null if a store has deleted the file in the meantime. */
 function orNullIfRemoved<T>(read: () => T): T | null {
   try {
     return read();

@@ -1,12 +1,11 @@
-/** Bytes that identify a person, with a name that does not identify the person. */
+/** Bytes that identify a person, with an anonymous name. */
 export interface Needle {
   readonly name: string;
-  /** Whether the bytes are a string that a client sent, or a form of an id's keyed hash. */
+  /** `text`: a string that a client sent. `key`: a representation of an identity key. */
   readonly kind: 'text' | 'key';
   readonly bytes: Buffer;
 }
 
-/** A needle that was found. */
 export interface Trace {
   /** `table events`, `redis i:{env}:<bucket>`, or a file. */
   readonly location: string;
@@ -16,10 +15,9 @@ export interface Trace {
   readonly count: number;
 }
 
-/** A string as clients sent it. */
 export const textNeedle = (name: string, text: string): Needle => ({ name, kind: 'text', bytes: Buffer.from(text) });
 
-/** A keyed hash in all forms: the bytes in columns and records, and the hexadecimal strings in logs. */
+/** Creates needles for all representations of a key: raw bytes and hexadecimal strings. */
 export function keyNeedles(name: string, key: Buffer): Needle[] {
   const hex = key.toString('hex');
   return [
@@ -29,7 +27,6 @@ export function keyNeedles(name: string, key: Buffer): Needle[] {
   ];
 }
 
-/** Searches bytes for all needles. */
 export function findInBytes(location: string, bytes: Buffer, needles: readonly Needle[]): Trace[] {
   return needles.flatMap(({ name, kind, bytes: wanted }) => {
     let count = 0;
@@ -38,6 +35,5 @@ export function findInBytes(location: string, bytes: Buffer, needles: readonly N
   });
 }
 
-/** The distinct locations of traces. */
 export const locationsIn = (traces: readonly Trace[]): string[] =>
   [...new Set(traces.map(({ location }) => location))].sort();

@@ -2,7 +2,7 @@ import { REDIS_STORES } from '@playline/erasure';
 import type { Redis } from 'ioredis';
 import { findInBytes, type Needle, type Trace } from './needle.ts';
 
-/** Searches the name and the whole value of every key in the client's database. */
+/** Searches the names and values of all keys in the client's database. */
 export async function findInRedis(redis: Redis, needles: readonly Needle[]): Promise<Trace[]> {
   const counts = new Map<string, Trace>();
   for (const key of await keysOf(redis)) {
@@ -36,7 +36,7 @@ const QUERIES: Record<string, (key: Buffer) => [string, ...(Buffer | string)[]]>
 
 async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   const type = await redis.type(key);
-  // The key has expired or was deleted between the two commands.
+  // The key expired or was deleted in the meantime.
   if (type === 'none') return [];
   const toCommand = QUERIES[type];
   if (toCommand === undefined) throw new Error(`no command to read type ${type}`);
@@ -45,7 +45,7 @@ async function valuesOf(redis: Redis, key: Buffer): Promise<Buffer[]> {
   return partsOf(reply).flatMap((value) => [value, Buffer.from('\n')]);
 }
 
-/** Pairs are nested lists, and scores are numbers. */
+/** Pairs may be nested lists, and scores may be numbers. */
 type Reply = Buffer | number | null | readonly Reply[];
 
 const partsOf = (reply: Reply): Buffer[] =>
@@ -55,12 +55,12 @@ const toPattern = (name: string) => {
   const text = name.replaceAll(/[.*+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '\\{[^}]*\\}');
   return new RegExp(`^${text.replaceAll(/<[^>]+>/g, '[\\s\\S]+')}$`);
 };
-/** Families without a placeholder come first, because a family with a placeholder may also match their names. */
+/** Families without a placeholder are matched first, because a placeholder may also match their names. */
 const FAMILIES = REDIS_STORES.map(({ name }) => ({ name, pattern: toPattern(name) })).sort(
   (a, b) => Number(a.name.includes('<')) - Number(b.name.includes('<')),
 );
 
-/** The registered family of a key; the key's prefix when it belongs to no family. */
+/** The key's registered family, or its prefix if the key is not registered. */
 function familyOf(key: Buffer): string {
   const text = key.toString('latin1');
   return FAMILIES.find(({ pattern }) => pattern.test(text))?.name ?? `not registered: ${text.slice(0, 12)}`;

@@ -8,15 +8,13 @@ const CLEARINGS = new Map<string, Clearing>([
   ...REDIS_STORES.map(({ name, clearing }) => [`redis ${name}`, clearing] as const),
 ]);
 
-/** How the registry clears a store; undefined when it is not registered. */
+/** How data is removed from a store; undefined if the store is not registered. */
 export const clearingOf = (location: string): Clearing['by'] | undefined => CLEARINGS.get(location)?.by;
 
-/**
- * Strings from clients may remain only where data expires by itself; keyed hashes also where the registry keeps them.
- */
+/** Client strings may remain only in stores with a TTL. Keys may also remain in stores that keep data. */
 const MAY_STAY: Record<Trace['kind'], readonly Clearing['by'][]> = { text: ['ttl'], key: ['ttl', 'kept'] };
 
-/** Traces after an erasure that the registry does not allow. */
+/** Finds traces that the registry does not allow after an erasure. */
 export function findForbidden(traces: readonly Trace[]): Trace[] {
   return traces.filter(({ location, kind }) => {
     const by = clearingOf(location);

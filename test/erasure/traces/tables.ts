@@ -3,16 +3,16 @@ import { type Engine, query, rowsOf } from '../../faults/world/clickhouse.ts';
 import type { Needle, Trace } from './needle.ts';
 
 /**
- * Searches every table of the product and the system tables that keep statements or error texts. Rows are read in a
- * binary format, so a key is found in a column of any type.
- * @param options.deleted whether to also search rows that are masked as deleted
+ * Searches all tables of the product and the system tables with statements or error messages. Rows are read in a binary
+ * format, so that keys are found in columns of any type.
+ * @param options.deleted whether to include rows that are masked as deleted
  */
 export async function findInTables(
   engine: Engine,
   needles: readonly Needle[],
   { deleted = false }: { deleted?: boolean } = {},
 ): Promise<Trace[]> {
-  // ClickHouse writes its log tables with a delay.
+  // ClickHouse writes log tables with a delay.
   await query(engine, 'SYSTEM FLUSH LOGS');
   const system = SYSTEM_STORES.map(({ name }) => `'${name}'`).join(', ');
   const tables = await rowsOf(
@@ -32,7 +32,7 @@ export async function findInTables(
   return traces;
 }
 
-/** ClickHouse reads the queue of distributed statements from a Keeper, which a single server does not have. */
+/** `distributed_ddl_queue` requires a Keeper, which a single server does not have. */
 async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
   return await rowsOf(engine, sql).catch((fault: Error) => {
     if (fault.message.includes('There is no Zookeeper configuration')) return [];
@@ -40,9 +40,7 @@ async function searchTable(engine: Engine, sql: string): Promise<string[][]> {
   });
 }
 
-/**
- * Creates a statement that contains the needles reversed and is not logged, so that the search does not find itself.
- */
+/** The statement contains reversed needles and is not logged, so that the search does not find itself. */
 function queryOf(table: string, needles: readonly Needle[], deleted: boolean): string {
   const wanted = needles.map(
     ({ bytes }, at) => `(${at}, reverse(unhex('${Buffer.from(bytes).reverse().toString('hex')}')))`,

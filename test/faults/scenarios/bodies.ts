@@ -5,7 +5,7 @@ import { type Attempt, KEY_HEADER, post } from '../world/post.ts';
 import { type Reached, tally } from '../world/report.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 
-/** A hostile request with the expected status and the messages that must be stored. */
+/** A hostile request, the expected status, and the ids of the messages that must be stored. */
 interface HostileBody {
   readonly name: string;
   readonly body: string | Buffer;
@@ -15,7 +15,7 @@ interface HostileBody {
   readonly path?: string;
   readonly status: number;
   readonly stored: readonly string[];
-  /** Expected number of rejected messages and of entries in the response; absent for a body that is not a batch. */
+  /** Expected numbers of rejected messages and `rejections`; absent for a body that is not a batch. */
   readonly batch?: readonly [rejected: number, entries: number];
 }
 
@@ -94,7 +94,7 @@ function createHostileBodies(trial: Trial): HostileBody[] {
   return trial.random.shuffle([...refusedBodies(trial), ...storedBodies(trial), hugeBody(trial)]);
 }
 
-/** Asserts that a body that is not a batch gets the error envelope, and that a batch gets an outcome per message. */
+/** Asserts that the response to a batch has exact counts, and that any other response is an error envelope. */
 function checkResponse({ name, status, stored, batch }: HostileBody, attempt: Attempt): void {
   assert.equal(attempt.status, status, `${name}: ${attempt.text}`);
   const response = JSON.parse(attempt.text) as Record<string, unknown> & { rejections?: unknown[] };
@@ -119,20 +119,20 @@ async function sendAll(trial: Trial, bodies: readonly HostileBody[]): Promise<Re
   await traffic.flows(5);
   await traffic.close();
   assert.ok(gateway.isAlive, 'the gateway must not exit');
-  assert.ok(await gateway.isReady(), 'the gateway stays ready');
+  assert.ok(await gateway.isReady(), 'the gateway must stay ready');
   return tally(bodies.map(({ status }) => `bodies with status ${status}`));
 }
 
 export const hostileBodies: Scenario = {
   fault: 13,
-  title: 'hostile bodies get the error envelope, and valid batches sent at the same time are stored',
+  title: 'the gateway rejects hostile bodies with the error envelope and stores valid batches sent at the same time',
   tried: 'hostile bodies among valid traffic',
   run: (trial) => sendAll(trial, createHostileBodies(trial)),
 };
 
 export const oneInvalidAmongMany: Scenario = {
   fault: 14,
-  title: '99 of 100 messages are stored when one is invalid, and two messages with the same id are both rejected',
+  title: 'the gateway stores all but one invalid message of a batch, and rejects two messages with the same id',
   tried: 'one invalid message among 100, two messages with the same id, among valid traffic',
   run: (trial) => sendAll(trial, createMixedBodies(trial)),
 };

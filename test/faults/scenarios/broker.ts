@@ -7,21 +7,21 @@ import { isStopped, type ServiceProcess } from '../world/service-process.ts';
 import type { Ledger, Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** The gateway guarantees its first refusal within this time after the brokers fail. */
+/** The gateway must refuse a request within this time after the brokers fail. */
 const FIRST_REFUSAL_MAX_MS = 3_000;
 const POLL_EVERY_MS = 100;
 
-/** Measures this machine's own delay: the maximum for a request to an idle endpoint plus a timer. */
+/** Measures the machine's scheduling delay: the maximum for a request to an idle endpoint and a timer. */
 function watchDelay({ adminUrl }: ServiceProcess) {
-  let over = false;
+  let hasEnded = false;
   const errors: unknown[] = [];
   let delayMaxMs = 0;
   let roundBeganAt = performance.now();
   const lateMs = () => performance.now() - roundBeganAt - POLL_EVERY_MS;
   const watch = async () => {
-    while (!over) {
+    while (!hasEnded) {
       roundBeganAt = performance.now();
-      // A new connection each time: the server may close a kept-alive connection while this process is paused.
+      // A new connection each time: the server may close an idle connection while this process is suspended.
       const response = await fetch(`${adminUrl}/livez`, { headers: { connection: 'close' } });
       await response.arrayBuffer();
       await delay(POLL_EVERY_MS);
@@ -32,15 +32,15 @@ function watchDelay({ adminUrl }: ServiceProcess) {
   return {
     delayMaxMs: () => Math.max(delayMaxMs, lateMs()),
     end: () => {
-      over = true;
+      hasEnded = true;
       if (errors.length > 0) throw new Error(`the gateway did not respond to /livez (${errors})`);
     },
   };
 }
 
 /**
- * Watches requests that start from now on, which no broker can acknowledge.
- * @param ledger the ledger that the traffic records its requests in
+ * Watches requests that start after this call, which no broker can acknowledge.
+ * @param ledger the ledger of the traffic
  */
 function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const beganAt = performance.now();
@@ -48,7 +48,7 @@ function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
   const refusals = () => ledger.attempts.filter(({ endedAt, status }) => endedAt > beganAt && status !== 200);
   return {
     refused: async () => void (await waitFor('a request is refused', () => refusals().length > 0)),
-    /** Must be called before the broker may respond again. @throws AssertionError when the gateway broke a guarantee */
+    /** Call before the broker can respond again. @throws AssertionError if the gateway broke a guarantee */
     check: (): Reached => {
       const lateMs = late.delayMaxMs();
       assert.ok(gateway.isAlive, 'the gateway must not exit');
@@ -56,17 +56,16 @@ function watchOutage(gateway: ServiceProcess, ledger: Ledger) {
       const attempts = ledger.attempts.filter((attempt) => attempt.beganAt > beganAt);
       const statuses = [...new Set(attempts.map(({ status }) => status))].sort();
       const areKnown = statuses.every((status) => status === 500 || status === 429);
-      assert.ok(areKnown, `while no broker could acknowledge, requests got the statuses ${statuses}`);
+      assert.ok(areKnown, `responses without a broker had the statuses ${statuses}`);
       const firstMs = Math.round(Math.min(...refusals().map(({ endedAt }) => endedAt)) - beganAt);
       const allowedMs = Math.round(FIRST_REFUSAL_MAX_MS + lateMs);
-      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms; ${allowedMs} are allowed here`);
+      assert.ok(firstMs <= allowedMs, `the first refusal arrived after ${firstMs} ms instead of ${allowedMs} ms`);
       const outageS = toSeconds(performance.now() - beganAt);
       return { 'requests refused': refusals().length, 'first refusal ms': firstMs, 'broker unavailable s': outageS };
     },
   };
 }
 
-/** Maximum time for which an outage continues after the first refusal. */
 const FURTHER_MAX_MS = 3_000;
 
 async function expectRecovery(gateway: ServiceProcess): Promise<void> {
@@ -137,32 +136,32 @@ export const brokerStopped: Scenario = {
 
 export const brokerKilled: Scenario = {
   fault: 1,
-  title: 'no acknowledged message is lost when a broker is killed during batches and restarts',
+  title: 'no acknowledged message is lost when the broker is killed under load and restarts',
   tried: 'broker SIGKILL under load, restarted',
   run: async (trial) => {
     const { stack, wires } = trial.world;
     const broker = await trial.world.storePid('kafka');
-    // The stack restarts the broker. The wire hides that until the trial sets it to open.
+    // The stack restarts the broker immediately; the wire makes the outage last longer.
     const kill = async () => {
       await wires.kafka.set(trial.random.pick(['refuse', 'freeze'] as const));
       process.kill(broker, 'SIGKILL');
-      await waitFor('the broker is gone', () => stack.file.processes.kafka !== broker);
+      await waitFor('the broker has exited', () => stack.file.processes.kafka !== broker);
     };
     return { kills: 1, ...(await tryOutage(trial, kill, () => wires.kafka.set('open'))) };
   },
 };
 
 const MIB = 1024 * 1024;
-/** The gateway's default limit on the bytes of unacknowledged batches. */
+/** The gateway's default limit on bytes in flight. */
 const BYTES_IN_FLIGHT_MAX = 16 * MIB;
-/** Garbage from bodies that were read or refused. V8 collects it after this much memory outside of its heap. */
+/** V8 collects garbage outside of its heap, such as request bodies, after this many bytes. */
 const UNCOLLECTED_MAX = 64 * MIB;
-/** Garbage collection is concurrent. Until it ends, a quarter more may accumulate. */
+/** Garbage that may accumulate while V8 collects concurrently. */
 const WHILE_COLLECTING_MAX = UNCOLLECTED_MAX / 4;
-/** Excludes the heap, which keeps the size that it reached under load before the outage. */
+/** Excludes the heap, whose size was measured under load before the outage. */
 const GROWTH_MAX_BYTES = BYTES_IN_FLIGHT_MAX + UNCOLLECTED_MAX + WHILE_COLLECTING_MAX;
 const BATCH = { batchMax: 100, fillMax: 10_500, restMaxMs: 20 };
-/** Number of clients whose batches add up to twice the limit. */
+/** Enough clients for twice the limit on bytes in flight. */
 const CLIENTS = 96;
 const OUTAGE_MS = 20_000;
 
@@ -183,7 +182,7 @@ export const memoryBounded: Scenario = {
   run: async (trial) => {
     const { world, ledger } = trial;
     const gateway = await trial.start('gateway', { BYTES_IN_FLIGHT_MAX: String(BYTES_IN_FLIGHT_MAX) });
-    // Warms up the gateway, so that its code is compiled and its heap has the size for such batches.
+    // Warm-up: compiles the code and grows the heap.
     const warm = trial.openTraffic([gateway], { ...BATCH, clients: 3 });
     await warm.flows(100);
     const before = gateway.residentBytes();
@@ -199,7 +198,6 @@ export const memoryBounded: Scenario = {
     assert.ok(grown <= GROWTH_MAX_BYTES, `the gateway grew by ${toMib(grown)} MiB, from ${toMib(before)}`);
     return {
       ...reached,
-      // Without refusals the limit was never reached, and only the number of clients limited memory.
       'requests refused at the memory limit': ledger.attempts.filter(({ status }) => status === 429).length,
       'bytes in flight MiB': toMib(peak.held),
       'memory growth MiB': toMib(grown),

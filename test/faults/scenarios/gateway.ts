@@ -13,12 +13,11 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { WireMode } from '../world/wire.ts';
 
-const PATIENT = { PUBLISH_DEADLINE_MS: '20000' };
+const LONG_DEADLINE = { PUBLISH_DEADLINE_MS: '20000' };
 
-/** Number of batches that a gateway has read and passed to the broker since it started. */
 const countRead = async (gateway: ServiceProcess) => sumOf(await metricsOf(gateway), 'playline_gateway_batches_total');
 
-/** Sends batches that the broker does not acknowledge. Waits until the gateway has all of them in flight. */
+/** Sends batches that the broker cannot acknowledge, and waits until all of them are in flight. */
 async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProcess): Promise<Promise<Attempt>[]> {
   const agent = new Agent({ keepAlive: true });
   const before = await countRead(gateway);
@@ -37,11 +36,11 @@ async function holdBatches({ random, ledger, key }: Trial, gateway: ServiceProce
 
 export const drainWithHeldResponses: Scenario = {
   fault: 12,
-  title: 'after SIGTERM, a gateway closes idle connections, responds to requests in flight, and exits with 0',
+  title: 'a gateway that receives SIGTERM closes idle connections, responds to requests in flight and exits with 0',
   tried: 'gateway SIGTERM with batches in flight',
   run: async (trial) => {
     const { world, random } = trial;
-    const gateway = await trial.start('gateway', PATIENT);
+    const gateway = await trial.start('gateway', LONG_DEADLINE);
     const traffic = trial.openTraffic([gateway]);
     await traffic.flows(random.integer(1, 10));
     await traffic.close();
@@ -58,7 +57,7 @@ export const drainWithHeldResponses: Scenario = {
       return status === 0 && text.includes('ECONNREFUSED');
     });
     await delay(random.integer(0, 500));
-    assert.ok(gateway.isAlive, 'a process with requests in flight waits for them');
+    assert.ok(gateway.isAlive, 'the gateway waits for requests in flight');
     await world.wires.kafka.set('open');
     for (const { status, connection } of await Promise.all(open))
       assert.deepEqual({ status, connection }, { status: 200, connection: 'close' });
@@ -73,9 +72,9 @@ export const drainUnderLoad: Scenario = {
   run: async (trial) => {
     const { world, random, ledger } = trial;
     const before = await countRecords(world);
-    const remaining = await trial.start('gateway', PATIENT);
-    const draining = await trial.start('gateway', PATIENT);
-    // Enough clients that one always has a batch in flight at the draining gateway.
+    const remaining = await trial.start('gateway', LONG_DEADLINE);
+    const draining = await trial.start('gateway', LONG_DEADLINE);
+    // Enough clients that the draining gateway always has a batch in flight.
     const traffic = trial.openTraffic([remaining, draining], { clients: 12, restMaxMs: 5 });
     await traffic.flows(random.integer(10, 60));
     await delay(random.integer(0, 50));
@@ -84,9 +83,9 @@ export const drainUnderLoad: Scenario = {
     await traffic.flows(5);
     await traffic.close();
     const refused = ledger.attempts.filter(({ status }) => status !== 200 && status !== 0);
-    assert.deepEqual(refused, [], 'a draining gateway refuses connections, and never responds with an error status');
-    // A duplicate would mean that a batch was published but got no response.
-    assert.equal((await countRecords(world)) - before, ledger.sent, 'records compared with sent messages');
+    assert.deepEqual(refused, [], 'a draining gateway refuses connections and never responds with an error');
+    // A duplicate record would mean that a published batch got no response.
+    assert.equal((await countRecords(world)) - before, ledger.sent, 'number of records');
     // Only a draining gateway closes a connection after a response.
     const responses = ledger.attempts.filter(({ status, connection }) => status === 200 && connection === 'close');
     return { 'responses from the draining gateway': responses.length };
@@ -96,7 +95,7 @@ export const drainUnderLoad: Scenario = {
 export const gatewayKilledBeforeResponse: Scenario = {
   fault: 2,
   title:
-    'every message is one row when its gateway is killed before the broker’s response arrives, and the client resends',
+    'every message is one row if the gateway is killed before the broker’s response arrives and the client resends',
   tried: 'gateway SIGKILL between acknowledgement and response',
   run: async (trial) => {
     const { world, random, ledger } = trial;
@@ -104,9 +103,8 @@ export const gatewayKilledBeforeResponse: Scenario = {
     const before = trial.openTraffic([gateway]);
     await before.flows(random.integer(1, 10));
     await before.close();
-
     const [recordsBefore, acknowledged, sent] = [await countRecords(world), ledger.acknowledged, ledger.sent];
-    // From now on the broker's responses are lost: batches are stored, but the gateway does not know.
+    // From here on, the broker stores batches, but its responses do not reach the gateway.
     await world.wires.kafka.set('hold-responses');
     const successor = await trial.launch('gateway');
     const traffic = trial.openTraffic([gateway], { clients: random.integer(1, 12) });
@@ -120,7 +118,7 @@ export const gatewayKilledBeforeResponse: Scenario = {
     await traffic.flows(5);
     await traffic.close();
     const duplicates = (await countRecords(world)) - recordsBefore - (ledger.sent - sent);
-    assert.ok(duplicates > 0, 'clients resent batches that the broker had stored; otherwise the fault had no effect');
+    assert.ok(duplicates > 0, 'clients must have resent batches that the broker had stored');
     return { kills: 1, 'records stored without a response': duplicates };
   },
 };
@@ -144,13 +142,13 @@ export const gatewayKilledUnderLoad: Scenario = {
     }
     await traffic.flows(10);
     await traffic.close();
-    // After a kill the port refuses connections, so refused requests reached no gateway.
+    // Requests that failed with ECONNREFUSED did not reach a gateway.
     const isInterrupted = ({ status, text }: Attempt) => status === 0 && !text.includes('ECONNREFUSED');
     return { kills, 'requests interrupted': ledger.attempts.filter(isInterrupted).length };
   },
 };
 
-/** A gateway reads from the registry only when it starts, so a gateway started now must wait. */
+/** A running gateway does not use the registry, so this starts a new gateway, which must wait. */
 async function proveRegistryUnavailable(trial: Trial): Promise<void> {
   const newGateway = await trial.launch('gateway');
   await waitFor('a new gateway is connected to the broker and waits for the registry', async () => {
@@ -160,16 +158,13 @@ async function proveRegistryUnavailable(trial: Trial): Promise<void> {
   });
 }
 
-/** The gateway's metrics show whether it can share its limits through Redis. */
 async function proveRedisUnavailable(_trial: Trial, gateway: ServiceProcess): Promise<void> {
   const isLocal = async () => sumOf(await metricsOf(gateway), 'playline_gateway_rate_limit_shared') === 0;
   await waitFor('the gateway applies local limits', isLocal);
 }
 
-/** Each waits for an effect that only an unavailable store can cause. */
 const PROOFS = { registry: proveRegistryUnavailable, redis: proveRedisUnavailable };
 
-/** Makes stores unavailable to a running gateway, proves it, and asserts that clients see no errors. */
 async function expectIngestContinues(trial: Trial, stores: readonly (keyof typeof PROOFS)[]): Promise<Reached> {
   const { world, random, ledger } = trial;
   const gateway = await trial.start('gateway');
@@ -211,5 +206,5 @@ export const registryUnavailable = outageScenario(
 export const limitStoreUnavailable = outageScenario('Redis refuses, freezes or does not respond under load', 'redis');
 export const registryAndLimitStoreUnavailable: Scenario = {
   ...outageScenario('registry and Redis unavailable together', 'registry', 'redis'),
-  title: 'no message is refused while the registry and the rate limit store are both unavailable',
+  title: 'the gateway refuses no message while the registry and Redis are unavailable',
 };

@@ -9,7 +9,7 @@ import { isStopped } from '../world/service-process.ts';
 import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 
-/** With three brokers, one may be down while two have every acknowledged record. */
+/** With three brokers, every acknowledged record is on two brokers while the third is down. */
 export const BROKERS = 3;
 const IDS = [1, 2, 3];
 type Cluster = Awaited<ReturnType<typeof openCluster>>;
@@ -31,11 +31,10 @@ async function whileStopped<T>(pids: readonly number[], during: () => Promise<T>
   }
 }
 
-/** Moves leadership to other running brokers. The old leader responds to requests that wait for replicas. */
 async function electOthers({ trial: { random }, brokers, topic, partitions }: Cluster): Promise<Reached> {
   let moved = 0;
   // In quick succession, so that some elections happen with requests in flight.
-  for (let left = random.integer(4, 10); left > 0; left--) {
+  for (let rounds = random.integer(4, 10); rounds > 0; rounds--) {
     const before = await partitions();
     const leaders = new Map(before.map(({ partition }) => [partition, random.pick(IDS)]));
     await brokers.prefer(topic, leaders);
@@ -47,10 +46,10 @@ async function electOthers({ trial: { random }, brokers, topic, partitions }: Cl
   return { 'leaders elected': moved };
 }
 
-/** Freezes a broker, which then resumes with requests for partitions that it still believes to lead. */
+/** Freezes a broker, which afterwards still handles requests for partitions that it no longer leads. */
 async function stopOne(cluster: Cluster): Promise<Reached> {
   const { trial, traffic, partitions, pidOf } = cluster;
-  // Not the controller, because without it there is no election.
+  // Not the controller, which elections need.
   const victim = trial.random.pick([2, 3]);
   const led = (await partitions()).filter(({ leader }) => leader === victim).length;
   await whileStopped([await pidOf(victim)], async () => {
@@ -87,7 +86,7 @@ async function stopFollowers(cluster: Cluster): Promise<Reached> {
     await waitFor('a request is refused', () => completed().some(({ status }) => status !== 200));
     await delay(1_500);
     const accepted = completed().filter(({ status }) => status === 200).length;
-    assert.equal(accepted, 0, 'requests got 200 while one replica was in sync');
+    assert.equal(accepted, 0, 'accepted requests while only one replica was in sync');
     return completed().length;
   });
   await awaitReplicas(cluster);
@@ -126,12 +125,12 @@ export const leadersMove: Scenario = {
   },
 };
 
-/** The producer gives up the first record while the leader waits, before brokers drop the stopped follower. */
+/** Short enough that the producer gives up before the brokers remove the stopped follower from the in-sync set. */
 const DELIVERY_TIMEOUT_MS = 1_000;
 
-/** Creates a topic with one partition. `leader` leads it, `heir` is in sync, and `leader` will wait for `straggler`. */
+/** Creates a topic with one partition: `leader` leads, `heir` is in sync, and `straggler` will be stopped. */
 async function createTopic({ world, seed, random }: Trial) {
-  // Not the controller, because without it there is no election.
+  // Not the controller, which elections need.
   const straggler = random.pick([2, 3]);
   const [leader = 0, heir = 0] = random.pick([
     [1, 5 - straggler],
@@ -148,8 +147,8 @@ async function createTopic({ world, seed, random }: Trial) {
   return { topic, leader, heir, straggler };
 }
 
-// The leader has appended a record and waits for a stopped follower. The producer gives up, and another replica, which
-// has the record, becomes the leader. The next record must not be confused with that record.
+// The leader appends a record and waits for a stopped follower until the producer gives up. Another replica with the
+// record becomes the leader. The producer must not mistake the record for its next record.
 async function replaceLeader(trial: Trial) {
   const { topic, leader, heir, straggler } = await createTopic(trial);
   const brokers = openBrokers(trial.world.stack.file.kafka);
@@ -175,8 +174,8 @@ async function replaceLeader(trial: Trial) {
     const sent = await waitFor('the next record is acknowledged', () => send('after'));
     const records = await readTopic({ brokers: trial.world.stack.file.kafka, topic });
     const values = records.map(({ value }) => String(value));
-    assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}, the log has ${values}`);
-    // The fault takes effect when the new leader has a record for which the old leader returned an error.
+    assert.equal(values[sent.offset], 'after', `acknowledged at offset ${sent.offset}; the log contains ${values}`);
+    // The fault has taken effect if the new leader has the record that the producer gave up.
     return { 'records given up after their append': values.filter((value) => value === 'given up').length };
   } finally {
     await producer.close();
@@ -187,7 +186,7 @@ async function replaceLeader(trial: Trial) {
 export const leaderReplacedWhileWaiting: Scenario = {
   fault: 15,
   brokers: BROKERS,
-  title: 'a record that the producer gave up but a replaced leader appended is never confused with the next record',
+  title: 'a record that was appended after its producer gave up is not mistaken for the next record',
   tried: 'three brokers: a leader is replaced while a record waits for a replica and its producer has given up',
   run: replaceLeader,
 };

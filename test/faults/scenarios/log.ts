@@ -12,13 +12,11 @@ import type { Scenario, Trial } from '../world/trial.ts';
 import { waitFor } from '../world/wait.ts';
 import type { World } from '../world/world.ts';
 
-/** Offsets that a partition must have before it is truncated, so that each half has several batches. */
+/** Enough offsets that several batches remain and several are lost. */
 const OFFSETS_MIN = 10;
-/** The first segment. It is truncated in the middle, so that part of the log remains. */
 const SEGMENT = '00000000000000000000.log';
 
-// Truncates logs, like a power loss before the broker's writes reached the disk. The stack restarts the broker, which
-// finds the truncated files.
+// Truncates log files, as after a power loss, and kills the broker, which the stack restarts.
 async function truncateLogs({ world, random }: Trial): Promise<{ partition: number }[]> {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const bounds = await world.log.bounds(topic);
@@ -28,11 +26,11 @@ async function truncateLogs({ world, random }: Trial): Promise<{ partition: numb
   for (const { partition } of cuts) {
     const file = join(world.stack.paths.state, 'data', 'kafka', 'data', `${topic}-${partition}`, SEGMENT);
     const { size } = statSync(file);
-    // The file may end within a batch, which the broker then drops.
+    // The file may end within a batch, which the broker drops.
     truncateSync(file, random.integer(Math.ceil(size / 5), Math.floor((size * 3) / 4)));
   }
   process.kill(broker, 'SIGKILL');
-  await waitFor('the broker is gone', () => world.stack.file.processes.kafka !== broker);
+  await waitFor('the broker has exited', () => world.stack.file.processes.kafka !== broker);
   return cuts;
 }
 
@@ -47,9 +45,9 @@ async function acceptAll(world: World, cuts: readonly { partition: number }[]): 
   const { partitions: all } = JSON.parse(listed.stdout) as Listed;
   const paused = all.filter(({ obstacle }) => obstacle !== null);
   assert.deepEqual(
-    paused.map(({ partition }) => partition).sort((one, other) => one - other),
+    paused.map(({ partition }) => partition).sort((a, b) => a - b),
     cuts.map(({ partition }) => partition),
-    `the paused partitions are the truncated ones: ${JSON.stringify(all)}`,
+    `exactly the truncated partitions must be paused: ${JSON.stringify(all)}`,
   );
   for (const { topic, partition } of paused) {
     const at = ['--topic', topic, '--partition', String(partition)];
@@ -58,7 +56,7 @@ async function acceptAll(world: World, cuts: readonly { partition: number }[]): 
   }
   const count = (kind: string) => paused.filter(({ finding }) => finding.kind === kind).length;
   const [truncated, grown] = [count('shortened'), count('exchanged')];
-  // One of the two findings is enough. The traffic decides which one occurs.
+  // Which of the two findings occurs depends on the traffic.
   return {
     'logs truncated': cuts.length,
     ...(truncated > 0 ? { 'partitions found truncated': truncated } : {}),
@@ -66,7 +64,7 @@ async function acceptAll(world: World, cuts: readonly { partition: number }[]): 
   };
 }
 
-/** Stores all traffic, truncates the logs, and sends other traffic through a restarted gateway. */
+/** Waits until all traffic is stored, truncates the logs, and sends new traffic through a new gateway. */
 async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; batches: number }): Promise<Reached> {
   const { world, random } = trial;
   const first = await trial.start('gateway');
@@ -87,7 +85,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
   if (cuts.length > 0) {
     const countPaused = async () => sumOf(await metricsOf(writer), 'playline_stream_stopped_partitions', 'messages');
     await waitFor('the writer reports paused partitions', async () => (await countPaused()) === cuts.length);
-    assert.equal(await writer.isReady(), false, 'a writer whose partitions are paused is not ready');
+    assert.equal(await writer.isReady(), false, 'a writer with paused partitions is not ready');
   }
   const reached = await acceptAll(world, cuts);
   await waitFor('the writer is ready again, without a restart', () => writer.isReady());
@@ -96,8 +94,7 @@ async function run(trial: Trial, { isStopped, batches }: { isStopped: boolean; b
 
 export const logTruncatedWhileRead: Scenario = {
   fault: 16,
-  title:
-    'a log that is truncated while it is read is consumed again only after an operator accepts it, and then completely',
+  title: 'a writer pauses partitions whose log was truncated, and reads them completely after an operator accepts',
   tried: 'broker killed, its logs truncated, writer running',
   replacesLog: true,
   run: (trial) => run(trial, { isStopped: false, batches: trial.random.integer(1, 60) }),
@@ -111,12 +108,12 @@ export const logTruncatedUnseen: Scenario = {
 };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** A day less than the maximum event age in the contract. The log keeps records for a tenth of that time. */
+/** One day below the maximum event age in the contract, and ten times the log's retention. */
 const AGE_MS = 29 * DAY_MS;
 
 export const oldEventKept: Scenario = {
   fault: 9,
-  title: 'an event from 29 days ago stays in the log as long as other events, and is stored with its own time',
+  title: 'an event from 29 days ago is retained in the log like other events and stored with its own time',
   tried: 'events 29 days old arrive while the writer is stopped',
   services: { linkers: 1, writers: 0 },
   run: async ({ world, start, key, ledger, environmentId }) => {
@@ -126,7 +123,7 @@ export const oldEventKept: Scenario = {
     const eventTimestamp = new Date(beganAtMs - AGE_MS).toISOString();
     const message = { type: 'track', eventName: 'old', anonymousId: 'a', eventTimestamp };
     const [messageId] = await deliver({ ledger, gateway, key }, [message]);
-    // Retention uses the record timestamp, and deletes a segment when its latest record is too old.
+    // Retention deletes segments by record timestamp, which must not be the event time.
     const topic = world.deployment.topicPrefix + TOPICS.messages.name;
     for (const { partition, start: from, end } of await world.log.bounds(topic))
       for await (const record of world.log.read({ topic, partition, start: from, end }))

@@ -22,7 +22,6 @@ type Access = { readonly gateway: ServiceProcess; readonly secret: string };
 
 const folderOf = (world: World) => join(world.stack.paths.state, 'data', 'redis', 'appendonlydir');
 
-/** Replaces Redis's files while it is stopped, and kills it. The stack restarts it. */
 async function restore(world: World, replaceFiles: () => void): Promise<void> {
   const pid = await world.storePid('redis');
   process.kill(pid, 'SIGSTOP');
@@ -42,7 +41,7 @@ function watchFileSizes(world: World) {
   const timer = setInterval(sample, 25);
   return {
     close: () => clearInterval(timer),
-    /** Truncates what was appended in the milliseconds before the last write. @returns the number of bytes */
+    /** Removes everything written in the last `lostMs` milliseconds. @returns the number of removed bytes */
     truncate(lostMs: number): number {
       sample();
       const { file, bytes } = sizes.at(-1)!;
@@ -55,7 +54,7 @@ function watchFileSizes(world: World) {
   };
 }
 
-// Creates a person to erase, with links, events and a consent. Its messages are in no ledger, because they are deleted.
+// Creates a person to erase. The messages are not in the ledger, because the erasure deletes them.
 async function createPersonToErase({ world, key }: Trial, { gateway, secret }: Access) {
   const anonymousId = `erased-${randomUUID()}`;
   const call = (path: string, init: RequestInit = {}) => {
@@ -76,7 +75,7 @@ async function createPersonToErase({ world, key }: Trial, { gateway, secret }: A
     async () => (await call(MESSAGES_PATH, { method: 'POST', body })).status === 200,
   );
   await waitFor('the consent is accepted', async () => (await call(CONSENT_PATH, { method: 'PUT', body: consent })).ok);
-  /** @returns null when the gateway does not respond with a consent */
+  /** @returns null if the gateway does not respond with a consent */
   const readConsent = async (): Promise<string | null> => {
     const response = await call(`${CONSENT_PATH}?anonymousId=${anonymousId}`).catch(() => null);
     return response?.status === 200 ? ((await response.json()) as { status: string }).status : null;
@@ -92,7 +91,7 @@ async function createPersonToErase({ world, key }: Trial, { gateway, secret }: A
       });
       const receipts = `SELECT count() FROM erasure_receipts WHERE erasure_id = '${id}'`;
       const isStored = async () => (await rowsOf(world.deployment.engine, receipts))[0]?.[0] === '1';
-      await waitFor('there is a receipt', isStored);
+      await waitFor('the receipt is stored', isStored);
       return id;
     },
   };
@@ -116,7 +115,6 @@ function restoreCopy({ world, random }: Trial) {
   };
 }
 
-/** Truncates the append-only file, as after a power loss before writes reached the disk. */
 function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFileSizes>) {
   return {
     remember: () => {},
@@ -132,18 +130,18 @@ function truncateFile({ world, random }: Trial, sizes: ReturnType<typeof watchFi
   };
 }
 
-/** Erases a person, restores Redis to an older state, and watches the person's consent. */
+/** Erases a person, restores an older state of Redis, and asserts that the person's consent does not return. */
 async function tryLoss(trial: Trial, access: Access, loss: { remember(): void; restore(): Promise<Reached> }) {
   const erased = await createPersonToErase(trial, access);
   await settle(trial.world);
   assert.equal(await erased.awaitConsent(), 'full');
-  // Longer than Redis takes to write its log to the file.
+  // Redis writes its append-only file once per second.
   await delay(1_500);
   loss.remember();
   const erasureId = await erased.erase();
   const reached = await loss.restore();
   const statuses = new Set([await erased.awaitConsent()]);
-  // The gateway accepts up to 100 requests per second from one address.
+  // The gateway accepts 100 requests per second from one address.
   for (const endMs = performance.now() + 3_000; performance.now() < endMs; await delay(20))
     statuses.add((await erased.readConsent()) ?? 'not_set');
   assert.deepEqual([...statuses], ['not_set'], 'the erased person’s consent');
@@ -152,12 +150,12 @@ async function tryLoss(trial: Trial, access: Access, loss: { remember(): void; r
 
 export const redisRestoredFromCopy: Scenario = {
   fault: 20,
-  title: 'erased people stay erased when Redis restarts from an older copy, or without its last two seconds',
+  title: 'erased people stay erased if Redis restarts from an older copy or without its last two seconds of writes',
   tried:
     'Redis SIGKILL, restarted from an older copy of its files, then without the last 0.5 to 2 s of its append-only file',
   run: async (trial) => {
     const { world, key } = trial;
-    // The trial has stopped merges, which an erasure's deletes need.
+    // The trial has stopped merges, which also execute an erasure's deletes.
     await query(world.deployment.engine, 'SYSTEM START MERGES events');
     const groups = { LINKER_GROUP: world.groupOf('identity-linker'), WRITER_GROUP: world.groupOf('event-writer') };
     const [gateway, eraser] = await Promise.all([

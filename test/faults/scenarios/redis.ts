@@ -72,16 +72,16 @@ async function rebuild(world: World): Promise<void> {
   const settings = { REDIS_URL: world.stack.file.redis };
   const groups = ['--linker-group', world.groupOf('identity-linker'), '--writer-group', world.groupOf('event-writer')];
   const { code, stdout, stderr } = await operate(world, ['identity', 'rebuild', ...groups], { settings, maxMs: 0 });
-  if (code !== 0) throw new Error(`identity rebuild ended with ${code}:\n${stdout}${stderr}`);
+  if (code !== 0) throw new Error(`identity rebuild exited with ${code}:\n${stdout}${stderr}`);
 }
 
-/** Asserts that no link fact is decided while the graph is empty. @returns how often the linker refused link facts */
+/** Asserts that the linker decides no link fact while the graph is empty. @returns its number of retries */
 async function expectRefusal(trial: Trial, persons: Persons, names: readonly string[]): Promise<number> {
   const { world } = trial;
   const linker = linkerOf(trial);
   await waitFor('the linker is not ready', async () => !(await linker.isReady()));
   const [committed, decisions] = [await committedFacts(world), await loggedDecisions(world)];
-  // The metric includes retries from earlier trials, so only additional retries count.
+  // The metric includes retries from earlier trials.
   const retried = await retriesOf(linker);
   for (const name of names) await persons.alias(name);
   await persons.identify('empty');
@@ -98,7 +98,7 @@ async function retriesOf(linker: ServiceProcess): Promise<number> {
 
 export const redisWiped: Scenario = {
   fault: 6,
-  title: 'linkers refuse an emptied Redis; a rebuild restores it, and every person keeps all ids',
+  title: 'linkers wait while Redis is empty, and after a rebuild every person has all ids',
   tried: 'Redis FLUSHALL, link facts at the same time, identity rebuild',
   run: async (trial) => {
     const { world, random, environmentId } = trial;
@@ -115,19 +115,19 @@ export const redisWiped: Scenario = {
     const redis = new Redis(world.stack.file.redis);
     await redis.flushall();
     redis.disconnect();
-    // The access keys were in the same Redis, and another command rebuilds them.
+    // The access keys were lost too; `keys rebuild` is tested elsewhere.
     key = await world.deployment.addEnvironment(environmentId);
     const refused = await expectRefusal(trial, persons, names);
     await rebuild(world);
     await waitFor('the linker resumes', () => linkerOf(trial).isReady());
-    // A linker with an empty graph would join the account with the player but not with the visitor.
+    // A linker that used the empty graph would have linked the account to the player but not to the visitor.
     await persons.assertWhole(names, 3);
     await persons.assertWhole(['empty'], 2);
     return { wipes: 1, 'attempts refused': refused, 'persons restored': names.length };
   },
 };
 
-/** Copies all Redis keys. @returns a function that restores the copy while no service is connected, as after a crash */
+/** Copies all Redis keys. @returns a function that disconnects the services and restores the copy */
 async function copyRedis({ world }: Trial): Promise<() => Promise<void>> {
   const redis = new Redis(world.stack.file.redis);
   const copied = new Map<Buffer, Buffer>();
@@ -148,7 +148,7 @@ async function copyRedis({ world }: Trial): Promise<() => Promise<void>> {
 
 type Accounts = Awaited<ReturnType<typeof openAccounts>>;
 
-/** Opens the accounts that a trial links by alias messages. `roots` returns their person keys in Redis. */
+/** Links accounts with alias messages. `roots` returns the accounts' person keys in Redis. */
 async function openAccounts({ world, environmentId, ledger, key }: Trial, gateway: ServiceProcess) {
   const keyOf = createIdentityKeyer(Buffer.from(environmentOf('identity-linker', world).IDENTITY_PEPPER!, 'hex'));
   const people = await openRedisPeople({ url: world.stack.file.redis });
@@ -178,13 +178,13 @@ async function rewindsOf(trial: Trial): Promise<number> {
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** Waits for the linkers, and asserts that they are ready only when the persons are the same as before the loss. */
+/** Waits until the links are restored, and asserts that no linker is ready before that. */
 async function awaitLinks(trial: Trial, accounts: Accounts, before: readonly string[]): Promise<void> {
   await waitFor('the links are restored in Redis', async () => {
     const ready = await Promise.all(linkersOf(trial).map((linker) => linker.isReady()));
     const roots = await accounts.roots();
     const isRestored = roots.join() === before.join();
-    assert.ok(isRestored || !ready.every(Boolean), 'a linker is ready although links are missing');
+    assert.ok(isRestored || !ready.every(Boolean), 'all linkers are ready although links are missing');
     return isRestored && ready.every(Boolean);
   });
 }
@@ -199,8 +199,8 @@ async function loseHoldRelease(trial: Trial, accounts: Accounts): Promise<Reache
   await guards.putHold({ ...erasure, keys, cutoffMs: Date.now() - 60_000, lapsesAtMs: null });
   const lose = await copyRedis(trial);
   await guards.releaseHold(erasure);
-  // If decided again under the hold, a group's first link would be applied last, and another side would be the larger
-  // one.
+  // If a group's links were decided again under the restored hold, they would be applied in another order, and another
+  // person key would remain.
   for (const group of groups)
     for (const [from, to] of ['ab', 'cd', 'bd']) await accounts.alias(`${group}${from}`, `${group}${to}`);
   await settle(world);
@@ -225,14 +225,13 @@ async function loseIdleLinks(trial: Trial, accounts: Accounts): Promise<Reached>
   await delay(random.integer(0, 500));
   await lose();
   await awaitLinks(trial, accounts, roots);
-  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link arrived');
+  assert.deepEqual(await endsOf(world, TOPICS.identityLinks.name), factsBefore, 'no further link was published');
   return { 'rewinds of idle partitions': (await rewindsOf(trial)) - before, 'links lost in idle partitions': links };
 }
 
 export const redisLosesLastWrites: Scenario = {
   fault: 6,
-  tried:
-    'Redis loses its last writes: the release of a hold with published decisions, then links of partitions without further links',
+  tried: 'Redis loses its last writes: the release of a hold and the links after it, then links on idle partitions',
   run: async (trial) => {
     const accounts = await openAccounts(trial, await trial.start('gateway'));
     try {
@@ -244,7 +243,7 @@ export const redisLosesLastWrites: Scenario = {
 };
 
 const CONSENT_PATH = '/v1/audience/tracking-consent';
-/** Longer than the 20 s after which a producer gives up on a change. */
+/** Longer than the producer's delivery timeout of 20 s. */
 const IN_DOUBT_MS = 22_000;
 
 async function putConsent({ url }: ServiceProcess, key: string, change: Readonly<Record<string, string>>) {
@@ -268,8 +267,8 @@ export const refusedConsentArrivesLate: Scenario = {
     const change = (status: string) => ({ anonymousId, status, source: 'faults' });
     const [earlier, later] = random.shuffle(['none', 'anonymous', 'full'] as const);
     await world.wires.kafka.set(random.pick(['refuse', 'freeze'] as const));
-    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'a consent without a broker');
-    // Stopped, so that it publishes the pending consent after the later change.
+    assert.equal(await putConsent(slow!, key, change(earlier!)), 500, 'status of a consent without a broker');
+    // While stopped, the gateway cannot publish the pending consent before the later change.
     slow!.signal('SIGSTOP');
     await world.wires.kafka.set('open');
     await waitFor('the later consent is accepted', async () => (await putConsent(quick!, key, change(later!))) === 204);

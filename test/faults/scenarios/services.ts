@@ -8,7 +8,7 @@ import { waitFor } from '../world/wait.ts';
 
 export const partitionsMove: Scenario = {
   fault: 11,
-  title: 'every record is one row when linkers and writers join and leave under load, with two gateways',
+  title: 'every record is one row while linkers and writers join and leave the group under load',
   tried: 'writers and linkers join, leave by SIGTERM and by SIGKILL',
   services: { linkers: 2, writers: 2 },
   run: async (trial) => {
@@ -22,23 +22,23 @@ export const partitionsMove: Scenario = {
       const signal = random.pick(['SIGTERM', 'SIGKILL'] as const);
       moves.push(signal);
       child.signal(signal);
-      // The process may still drain while the next process starts, as in a deployment.
+      // As in a deployment, the process may still drain while the next process starts.
       if (random.chance(0.5)) await child.exited;
     };
     for (let move = random.integer(3, 5); move > 0; move--) {
       await traffic.flows(random.integer(5, 25));
       await delay(random.integer(0, 400));
       const service: ServiceName = random.pick(['identity-linker', 'event-writer']);
-      const own = running.filter((child) => child.service === service);
-      // At least one process per service must stay, so that work continues while partitions move.
-      const joins = own.length <= 1 || (own.length < 3 && random.chance(0.5));
-      if (!joins) await leave(random.pick(own));
+      const members = running.filter((child) => child.service === service);
+      // At least one process per service stays, so that partitions move while records are processed.
+      const joins = members.length <= 1 || (members.length < 3 && random.chance(0.5));
+      if (!joins) await leave(random.pick(members));
       else {
         moves.push('joined');
         running.push(await trial.launch(service));
       }
     }
-    // The last processes join before the traffic ends, so every rebalance happens under load.
+    // All processes have joined before the traffic ends, so every rebalance happens under load.
     await Promise.all(running.map((child) => child.whenReady()));
     await traffic.flows(10);
     await traffic.close();
@@ -46,7 +46,6 @@ export const partitionsMove: Scenario = {
   },
 };
 
-/** Number of inserts that the trial's writers have retried since they started. */
 async function countRetries({ services }: Trial): Promise<number> {
   const writers = services.filter(({ service }) => service === 'event-writer');
   const texts = await Promise.all(writers.map(metricsOf));
@@ -60,7 +59,7 @@ export const engineKilled: Scenario = {
   run: async (trial) => {
     const { world, random } = trial;
     const { engine } = world.deployment;
-    // Merges would deduplicate rows that were written twice. SYSTEM STOP MERGES is lost when the process ends.
+    // Prevents merges, which would hide duplicate rows. Unlike SYSTEM STOP MERGES, this survives a restart.
     await query(engine, 'ALTER TABLE events MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1');
     const traffic = trial.openTraffic([await trial.start('gateway')], { restMaxMs: 10 });
     const before = await countRetries(trial);
@@ -71,9 +70,9 @@ export const engineKilled: Scenario = {
       const pid = await world.storePid('clickhouse');
       process.kill(pid, 'SIGKILL');
       await traffic.flows(random.integer(5, 10));
-      const isBack = async () =>
+      const isRunning = async () =>
         (await world.storePid('clickhouse')) !== pid && (await query(engine, 'SELECT 1')) !== '';
-      await waitFor('ClickHouse is running again', isBack);
+      await waitFor('ClickHouse is running again', isRunning);
     }
     await traffic.flows(10);
     await traffic.close();

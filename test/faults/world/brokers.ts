@@ -16,10 +16,9 @@ export interface PartitionState {
 
 export type Brokers = ReturnType<typeof openBrokers>;
 
-/** A running broker responds in milliseconds. A request that times out is retried. */
+/** A running broker responds within milliseconds. */
 const REQUEST_TIMEOUT_MS = 2_000;
 const [ELECT_LEADERS, ELECT_LEADERS_VERSION, PREFERRED] = [43, 2, 0];
-/** Id of the controller, which receives all changes. */
 const CONTROLLER = 1;
 
 type Metadata = ReturnType<typeof metadataV12.parseResponse>;
@@ -39,7 +38,6 @@ function toConnect(addresses: readonly string[]) {
   return { connect, close: async () => void (await Promise.allSettled(clients.map((client) => client.close()))) };
 }
 
-/** The client throws when a partition has no leader. The response is then part of the error. */
 async function fetchMetadata(connection: Connection, topic: string): Promise<Metadata> {
   try {
     return await metadataV12.api.async(connection, [topic], false, false);
@@ -50,10 +48,7 @@ async function fetchMetadata(connection: Connection, topic: string): Promise<Met
   }
 }
 
-/**
- * Sends ElectLeaders: election_type [topic [partitions] TAGS] timeout_ms TAGS.
- * @returns the error code of the request
- */
+/** Sends ElectLeaders: election_type [topic [partitions] TAGS] timeout_ms TAGS. @returns the error code */
 function electPreferred(connection: Connection, topic: string, partitions: readonly number[]): Promise<number> {
   const request = () =>
     Writer.create()
@@ -82,8 +77,8 @@ function electPreferred(connection: Connection, topic: string, partitions: reado
 }
 
 /**
- * Sends requests to individual brokers of a cluster, because other brokers may be stopped. Ids count from 1.
- * @param addresses addresses of all brokers, the controller first
+ * Sends requests to individual brokers, because other brokers may be stopped. Broker ids start at 1.
+ * @param addresses all broker addresses, the controller first
  */
 export function openBrokers(addresses: readonly string[]) {
   const { connect, close } = toConnect(addresses);
@@ -94,12 +89,12 @@ export function openBrokers(addresses: readonly string[]) {
       .map(({ partitionIndex, leaderId, replicaNodes, isrNodes }): PartitionState => {
         return { partition: partitionIndex, leader: leaderId, replicas: replicaNodes, inSync: isrNodes };
       })
-      .sort((one, other) => one.partition - other.partition);
+      .sort((a, b) => a.partition - b.partition);
   };
   return {
     partitionsOf,
     close,
-    /** Makes a replica of each partition the preferred leader, without an election. */
+    /** Sets each partition's preferred leader, without an election. */
     async prefer(topic: string, leaders: ReadonlyMap<number, number>) {
       const states = await partitionsOf(topic, CONTROLLER);
       const partitions = states.flatMap(({ partition, replicas }) => {
@@ -110,7 +105,6 @@ export function openBrokers(addresses: readonly string[]) {
       const topics = [{ name: topic, partitions }];
       await alterPartitionReassignmentsV1.api.async(await connect(CONTROLLER), REQUEST_TIMEOUT_MS, true, topics);
     },
-    /** Elects the preferred leader of each partition. The old leader keeps running. */
     async elect(topic: string, partitions: readonly number[]) {
       const code = await electPreferred(await connect(CONTROLLER), topic, partitions);
       if (code !== 0) throw new Error(`leaders were not elected: error ${code}`);

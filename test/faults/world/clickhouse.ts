@@ -1,4 +1,4 @@
-/** ClickHouse without a wire in between. Test queries must work whatever faults the services see. */
+/** A direct connection to ClickHouse: test queries must not be affected by the faults on a wire. */
 export interface Engine {
   url: string;
   user: string;

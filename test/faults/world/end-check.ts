@@ -24,7 +24,7 @@ export async function endsOf(world: World, topic: string): Promise<Ends> {
   return new Map(bounds.map(({ partition, end }) => [partition, end]));
 }
 
-/** Number of records that a topic has received. Queries the broker directly, not through the wire. */
+/** Returns the number of records published to a topic. Queries the broker directly, not through the wire. */
 export async function countRecords(world: World, topic: string = TOPICS.messages.name): Promise<number> {
   return [...(await endsOf(world, topic)).values()].reduce((sum, end) => sum + end, 0);
 }
@@ -41,7 +41,7 @@ async function lagOf(world: World): Promise<number> {
 }
 
 export async function settle(world: World): Promise<void> {
-  // Twice, because the linker's last decisions may be published after the first check of their topic.
+  // Twice, because the linker may publish its last decisions after the first check.
   for (let pass = 0; pass < 2; pass++)
     await waitFor('every record is committed', async () => (await lagOf(world)) === 0, SETTLE_MAX_MS);
 }
@@ -53,8 +53,8 @@ interface EndCheck {
   readonly scenario: { readonly replacesLog?: true };
 }
 
-// Asserts what must hold after every fault: the exact view has every acknowledged message, no message twice and no
-// message that was not sent, and each record published since `from` is one row or was deduplicated.
+// Asserts the guarantees after every fault: the exact view contains every acknowledged message once and no message that
+// was not sent, and each record published since `from` is one row or was deduplicated.
 export async function checkEnd(
   world: World,
   { ledger, environmentId, from, scenario }: EndCheck,
@@ -74,14 +74,14 @@ export async function checkEnd(
   }
   const all = `SELECT count() FROM events_exact WHERE environment_id = '${environmentId}'`;
   const [[stored = ''] = []] = await rowsOf(engine, all);
-  assert.equal(Number(stored), exact, 'rows in the environment compared with rows of this trial’s messages');
+  assert.equal(Number(stored), exact, 'number of rows in the trial’s environment');
   const { published, rows } = scenario.replacesLog
     ? await checkLogged(world, { from, rowsBySequence })
     : await checkRows(world, { from, exact });
   return { sent: ledger.sent, acknowledged: ledger.acknowledged, published, rows };
 }
 
-/** Checks rows by log offset: no offset twice or beyond the end, and one row per record that is not a duplicate. */
+/** Checks rows by offset: no duplicate offset, none beyond the end of the log, and one row per unique record. */
 async function checkRows(world: World, { from, exact }: { from: Ends; exact: number }) {
   const ends = await endsOf(world, TOPICS.messages.name);
   const ranges = [...ends].map(([partition, end]) => ({ partition, start: from.get(partition) ?? 0, end }));
@@ -93,10 +93,10 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
        countIf(kafka_offset >= transform(kafka_partition, [${[...ends.keys()]}], [${[...ends.values()]}], 0))
      FROM events WHERE ${where.join(' OR ')}`,
   );
-  assert.equal(rows, offsets, 'rows compared with distinct offsets');
+  assert.equal(rows, offsets, 'rows have distinct offsets');
   assert.equal(beyond, '0', 'rows beyond the end of the log');
   const duplicates = published - exact;
-  // The insert deduplicates messages within one block. All other duplicates stay, because merges are stopped.
+  // An insert deduplicates messages within one block. All other duplicates remain, because merges are stopped.
   assert.ok(Number(rows) <= published && Number(rows) >= exact, `${rows} rows for ${published} records`);
   assert.ok(
     published - Number(rows) <= duplicates,
@@ -105,10 +105,9 @@ async function checkRows(world: World, { from, exact }: { from: Ends; exact: num
   return { published, rows: Number(rows) };
 }
 
-/** Offset of the sequence number in the bytes of a message id. */
+/** Byte offset of the sequence number in a message id. */
 const SEQUENCE_OFFSET = 12;
 
-/** Asserts that every log record is one row in the exact view, and that the view has no message twice. */
 async function checkLogged(world: World, { from, rowsBySequence }: { from: Ends; rowsBySequence: Uint8Array }) {
   const topic = world.deployment.topicPrefix + TOPICS.messages.name;
   const { decode } = messageRecordCodec;

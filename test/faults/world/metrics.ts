@@ -1,4 +1,4 @@
-/** Sum of a metric over its label sets. @param label includes only label sets that contain this text */
+/** Sums a metric over its label sets. @param label includes only label sets that contain this text */
 export function sumOf(text: string, name: string, label = ''): number {
   const lines = text
     .split('\n')

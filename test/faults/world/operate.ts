@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 
 export interface OperateOptions {
   readonly settings?: Readonly<Record<string, string>>;
-  /** The command is killed after this time in milliseconds; 0: never. */
+  /** Timeout in milliseconds; 0 for none. */
   readonly maxMs?: number;
 }
 
@@ -18,7 +18,6 @@ export interface OperateResult {
   readonly stderr: string;
 }
 
-/** Runs an operator command directly against the stores, not through the wires. */
 export function operate(
   world: World,
   args: readonly string[],
@@ -47,11 +46,11 @@ export function operate(
   });
 }
 
-/** Runs the operator's `verify`. @throws Error with its table unless it ends with 0 and nothing was stored twice */
+/** Runs the operator's `verify`. @throws Error with the output if `verify` fails or a record was stored twice */
 export async function verify(world: World): Promise<void> {
   const settings = { REDIS_URL: world.stack.file.redis };
   const args = ['verify', '--group', world.groupOf('event-writer')];
   const { code, stdout, stderr } = await operate(world, args, { settings });
   if (code !== 0 || stdout.includes('more than one raw row'))
-    throw new Error(`verify ended with ${code}:\n${stdout}${stderr}`);
+    throw new Error(`verify exited with ${code}:\n${stdout}${stderr}`);
 }

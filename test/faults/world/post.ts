@@ -5,9 +5,8 @@ import { MESSAGES_PATH } from '../../simulate/game/sender.ts';
 export interface Attempt {
   readonly beganAt: number;
   readonly endedAt: number;
-  /** HTTP status; 0 when no complete response arrived. */
+  /** HTTP status; 0 if no complete response arrived. */
   readonly status: number;
-  /** The response body, or the error message when there was no response. */
   readonly text: string;
   readonly connection: string | undefined;
 }
@@ -24,14 +23,14 @@ export interface Post {
 }
 
 export const KEY_HEADER = 'x-service-publishable-key';
-/** The client timeout in the contract, which is much longer than the gateway's deadline. */
+/** The contract's client timeout, much longer than the gateway's deadline. */
 const RESPONSE_MAX_MS = 30_000;
 
-/** Sends a body, by default as a POST to the messages route; never throws. */
-export async function post({ url, key, agent, path = MESSAGES_PATH, ...given }: Post): Promise<Attempt> {
-  const all = { 'content-type': 'application/json', [KEY_HEADER]: key, ...given.headers };
+/** Sends a request, by default a POST to the messages route. Never throws. */
+export async function post({ url, key, agent, path = MESSAGES_PATH, ...options }: Post): Promise<Attempt> {
+  const all = { 'content-type': 'application/json', [KEY_HEADER]: key, ...options.headers };
   const headers = Object.fromEntries(Object.entries(all).filter((pair): pair is [string, string] => pair[1] !== null));
-  const request = { method: given.method ?? 'POST', path, headers, body: Buffer.from(given.body) };
+  const request = { method: options.method ?? 'POST', path, headers, body: Buffer.from(options.body) };
   const beganAt = performance.now();
   const end = (status: number, text: string, connection?: string) => {
     return { beganAt, endedAt: performance.now(), status, text, connection };

@@ -4,7 +4,7 @@ import { addFailure, addSeed, BrokenGuarantee, createRow, hasFailed, toTable, to
 const counts = { sent: 10, acknowledged: 9, published: 12, rows: 11 };
 const createTestRow = () => createRow({ fault: 2, tried: 'a kill' }, 3);
 
-it('a seed counts as done only when every part of its fault took effect', () => {
+it('addSeed counts a seed as done only if every part of the fault took effect', () => {
   const row = createTestRow();
   addSeed(row, 1, { ...counts, reached: { kills: 1, 'responses interrupted': 0, 'outage s': 2 } });
   addSeed(row, 2, { ...counts, reached: { 'outage s': 2 } });
@@ -15,7 +15,7 @@ it('a seed counts as done only when every part of its fault took effect', () => 
   expect(hasFailed(row)).toBe(false);
 });
 
-it('a row adds up counts, keeps the maximum of durations, and lists the seeds that are not done', () => {
+it('a row of the report contains sums of counts, maximum durations and the failed seeds', () => {
   const row = createTestRow();
   addSeed(row, 1, { ...counts, reached: { kills: 1, 'outage s': 2.5 } });
   addSeed(row, 2, { ...counts, reached: { kills: 2, 'outage s': 1, 'responses lost': 3 } });
@@ -26,7 +26,7 @@ it('a row adds up counts, keeps the maximum of durations, and lists the seeds th
   expect(hasFailed(row)).toBe(true);
 });
 
-it('the report warns when some seeds were never started', () => {
+it('toWarning warns if seeds were not started', () => {
   const [row, untried] = [createTestRow(), createTestRow()];
   for (const seed of [1, 2]) addSeed(row, seed, { ...counts, reached: { kills: 1 } });
   expect(toWarning([row, untried], 5)).toMatch(/5 cut this run short: 2 of 6 seeds were started; 1 of 2 faults/);

@@ -1,20 +1,20 @@
 import { toTable as formatTable } from '../../measure.ts';
 
-// A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. For names with a unit (` ms`, ` s`, ` MiB`) the
-// maximum is reported. All others are counts and added up; 0 means that this part of the fault did not take effect.
+// A seed's results by name, such as `{ kills: 2, 'outage s': 6.1 }`. The report shows the maximum of values with a unit
+// (` ms`, ` s`, ` MiB`) and the sum of counts. A count of 0 means that this part of the fault did not take effect.
 export type Reached = Readonly<Record<string, number>>;
 
 const MEASURE = /^(?<what>.+) (?<unit>ms|s|MiB)$/;
 
-/** False when the fault, or a part, did not take effect. Such a seed has tested nothing. */
+/** False if any part of the fault did not take effect. Such a seed proves nothing. */
 export function tookEffect(reached: Reached): boolean {
   const counts = Object.entries(reached).filter(([name]) => !MEASURE.test(name));
   return counts.length > 0 && counts.every(([, count]) => count > 0);
 }
 
-export function addReached(one: Reached, other: Reached): Reached {
-  const sum = { ...one };
-  for (const [name, value] of Object.entries(other)) {
+export function addReached(a: Reached, b: Reached): Reached {
+  const sum = { ...a };
+  for (const [name, value] of Object.entries(b)) {
     const before = sum[name];
     sum[name] = before === undefined ? value : MEASURE.test(name) ? Math.max(before, value) : before + value;
   }
@@ -44,7 +44,7 @@ export interface Row {
   readonly fault: number;
   readonly tried: string;
   readonly requested: number;
-  /** Number of seeds in which the fault took effect and all guarantees held. The next five fields cover these seeds. */
+  /** Seeds for which the fault took effect and all guarantees held. The next five fields cover only these seeds. */
   done: number;
   reached: Reached;
   sent: number;
@@ -53,14 +53,14 @@ export interface Row {
   rows: number;
   lost: number;
   doubled: number;
-  /** Seeds in which all guarantees held but the fault did not take effect. They prove nothing. */
+  /** Seeds for which all guarantees held but the fault did not take effect. */
   readonly notReached: SeedNote[];
   readonly failures: SeedNote[];
 }
 
 export interface FaultTrial {
   readonly row: Row;
-  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
+  /** The guarantee, as a test title. If present, `npm run test:all` tries the fault. */
   readonly title?: string | undefined;
   trySeed(seed: number): Promise<string>;
   close(): Promise<void>;
@@ -68,7 +68,6 @@ export interface FaultTrial {
 
 export type SeedEnd = Pick<Row, 'reached' | 'sent' | 'acknowledged' | 'published' | 'rows'>;
 
-/** Thrown when an acknowledged message is missing, or something is stored twice. */
 export class BrokenGuarantee extends Error {
   override readonly name = 'BrokenGuarantee';
   readonly counts: { lost: number; doubled: number };
@@ -83,7 +82,7 @@ export function createRow({ fault, tried }: Pick<Row, 'fault' | 'tried'>, reques
   return { fault, tried, requested, done: 0, reached: {}, ...counts, notReached: [], failures: [] };
 }
 
-/** Records a seed in which all guarantees held: as done when the fault took effect, otherwise as not reached. */
+/** Records a seed for which all guarantees held: as done if the fault took effect, otherwise as not reached. */
 export function addSeed(row: Row, seed: number, end: SeedEnd): string {
   const text = toText(end.reached);
   if (!tookEffect(end.reached)) {
@@ -104,14 +103,13 @@ export function addFailure(row: Row, seed: number, error: unknown): void {
   row.doubled += broken.counts.doubled;
 }
 
-/** Tries a fault with one seed. @param run returns what took effect, and throws when a guarantee is broken */
+/** Tries a fault with one seed. @param run returns the effects, or throws if a guarantee is broken */
 export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEnd>): Promise<string> {
   try {
     return addSeed(row, seed, await run());
   } catch (error) {
     addFailure(row, seed, error);
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    // A trial's error message already has the fault and the seed.
     if (error instanceof Error && error.message.startsWith('fault ')) return error.message;
     return `fault ${row.fault}, FAULT_SEED=${seed} (${row.tried}): ${text}`;
   }
@@ -119,18 +117,18 @@ export async function tryAlone(row: Row, seed: number, run: () => Promise<SeedEn
 
 const startedSeedsOf = ({ done, notReached, failures }: Row) => done + notReached.length + failures.length;
 
-/** True when a seed failed, or when the fault took effect in no seed. */
+/** True if a seed failed, or if the fault did not take effect with any seed. */
 export function hasFailed(row: Row): boolean {
   return row.failures.length > 0 || (row.done === 0 && startedSeedsOf(row) > 0);
 }
 
-/** A warning when some seeds were never started; null when all seeds were started. */
+/** @returns a warning if seeds were not started, otherwise null */
 export function toWarning(rows: readonly Row[], minutes: number): string | null {
   const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
   const [started, requested] = [sum(startedSeedsOf), sum((row) => row.requested)];
   if (started === requested) return null;
   const never = rows.filter((row) => startedSeedsOf(row) === 0).length;
-  const text = never === 0 ? '' : `; ${never} of ${rows.length} faults were not tried at all`;
+  const text = never === 0 ? '' : `; ${never} of ${rows.length} faults were not tried`;
   return `WARNING: --minutes ${minutes} cut this run short: ${started} of ${requested} seeds were started${text}`;
 }
 

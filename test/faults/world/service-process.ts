@@ -8,22 +8,20 @@ import { waitFor } from './wait.ts';
 
 export type ServiceName = 'gateway' | 'identity-linker' | 'event-writer' | 'eraser';
 
-/** A service process, controlled by signals. */
 export type ServiceProcess = Awaited<ReturnType<typeof openServiceProcess>>;
 
 export interface ServiceStart {
   service: ServiceName;
   name: string;
-  /** The complete environment, except for PATH and the ports. */
+  /** All environment variables, except for PATH and the ports. */
   environment: Record<string, string>;
   logFile: string;
   ports: { http: number; admin: number };
 }
 
-/** Longer than the 25 s in which a service drains. */
+/** Longer than a service's drain timeout of 25 s. */
 const CLOSE_MAX_MS = 28_000;
 const READY_MAX_MS = 90_000;
-/** Child processes to kill when this process ends for any reason. */
 const running = new Set<ChildProcess>();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
@@ -32,10 +30,10 @@ process.on('exit', () => {
 function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Record<string, string>): ChildProcess {
   mkdirSync(dirname(logFile), { recursive: true });
   const log = openSync(logFile, 'a');
-  // The Node and allocator options are the same as in the local stack, so that the same process is tested.
+  // Uses the local stack's Node and allocator options.
   const entry: ServiceEntry = serviceOf(service);
-  const own = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
-  const env = { ...own, ...entry.environment, ...environment, ...ports };
+  const base = { ...bareEnvironment(), ADMIN_HOST: '127.0.0.1', HTTP_HOST: '127.0.0.1' };
+  const env = { ...base, ...entry.environment, ...environment, ...ports };
   const args = [...(entry.nodeOptions ?? []), join(CHECKOUT, 'services', service, 'src', 'main.ts')];
   const child = spawn(process.execPath, args, { cwd: CHECKOUT, env, stdio: ['ignore', log, log] });
   closeSync(log);
@@ -43,7 +41,7 @@ function spawnLogged({ service, environment, logFile }: ServiceStart, ports: Rec
   return child;
 }
 
-/** Starts a service process. It is ready when `whenReady` resolves. */
+/** Starts a service process. `whenReady` resolves when the service is ready. */
 export async function openServiceProcess(start: ServiceStart) {
   const { service, name, logFile, ports } = start;
   const { http, admin } = ports;
@@ -79,7 +77,7 @@ export async function openServiceProcess(start: ServiceStart) {
     signal: (signal: NodeJS.Signals) => void child.kill(signal),
     residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(statusOf(child.pid!))?.[1]) * 1024,
     isReady,
-    /** @throws Error with the end of the log when the process exits or takes too long */
+    /** @throws Error with the end of the log if the process exits */
     whenReady: async () => {
       await waitFor(`${name} is ready`, async () => (await isReady()) || !running.has(child), READY_MAX_MS);
       if (!running.has(child))

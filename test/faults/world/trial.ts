@@ -12,7 +12,6 @@ import type { ServiceName, ServiceProcess } from './service-process.ts';
 import { waitFor } from './wait.ts';
 import type { ServiceCounts, World } from './world.ts';
 
-/** What a trial's clients know about their messages: outcomes, and every request. */
 export type Ledger = ReturnType<typeof createLedger>;
 
 function createLedger(seed: number) {
@@ -28,7 +27,7 @@ function createLedger(seed: number) {
     get acknowledged() {
       return outcomes.count('accepted');
     },
-    /** Creates the id for a message that will be sent. The message may be stored even if no response arrives. */
+    /** Creates a message id. Its outcome is `unknown` until a response arrives, because the message may be stored. */
     newId: () => {
       const sequence = outcomes.take();
       outcomes.set(sequence, 'unknown');
@@ -38,7 +37,7 @@ function createLedger(seed: number) {
       attempts.push(attempt);
       if (attempt.status < 200 || attempt.status >= 300) return;
       const { accepted } = JSON.parse(attempt.text) as { accepted?: number };
-      if (accepted !== ids.length) throw new Error(`${ids.length} valid messages were sent: ${attempt.text}`);
+      if (accepted !== ids.length) throw new Error(`response to ${ids.length} valid messages: ${attempt.text}`);
       for (const id of ids) outcomes.set(sequenceOfId(id), 'accepted');
     },
   };
@@ -48,7 +47,6 @@ interface TrafficOptions {
   seed: number;
   ledger: Ledger;
   key: string;
-  /** Gateways to send to. Some may be down, which a client cannot know. */
   gateways: readonly Pick<ServiceProcess, 'url'>[];
   clients?: number;
   batchMax?: number;
@@ -59,13 +57,13 @@ interface TrafficOptions {
 
 /** Few players, so that the same identities recur on all partitions. */
 const PLAYERS = 40;
-/** A killed broker takes up to fifteen seconds to restart, and longer on a busy machine. */
+/** A killed broker takes up to 15 s to restart, and longer on a busy machine. */
 const CLOSE_MAX_MS = 90_000;
 
-/** Statuses after which clients resend the same ids. 0 means no response. */
+/** True for statuses after which clients resend a batch. 0 means no response. */
 const isResent = (status: number) => status === 0 || status === 429 || status >= 500;
 
-/** Clients that send batches until they are stopped. Each batch is resent until it gets a 2xx. */
+/** Clients that send batches until they are stopped, and resend each batch until they get a 2xx. */
 class Traffic {
   readonly #options: TrafficOptions;
   readonly #agent = new Agent({ keepAlive: true });
@@ -74,16 +72,16 @@ class Traffic {
   #stopping = false;
   #aborted = false;
   #acknowledged = 0;
-  #fault: Error | null = null;
+  #error: Error | null = null;
 
   constructor(options: TrafficOptions) {
     this.#options = options;
     this.#gateways = options.gateways;
     const { clients = 6, seed } = options;
     this.#clients = Array.from({ length: clients }, (_, index) =>
-      // One seed per client, so that its messages do not depend on the speed of other clients.
+      // A separate seed per client, so that its messages do not depend on the timing of other clients.
       this.#run(seed * 1_000 + index).catch((error) => {
-        this.#fault ??= error as Error;
+        this.#error ??= error as Error;
       }),
     );
   }
@@ -92,7 +90,7 @@ class Traffic {
     const { batchMax = 12, restMaxMs = 60, fillMax = 0, ledger } = this.#options;
     const random = createRandom(seed);
     const run = { ...ledger.run, seed };
-    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenShare: 0, batchMax, fillMax };
+    const game = { run, ledger: ledger.outcomes, players: PLAYERS, brokenFraction: 0, batchMax, fillMax };
     const traffic = createTraffic(game);
     while (!this.#stopping) {
       await this.#deliver(traffic.next(Date.now()), random);
@@ -109,7 +107,7 @@ class Traffic {
       ledger.note(ids, attempt);
       if (this.#aborted) return;
       if (!isResent(attempt.status)) {
-        if (attempt.status !== 200) throw new Error(`a valid batch got status ${attempt.status}: ${attempt.text}`);
+        if (attempt.status !== 200) throw new Error(`status ${attempt.status} for a valid batch: ${attempt.text}`);
         this.#acknowledged += 1;
         return;
       }
@@ -117,36 +115,32 @@ class Traffic {
     }
   }
 
-  /** Resolves when this many more batches have been acknowledged. */
+  /** Waits until `batches` more batches are acknowledged. */
   async flows(batches: number): Promise<void> {
     const goal = this.#acknowledged + batches;
-    const isDone = () => this.#fault !== null || this.#acknowledged >= goal;
+    const isDone = () => this.#error !== null || this.#acknowledged >= goal;
     await waitFor(`${batches} more batches are acknowledged`, isDone);
-    if (this.#fault !== null) throw this.#fault;
+    if (this.#error !== null) throw this.#error;
   }
 
   redirect(gateways: TrafficOptions['gateways']): void {
     this.#gateways = gateways;
   }
 
-  /** Stops immediately, even with batches in flight. For a trial that has failed. */
   abort(): void {
     this.#stopping = true;
     this.#aborted = true;
     this.#agent.destroy();
   }
 
-  /**
-   * Stops sending. Resolves when every batch in flight is acknowledged.
-   * @throws Error when a batch is not acknowledged
-   */
+  /** Stops sending and waits until every batch in flight is acknowledged. @throws Error after a timeout */
   async close(): Promise<void> {
     this.#stopping = true;
-    const late = delay(CLOSE_MAX_MS, 'late', { ref: false });
-    const end = await Promise.race([Promise.all(this.#clients), late]);
+    const timeout = delay(CLOSE_MAX_MS, 'timeout', { ref: false });
+    const end = await Promise.race([Promise.all(this.#clients), timeout]);
     this.#agent.destroy();
-    if (this.#fault !== null) throw this.#fault;
-    if (end === 'late') throw new Error(`batches were still not acknowledged after ${CLOSE_MAX_MS} ms`);
+    if (this.#error !== null) throw this.#error;
+    if (end === 'timeout') throw new Error(`batches were not acknowledged within ${CLOSE_MAX_MS} ms`);
   }
 }
 
@@ -154,30 +148,30 @@ export type Trial = Awaited<ReturnType<typeof openTrial>>;
 
 export interface Scenario {
   readonly fault: number;
-  /** The guarantee, as a sentence. If present, `npm run test:all` tries the fault. */
+  /** The guarantee, as a test title. If present, `npm run test:all` tries the fault. */
   readonly title?: string;
   readonly tried: string;
   readonly brokers?: number;
-  /** Number of processes per consuming service; default: one each. */
+  /** Number of processes per service; default: one each. */
   readonly services?: ServiceCounts;
-  /** True when the log is replaced, so that offsets of rows cannot be compared with the log. */
+  /** The scenario replaces the log, so that rows cannot be compared with the log by offset. */
   readonly replacesLog?: true;
-  /** Causes the fault, repairs its damage and ends the traffic. @returns counts of what took effect */
+  /** Injects the fault, repairs the damage and stops the traffic. @returns counts of the effects */
   run(trial: Trial): Promise<Reached>;
 }
 
 const ONE_EACH: ServiceCounts = { linkers: 1, writers: 1 };
-/** Distance between the traffic seeds in a trial, so that they differ from the next trial's seeds. */
+/** Distance between traffic seeds within a trial, so that they do not overlap with the next trial's seeds. */
 const SEED_STEP = 1_000_003;
 let trials = 0;
 
-/** Runs a scenario and checks the end state. @throws Error with the seed; the deployment may then be damaged */
+/** Runs a scenario and checks the final state. @throws Error with the seed; the deployment may be damaged */
 export async function runTrial(world: World, scenario: Scenario, seed: number): Promise<SeedEnd> {
   const opened: Opened = { processes: [], traffics: [] };
   try {
     const trial = await openTrial(world, seed, { services: scenario.services ?? ONE_EACH, opened });
     const from = await endsOf(world, TOPICS.messages.name);
-    // Without merges, duplicate rows stay, so that raw rows can be compared with the log.
+    // Merges would remove duplicate rows, and raw rows are compared with the log.
     await query(world.deployment.engine, 'SYSTEM STOP MERGES events');
     const reached = await scenario.run(trial);
     await world.wires.openAll();
@@ -200,7 +194,7 @@ interface Opened {
   readonly traffics: Traffic[];
 }
 
-/** Opens a trial with one seed. @param opened collects what the caller must close */
+/** @param opened collects resources that the caller must close */
 async function openTrial(
   world: World,
   seed: number,
@@ -218,20 +212,19 @@ async function openTrial(
   return {
     world,
     seed,
-    /** Chooses when faults happen. The traffic has separate generators with the same seed. */
+    /** Determines the times of faults. The traffic uses separate generators. */
     random: createRandom(seed),
     ledger,
     environmentId,
     key,
     services,
     launch,
-    /** Starts another process and waits until it is ready. It is stopped when the trial ends. */
+    /** Starts a process, which stops with the trial, and waits until the service is ready. */
     start: async (service: ServiceName, settings?: Record<string, string>) => {
       const child = await launch(service, settings);
       await child.whenReady();
       return child;
     },
-    /** Opens traffic to the gateways with a seed derived from the trial's seed. Each call sends other messages. */
     openTraffic: (gateways: readonly ServiceProcess[], options: Partial<TrafficOptions> = {}) => {
       const trafficSeed = seed + SEED_STEP * opened.traffics.length;
       const traffic = new Traffic({ seed: trafficSeed, ledger, key, gateways, ...options });

@@ -6,7 +6,6 @@ import { expect, it, onTestFinished } from 'vitest';
 import { waitFor } from './wait.ts';
 import { openWire } from './wire.ts';
 
-/** Opens a server that records requests, a wire before the server, and a client that connects to the wire. */
 async function openRecordingServer() {
   const done: string[] = [];
   const server = createServer((incoming, response) => {
@@ -37,7 +36,7 @@ async function openRecordingServer() {
   return { wire, done, get };
 }
 
-it('an open wire passes everything, and reports when a matching request has passed', async () => {
+it('an open wire forwards all bytes and reports a matching request', async () => {
   const { wire, done, get } = await openRecordingServer();
   const seen = wire.sees(/\/two parts/);
   expect(await get('/one')).toBe('ab');
@@ -46,7 +45,7 @@ it('an open wire passes everything, and reports when a matching request has pass
   expect(done).toEqual(['/one', '/two%20parts']);
 });
 
-it('a wire drops only the response to the matching request: the server handles it, but the client gets no response', async () => {
+it('loseAnswer drops the response to a matching request that the server has handled, and no other', async () => {
   const { wire, done, get } = await openRecordingServer();
   const lost = wire.loseAnswer(/\/lost/);
   expect(await get('/kept')).toBe('ab');
@@ -56,7 +55,7 @@ it('a wire drops only the response to the matching request: the server handles i
   expect(done).toEqual(['/kept', '/lost', '/lost']);
 });
 
-it('a frozen wire holds every byte, and passes all bytes on when it is open again', async () => {
+it('a frozen wire forwards no bytes until it is opened', async () => {
   const { wire, done, get } = await openRecordingServer();
   await get('/before');
   await wire.set('freeze');
@@ -66,7 +65,7 @@ it('a frozen wire holds every byte, and passes all bytes on when it is open agai
   expect(done).toHaveLength(3);
 });
 
-it('a wire with held responses passes requests on', async () => {
+it('a wire in mode hold-responses forwards requests and delays responses until it is opened', async () => {
   const { wire, done, get } = await openRecordingServer();
   await wire.set('hold-responses');
   let isComplete = false;
@@ -79,11 +78,11 @@ it('a wire with held responses passes requests on', async () => {
   expect(await response).toBe('ab');
 });
 
-it('a refusing wire refuses connections, and listens on the same port when it is open again', async () => {
+it('a wire in mode refuse refuses connections, and listens on the same port after it is opened', async () => {
   const { wire, get } = await openRecordingServer();
   await get('/before');
   await wire.set('refuse');
-  // The first request may still go out on the connection that was just reset.
+  // The agent may send the first request on the connection that was just reset.
   await waitFor('requests are refused', async () => (await get('/refused')) === 'ECONNREFUSED');
   await wire.set('open');
   expect(await get('/after')).toBe('ab');

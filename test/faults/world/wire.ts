@@ -3,14 +3,13 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { PortPool } from './world.ts';
 
 /**
- * - open: everything passes
- * - refuse: nothing listens; existing connections are reset
- * - freeze: connections are accepted, but no byte passes in either direction until another mode is set
- * - hold-responses: requests reach the store, but no response passes until another mode is set
+ * - open: forwards everything
+ * - refuse: does not listen, and resets existing connections
+ * - freeze: accepts connections, but forwards no bytes in either direction
+ * - hold-responses: forwards requests, but no responses
  */
 export type WireMode = 'open' | 'refuse' | 'freeze' | 'hold-responses';
 
-/** One direction of a connection. */
 interface Pipe {
   held: boolean;
   full: boolean;
@@ -20,10 +19,8 @@ interface Pipe {
 interface Pair {
   near: Socket;
   far: Socket;
-  /** Towards the store. */
   up: Pipe;
   down: Pipe;
-  /** Present while the response is dropped: the bytes dropped so far. */
   lost?: string;
   onLost(): void;
 }
@@ -32,7 +29,7 @@ interface Pair {
 const HEAD_BYTES_MAX = 64 * 1024;
 const CHUNKED_END = '0\r\n\r\n';
 
-/** Converts a chunk to a string to match. The first line of an HTTP request has the statement, percent-encoded. */
+/** Converts a chunk to text for matching. For an HTTP request, this is its first line, decoded. */
 function textOf(chunk: Buffer): string {
   const text = chunk.subarray(0, HEAD_BYTES_MAX).toString('latin1');
   if (!text.startsWith('POST ') && !text.startsWith('GET ')) return text;
@@ -44,7 +41,6 @@ function textOf(chunk: Buffer): string {
   }
 }
 
-/** Whether an HTTP/1.1 response is complete. */
 function isCompleteResponse(text: string): boolean {
   const split = text.indexOf('\r\n\r\n');
   if (split < 0) return false;
@@ -56,7 +52,7 @@ function isCompleteResponse(text: string): boolean {
 
 const flow = (pipe: Pipe) => (pipe.held || pipe.full ? pipe.from.pause() : pipe.from.resume());
 
-/** @param passes called with each chunk; false drops it */
+/** @param passes called with each chunk; returns false to drop the chunk */
 function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void {
   pipe.from.on('data', (chunk) => {
     if (!passes(chunk)) return;
@@ -70,7 +66,6 @@ function pump(pipe: Pipe, to: Socket, passes: (chunk: Buffer) => boolean): void 
   pipe.from.on('end', () => to.end());
 }
 
-/** A TCP proxy between the services and a store. Loopback only. */
 class Wire {
   readonly port: number;
   readonly #targetPort: () => number;
@@ -159,13 +154,13 @@ class Wire {
     return new Promise((seen) => void this.#watches.add({ match, seen, loses }));
   }
 
-  /** Resolves when matching bytes have been passed to the store. Bytes are matched as latin1, percent-decoded. */
+  /** Resolves when a request that matches has been forwarded to the store. See `textOf`. */
   sees(match: RegExp): Promise<void> {
     return this.#watch(match, false);
   }
 
-  // Passes the next matching HTTP request on, drops the whole response and resets the connection: the store handles the
-  // request, but the client gets no response. Resolves when the response was dropped.
+  // Forwards the next HTTP request that matches, drops the whole response and resets the connection. Resolves when the
+  // response has been dropped.
   loseAnswer(match: RegExp): Promise<void> {
     return this.#watch(match, true);
   }
@@ -175,10 +170,7 @@ class Wire {
   }
 }
 
-/**
- * @param port a reserved port to listen on
- * @param targetPort returns the store's port on loopback; called for each connection
- */
+/** @param port a reserved port @param targetPort returns the store's port; called for each connection */
 export async function openWire(port: number, targetPort: () => number): Promise<Wire> {
   const wire = new Wire(port, targetPort);
   await wire.set('open');
@@ -188,14 +180,12 @@ export async function openWire(port: number, targetPort: () => number): Promise<
 const STORES = ['kafka', 'redis', 'clickhouse', 'registry'] as const;
 export type Store = (typeof STORES)[number];
 
-/** A wire in front of each store. */
 export interface Wires extends Readonly<Record<Store, Wire>> {
-  /** Sets every wire to `open`. */
   openAll(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param portOf returns the port of a store; called for each connection, so the wires may exist first */
+/** @param portOf returns a store's port; called for each connection, so stores may start later */
 export async function openWires(pool: PortPool, portOf: (store: Store) => number): Promise<Wires> {
   const opened = await Promise.all(
     STORES.map(async (store) => [store, await openWire(pool.take(), () => portOf(store))] as const),

@@ -16,13 +16,11 @@ import { openServiceProcess, type ServiceName, type ServiceProcess } from './ser
 import { waitFor } from './wait.ts';
 import { openWires, type Store, type Wires } from './wire.ts';
 
-/** Reserved ports that no other process uses, even while nothing listens on them. */
 export type PortPool = Awaited<ReturnType<typeof openPortPool>>;
 
 const PORTS = 36;
 
-// Reserves ports below the ephemeral range, because an ephemeral port could be assigned elsewhere while a store is
-// down.
+// Reserves ports below the ephemeral range: an ephemeral port could be assigned to another process during an outage.
 async function openPortPool(folder: string) {
   const names = Array.from({ length: PORTS }, (_, index) => `faults-${index}`);
   const { ports, guard } = await claimPorts(names, { paths: stackPathsOf(join(folder, 'ports')), environment: {} });
@@ -38,10 +36,10 @@ async function openPortPool(folder: string) {
   };
 }
 
-/** Shared by all processes of a world, because identity keys must agree. */
+/** Shared by all services, because identity keys must agree. */
 const PEPPER = randomBytes(32).toString('hex');
 
-/** A service's settings. It reaches every store through a wire, except Kafka in a cluster with several brokers. */
+/** Returns a service's settings. Stores are reached through wires, except for Kafka with several brokers. */
 export function environmentOf(
   service: ServiceName,
   { stack, wires, deployment }: { stack: Stack; wires: Wires; deployment: Deployment },
@@ -60,13 +58,13 @@ export function environmentOf(
     IDENTITY_PEPPER: PEPPER,
     TOPIC_PREFIX: topicPrefix,
     CONSUMER_GROUP: groupOf(service, deployment),
-    // Short, so that a killed or frozen member is replaced soon, but long enough for heartbeats on a busy machine.
+    // Short, so that a killed or frozen member is replaced soon; long enough for heartbeats on a busy machine.
     SESSION_TIMEOUT_MS: '2000',
-    // Many small blocks, so that a fault often hits between intent, insert and commit.
+    // Small blocks, so that faults often hit between intent, insert and commit.
     BLOCK_AGE_MAX_MS: '100',
     ...SMALL_BLOCKS,
     KAFKAJS_NO_PARTITIONER_WARNING: '1',
-    // Rate limits have their own tests. Here they would hide the effect of store faults.
+    // Rate limits would hide the effects of store faults.
     RATE_LIMIT_MESSAGES_PER_S: '200000',
     RATE_LIMIT_BURST: '10000000',
   };
@@ -74,10 +72,9 @@ export function environmentOf(
 
 const groupOf = (service: ServiceName, deployment: Deployment): string => `${deployment.topicPrefix}${service}`;
 
-/** Topics, tables and environments with keys. Seeds share a deployment until a seed fails. */
+/** Topics, tables and environments with keys, shared by all seeds until a seed fails. */
 type Deployment = Awaited<ReturnType<typeof openDeployment>>;
 
-/** One partition per group member and per broker in a cluster. */
 const PARTITIONS = 3;
 
 type MakeTables = (engine: Engine) => Promise<unknown>;
@@ -93,24 +90,22 @@ async function openDeployment(stack: Stack, makeTables: MakeTables = applySql) {
     applyTopics(topics),
     makeTables(engine),
     waitFor('the key store is ready', () => keys.ready()),
-    waitFor('the graph has its epoch', () => people.rebuild.mintEpoch()),
+    waitFor('the epoch is created', () => people.rebuild.mintEpoch()),
   ]);
   await people.close();
   return {
     topicPrefix: topics.prefix,
     engine,
-    /** @returns a key for a new or known environment */
+    /** @returns a new key for an environment */
     addEnvironment: async (environmentId: string, kind: 'publishable' | 'secret' = 'publishable') => {
       const project = { projectId: 'test-faults', environment: 'production' } as const;
       const owner = { ...project, environmentId, kind };
       return (await createKey({ store: createUnloggedStore(keys), prefix: 'svcapik' }, owner)).key;
     },
-    /** Closes connections only, because the stores are stopped too. */
     disconnect: () => keys.close(),
-    /** Deletes the topics and the tables. */
     close: async () => {
       await keys.close();
-      // The next deployment has new topics and tables, and must not find persons in Redis that it never linked.
+      // The next deployment, with new topics and tables, must not find persons in Redis.
       const client = new Redis(redis);
       await client.flushall();
       client.disconnect();
@@ -142,14 +137,12 @@ interface Parts {
   readonly makeTables: MakeTables | undefined;
 }
 
-/** Separate real stores, each behind a wire, and service processes. */
 export class World {
   readonly stack: Stack;
   readonly wires: Wires;
   readonly folder: string;
-  /** Reads the log directly from the broker, not through the wire. */
+  /** Reads the log directly, not through the wire. */
   readonly log;
-  /** The current deployment; `renew` replaces it. */
   deployment: Deployment;
   readonly #parts: Parts;
   readonly #processes = new Set<ServiceProcess>();
@@ -165,7 +158,6 @@ export class World {
     this.log = openLogReader({ brokers: parts.stack.file.kafka, clientId: 'faults' });
   }
 
-  /** Starts a service process. It is closed by the caller, or with the world. */
   async start(service: ServiceName, settings: Record<string, string> = {}): Promise<ServiceProcess> {
     const name = `${service}-${++this.#started}`;
     const environment = { ...environmentOf(service, this), ...settings };
@@ -181,7 +173,7 @@ export class World {
     return child;
   }
 
-  /** Starts missing or dead service processes and stops surplus ones. Resolves when all are ready. */
+  /** Starts or stops service processes until the counts match. Resolves when all services are ready. */
   async setServices({ linkers, writers }: ServiceCounts): Promise<readonly ServiceProcess[]> {
     const kept: ServiceProcess[] = [];
     const ended: ServiceProcess[] = [];
@@ -200,7 +192,7 @@ export class World {
     return groupOf(service, this.deployment);
   }
 
-  /** Process id of a store. Waits while the stack restarts the store. */
+  /** Returns a store's process id. Waits while the stack restarts the store. */
   storePid(name: Store | `kafka-${number}`): Promise<number> {
     return waitFor(`${name} has a process`, () => this.stack.file.processes[name] ?? null);
   }
@@ -215,7 +207,6 @@ export class World {
     this.#services = [];
   }
 
-  /** Creates new topics, tables and groups after a failed seed. Stops all service processes. */
   async renew(): Promise<void> {
     await this.#closeProcesses();
     await this.deployment.close();
@@ -235,9 +226,9 @@ export class World {
 
 export interface WorldOptions {
   report?: (line: string) => void;
-  /** Number of brokers; default: one. With several brokers there is no Kafka wire. */
+  /** Default: one. With several brokers, services connect to Kafka without a wire. */
   brokers?: number;
-  /** Default: applies the SQL files one after another. */
+  /** Default: applies the SQL files in sequence. */
   makeTables?: MakeTables;
 }
 

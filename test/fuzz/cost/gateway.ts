@@ -19,8 +19,7 @@ const KEY = {
   kind: 'publishable',
 } as const;
 
-// Opens the gateway's processing of a batch, from the socket to the response. Brokers acknowledge immediately, because
-// their cost would only make valid batches more expensive than invalid batches.
+// Opens a gateway with a stubbed producer: a broker client would only make valid batches more expensive.
 export async function openCostGateway() {
   const metrics = createMetrics('gateway');
   const producer = {
@@ -54,7 +53,7 @@ export async function openCostGateway() {
   const server = await openHttpServer({ app, host: '127.0.0.1', port: 0 });
   return {
     port: server.port,
-    /** Units charged for the last request. */
+    /** Units that the last request was charged. */
     get charged() {
       return charged;
     },

@@ -1,21 +1,17 @@
-/** The shapes of bodies that the cost search changes step by step. */
+/** Descriptions of bodies that the cost search mutates. */
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Random } from '@playline/testkit/random';
 import { FIELD } from '../../../services/gateway/src/scan/ranges.ts';
 
-/** Every field is a choice from a list, so that changing a field is a small step. */
+/** Describes a body. Each field takes one of a few values, so that changing a field is a small step. */
 export interface Genome {
   coding: keyof typeof CODINGS;
-  /** Approximate bytes after decompression. */
   bytes: number;
-  /** Elements of `messages`. */
   count: number;
   /** Fields of every element, as JSON text. `@` becomes a different number in each element. */
   members: string[];
-  /** Index of the filler for the remaining bytes. */
   filler: number;
   location: (typeof LOCATIONS)[number];
-  /** The key of the filler, as JSON text. */
   key: string;
 }
 
@@ -28,10 +24,10 @@ export const CODINGS = {
   zstd: (body: Buffer) => zstdCompressSync(body),
 } as const;
 
-/** In one field or as many fields; as elements of `messages`, or repeated `messages` fields; or as the whole body. */
+/** The filler is one field, many fields, elements of `messages`, repeated `messages` fields, or the whole body. */
 const LOCATIONS = ['message', 'context', 'body', 'members', 'context members', 'elements', 'repeated', 'raw'] as const;
 
-/** A prefix, a repeated unit, a mirror that is repeated as often at the end, and the text between unit and mirror. */
+/** A prefix, a repeated unit, its closing counterpart for nested fillers, and the text after the units. */
 type Filler = readonly [before: string, unit: string, mirror: string, after: string];
 const FILLERS: readonly Filler[] = [
   ...['x', ' ', 'é', '😀', '\\n', '\\u0041', '\\u0000', '\\ud83d\\ude00', '\\ud83d', '\\"'].map(
@@ -54,7 +50,6 @@ const FILLERS: readonly Filler[] = [
   ['', '\n\t', '', '{}'],
 ];
 
-/** Fields to repeat, in objects and as elements. */
 const MEMBERS: readonly string[] = [
   '"type":1',
   '"type":"track"',
@@ -80,7 +75,6 @@ const MEMBERS: readonly string[] = [
   ...Object.keys(FIELD).map((name) => `"${name}":1`),
   ...Object.keys(FIELD).map((name) => `"${name}":"\\ud800"`),
 ];
-/** Every field with a wrong type, which gives the longest list of errors. */
 const ALL_WRONG = Object.keys(FIELD).map((name) => (name === 'context' ? '"k":0' : `"${name}":[]`));
 const CONTEXT_WRONG = `"context":{${Object.keys(FIELD)
   .slice(FIELD.library)
@@ -91,7 +85,6 @@ const KEYS = ['"k"', ...Object.keys(FIELD).map((name) => `"${name}"`)];
 const SIZES = [200, 1_000, 4_000, 20_000, 100_000, 400_000, 1_000_000];
 const COUNTS = [0, 1, 2, 10, 31, 100, 101];
 
-/** Bodies that are known to be expensive in some way. */
 export function firstGenomes(): Genome[] {
   const base: Genome = {
     coding: 'identity',
@@ -120,7 +113,6 @@ export function firstGenomes(): Genome[] {
   ];
 }
 
-/** Makes `times` small changes. */
 export function mutateTimes(genome: Genome, times: number, random: Random): Genome {
   let changed = genome;
   for (let n = 0; n < times; n++) changed = mutate(changed, random);
@@ -154,17 +146,15 @@ function mutate(genome: Genome, random: Random): Genome {
   }
 }
 
-/** A filler of about this many bytes. */
 function grow([before, unit, mirror, after]: Filler, bytes: number): string {
   const times = Math.max(0, Math.floor((bytes - before.length - after.length) / Buffer.byteLength(unit + mirror)));
   const inner = unit.includes('@')
     ? Array.from({ length: times }, (_, n) => unit.replace('@', String(n))).join('')
     : unit.repeat(times);
-  // In nested fillers, `after` is in the middle.
+  // In a nested filler, `after` is the innermost value.
   return mirror === '' ? before + inner + after : before + inner + after + mirror.repeat(times);
 }
 
-/** Repeats a text up to about this many bytes. */
 const repeat = (text: string, bytes: number) =>
   Array.from({ length: Math.max(1, Math.floor(bytes / (text.length + 1))) }, () => text).join();
 
@@ -177,28 +167,27 @@ function fillMember({ filler, key, location }: Genome, bytes: number): string | 
   return null;
 }
 
-/** An element of `messages`, with its fields and the current time filled in. */
 function elementOf(members: readonly string[], n: number, nowText: string): string {
   const text = `{${members.join()}}`;
   return text.replaceAll('@', String(n)).replaceAll('$', n.toString(16).padStart(12, '0')).replaceAll('now', nowText);
 }
 
-/** The body of a genome before compression, at most a mebibyte. */
+/** Builds the uncompressed body, truncated to 1 MiB. */
 export function toBody(genome: Genome, now: Date): Buffer {
   const { bytes, count, members, location, filler, key } = genome;
-  if (location === 'raw') return cut(grow(FILLERS[filler] as Filler, bytes));
+  if (location === 'raw') return truncate(grow(FILLERS[filler] as Filler, bytes));
   const perElement = Math.floor(bytes / Math.max(1, count));
-  const own = members.join().length + 3;
-  const filling = fillMember(genome, Math.max(0, perElement - own));
+  const membersLength = members.join().length + 3;
+  const filling = fillMember(genome, Math.max(0, perElement - membersLength));
   const all = filling === null ? members : [...members, filling];
   const nowText = now.toISOString();
-  const length = location === 'elements' ? Math.max(1, Math.floor(bytes / own)) : count;
+  const length = location === 'elements' ? Math.max(1, Math.floor(bytes / membersLength)) : count;
   const elements = Array.from({ length }, (_, n) => elementOf(all, n, nowText));
   const messages = `"messages":[${elements.join()}]`;
-  if (location === 'body') return cut(`{${key}:${grow(FILLERS[filler] as Filler, bytes)},${messages}}`);
-  if (location === 'repeated') return cut(`{${repeat(messages, bytes)}}`);
-  return cut(`{${messages}}`);
+  if (location === 'body') return truncate(`{${key}:${grow(FILLERS[filler] as Filler, bytes)},${messages}}`);
+  if (location === 'repeated') return truncate(`{${repeat(messages, bytes)}}`);
+  return truncate(`{${messages}}`);
 }
 
 const BODY_BYTES_MAX = 1024 * 1024;
-const cut = (text: string) => Buffer.from(text).subarray(0, BODY_BYTES_MAX);
+const truncate = (text: string) => Buffer.from(text).subarray(0, BODY_BYTES_MAX);

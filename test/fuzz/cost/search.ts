@@ -1,4 +1,4 @@
-/** Searches for the body that costs the gateway most, compared with a typical valid body of the same size. */
+/** Searches for the body with the highest cost relative to a typical valid body of the same size. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { Random } from '@playline/testkit/random';
@@ -8,12 +8,10 @@ import { openCostGateway } from './gateway.ts';
 import { CODINGS, firstGenomes, type Genome, mutateTimes, toBody } from './genome.ts';
 import { typicalBody } from './typical.ts';
 
-/** A body may cost at most this many times as much as a typical valid body of the same size. */
 export const RATIO_MAX = 3;
 
-/** The number of most expensive bodies that are mutated further. */
 const PARENTS = 12;
-/** The number of bodies that are measured again at the end, because a single measurement may be high by chance. */
+/** How many bodies are measured again at the end, because a single measurement may be high by chance. */
 const FINALISTS = 8;
 const REPETITIONS = 3;
 const FINAL_REPETITIONS = 15;
@@ -23,7 +21,7 @@ const MEASURED_US = 6_000;
 /**
  * Starts with known shapes and makes small changes to the most expensive bodies.
  *
- * @param shouldContinue called before each body with the number so far
+ * @param shouldContinue called before each body with the number of bodies so far
  * @returns the number of measured bodies; the most expensive bodies, measured again more precisely; and bodies
  *   that were charged less than their size in KiB
  */
@@ -32,7 +30,7 @@ export async function searchCosts(random: Random, shouldContinue: (bodies: numbe
   try {
     const seen: MeasuredBody[] = [];
     const first = firstGenomes();
-    // Runs all code paths until they are compiled.
+    // Warm-up, so that all code paths are compiled.
     for (const genome of first) await meter.measure(genome, 1);
     for (let bodies = 0; shouldContinue(bodies); bodies++) {
       seen.sort(byRatio).splice(200);
@@ -52,13 +50,13 @@ export async function searchCosts(random: Random, shouldContinue: (bodies: numbe
 
 type MeasuredBody = Awaited<ReturnType<Awaited<ReturnType<typeof openMeter>>['measure']>>;
 
-const byRatio = (one: { ratio: number }, other: { ratio: number }) => other.ratio - one.ratio;
+const byRatio = (a: { ratio: number }, b: { ratio: number }) => b.ratio - a.ratio;
 
 async function openMeter() {
   const gateway = await openCostGateway();
   const worker = new Worker(new URL('./sender.ts', import.meta.url));
   let [bodies, status] = [0, 0];
-  /** CPU time of this thread, which runs the gateway, in microseconds per request. */
+  /** @returns the CPU time of this thread, which runs the gateway, in microseconds per request */
   const post = async (request: Buffer, times: number) => {
     const before = process.threadCpuUsage();
     worker.postMessage({ port: gateway.port, request, times });
@@ -72,7 +70,7 @@ async function openMeter() {
     get bodies() {
       return bodies;
     },
-    /** Alternates with a typical body of the same size and coding. Times are medians. */
+    /** Measures a body and, in alternation, a typical body of the same size and coding. Costs are medians. */
     measure: async (genome: Genome, repetitions: number) => {
       bodies++;
       const now = new Date();

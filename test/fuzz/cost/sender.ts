@@ -1,4 +1,4 @@
-/** A thread that posts requests, so that the gateway's thread is measured alone. */
+/** Posts requests from a separate thread, so that only the gateway's work is measured. */
 import { parentPort } from 'node:worker_threads';
 import { type LoadClient, openLoadClient } from '../../bench/load-client.ts';
 

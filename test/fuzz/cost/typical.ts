@@ -3,10 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { createMessage, fillWithFields } from '../../bench/messages.ts';
 
 const MESSAGES_MAX = 100;
-/** Size of a benchmark message with its comma. */
 const USUAL_BYTES = 941;
 
-/** A property that games add when their messages are large. */
 const stepOf = (n: number) => ({
   at: 1_000 + n * 16,
   x: 102.25 + n,
@@ -15,8 +13,7 @@ const stepOf = (n: number) => ({
   hit: n % 3 === 0,
 });
 
-// A typical valid batch of about this many bytes. Messages are larger if a hundred usual messages are too small, and
-// smaller if one usual message is too large.
+// Creates a valid batch of about `bytes` bytes from up to 100 messages of the usual size, or fewer or larger ones.
 export function typicalBody(bytes: number, now: Date): Buffer {
   const count = Math.min(MESSAGES_MAX, Math.max(1, Math.floor(bytes / USUAL_BYTES)));
   const perMessage = Math.floor(bytes / count);

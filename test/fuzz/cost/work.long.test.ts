@@ -18,7 +18,7 @@ const CONTEXT = {
 const read = createBatchReader(new Set());
 afterEach(() => vi.restoreAllMocks());
 
-/** Reads a body; null if the whole body is refused. */
+/** Reads a body. @returns null if the gateway rejects the whole body */
 function tryRead(body: Buffer): ReadBatch | null {
   try {
     return read(body, CONTEXT);
@@ -36,7 +36,7 @@ const genomes = [
   ...Array.from({ length: STEPS }, () => mutateTimes(first[random.below(first.length)]!, 1 + random.below(6), random)),
 ];
 
-it('the gateway decodes only single strings of a body, each a few times at most, and the size of its response is bounded', () => {
+it('the gateway parses only single strings of a body, a few times each, and limits the size of its response', () => {
   tryRead(typicalBody(1_000, NOW));
   const parse = vi.spyOn(JSON, 'parse');
   let [errorsMax, checked] = [0, 0];
@@ -51,13 +51,13 @@ it('the gateway decodes only single strings of a body, each a few times at most,
     checked++;
     const errors = batch.entries.reduce((sum, { errors }) => sum + errors.length, 0);
     errorsMax = Math.max(errorsMax, errors);
-    // 19 message fields, 12 context fields, rules between fields, repeated ids and sizes: at most one error per field
-    // and code.
+    // At most one error per field and code, for 19 message fields, 12 context fields, rules between fields, repeated
+    // ids and sizes.
     expect(errors).toBeLessThanOrEqual(batch.rejected * 40);
     expect(Buffer.byteLength(toAnswerText(batch))).toBeLessThanOrEqual(2 * body.length + errors * 200 + 100 * 40);
     expect(batch.rejections.records.length).toBeLessThanOrEqual(Math.min(100, 10 + body.length / 256));
   }
-  // The test is meaningful only if many bodies are batches and some have many errors.
+  // Guards against a vacuous test: many bodies must be batches, and some must have many errors.
   expect(checked).toBeGreaterThan(50);
   expect(errorsMax).toBeGreaterThan(2_500);
 });

@@ -33,7 +33,6 @@ interface Metadata {
   log_index: string | null;
 }
 
-/** An activity as an import line, with addresses in lower case. */
 export interface GeneratedActivity {
   id: string;
   chain: string;
@@ -54,45 +53,43 @@ export interface Contract {
 
 type Contracts = ReturnType<typeof createContracts>;
 
-/** In order of activity, as on a game's chain: a widely traded collection first, then its currency and consumables. */
+/** The most active contracts first: a widely traded collection, its currency, consumables, and so on. */
 const KINDS: readonly Contract['kind'][] = [
   ...(['ERC721', 'ERC20', 'ERC1155', 'ERC721', 'ERC721', 'ERC1155'] as const),
   ...(['ERC20', 'ERC721', 'ERC721', 'ERC20', 'ERC1155', 'ERC721'] as const),
   ...(['ERC721', 'ERC20', 'ERC721', 'ERC1155', 'ERC20', 'ERC721'] as const),
 ];
-/** Zipf's law: the second contract gets half as many activities as the first contract, the tenth a thirteenth. */
+/** Zipf's law: the second contract has half as many activities as the first, and the tenth a thirteenth. */
 const ZIPF_EXPONENT = 1.1;
 
-/** A run's contracts, the most active contract first. */
 function createContracts(random: Random, addressOf: () => string) {
   const all = KINDS.map((kind): Contract => ({ kind, address: addressOf() }));
   const weightOf = all.map((_, rank) => 1 / (rank + 1) ** ZIPF_EXPONENT);
-  /** Draws a contract of the given kinds; active contracts are drawn far more often. */
   const draw = (kinds: readonly Contract['kind'][]): Contract => {
     const ranks = all.flatMap(({ kind }, rank) => (kinds.includes(kind) ? [rank] : []));
-    let left = random.next() * ranks.reduce((sum, rank) => sum + weightOf[rank]!, 0);
+    let remaining = random.next() * ranks.reduce((sum, rank) => sum + weightOf[rank]!, 0);
     for (const rank of ranks) {
-      left -= weightOf[rank]!;
-      if (left <= 0) return all[rank]!;
+      remaining -= weightOf[rank]!;
+      if (remaining <= 0) return all[rank]!;
     }
     return all[ranks[0]!]!;
   };
   return { all, draw };
 }
 
-/** Shares of activities that start a new transaction or a new block. */
-const TRANSACTION_SHARE = 0.5;
-const BLOCK_SHARE = 0.12;
+/** Probability that an activity starts a new transaction or a new block. */
+const TRANSACTION_CHANCE = 0.5;
+const BLOCK_CHANCE = 0.12;
 
 function createBlocks(random: Random) {
   let block = random.integer(15_000_000, 20_000_000);
   let [transaction, log, hash] = [0, -1, random.hex(64)];
   return {
     next: (): Metadata => {
-      if (random.chance(BLOCK_SHARE)) {
+      if (random.chance(BLOCK_CHANCE)) {
         block += random.integer(1, 3);
         [transaction, log, hash] = [0, -1, random.hex(64)];
-      } else if (random.chance(TRANSACTION_SHARE)) {
+      } else if (random.chance(TRANSACTION_CHANCE)) {
         transaction++;
         hash = random.hex(64);
       }
@@ -143,7 +140,7 @@ function createHoldings(random: Random) {
       if (index !== undefined) lots[index] = { ...lot, amount: lots[index]!.amount + lot.amount };
       else indexes.set(keyOf(lot), lots.push(lot) - 1);
     },
-    /** @throws RangeError when the holder's balance is too low */
+    /** @throws RangeError if the holder's balance is too low */
     take: (lot: Lot): void => {
       const lots = lotsOf(lot.contract);
       const index = indexes.get(keyOf(lot));
@@ -156,7 +153,6 @@ function createHoldings(random: Random) {
       const lots = lotsOf(contract);
       return lots.length === 0 ? null : random.pick(lots);
     },
-    /** A holder's lots in a contract, at most `max`, in no particular order. */
     ofHolder: (contract: Contract, holder: string, max: number): Lot[] =>
       lotsOf(contract)
         .slice(-SEARCHED_MAX)
@@ -165,15 +161,14 @@ function createHoldings(random: Random) {
   };
 }
 
-const NATIVE_SHARE = 0.6;
-/** Royalties per sale, in percent of the price. */
+const NATIVE_FRACTION = 0.6;
 const ROYALTIES = [[], [5], [5], [2, 5]] as const;
 
-/** Generates prices with royalties, in the native coin or in a token. The buyer's balance is not modelled. */
+/** @returns a function that generates a price with royalties, in the native coin or a token */
 function createPayments(random: Random, contracts: Contracts, drawPerson: () => string): () => Payment {
   return () => {
     const price = BigInt(random.integer(1, 1_000_000)) * 10n ** 12n;
-    const token: Payment['token'] = random.chance(NATIVE_SHARE)
+    const token: Payment['token'] = random.chance(NATIVE_FRACTION)
       ? { contract_type: 'NATIVE', symbol: 'ETH' }
       : { contract_type: 'ERC20', contract_address: contracts.draw(['ERC20']).address };
     const amounts = random.pick<readonly number[]>(ROYALTIES).map((percent) => (price * BigInt(percent)) / 100n);
@@ -208,8 +203,7 @@ interface World {
 const NFTS = ['ERC721', 'ERC1155'] as const;
 const ALL = ['ERC20', ...NFTS] as const;
 
-/** As on game chains: many mints and transfers, a fifth sales, few burns. */
-const SHARES: readonly (readonly [ActivityType, number])[] = [
+const FRACTIONS: readonly (readonly [ActivityType, number])[] = [
   ['mint', 0.26],
   ['transfer', 0.3],
   ['sale', 0.2],
@@ -219,16 +213,15 @@ const SHARES: readonly (readonly [ActivityType, number])[] = [
 ];
 const HOLDERS = 400;
 const STACKS = 12;
-/** Share of ERC-721 tokens whose id has the maximum length. */
-const LONG_ID_SHARE = 0.02;
-const BUNDLE_SHARE = 0.15;
+/** Fraction of ERC-721 tokens whose id has the maximum length. */
+const LONG_ID_FRACTION = 0.02;
+const BUNDLE_FRACTION = 0.15;
 const BUNDLE_MAX = 3;
 
-// Creates a function that generates the next action and moves its assets between holders, who send only what they hold.
-// Withdrawals remove assets from the chain; deposits add new assets.
+// Returns a function that generates the next action. Holders send only assets that they hold.
 function createActions({ random, contracts, holdings, newAddress }: World): () => Action {
   const people = Array.from({ length: HOLDERS }, newAddress);
-  // A few people take part in most actions.
+  // A few people perform most actions.
   const drawPerson = () => people[Math.floor(HOLDERS * random.next() ** 2)]!;
   const paymentOf = createPayments(random, contracts, drawPerson);
   const generateLot = createGenerateLot(random, drawPerson);
@@ -255,7 +248,7 @@ function createActions({ random, contracts, holdings, newAddress }: World): () =
     const contract = contracts.draw(NFTS);
     const first = holdings.draw(contract);
     if (first === null) return receive('mint');
-    const bundle = random.chance(BUNDLE_SHARE) ? holdings.ofHolder(contract, first.holder, BUNDLE_MAX) : [];
+    const bundle = random.chance(BUNDLE_FRACTION) ? holdings.ofHolder(contract, first.holder, BUNDLE_MAX) : [];
     const lots = (bundle.length > 0 ? bundle : [first]).map(partOf);
     const to = drawPerson();
     for (const lot of lots) {
@@ -272,7 +265,7 @@ function createActions({ random, contracts, holdings, newAddress }: World): () =
   };
 }
 
-/** Creates a function that generates a new asset with a holder. */
+/** @returns a function that generates a new asset and its holder */
 function createGenerateLot(random: Random, drawPerson: () => string): (contract: Contract) => Lot {
   const numbers = new Map<Contract, number>();
   return (contract) => {
@@ -283,16 +276,16 @@ function createGenerateLot(random: Random, drawPerson: () => string): (contract:
       return { contract, tokenId: String(random.integer(1, STACKS)), holder, amount: BigInt(random.integer(1, 500)) };
     const number = (numbers.get(contract) ?? 0) + 1;
     numbers.set(contract, number);
-    const tokenId = random.chance(LONG_ID_SHARE) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
+    const tokenId = random.chance(LONG_ID_FRACTION) ? BigInt(`0x${random.hex(63)}`) * 10_000n : 0n;
     return { contract, tokenId: String((tokenId % 2n ** 255n) + BigInt(number)), holder, amount: 1n };
   };
 }
 
 function drawType(drawn: number): ActivityType {
-  let left = drawn;
-  for (const [type, share] of SHARES) {
-    left -= share;
-    if (left < 0) return type;
+  let remaining = drawn;
+  for (const [type, share] of FRACTIONS) {
+    remaining -= share;
+    if (remaining < 0) return type;
   }
   return 'transfer';
 }
@@ -311,8 +304,8 @@ function amountOf(lot: Lot): Pick<Details, 'amount' | 'asset'> {
   return { amount: String(amount), asset };
 }
 
-// Generates a later version of an activity that differs from all earlier versions: prices and amounts only rise, a
-// position in a block is added or increases. Chain, type, contract and `indexed_at` are constant.
+// Generates a later version of an activity that differs from all earlier versions: it adds or increases the position in
+// a block, or raises a price or an amount. Chain, type, contract and `indexed_at` are constant.
 function correct(activity: GeneratedActivity, world: World): GeneratedActivity {
   const { random, blocks } = world;
   const { blockchain_metadata: position, details } = activity;
@@ -327,7 +320,6 @@ function correct(activity: GeneratedActivity, world: World): GeneratedActivity {
   return { ...activity, blockchain_metadata: { ...position, log_index: log } };
 }
 
-/** Raises the amount of a mint; its holder receives the extra tokens. */
 function raiseAmount(activity: GeneratedActivity, { random, contracts, holdings }: World): GeneratedActivity | null {
   const { type, details } = activity;
   const { asset, to, amount } = details;
@@ -339,7 +331,6 @@ function raiseAmount(activity: GeneratedActivity, { random, contracts, holdings 
   return { ...activity, details: { ...details, amount: String(BigInt(amount) + more) } };
 }
 
-/** An activity and its sequence number in the run, which is part of its id. */
 export interface SequencedActivity {
   readonly sequence: number;
   readonly activity: GeneratedActivity;
@@ -347,17 +338,17 @@ export interface SequencedActivity {
 
 export type Generator = ReturnType<typeof createGenerator>;
 
-/** Share of deposits and withdrawals through an exchange, which have no position in a block. */
-const OFF_CHAIN_SHARE = 0.3;
+/** Fraction of deposits and withdrawals through an exchange, which have no position in a block. */
+const OFF_CHAIN_FRACTION = 0.3;
 const ADDRESS_DIGITS = 40;
 
 /**
  * Generates activities that depend only on the seed, except for ids, addresses and times.
- * @param chain name of the chain
+ * @param chain the chain's name
  */
 export function createGenerator(run: Run, chain: string) {
   const random = createRandom(run.seed);
-  // Contains the run's tag, so that runs with the same seed share no contract.
+  // Starts with the run's tag, so that runs with the same seed share no contracts.
   const newAddress = () => `0x${run.tag}${random.hex(ADDRESS_DIGITS - run.tag.length)}`;
   const [contracts, holdings] = [createContracts(random, newAddress), createHoldings(random)];
   const world: World = { random, contracts, holdings, blocks: createBlocks(random), newAddress };
@@ -370,13 +361,12 @@ export function createGenerator(run: Run, chain: string) {
     generate: (): SequencedActivity => {
       const { type, details } = nextAction();
       const position = world.blocks.next();
-      const isOffChain = (type === 'deposit' || type === 'withdrawal') && random.chance(OFF_CHAIN_SHARE);
+      const isOffChain = (type === 'deposit' || type === 'withdrawal') && random.chance(OFF_CHAIN_FRACTION);
       const sequence = taken++;
       const blockchain_metadata = isOffChain ? null : position;
       const id = toMessageId(run, sequence);
       return { sequence, activity: { id, chain, type, indexed_at: '', blockchain_metadata, details } };
     },
-    /** Sets `indexed_at` to about now in microseconds, each later than the previous activity. */
     index: ({ sequence, activity }: SequencedActivity, nowMs: number): SequencedActivity => {
       lastUs = Math.max(lastUs + 1, nowMs * 1_000 + random.integer(0, 999));
       return { sequence, activity: { ...activity, indexed_at: toTimestamp(lastUs) } };
@@ -385,7 +375,7 @@ export function createGenerator(run: Run, chain: string) {
       sequence,
       activity: correct(activity, world),
     }),
-    /** A copy with a new sequence number and id, for an activity that is never published. */
+    /** Copies an activity with a new sequence number and id, for an activity that is never published. */
     toUnpublished: ({ activity }: SequencedActivity): SequencedActivity => {
       const sequence = taken++;
       return { sequence, activity: { ...activity, id: toMessageId(run, sequence) } };

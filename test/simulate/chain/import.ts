@@ -11,7 +11,6 @@ import type { Contract } from './generator.ts';
 import type { ChainDifferences, Ledger } from './replica.ts';
 import type { TrafficLine } from './traffic.ts';
 
-/** Converts strings to lines as the import reads them from a file. */
 function toLines(texts: readonly string[]): { bytes: number; read: () => AsyncGenerator<Line> } {
   const file = Buffer.from(texts.map((text) => `${text}\n`).join(''));
   const chunks = async function* () {
@@ -40,11 +39,10 @@ interface PublishOptions {
 }
 
 const RETRY_MS = 1_000;
-/** Empty, because no other run uses these ids and a later version always differs. */
+/** Empty, because no other run uses these ids and a later version always differs from the last. */
 const NO_TAIL: ReadonlyMap<string, never[]> = new Map();
 
-// Creates a function that imports lines and records the results. It returns whether the brokers have confirmed the
-// lines.
+// Returns a function that imports lines and records the results. The function returns false if the result is unknown.
 export function createPublish(options: PublishOptions): (lines: readonly TrafficLine[]) => Promise<boolean> {
   const { ledger, sent } = options;
   return async (lines) => {
@@ -98,14 +96,13 @@ async function importWithRetries(
         onProgress: () => {},
         lines: read,
         onRefused: (number, faults) => void refusals.set(number, faults),
-        // Never aborted, because all sent lines are checked.
         stop: new AbortController().signal,
       });
       return { result, refusals, bytes };
     } catch (error) {
       onRetry();
       const isOver = performance.now() >= endAt;
-      // Lines that were confirmed before are still reconciled.
+      // Lines from earlier imports are still compared.
       if (isOver && ledger.acknowledged > 0) return null;
       if (isOver) throw error;
       sent.retries++;
@@ -178,7 +175,7 @@ export function correctTokens(tokens: readonly GeneratedToken[]): GeneratedToken
 
 const BROKEN_ADDRESS = `0x${'f'.repeat(40)}`;
 
-/** Imports new or changed tokens together with an invalid line, which must be refused. */
+/** Imports new or changed tokens and an invalid line, which must be refused. */
 export async function publishTokens(
   importer: Pick<Importer<TokenRecord, TokenRow>, 'import'>,
   tokens: readonly GeneratedToken[],
@@ -212,7 +209,7 @@ type Get = (address: string, etag?: string) => Promise<HttpResponse>;
 
 const POLL_MS = 500;
 
-/** Requests each token until it equals the model, and checks that the refused token does not exist. */
+/** Polls each token until it equals the model, and checks that the refused token does not exist. */
 export async function checkTokens(tokens: readonly GeneratedToken[], options: TokenOptions): Promise<void> {
   const { url, chain, differences, retryMaxMs, onCall } = options;
   const client = openHttpClient(url);
@@ -233,7 +230,7 @@ export async function checkTokens(tokens: readonly GeneratedToken[], options: To
       for (const text of await checkEtag(address, get)) differences.add('token', `${address} ${text}`);
     }
     const { status } = await get(BROKEN_ADDRESS);
-    if (status !== 404) differences.add('token', `${BROKEN_ADDRESS} was refused, but its status is ${status}`);
+    if (status !== 404) differences.add('token', `${BROKEN_ADDRESS} was refused, but the API responds with ${status}`);
   } finally {
     client.close();
   }
@@ -247,7 +244,7 @@ async function awaitToken(
 ): Promise<string[]> {
   for (;;) {
     const { status, text } = await get(token.contract_address);
-    const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`has status ${status}`];
+    const wrong = status === 200 ? differencesOf(token, chain, JSON.parse(text)) : [`returns status ${status}`];
     if (wrong.length === 0 || performance.now() >= endAt) return wrong;
     await delay(POLL_MS);
   }
@@ -267,8 +264,8 @@ async function checkEtag(address: string, get: Get): Promise<string[]> {
   const same = await get(address, etag);
   const other = await get(address, '"another"');
   const wrong = [];
-  if (same.status !== 304 || same.text !== '') wrong.push(`with its ETag returns ${same.status} instead of 304`);
+  if (same.status !== 304 || same.text !== '') wrong.push(`returns ${same.status} instead of 304 for its ETag`);
   if (other.status !== 200 || other.headers.etag !== etag)
-    wrong.push(`with another ETag returns ${other.status} instead of 200 with the current ETag`);
+    wrong.push(`returns ${other.status} instead of 200 and the current ETag for another ETag`);
   return wrong;
 }

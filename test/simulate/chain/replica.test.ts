@@ -51,7 +51,7 @@ function openReplica() {
   return { ledger, replica, served, differences, found: () => differences.byKind() };
 }
 
-it('the replica of a simulated chain accepts all versions, or only the last version, in order', () => {
+it('the replica accepts all versions in order, or only the last version', () => {
   for (const shown of [
     [shownOf(0, 1, 1), shownOf(1, 1, 2), shownOf(1, 2, 3)],
     [shownOf(1, 2, 3), shownOf(0, 1, 4)],
@@ -65,7 +65,7 @@ it('the replica of a simulated chain accepts all versions, or only the last vers
   }
 });
 
-it('the replica of a simulated chain waits for the last acknowledged version', () => {
+it('the replica waits for the last acknowledged version', () => {
   const { replica, ledger } = openReplica();
   replica.apply(shownOf(0, 1, 1), 15);
   replica.apply(shownOf(1, 1, 2), 15);
@@ -73,14 +73,14 @@ it('the replica of a simulated chain waits for the last acknowledged version', (
 });
 
 it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
-  ['a member that differs', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
+  ['a different field', [shownOf(0, 7, 1)], 'member', `${idOf(0)} details.amount: "7" instead of "1"`],
   ['an id that was never sent', [shownOf(5, 1, 1)], 'uninvited', idOf(5)],
   ['a position served twice', [shownOf(0, 1, 1), shownOf(0, 1, 1)], 'doubled', idOf(0)],
   ['a version served again at another position', [shownOf(0, 1, 1), shownOf(0, 1, 2)], 'doubled', 'version 1'],
   ['a position after a later one', [shownOf(0, 1, 2), shownOf(1, 2, 1)], 'order', idOf(1)],
   ['an earlier version after a later one', [shownOf(1, 2, 1), shownOf(1, 1, 2)], 'order', 'version 1'],
   ['an invalid time', [shownOf(0, 1, 1), { ...shownOf(1, 2, 2), updated_at: 'now' }], 'order', idOf(1)],
-])('the replica of a simulated chain reports %s', (_what, shown, kind, text) => {
+])('the replica reports %s', (_what, shown, kind, text) => {
   const { replica, found } = openReplica();
   for (const activity of shown) replica.apply(activity, 15);
   expect(found()).toHaveLength(1);
@@ -88,7 +88,7 @@ it.each<[string, ReturnType<typeof shownOf>[], ChainDifferenceKind, string]>([
   expect(found()[0]!.first[0]).toContain(text);
 });
 
-it('the chain simulation reports an activity that is never served, and an activity whose later version is never served', () => {
+it('checkServed reports activities that are not served, or not in their last version', () => {
   const { replica, ledger, differences, found } = openReplica();
   replica.apply(shownOf(1, 1, 2), 15);
   checkServed(ledger, differences);
@@ -96,7 +96,7 @@ it('the chain simulation reports an activity that is never served, and an activi
   expect(found()).toEqual([{ kind: 'missing', count: 2, first }]);
 });
 
-/** A history with two activities per page. A cursor is the number of activities before it. */
+/** Creates a history with two activities per page. A cursor is the number of preceding activities. */
 function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boolean): ReadHistory {
   return async (cursor) => {
     const position = Number(cursor ?? 0);
@@ -108,13 +108,13 @@ function readOf(shown: readonly ReturnType<typeof shownOf>[], isBackwards: boole
 }
 
 it.each<[string, number[], ChainDifferenceKind | null, string]>([
-  ['nothing when the reads agree', [0, 1], null, ''],
+  ['nothing if the reads agree', [0, 1], null, ''],
   ['a missing activity', [1], 'filter', `${idOf(0)} is missing`],
   ['an activity that does not match the filter', [0, 1, 2], 'filter', `${idOf(2)} is unexpected`],
   ['an activity at another position', [0, 3], 'filter', `${idOf(1)} is at`],
-  ['nothing when the reads agree', [0, 1, 2], null, ''],
+  ['nothing if the backward read agrees', [0, 1, 2], null, ''],
   ['an activity missing in a backward read', [0, 2], 'backwards', `${idOf(1)} is missing`],
-])('a read of a simulated chain reports %s: %j', async (_what, indexes, kind, text) => {
+])('a walk through the history reports %s: %j', async (_what, indexes, kind, text) => {
   const { ledger, replica, differences, found } = openReplica();
   ledger.acknowledge(2, ledger.publish(2, { ...activityOf(2, 1), type: 'burn' }), 10);
   const all = [shownOf(0, 1, 1), shownOf(1, 2, 2), { ...shownOf(2, 1, 3), type: 'burn' as const }, shownOf(1, 2, 4)];
@@ -131,7 +131,7 @@ it.each<[string, number[], ChainDifferenceKind | null, string]>([
   if (kind !== null) expect(found()[0]!.first.join()).toContain(text);
 });
 
-it('the chain simulation reports an import with a wrong count, and a refusal for an unexpected reason', async () => {
+it('createPublish reports wrong counts and refusals for unexpected reasons', async () => {
   const { ledger, differences, found } = openReplica();
   const publish = createPublish({
     importer: {
@@ -152,7 +152,7 @@ it('the chain simulation reports an import with a wrong count, and a refusal for
   expect(found()).toEqual([{ kind: 'import', count: 2, first }]);
 });
 
-it('the chain simulation reports a wrong token and an ignored ETag', async () => {
+it('checkTokens reports a wrong token and an ignored ETag', async () => {
   const token: GeneratedToken = {
     chain: CHAIN.name,
     contract_address: '0x1',
@@ -169,11 +169,11 @@ it('the chain simulation reports a wrong token and an ignored ETag', async () =>
   const { differences, found } = openReplica();
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   await checkTokens([token], { url, chain: CHAIN, differences, retryMaxMs: 100, onCall: () => {} });
-  const first = ['0x1 result.name: "Silver" instead of "Gold"', '0x1 with its ETag returns 200 instead of 304'];
+  const first = ['0x1 result.name: "Silver" instead of "Gold"', '0x1 returns 200 instead of 304 for its ETag'];
   expect(found()).toEqual([{ kind: 'token', count: 2, first }]);
 });
 
-it('the replica of a simulated chain accepts a duplicate version after an import with an unknown result', () => {
+it('the replica accepts a repeated version after an import with an unknown result', () => {
   const { replica, ledger, found } = openReplica();
   ledger.repeat(0);
   replica.apply(shownOf(0, 1, 1), 15);
@@ -181,30 +181,30 @@ it('the replica of a simulated chain accepts a duplicate version after an import
   expect(found()).toEqual([]);
 });
 
-it('the replica of a simulated chain counts and ignores activities from other sources', () => {
+it('the replica counts and ignores activities from other sources', () => {
   const { replica, found } = openReplica();
   replica.apply({ ...shownOf(0, 9, 1), id: '00000000-0000-4000-8000-000000000001' }, 15);
   expect(replica.strangers).toBe(1);
   expect(found()).toEqual([]);
 });
 
-it('the differences between two values are empty if and only if the values are equal', () => {
+it('describeDifferences returns no differences if and only if the values are equal', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       expect(describeDifferences(value, structuredClone(value))).toEqual([]);
     }),
   );
   fc.assert(
-    fc.property(fc.jsonValue(), fc.jsonValue(), (one, other) => {
+    fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
       // JSON cannot represent minus zero.
-      const [first, second] = [JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other))];
+      const [first, second] = [JSON.parse(JSON.stringify(a)), JSON.parse(JSON.stringify(b))];
       const isSame = JSON.stringify(sorted(first)) === JSON.stringify(sorted(second));
       expect(describeDifferences(first, second).length === 0).toBe(isSame);
     }),
   );
 });
 
-it('the differences between two values contain the path of the member, even when it is missing or unexpected', () => {
+it('describeDifferences returns the paths of different, missing and unexpected fields', () => {
   expect(describeDifferences({ a: { b: [1, 2] }, c: null }, { a: { b: [1, 3] }, d: 1 })).toEqual([
     'a.b.1: 3 instead of 2',
     'c: nothing instead of null',

@@ -6,14 +6,14 @@ import { type Differences, describeDifferences } from '../report.ts';
 import { messageIdPrefix, type Run, sequenceOfId, toMessageId } from '../run.ts';
 import { type Contract, contractAddressOf, type GeneratedActivity } from './generator.ts';
 
-/** Kinds of differences that a chain simulation can find; each makes the run fail. */
+/** Differences that a chain simulation can find. Any difference fails the run. */
 export type ChainDifferenceKind =
   | 'import' // unexpected numbers of published, superseded or refused lines
-  | 'missing' // the last acknowledged version of an activity is not served
-  | 'doubled' // a version is served at two positions, or a position twice
-  | 'uninvited' // a line is served that was refused, superseded before publishing, or never sent
-  | 'member' // a member of an activity differs from the model
-  | 'order' // a position is not after the previous position, or an earlier version follows a later version
+  | 'missing' // an activity is not served in its last acknowledged version
+  | 'doubled' // a version is served at two positions, or a position is served twice
+  | 'uninvited' // a served line was refused, superseded before publishing, or never sent
+  | 'member' // a field of an activity differs from the model
+  | 'order' // positions are not ascending, or an earlier version follows a later version
   | 'backwards' // reading backwards differs from reading forwards
   | 'filter' // a filtered history differs from the model
   | 'token'; // a token differs from the model, or its ETag is wrong
@@ -21,10 +21,10 @@ export type ChainDifferenceKind =
 export type ChainDifferences = Differences<ChainDifferenceKind>;
 
 export interface Entry {
-  /** Versions that were or may have been published, oldest first, as served JSON without the chain's id. */
+  /** Versions that were or may have been published, oldest first, as JSON without the chain's id. */
   readonly versions: { readonly text: string; acknowledgedAtMs: number | null }[];
   readonly activity: GeneratedActivity;
-  /** True after an import with an unknown result was retried: the same version may be served again. */
+  /** True if an import with an unknown result was retried, so that a version may be served twice. */
   mayRepeat: boolean;
   served: number;
   position: Position | null;
@@ -32,13 +32,12 @@ export interface Entry {
 
 export type Ledger = ReturnType<typeof createLedger>;
 
-/** Index of the last acknowledged version; -1 for none. */
+/** Returns the index of the last acknowledged version; -1 if there is none. */
 const lastAcknowledged = ({ versions }: Entry): number =>
   versions.findLastIndex(({ acknowledgedAtMs }) => acknowledgedAtMs !== null);
 
 const isPending = (entry: Entry) => entry.served < lastAcknowledged(entry);
 
-/** Reports each activity whose last acknowledged version was not served. */
 export function checkServed(ledger: Ledger, differences: ChainDifferences): void {
   for (const [, entry] of ledger.entries()) {
     const { activity, served } = entry;
@@ -47,11 +46,10 @@ export function checkServed(ledger: Ledger, differences: ChainDifferences): void
   }
 }
 
-/** Creates a model of the history: the versions that must be served, by sequence number. */
+/** Creates the model of the history: the versions that must be served, by sequence number. */
 export function createLedger() {
   const entries = new Map<number, Entry>();
   let [pending, acknowledged, published] = [0, 0, 0];
-  /** Changes an entry, and updates the number of pending entries. */
   const change = (sequence: number, apply: (entry: Entry) => unknown) => {
     const entry = entries.get(sequence);
     if (entry === undefined) throw new RangeError('unknown sequence number');
@@ -69,16 +67,12 @@ export function createLedger() {
       entries.set(sequence, { versions: [version], activity, mayRepeat: false, served: -1, position: null });
       return 0;
     },
-    /** Records that the version may be in the log twice. */
     repeat: (sequence: number): void => change(sequence, (entry) => Object.assign(entry, { mayRepeat: true })),
     acknowledge: (sequence: number, version: number, atMs: number): void => {
       acknowledged++;
       change(sequence, ({ versions }) => Object.assign(versions[version]!, { acknowledgedAtMs: atMs }));
     },
-    /**
-     * Records that a version was served.
-     * @returns the time of its acknowledgement; null when unacknowledged or served before
-     */
+    /** Records that a version was served. @returns when it was acknowledged; null if it was not or was served before */
     serve: (sequence: number, version: number, position: Position): number | null => {
       const before = entries.get(sequence)?.served;
       change(sequence, (entry) => Object.assign(entry, { served: version, position }));
@@ -86,14 +80,13 @@ export function createLedger() {
     },
     find: (sequence: number): Entry | null => entries.get(sequence) ?? null,
     entries: () => entries.entries(),
-    /** Number of activities whose last acknowledged version was not served yet. */
+    /** The number of activities whose last acknowledged version has not been served. */
     get pending() {
       return pending;
     },
     get acknowledged() {
       return acknowledged;
     },
-    /** Number of versions with an unknown result. */
     get unknown() {
       return published - acknowledged;
     },
@@ -104,15 +97,14 @@ function toPosition({ id, updated_at }: Activity): Position {
   return { id, updatedAt: parseTimestampMicros(updated_at) };
 }
 
-/** The sequence number of an activity in this run; null for an activity from another source. */
+/** Returns an activity's sequence number; null for an activity from another source. */
 function sequenceOf(run: Run, id: string): number | null {
   if (!isUuidText(id) || !id.startsWith(messageIdPrefix(run))) return null;
   const sequence = sequenceOfId(id);
   return toMessageId(run, sequence) === id ? sequence : null;
 }
 
-// Creates a function that checks the positions of a read in the order in which they are served. It returns whether a
-// position is after the previous position, in the direction of the read.
+// Returns a function that reports positions out of order and returns false for them.
 function createOrderCheck(
   name: string,
   { differences, isBackwards = false }: { differences: ChainDifferences; isBackwards?: boolean },
@@ -124,7 +116,7 @@ function createOrderCheck(
     if (order === 0) differences.add('doubled', `${name}: ${describePosition(position)} is served twice`);
     if (Number.isNaN(order) || order < 0)
       differences.add('order', `${name}: ${describePosition(position)} is served after ${describePosition(before!)}`);
-    // A position that is too early must not make all later positions seem out of order.
+    // One position that is out of order must not affect the check of later positions.
     if (order > 0) before = position;
     return order > 0;
   };
@@ -135,13 +127,12 @@ interface ReplicaOptions {
   readonly chain: { readonly name: string; readonly id: string | null };
   readonly ledger: Ledger;
   readonly differences: ChainDifferences;
-  /** Called when a version is first served, with the milliseconds since its acknowledgement. */
+  /** Called when a version is first served, with the milliseconds since the acknowledgement. */
   readonly onServed: (ms: number) => void;
 }
 
 type Replica = ReturnType<typeof createReplica>;
 
-/** Creates a replica that compares each served activity with the model. */
 export function createReplica({ run, chain, ledger, differences, onServed }: ReplicaOptions) {
   const checkOrder = createOrderCheck('forwards', { differences });
   let strangers = 0;
@@ -157,11 +148,11 @@ export function createReplica({ run, chain, ledger, differences, onServed }: Rep
       differences.add('order', `${id}: version ${version + 1} is served after version ${served + 1}`);
     else if (version === served && !entry.mayRepeat)
       differences.add('doubled', `${id}: version ${version + 1} is served again, at ${activity.updated_at}`);
-    // An activity that is served with wrong members is not also reported as missing.
+    // An activity with wrong fields is not reported as missing too.
     return version === -1 ? versions.length - 1 : Math.max(version, served);
   };
   const toShown = ({ versions }: Entry, index: number, { updated_at, chain: shown }: Activity): object => {
-    // If the chain's id is unknown, any served id is accepted.
+    // If the chain's id is unknown, any id is accepted.
     const id = chain.id ?? (shown as { id?: unknown } | null)?.id;
     return { ...(JSON.parse(versions[index]!.text) as object), updated_at, chain: { id, name: chain.name } };
   };
@@ -196,15 +187,15 @@ interface WalkModel {
   readonly differences: ChainDifferences;
 }
 
-/** Ranks of the contracts to filter by: the two most active, the median, and the least active contract. */
+/** Returns the ranks of contracts to filter by: the two most active, the median and the least active contract. */
 const ranksOf = (count: number) => [...new Set([0, 1, Math.floor(count / 2), count - 1])];
 
-// Plans reads with filters: each type, contracts by rank, an unknown contract, and the middle half of the time range.
-// All start at the run's first activity, so that a long earlier history costs no calls.
+// Plans filtered reads: each type, contracts by rank, an unknown contract, and the middle half of the time range. Reads
+// start at the run's first activity, so that a long earlier history costs no calls.
 export function planWalks(ledger: Ledger, contracts: readonly Contract[]): FilteredWalk[] {
   const times = [...ledger.entries()]
     .map(([, { activity }]) => parseTimestampMicros(activity.indexed_at))
-    .toSorted((one, other) => one - other);
+    .toSorted((a, b) => a - b);
   const [first, last] = [times.at(0), times.at(-1)];
   if (first === undefined || last === undefined) return [];
   const from_indexed_at = toTimestamp(first);
@@ -236,7 +227,7 @@ export function planWalks(ledger: Ledger, contracts: readonly Contract[]): Filte
   ];
 }
 
-/** Reads pages up to the end of a history. @yields each page, the last one without activities */
+/** Reads pages until the end of a history. @yields each page, including the empty last page */
 export async function* readForwards(readHistory: ReadHistory, from: string | null, stop: AbortSignal) {
   for (let cursor = from; ; ) {
     const page = await readHistory(cursor, stop);
@@ -247,7 +238,6 @@ export async function* readForwards(readHistory: ReadHistory, from: string | nul
   }
 }
 
-/** Compares the run's activities in a read with the versions that the replica has seen last. */
 function createWalkCheck(
   name: string,
   kind: Extract<ChainDifferenceKind, 'filter' | 'backwards'>,
@@ -265,7 +255,7 @@ function createWalkCheck(
       else if (entry.position === null || comparePositions(entry.position, position) !== 0)
         differences.add(
           kind,
-          `${name}: ${activity.id} is at ${describePosition(position)}, but in a forward read at ${describePosition(entry.position)}`,
+          `${name}: ${activity.id} is at ${describePosition(position)} instead of ${describePosition(entry.position)}`,
         );
       seen.add(sequence);
     },
@@ -284,7 +274,7 @@ function createWalkCheck(
 const describePosition = (position: Position | null) =>
   position === null ? 'nowhere' : toTimestamp(position.updatedAt);
 
-/** Reads a filtered history to its end. @returns the number of matching activities in the model */
+/** Reads a filtered history to the end. @returns the number of matching activities in the model */
 export async function walkFiltered(
   { name, passes }: FilteredWalk,
   { readHistory, stop }: { readHistory: ReadHistory; stop: AbortSignal },
@@ -296,7 +286,7 @@ export async function walkFiltered(
   return check.end(passes);
 }
 
-/** Reads backwards from the end to the position before the run. @returns the number of activities in the model */
+/** Reads backwards from the end to the start of the run. @returns the number of activities in the model */
 export async function walkBackwards(
   walk: { readHistory: ReadHistory; from: string; until: Position | null; stop: AbortSignal },
   model: WalkModel,
@@ -314,7 +304,7 @@ export async function walkBackwards(
   return check.end(() => true);
 }
 
-/** The end of the history before the run published anything. */
+/** The end of the history before the run. */
 export type Beginning = Awaited<ReturnType<typeof findBeginning>>;
 
 export async function findBeginning(readHistory: ReadHistory, stop: AbortSignal, onProgress: (line: string) => void) {
@@ -339,12 +329,12 @@ interface FollowOptions {
   readonly stop: AbortSignal;
 }
 
-/** Two calls per second: 600 of the 1,500 calls that a client address may make per five minutes. */
+/** At two calls per second, polling uses 600 of the 1,500 calls that an address may make in five minutes. */
 const POLL_MS = 500;
 
 /**
- * Follows the history until all acknowledged versions are served, or nothing new was served for `idleMaxMs`.
- * @returns `previous_cursor` of the last page
+ * Follows the history until all acknowledged versions are served, or nothing new is served for `idleMaxMs`.
+ * @returns the last page's `previous_cursor`
  */
 export async function follow(from: string, options: FollowOptions): Promise<string> {
   const { readHistory, replica, ledger, isSending, idleMaxMs, onProgress, stop } = options;
@@ -358,7 +348,7 @@ export async function follow(from: string, options: FollowOptions): Promise<stri
     const isEnd = page.activities.length === 0 && page.nextCursor === cursor;
     if (!isEnd || !isLast) changedAt = now;
     completeEnds = isEnd && isLast && ledger.pending === 0 ? completeEnds + 1 : 0;
-    // Reads the end twice, because duplicates would arrive later.
+    // Reads the end twice, because duplicates would arrive late.
     if (completeEnds > 1 || now - changedAt > idleMaxMs) return page.previousCursor;
     cursor = page.nextCursor;
     if (!isEnd) continue;

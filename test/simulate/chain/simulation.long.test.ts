@@ -44,7 +44,7 @@ function runSimulation(environment: Readonly<Record<string, string>>, args: read
 }
 
 it(
-  'the chain simulation finds its history complete and unchanged in the API, in two runs on the same chain',
+  'two chain simulations on the same chain find no differences',
   async () => {
     const { environment, url } = await openChain();
     const args = ['--chain', 'demo-chain', '--url', url, '--yes', '--rate', '0', '--json'];
@@ -57,8 +57,7 @@ it(
     expect(result.sent.refused).toBeGreaterThan(20);
     expect(result.calls.made).toBeLessThan(200);
     expect(first.code).toBe(EXIT.ok);
-    // The same traffic in the same history: the runs have different ids and contracts, so they do not affect each
-    // other.
+    // Runs with the same seed have different ids and contracts, so they do not affect each other.
     const second = await runSimulation(environment, [...args, '--activities', '40', '--seed', '1']);
     expect(JSON.parse(second.out)).toMatchObject({
       ok: true,

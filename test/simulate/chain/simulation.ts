@@ -31,14 +31,13 @@ export interface ChainSimulationOptions extends RunOptions {
 
 export type ChainSimulationResult = Awaited<ReturnType<typeof simulateChain>>;
 
-/** Lines per import: as many as an import compares in one query, fewer at a low rate. */
 const PORTION_LINES_MAX = 500;
 const PORTION_LINES_MIN = 20;
 const PAGE_SIZE = 200;
 const NEVER = new AbortController().signal;
 
 function createState(options: ChainSimulationOptions) {
-  const { seed, chain, activitiesMax, brokenShare } = options;
+  const { seed, chain, activitiesMax, brokenFraction } = options;
   const run = createRun(seed, Date.now());
   return {
     options,
@@ -48,20 +47,19 @@ function createState(options: ChainSimulationOptions) {
     differences: createDifferences<ChainDifferenceKind>(),
     latency: createLatency(),
     calls: { made: 0, waited: 0 },
-    traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenShare }),
+    traffic: createTraffic({ run, chain: chain.name, activitiesMax, brokenFraction }),
   };
 }
 type State = ReturnType<typeof createState>;
 
-/** Publishes a history, follows it as a replica until it is fully served, and compares it with the model. */
+/** Publishes a history, follows it like a replica until all activities are served, and compares it with the model. */
 export async function simulateChain(options: ChainSimulationOptions) {
   const state = createState(options);
   const { run, ledger, differences, latency, calls, sent, traffic } = state;
   const before = await findBeginning(createReader(state), options.stop, options.onProgress);
-  options.onProgress(`run ${run.tag}, seed ${run.seed}: ${options.activitiesMax} activities of ${options.chain.name}`);
+  options.onProgress(`run ${run.tag}, seed ${run.seed}: ${options.activitiesMax} activities on ${options.chain.name}`);
   const tokens = generateTokens(createRandom(run.seed), options.chain.name, traffic.contracts);
   await publishTokens(options.tokens, tokens, differences);
-
   const played = await play(state, before);
   const corrected = correctTokens(tokens);
   await publishTokens(options.tokens, corrected, differences);
@@ -85,7 +83,7 @@ export async function simulateChain(options: ChainSimulationOptions) {
     checkedMs: performance.now() - startedAt,
     unknown: ledger.unknown,
     served: [...ledger.entries()].filter(([, { position }]) => position !== null).length,
-    /** Versions in the history before the run, and activities from other sources since then. */
+    /** Versions before the run, and activities from other sources during the run. */
     before: before.versions,
     strangers: played.strangers,
     differences: differences.byKind(),
@@ -112,12 +110,12 @@ function createReader({ options, calls }: State, filters: Readonly<Record<string
   };
 }
 
-/** Publishes everything and follows the history until it is complete. */
+/** Publishes all lines and follows the history until it is complete. */
 async function play(state: State, before: Beginning) {
   const { options, run, ledger, differences, latency, sent, traffic } = state;
   const { chain, settleIdleMaxMs, onProgress } = options;
   const replica = createReplica({ run, chain, ledger, differences, onServed: latency.add });
-  const faulty = new AbortController();
+  const failed = new AbortController();
   const publish = createPublish({
     importer: options.activities,
     ledger,
@@ -129,7 +127,7 @@ async function play(state: State, before: Beginning) {
   const startedAt = performance.now();
   let sentMs: number | null = null;
   const send = async () => {
-    const stop = AbortSignal.any([options.stop, faulty.signal]);
+    const stop = AbortSignal.any([options.stop, failed.signal]);
     for await (const lines of paced(traffic, options.rate, stop)) {
       if (!(await publish(lines))) break;
       onProgress(sendingLine(state, startedAt));
@@ -141,12 +139,12 @@ async function play(state: State, before: Beginning) {
     replica,
     ledger,
     onProgress,
-    stop: faulty.signal,
+    stop: failed.signal,
     isSending: () => sentMs === null,
     idleMaxMs: settleIdleMaxMs,
   });
   const giveUp = (error: unknown) => {
-    faulty.abort();
+    failed.abort();
     throw error;
   };
   const [end] = await Promise.all([followed.catch(giveUp), send().catch(giveUp)]);
@@ -155,7 +153,6 @@ async function play(state: State, before: Beginning) {
   return { end, strangers: replica.strangers, sentMs: sendingMs, settledMs: performance.now() - startedAt - sendingMs };
 }
 
-/** Yields traffic lines at the given rate. */
 async function* paced(traffic: Traffic, rate: number, stop: AbortSignal): AsyncGenerator<TrafficLine[]> {
   const pace = createPace(rate);
   const size = rate === 0 ? PORTION_LINES_MAX : Math.min(PORTION_LINES_MAX, Math.max(PORTION_LINES_MIN, rate / 2));
@@ -196,7 +193,7 @@ async function checkReadings(state: State, before: Beginning, end: string) {
   return readings;
 }
 
-const CLEAN = 'All acknowledged activities are served once, in their last version, in order, and with every filter.';
+const CLEAN = 'Every acknowledged activity is served once, in order and in its last version, with and without filters.';
 
 export function toReport(result: ChainSimulationResult): RunReport {
   const { run, chain, sent, latency, differences } = result;

@@ -12,7 +12,7 @@ const CHAIN = 'test-chain';
 const NOON_MS = Date.UTC(2026, 10, 21, 12);
 
 function generateGroups(seed: number, activities = 600): TrafficLine[][] {
-  const options = { run: createRun(seed, NOON_MS), chain: CHAIN, activitiesMax: activities, brokenShare: 0.1 };
+  const options = { run: createRun(seed, NOON_MS), chain: CHAIN, activitiesMax: activities, brokenFraction: 0.1 };
   const traffic = createTraffic(options);
   const groups: TrafficLine[][] = [];
   for (let group = traffic.next(NOON_MS); group !== null; group = traffic.next(NOON_MS + groups.length))
@@ -24,13 +24,12 @@ const parse = createParseActivity({ chain: CHAIN, traceId: 'ab'.repeat(16) });
 const seeds = fc.integer({ min: 0, max: 2 ** 31 - 1 });
 const validActivitiesOf = (lines: readonly TrafficLine[]) =>
   lines.flatMap(({ activity }) => (activity === null ? [] : [activity]));
-/** The last version of each activity in block order, which is the order of sequence numbers. */
 const finalOf = (lines: readonly TrafficLine[]) =>
   [...new Map(lines.flatMap((line) => (line.activity === null ? [] : [[line.sequence, line.activity] as const])))]
-    .toSorted(([one], [other]) => one - other)
+    .toSorted(([a], [b]) => a - b)
     .map(([, activity]) => activity);
 
-/** The transfers in an activity: asset, sender or null, receiver or null, amount. */
+/** Returns an activity's transfers. The sender or receiver is null for assets that enter or leave the chain. */
 function movesOf({ type, details }: GeneratedActivity) {
   const sender = type === 'mint' || type === 'deposit' ? null : details.from!;
   const receiver = type === 'burn' || type === 'withdrawal' ? null : details.to!;
@@ -44,7 +43,7 @@ function movesOf({ type, details }: GeneratedActivity) {
   }));
 }
 
-it('a generated history is consistent: every sender holds what is sent, and a unique asset has one holder', () => {
+it('createTraffic generates a consistent history: senders hold what they send, unique assets have one holder', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       const held = new Map<string, bigint>();
@@ -54,9 +53,9 @@ it('a generated history is consistent: every sender holds what is sent, and a un
           expect(amount).toBeGreaterThan(0n);
           if (isUnique) expect([amount, holderOf.get(asset) ?? null]).toEqual([1n, sender]);
           holderOf.set(asset, receiver);
-          const left = (held.get(`${asset} ${sender}`) ?? 0n) - amount;
-          if (sender !== null) expect(left).toBeGreaterThanOrEqual(0n);
-          if (sender !== null) held.set(`${asset} ${sender}`, left);
+          const balance = (held.get(`${asset} ${sender}`) ?? 0n) - amount;
+          if (sender !== null) expect(balance).toBeGreaterThanOrEqual(0n);
+          if (sender !== null) held.set(`${asset} ${sender}`, balance);
           if (receiver !== null) held.set(`${asset} ${receiver}`, (held.get(`${asset} ${receiver}`) ?? 0n) + amount);
         }
     }),
@@ -64,11 +63,11 @@ it('a generated history is consistent: every sender holds what is sent, and a un
   );
 });
 
-it('a generated history has lines that the import accepts unchanged, and invalid lines that it refuses with the intended error', () => {
+it('createTraffic generates lines that the parser accepts unchanged, or refuses with the expected errors', () => {
   fc.assert(
     fc.property(seeds, (seed) => {
       for (const { text, activity, refusal } of generateGroups(seed).flat()) {
-        // This error needs two lines, so the import reports it, not the parser.
+        // The import reports this error, because it concerns two lines.
         if (refusal[0]?.endsWith('would be changed')) continue;
         const parsed = parse(parseJson(text));
         const fields = parsed.ok ? [] : parsed.errors.map(({ field }) => field);
@@ -83,7 +82,7 @@ it('a generated history has lines that the import accepts unchanged, and invalid
   );
 });
 
-it('a generated history has later versions that differ from all earlier versions, but never in constant members', () => {
+it('createTraffic generates versions that differ from each other, but not in constant fields', () => {
   const versionsOf = Map.groupBy(validActivitiesOf(generateGroups(7, 3_000).flat()), ({ id }) => id);
   const severalTimes = [...versionsOf.values()].filter(({ length }) => length > 1);
   expect(severalTimes.length).toBeGreaterThan(100);
@@ -94,7 +93,7 @@ it('a generated history has later versions that differ from all earlier versions
   }
 });
 
-it('a generated history has all activity types, all contract kinds, sales in native coin and tokens, and off-chain transfers', () => {
+it('createTraffic generates all activity types, contract kinds and payments, and off-chain transfers', () => {
   const activities = finalOf(generateGroups(11, 2_000).flat());
   expect(activities).toHaveLength(2_000);
   expect(new Set(activities.map(({ type }) => type))).toEqual(new Set(ACTIVITY_TYPES));
@@ -108,7 +107,7 @@ it('a generated history has all activity types, all contract kinds, sales in nat
   expect(new Set(offChain.map(({ type }) => type))).toEqual(new Set(['deposit', 'withdrawal']));
 });
 
-it('a generated history depends only on the seed, except for ids, addresses and times', () => {
+it('createTraffic generates a history that depends only on the seed, except for ids, addresses and times', () => {
   const outlineOf = (seed: number) =>
     generateGroups(seed).map((group) =>
       group.map(({ activity, refusal, sequence }) => [sequence, refusal, activity?.type, activity?.details.amount]),

@@ -14,7 +14,7 @@ function damaged(activity: GeneratedActivity, change: object, ...refusal: string
 }
 
 const personOf = ({ details }: GeneratedActivity) => (details.to === undefined ? 'from' : 'to');
-/** Changes a single asset: assets of two contracts in one sale would cause an additional error. */
+/** Changes an activity's asset. A bundle is reduced to one asset, because mixed contracts would be another error. */
 const withAsset = ({ details }: GeneratedActivity, change: object) => {
   const { asset } = details;
   const changed = Array.isArray(asset) ? [{ ...asset[0], ...change }] : { ...asset, ...change };
@@ -59,11 +59,11 @@ const DAMAGES: readonly Damage[] = [
 
 export interface TrafficLine {
   readonly text: string;
-  /** Sequence number of the activity, part of its id. A broken line has its own number, which must never be served. */
+  /** The activity's sequence number. A broken line has a separate number, which must never be served. */
   readonly sequence: number;
-  /** The activity that must be served; null when the line must be refused. */
+  /** The activity that must be served; null if the line must be refused. */
   readonly activity: GeneratedActivity | null;
-  /** Prefixes of the expected refusal messages; empty when the line is valid. */
+  /** Prefixes of the expected errors; empty if the line is valid. */
   readonly refusal: readonly string[];
 }
 
@@ -72,25 +72,23 @@ export type Traffic = ReturnType<typeof createTraffic>;
 export interface TrafficOptions {
   readonly run: Run;
   readonly chain: string;
-  /** Number of activities; later versions and broken lines are extra. */
+  /** Number of activities, not counting later versions and broken lines. */
   readonly activitiesMax: number;
-  readonly brokenShare: number;
+  readonly brokenFraction: number;
 }
 
-const CORRECTED_SHARE = 0.08;
-/** Share of activities with a later version in the same import, which then publishes only the later version. */
-const CORRECTED_TOGETHER_SHARE = 0.01;
-const FORBIDDEN_SHARE = 0.1;
-/** Shares of activities that are indexed long after their block, and of lines with addresses in upper case. */
-const LATE_SHARE = 0.02;
-const UPPER_CASE_SHARE = 0.2;
+const CORRECTED_FRACTION = 0.08;
+/** Fraction of activities with a later version in the same import, which publishes only the later version. */
+const CORRECTED_TOGETHER_FRACTION = 0.01;
+const FORBIDDEN_FRACTION = 0.1;
+/** Fractions of activities that are indexed late, and of lines with addresses in upper case. */
+const LATE_FRACTION = 0.02;
+const UPPER_CASE_FRACTION = 0.2;
 const LATE_LINES_MAX = 1_500;
-/** Number of activities that are remembered, so that they may get a later version. */
 const REMEMBERED_MAX = 2_000;
 
-// Generates a chain's history as import lines. The same seed gives the same history, except for ids, addresses and
-// times.
-export function createTraffic({ run, chain, activitiesMax, brokenShare }: TrafficOptions) {
+// Generates a chain's history as import lines, determined by the seed except for ids, addresses and times.
+export function createTraffic({ run, chain, activitiesMax, brokenFraction }: TrafficOptions) {
   const generator = createGenerator(run, chain);
   const { random, contracts } = generator;
   const memory = createMemory(generator);
@@ -98,10 +96,10 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
   const drawDamage = createDeck(random, DAMAGES);
   const toLine = ({ sequence, activity }: SequencedActivity): TrafficLine => {
     const text = JSON.stringify(activity);
-    return { text: random.chance(UPPER_CASE_SHARE) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
+    return { text: random.chance(UPPER_CASE_FRACTION) ? inUpperCase(text) : text, sequence, activity, refusal: [] };
   };
   const sendBroken = (): TrafficLine[] => {
-    if (random.chance(FORBIDDEN_SHARE)) {
+    if (random.chance(FORBIDDEN_FRACTION)) {
       const line = toLine(memory.correct(memory.draw()));
       return [line, toForbidden(line)];
     }
@@ -114,20 +112,20 @@ export function createTraffic({ run, chain, activitiesMax, brokenShare }: Traffi
     const indexed = generator.index(next, nowMs);
     const index = memory.add(indexed);
     const line = toLine(indexed);
-    return random.chance(CORRECTED_TOGETHER_SHARE) ? [line, toLine(memory.correct(index))] : [line];
+    return random.chance(CORRECTED_TOGETHER_FRACTION) ? [line, toLine(memory.correct(index))] : [line];
   };
   return {
     contracts,
     next: (nowMs: number) => {
       if (flow.isOver) return null;
       if (memory.isEmpty) return sendNew(nowMs);
-      if (random.chance(brokenShare)) return sendBroken();
-      return random.chance(CORRECTED_SHARE) ? [toLine(memory.correct(memory.draw()))] : sendNew(nowMs);
+      if (random.chance(brokenFraction)) return sendBroken();
+      return random.chance(CORRECTED_FRACTION) ? [toLine(memory.correct(memory.draw()))] : sendNew(nowMs);
     },
   };
 }
 
-/** Yields activities in the order of indexing: block order, except for late activities. */
+/** Yields activities in block order, except for late activities. */
 function createFlow({ generate, random }: Generator, activitiesMax: number) {
   const late: { readonly dueAt: number; readonly generated: SequencedActivity }[] = [];
   let count = 0;
@@ -135,14 +133,14 @@ function createFlow({ generate, random }: Generator, activitiesMax: number) {
     get isOver() {
       return count === activitiesMax && late.length === 0;
     },
-    /** Null when the next activity is late. */
+    /** @returns null if the next activity is late */
     next: (): SequencedActivity | null => {
       if (late.length > 0 && (count === activitiesMax || late[0]!.dueAt <= count)) return late.shift()!.generated;
       count++;
       const generated = generate();
-      if (!random.chance(LATE_SHARE)) return generated;
+      if (!random.chance(LATE_FRACTION)) return generated;
       late.push({ dueAt: count + random.integer(20, LATE_LINES_MAX), generated });
-      late.sort((one, other) => one.dueAt - other.dueAt);
+      late.sort((a, b) => a.dueAt - b.dueAt);
       return null;
     },
   };
@@ -175,6 +173,6 @@ function toForbidden({ activity, sequence }: TrafficLine): TrafficLine {
   return { text, sequence, activity: null, refusal: ['indexed_at would be changed'] };
 }
 
-/** Converts addresses and hashes to upper case, as some exporters write them. */
+/** Converts addresses and hashes to upper case, like some exporters. */
 const inUpperCase = (text: string) =>
   text.replace(/"0x[0-9a-f]{40,64}"/g, (quoted) => quoted.toUpperCase().replace('0X', '0x'));

@@ -10,14 +10,14 @@ import {
 } from '@playline/contracts';
 import type { Message } from './players.ts';
 
-/** A way to make a message invalid, and the exact errors in the response (contract, "Rules of a message"). */
+/** Makes a message invalid in one way. `errors` are the exact errors in the response. */
 export interface Breakage {
   readonly name: string;
   readonly type: 'track' | 'identify' | 'alias';
   readonly errors: readonly (readonly [field: string, code: RejectionCode])[];
-  /** Batch elements as JSON. If there are several, they have the same id. */
+  /** Returns batch elements as JSON. Several elements have the same id. */
   toElements(message: Message, nowMs: number): string[];
-  /** `messageId` in the rejection; default: the message's id. */
+  /** Returns the rejection's `messageId`; default: the message's id. */
   echo?(message: Message): string;
 }
 
@@ -154,7 +154,7 @@ const ids: readonly Breakage[] = [
   changeId('a UUID in braces', BRACED_ID, ['INVALID_FORMAT', BRACED_ID]),
 ];
 
-/** Repeats a message with the same id. @param changes members to change in each copy */
+/** Repeats a message with the same id. @param changes fields to change in each copy */
 const copies = (how: string, changes: readonly ((message: Message) => Message)[], errors: Errors = []): Breakage => ({
   name: `messageId ${how}`,
   type: 'track',

@@ -24,7 +24,7 @@ const facts = fc.array(
   { maxLength: 40 },
 );
 
-/** Applies the same facts with the linker's own rules and graph. */
+/** Applies facts with the linker's rules and graph. @returns a function that returns an identity's person */
 async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: Identity) => Promise<string>> {
   const keyOf = (_environmentId: string, kind: string, id: string) => Buffer.from(`${kind} ${id}`.padEnd(16));
   const { graph, rebuild } = openMemoryPeople();
@@ -52,7 +52,7 @@ async function groupsOfService(given: readonly LinkFact[]): Promise<(identity: I
     ((await graph.rootOf('test', keyOf('test', kind, id))) ?? keyOf('test', kind, id)).toString();
 }
 
-it('the persons model groups identities like the identity linker, for facts in any order', async () => {
+it('createPersonsModel groups identities like the identity linker, for facts in any order', async () => {
   await fc.assert(
     fc.asyncProperty(facts, async (given) => {
       const model = createPersonsModel();
@@ -70,7 +70,7 @@ it('the persons model groups identities like the identity linker, for facts in a
   );
 });
 
-it('the persons model does not change when acknowledged facts are published again', () => {
+it('createPersonsModel returns the same persons if facts are applied again', () => {
   fc.assert(
     fc.property(facts, fc.array(fc.nat()), (given, again) => {
       const [model, repeated] = [createPersonsModel(), createPersonsModel()];

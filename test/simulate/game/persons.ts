@@ -6,19 +6,18 @@ export interface Identity {
   readonly id: string;
 }
 
-/** An identify or an alias: both identities are one person. */
 export interface LinkFact {
   readonly link: 'identify' | 'alias';
   readonly from: Identity;
   readonly to: Identity;
 }
 
-/** Kinds of which a person has a single value, as in the linker's default settings. */
+/** A person has at most one identity of these kinds, as in the linker's default settings. */
 const UNIQUE_KINDS: readonly IdentityKind[] = ['passport'];
 
 interface Component {
   members: string[];
-  /** Values per kind, except for anonymous ids, of which a person may have many. */
+  /** Ids per kind, except for anonymous ids. */
   values: Map<IdentityKind, Set<string>>;
 }
 
@@ -28,7 +27,6 @@ export function identityKeyOf({ kind, id }: Identity): string {
   return `${kind} ${id.trim()}`;
 }
 
-/** Placeholder ids from client bugs, which create no links and own no events. */
 export const isBlocked = isPlaceholder;
 
 export function ownerOf(user: Identity | null, anonymousId: string): Identity | null {
@@ -69,12 +67,12 @@ export function createPersonsModel() {
   const join = ({ link, from, to }: LinkFact) => {
     if (isBlocked(from.id) || isBlocked(to.id)) return;
     const [a, b] = [components.of(from), components.of(to)];
-    // An identify with another user makes the device shared; it then belongs to its first user.
+    // After an identify with another user, the device is shared and still belongs to its first user.
     const kinds = link === 'identify' ? [...b.values.keys()] : UNIQUE_KINDS;
     if (a !== b && !conflict(a, b, kinds)) components.merge(a, b);
   };
 
-  /** A typed user id is the same person as the equal untyped id, unless another kind was linked to it first. */
+  /** Joins a typed user id with the equal untyped id, unless another kind was linked to the untyped id first. */
   const joinSameId = (user: Identity) => {
     const untyped: Identity = { kind: 'untyped', id: user.id };
     const tied = components.of(untyped);
@@ -86,11 +84,11 @@ export function createPersonsModel() {
   return {
     see: (identity: Identity): void => void components.of(identity),
     apply: (fact: LinkFact): void => {
-      // As in the linker, the user's untyped id is linked first, because it may make the device shared.
+      // Like the linker, links the untyped id first, because this may make the device shared.
       if (fact.link === 'identify' && fact.to.kind !== 'untyped') joinSameId(fact.to);
       join(fact);
     },
-    /** Equal for two identities if and only if they belong to one person. */
+    /** @returns equal keys if and only if the identities belong to one person */
     personOf: (identity: Identity): string => components.of(identity).members[0]!,
   };
 }
@@ -110,13 +108,13 @@ export function createCast() {
   const doubtful = new Set<number>();
   const isDoubtful = (identity: Identity) => {
     const owner = owners.get(identityKeyOf(identity));
-    // With a doubtful household, an unknown owner may be from a batch that was stored without a response.
+    // An unknown owner may be from an unacknowledged batch of a doubtful household.
     return owner === undefined ? doubtful.size > 0 : doubtful.has(owner.household);
   };
   return {
     model,
     owners,
-    /** Adds an acknowledged message. Must be called in order of acknowledgement within a household. */
+    /** Adds an acknowledged message. Call in order of acknowledgement within a household. */
     accept: (household: number, { owner, fact }: { owner: Identity | null; fact: LinkFact | null }): void => {
       if (owner !== null) {
         model.see(owner);
@@ -124,7 +122,6 @@ export function createCast() {
       }
       if (fact !== null) model.apply(fact);
     },
-    /** Marks a household with an unacknowledged batch, whose persons are therefore unknown. */
     doubt: (household: number): void => void doubtful.add(household),
     isDoubtful,
     get doubtfulHouseholds() {

@@ -14,7 +14,7 @@ interface TimeStyle {
   readonly offsetMinutes: number | 'Z';
 }
 
-/** Formats a time according to RFC 3339; digits beyond milliseconds are random, as from a more precise clock. */
+/** Formats a time according to RFC 3339, with random digits beyond milliseconds. */
 function formatTimestamp(timeMs: number, style: TimeStyle, random: Random): string {
   const shift = style.offsetMinutes === 'Z' ? 0 : style.offsetMinutes;
   const iso = new Date(timeMs + shift * 60_000).toISOString();
@@ -33,11 +33,11 @@ function formatOffset(offset: TimeStyle['offsetMinutes']): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
-/** A day less than the maximum age, so that a batch resent for minutes is still accepted. */
+/** One day below the maximum age, so that a batch is still accepted after minutes of retries. */
 const LATE_MAX_MS = 29 * DAY_MS;
 const AHEAD_MAX_MS = 23 * HOUR_MS;
 
-/** How long ago a batch's events happened (negative: in the future). Some clients were offline for weeks. */
+/** Returns how long ago a batch's events happened. Some clients were offline for weeks; some clocks are ahead. */
 export function pickDelayMs(random: Random): number {
   const draw = random.next();
   if (draw < 0.88) return random.integer(0, 30_000);
@@ -94,7 +94,7 @@ function createContext(surface: Surface, random: Random): { context: Context; ti
   return { context, timeStyle: pickTimeStyle(surface, region.offsetMinutes, random) };
 }
 
-/** Browsers use `toISOString`; .NET's round-trip format has 7 digits and may have the local offset. */
+/** Browsers use `toISOString`; .NET's round-trip format has 7 digits and may use the local offset. */
 function pickTimeStyle(surface: Surface, offsetMinutes: number, random: Random): TimeStyle {
   if (surface === 'unity') return { digits: 7, offsetMinutes: random.chance(0.5) ? 'Z' : offsetMinutes };
   if (surface === 'unreal')
@@ -122,7 +122,6 @@ function pickPage(random: Random): Context {
   };
 }
 
-/** How a client identifies its user in messages other than identify: not at all, typed or untyped. */
 type UserStyle = 'none' | 'typed' | 'untyped';
 
 export interface Device {
@@ -136,7 +135,6 @@ export interface Device {
   user: Identity | null;
 }
 
-/** A step in a household's story; each creates at most one link fact. */
 export type Scene =
   | { readonly act: 'login'; readonly device: number; readonly user: number }
   | { readonly act: 'identify'; readonly device: number; readonly user: Identity }
@@ -144,8 +142,8 @@ export type Scene =
   | { readonly act: 'reinstall'; readonly device: number }
   | { readonly act: 'alias'; readonly from: Identity; readonly to: Identity };
 
-// People and devices whose identities may be linked. Households share no identities. A household's batches are sent one
-// after another, so that link facts are published in the order of its story.
+// People and devices whose identities may be linked. Households share no identities. A household's batches are sent in
+// sequence, so that link facts are published in the order of the story.
 export interface Household {
   readonly index: number;
   readonly recipe: string;
@@ -248,7 +246,7 @@ function createDevice(surface: Surface, run: Run, random: Random): Device {
   };
 }
 
-/** Creates households with at least `players` players in total; every recipe is used once before any repeats. */
+/** Creates households with at least `players` players in total. Every recipe is used before any repeats. */
 export function createHouseholds(players: number, run: Run, random: Random): Household[] {
   const draw = createDeck(random, RECIPES);
   const households: Household[] = [];
@@ -373,7 +371,7 @@ function addUser(message: Message, device: Device): Identity | null {
   return ownerOf(isUntyped ? { kind: 'untyped', id: user.id } : user, device.anonymousId);
 }
 
-/** Creates a track, page or screen message, which never creates a link, even with both ids. */
+/** Creates a track, page or screen message, which never links identities, even with both ids. */
 export function createPlay(base: Base): BuiltMessage {
   const { device, random } = base;
   const browser = device.surface === 'web' || device.surface === 'pixel';
@@ -404,7 +402,7 @@ export function createIdentify(base: Base, user: Identity): BuiltMessage {
   };
 }
 
-/** Creates an alias. Some clients send it without an anonymous id; it then has no owner. */
+/** Creates an alias. Without an anonymous id, as some clients send it, the message has no owner. */
 export function createAlias(base: Base, from: Identity, to: Identity): BuiltMessage {
   const message = createBase('alias', base);
   message.fromId = from.id;
@@ -417,10 +415,10 @@ export function createAlias(base: Base, from: Identity, to: Identity): BuiltMess
   return { message, owner: null, fact };
 }
 
-/** An unusual variation of a message that must be accepted (contract, "Rules of a message"). */
+/** An unusual variation of a message, which must be accepted. */
 interface Oddity {
   readonly name: string;
-  /** Changes the message, but neither its owner nor its link fact. */
+  /** Changes the message without affecting its owner or link fact. */
   change(message: Message, random: Random): void;
 }
 
@@ -433,7 +431,7 @@ const setContext = (name: string, members: Message): Oddity => ({
   change: ({ context }) => void Object.assign(context as Message, members),
 });
 
-/** An emoji is one code point and two UTF-16 code units; limits must count code points. */
+/** Limits count code points: an emoji is one code point, but two UTF-16 code units. */
 const emoji = (codePoints: number) => '🎮'.repeat(codePoints);
 
 export const ODDITIES: readonly Oddity[] = [

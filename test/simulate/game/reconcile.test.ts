@@ -10,7 +10,6 @@ const [ada, ben]: Identity[] = [
 ];
 const ownerOf = ({ kind, id }: Identity, ...persons: string[]): StoredOwner => ({ kind, id, persons });
 
-/** A store whose exact view has rows with these sequence numbers, and these owners. */
 const createStore = (rows: readonly number[], owners: readonly StoredOwner[]): EventReader => ({
   counts: async () => ({ raw: rows.length + 1, distinct: new Set(rows).size }),
   eachSequence: async (each) => {
@@ -23,7 +22,7 @@ const OUTCOMES: readonly Outcome[] = ['accepted', 'accepted', 'rejected', 'unkno
 const ROWS = [0, 1];
 const OWNERS = [ownerOf(ada!, 'aa'), ownerOf(ben!, 'bb')];
 
-/** Compares a store with two accepted messages from two people, a rejected and an unacknowledged message. */
+/** Compares a store with a run: two accepted messages from two people, a rejected and an unacknowledged message. */
 async function compare({ rows = ROWS, owners = OWNERS, isDoubtful = false } = {}) {
   const [ledger, cast] = [createLedger(), createCast()];
   for (const outcome of OUTCOMES) ledger.set(ledger.take(), outcome);
@@ -36,13 +35,13 @@ async function compare({ rows = ROWS, owners = OWNERS, isDoubtful = false } = {}
   return { result, kinds: differences.byKind().map(({ kind }) => kind) };
 }
 
-it('the comparison finds no differences in a correct store', async () => {
+it('settle finds no differences in a correct store', async () => {
   const { result, kinds } = await compare();
   expect(kinds).toEqual([]);
   expect(result).toEqual({ raw: 3, exact: 2, unknownStored: 0, persons: { model: 2, stored: 2 } });
 });
 
-it('the comparison accepts a stored message that was never acknowledged, and ignores the persons in its household', async () => {
+it('settle accepts a stored message without an acknowledgement, and ignores the persons in its household', async () => {
   const owners = [OWNERS[0]!, ownerOf(ben!, 'aa')];
   const { result, kinds } = await compare({ rows: [...ROWS, 3], owners, isDoubtful: true });
   expect([kinds, result.unknownStored]).toEqual([[], 1]);
@@ -57,11 +56,11 @@ it.each<[string, { rows?: number[]; owners?: StoredOwner[] }, GameDifferenceKind
   ['an owner with two persons', { owners: [OWNERS[0]!, ownerOf(ben!, 'bb', 'cc')] }, 'person'],
   ['an owner that was never accepted', { owners: [...OWNERS, ownerOf({ kind: 'steam', id: '7' }, 'dd')] }, 'person'],
   ['an owner without events', { owners: [OWNERS[0]!] }, 'person'],
-])('the comparison reports %s', async (_name, store, kind) => {
+])('settle reports %s', async (_name, store, kind) => {
   expect((await compare(store)).kinds).toEqual([kind]);
 });
 
-it('the comparison reports one person stored as two persons', async () => {
+it('settle reports one person stored as two persons', async () => {
   const [ledger, cast] = [createLedger(), createCast()];
   const fact = { link: 'identify', from: ada!, to: { kind: 'passport', id: 'x' } } as const;
   cast.accept(0, { owner: ada!, fact });

@@ -6,13 +6,13 @@ import { type Ledger, type Run, toMessageId } from '../run.ts';
 import type { Cast } from './persons.ts';
 import { type Batch, type BatchResponse, differencesOf, type Encoding, parseBatchResponse } from './traffic.ts';
 
-/** Kinds of differences that a game simulation can find; each makes the run fail. */
+/** Differences that a game simulation can find. Any difference fails the run. */
 export type GameDifferenceKind =
   | 'answer' // a batch did not get the expected response
   | 'probe' // an invalid request did not get the expected response
   | 'missing' // an accepted message is not in the exact view
   | 'doubled' // an accepted message is in the exact view more than once
-  | 'uninvited' // a message is stored that was rejected or never sent
+  | 'uninvited' // a stored message was rejected or never sent
   | 'person'; // the stored persons differ from the model
 
 export type GameDifferences = Differences<GameDifferenceKind>;
@@ -34,14 +34,13 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** An invalid request, and the expected error. */
 export interface Probe {
   readonly name: string;
   readonly status: number;
   readonly code: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Changes to the headers of a valid batch; null removes a header. */
+  /** Changes to a valid batch's headers; null removes a header. */
   readonly headers: Readonly<Record<string, string | null>>;
   toBody(): Buffer;
 }
@@ -51,12 +50,12 @@ export interface ProbeOptions {
   readonly ledger: Ledger;
   readonly keyHeader: string;
   readonly publishableKey: string;
-  /** Secret key of the same environment; null omits the probe that needs it. */
+  /** The environment's secret key; null omits the probe with a secret key. */
   readonly secretKey: string | null;
 }
 
 export const MESSAGES_PATH = '/v1/audience/messages';
-/** Deeper than the call stack of a recursive JSON parser. */
+/** Deep enough to overflow the stack of a recursive JSON parser. */
 const DEPTH = 200_000;
 const BOMB_BYTES = 64 * BATCH_BYTES_MAX;
 
@@ -100,7 +99,7 @@ function createBodyProbes(options: ProbeOptions): Probe[] {
   ];
 }
 
-/** Creates all kinds of invalid requests. Their messages are valid, but must not be stored. */
+/** Creates all invalid requests. Their messages are valid, but must not be stored. */
 export function createProbes(options: ProbeOptions): Probe[] {
   const { keyHeader, publishableKey, secretKey } = options;
   const one = () => createValidBatch(options, 1);
@@ -142,7 +141,7 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
     for (const sequence of batch.broken) ledger.set(sequence, 'rejected');
     for (const { sequence } of batch.sound) ledger.set(sequence, 'unknown');
     const request = toRequest(options, batch);
-    if (batch.answerLost) {
+    if (batch.responseLost) {
       tally.lostAnswers++;
       await options.client.send({ ...request, cutAfterMs: Math.random() * CUT_MAX_MS }).catch(() => null);
     }
@@ -156,7 +155,7 @@ export function createSendBatch(options: SenderOptions): (batch: Batch) => Promi
       compareResponse(options, batch, await deliver(request), 'resent ');
     }
     if (response !== null) return recordResponse(options, batch, response);
-    if (first.kind === 'complete' && !first.doubtful && !batch.answerLost) {
+    if (first.kind === 'complete' && !first.doubtful && !batch.responseLost) {
       for (const { sequence } of batch.sound) ledger.set(sequence, 'rejected');
       return;
     }
@@ -170,14 +169,14 @@ function toRequest(options: SenderOptions, { body, encoding }: Batch) {
   return { method: 'POST', path: MESSAGES_PATH, headers, body: encodeBody(body, encoding) } as const;
 }
 
-/** Compares a response with the expectation. @returns null without a response, or for another kind of response */
+/** Compares a response with the expectation. @returns null unless the response is a batch response */
 function compareResponse(
   { run, differences }: SenderOptions,
   batch: Batch,
   delivered: Delivered,
   which = '',
 ): BatchResponse | null {
-  // Without a response, which is not a difference, it is unknown whether the batch was stored.
+  // A missing response is not a difference; the batch may or may not be stored.
   if (delivered.kind === 'given up') return null;
   const { status, text } = delivered.response;
   const response = parseBatchResponse(text);
@@ -190,7 +189,7 @@ function compareResponse(
   return response;
 }
 
-/** Records an acknowledged batch according to its actual response, which is what a client relies on. */
+/** Records outcomes according to the actual response, even if it differs from the expected response. */
 function recordResponse({ run, ledger, cast, tally }: SenderOptions, batch: Batch, response: BatchResponse): void {
   const refused = new Set(response.rejections.map(({ messageId }) => messageId.toLowerCase()));
   tally.accepted += response.accepted;
@@ -230,7 +229,7 @@ export function createSendProbe(options: SenderOptions): (probe: Probe) => Promi
   };
 }
 
-/** `code` in a complete error envelope (contract, "Error envelope"); otherwise what is missing. */
+/** Returns the code of a complete error envelope; otherwise a description of what is missing. */
 function codeOf(text: string): string {
   const body = parseJson(text);
   if (typeof body !== 'object' || body === null) return 'not a JSON object';

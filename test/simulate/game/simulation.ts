@@ -39,12 +39,12 @@ interface SimulationOptions extends RunOptions {
 
 type SimulationResult = Awaited<ReturnType<typeof simulate>>;
 
-/** Enough concurrent requests to use two cores, few enough that bodies need only a few megabytes. */
+/** Enough concurrent requests to use two cores, with only a few MB of bodies in memory. */
 const OPEN_BATCHES_MAX = { asFastAsPossible: 16, openLoop: 128 };
 const BATCHES_PER_PROBE = 40;
 const POLL_MS = 1000;
 
-/** Sends the traffic, waits until the consumers have caught up, and compares. */
+/** Sends traffic, waits until all accepted messages are stored, and compares rows and persons with the model. */
 export async function simulate(options: SimulationOptions) {
   const run = createRun(options.seed, Date.now());
   const state = createState(run);
@@ -52,7 +52,6 @@ export async function simulate(options: SimulationOptions) {
   const startMs = performance.now();
   const ways = await sendTraffic(state, options);
   const sentMs = performance.now() - startMs;
-
   const reader = createEventReader(options.clickhouse, options.environmentId, run);
   const accepted = ledger.count('accepted');
   const settled = await settle(
@@ -87,16 +86,16 @@ const createState = (run: Run) => ({
 });
 type State = ReturnType<typeof createState>;
 
-/** Sends until the time or message limit or an interruption. @returns names of the breakages and oddities sent */
+/** Sends traffic until a limit or an interruption. @returns the names of the breakages and oddities that were sent */
 async function sendTraffic(state: State, options: SimulationOptions): Promise<Set<string>> {
   const { run, tally } = state;
   const { keyHeader, publishableKey, secretKey, deliveryMaxMs: totalMaxMs, onProgress } = options;
   const client = openHttpClient(options.gateway);
   const senderOptions = { ...state, client, keyHeader, publishableKey, totalMaxMs };
   const sendBatch = createSendBatch(senderOptions);
-  const traffic = createTraffic({ ...state, players: options.players, brokenShare: options.brokenShare });
+  const traffic = createTraffic({ ...state, players: options.players, brokenFraction: options.brokenFraction });
   const lanes = createLanes(options.rate === 0 ? OPEN_BATCHES_MAX.asFastAsPossible : OPEN_BATCHES_MAX.openLoop);
-  // Probes share one lane, numbered after the household lanes.
+  // Probes share one lane, whose number follows the household lanes.
   const sendProbe = createSendProbe(senderOptions);
   const probes = createRounds(
     createRandom(run.seed),
@@ -186,7 +185,7 @@ export interface StoredOwner {
 export interface EventReader {
   counts(): Promise<{ raw: number; distinct: number }>;
   eachSequence(each: (sequence: number) => void): Promise<void>;
-  /** All event owners; `kind` is '' for events without an owner. */
+  /** @returns all event owners; `kind` is '' for events without an owner */
   owners(): Promise<StoredOwner[]>;
 }
 
@@ -227,7 +226,6 @@ export function createEventReader(address: ClickHouseAccount, environmentId: str
   };
 }
 
-/** Splits a byte stream into rows of 16 bytes, independent of chunk boundaries. */
 async function* readRows(response: Response): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of response.body ?? []) {
@@ -252,7 +250,7 @@ async function reconcile(compared: Compared, differences: GameDifferences) {
   return { ...rows, persons };
 }
 
-/** Compares rows with the ledger message by message. @returns counts, and the number of rows by sequence number */
+/** Compares rows with the ledger. @returns counts, and the number of rows by sequence number */
 export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'cast'>, differences: GameDifferences) {
   const { raw } = await reader.counts();
   const rowsOf = new Uint8Array(ledger.taken);
@@ -262,7 +260,7 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
     if (sequence >= ledger.taken) differences.add('uninvited', `${toMessageId(run, sequence)} was never sent`);
     else if (rowsOf[sequence]! < 255) rowsOf[sequence]!++;
   });
-  // Messages that are stored but were never acknowledged, which is allowed.
+  // Unacknowledged messages may be stored.
   let unknownStored = 0;
   for (let sequence = 0; sequence < ledger.taken; sequence++) {
     const [outcome, rows] = [ledger.outcomeOf(sequence), rowsOf[sequence]!];
@@ -275,9 +273,9 @@ export async function compareMessages({ reader, run, ledger }: Omit<Compared, 'c
   return { raw, exact, unknownStored, rowsOf };
 }
 
-/** Compares the grouping of owners, not the person keys, which depend on a secret. */
+/** Compares how owners are grouped into persons. Person keys are not compared, because they depend on a secret. */
 async function comparePersons({ reader, cast }: Compared, differences: GameDifferences) {
-  // Maps each stored person to a model person and vice versa, with the first owner.
+  // Maps between stored persons and model persons, with the first owner.
   const modelOf = new Map<string, { model: string; name: string }>();
   const storedOf = new Map<string, { stored: string; name: string }>();
   const seen = new Set<string>();
@@ -306,13 +304,13 @@ async function comparePersons({ reader, cast }: Compared, differences: GameDiffe
     modelOf.set(stored, knownModel);
   }
   for (const [key, { identity }] of cast.owners) {
-    if (!seen.has(key) && !cast.isDoubtful(identity)) differences.add('person', `${key} owns no event in the store`);
+    if (!seen.has(key) && !cast.isDoubtful(identity)) differences.add('person', `${key} owns no stored events`);
   }
   return { model: cast.persons(), stored: modelOf.size };
 }
 
-// Compares until all accepted messages are stored, there are no differences and the rows no longer change, or until
-// nothing has changed for `idleMaxMs`.
+// Compares repeatedly until there are no differences and rows no longer change, or until nothing has changed for
+// `idleMaxMs`.
 export async function settle(
   compared: Compared,
   options: {
@@ -328,7 +326,7 @@ export async function settle(
     const rows = await compared.reader.counts();
     options.onProgress?.(rows);
     const differences = createDifferences<GameDifferenceKind>();
-    // A comparison reads all rows, so it starts only when the counts allow success.
+    // A comparison reads all rows, so it waits until all accepted messages are stored.
     const result = rows.distinct >= options.accepted ? await reconcile(compared, differences) : null;
     const state = JSON.stringify([rows, result, differences.total]);
     const isUnchanged = state === last;

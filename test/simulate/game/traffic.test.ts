@@ -30,7 +30,7 @@ function example() {
   return { expectation, response };
 }
 
-it('a response equals the expectation regardless of the order of its entries', () => {
+it('differencesOf ignores the order of rejections', () => {
   const { expectation, response } = example();
   expect(differencesOf(expectation, 200, response)).toEqual([]);
 });
@@ -49,12 +49,12 @@ it.each<[string, number, Partial<BatchResponse>]>([
   ['an unexpected rejection', 200, { rejections: [ofB, ofA, { messageId: 'c', errors: [] }] }],
   ['two entries for one id', 200, { rejections: [ofB, ofA, ofB] }],
   ['another code', 200, { rejections: [ofB, { ...ofA, errors: [{ field: 'toId', code: 'INVALID_FORMAT' }] }] }],
-])('a response with %s is a difference', (_name, status, change) => {
+])('differencesOf reports a response with %s', (_name, status, change) => {
   const { expectation, response } = example();
   expect(differencesOf(expectation, status, { ...response, ...change })).toHaveLength(1);
 });
 
-it('a response other than a MessagesResponse is not parsed', () => {
+it('parseBatchResponse returns null for anything but a batch response', () => {
   expect(parseBatchResponse(JSON.stringify(example().response))).toEqual(example().response);
   for (const text of ['', 'null', '{}', '[]', '{"code":"VALIDATION_ERROR"}'])
     expect(parseBatchResponse(text), text).toBeNull();
@@ -63,12 +63,12 @@ it('a response other than a MessagesResponse is not parsed', () => {
 const NOW_MS = Date.parse('2026-06-01T12:00:00Z');
 const WINDOW = { fromMs: NOW_MS - EVENT_AGE_MAX_MS, toMs: NOW_MS + EVENT_AHEAD_MAX_MS };
 
-function take(seed: number, messages: number, { players = 60, brokenShare = 0.05, batchMax = 0 } = {}) {
+function take(seed: number, messages: number, { players = 60, brokenFraction = 0.05, batchMax = 0 } = {}) {
   const run = { seed, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
   const traffic = createTraffic({
     run,
     players,
-    brokenShare,
+    brokenFraction,
     ledger: createLedger(),
     ...(batchMax > 0 && { batchMax }),
   });
@@ -77,9 +77,9 @@ function take(seed: number, messages: number, { players = 60, brokenShare = 0.05
   return { batches, traffic };
 }
 
-it('the expected response to a batch equals the contract’s response, for every breakage and oddity', () => {
+it('the expectation of every breakage and oddity matches the contract', () => {
   const seen = new Set<string>();
-  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenShare: 0.3 }).batches) {
+  for (const { body, expectation, ways } of take(11, 5_000, { players: 40, brokenFraction: 0.3 }).batches) {
     const document = JSON.parse(body);
     const sources = document.messages.map((element: { messageId?: unknown } | null) => ({
       bytes: Buffer.byteLength(JSON.stringify(element)),
@@ -96,19 +96,19 @@ it('the expected response to a batch equals the contract’s response, for every
   expect(new Set(BREAKAGES.map(({ name }) => name)).size).toBe(BREAKAGES.length);
 });
 
-it('the same seed creates the same batches, and another seed creates other batches', () => {
+it('createTraffic creates the same batches for the same seed, and different batches for different seeds', () => {
   const [first, again, other] = [take(7, 1000), take(7, 1000), take(8, 100)];
   expect(again.batches).toEqual(first.batches);
   expect(other.batches[0]).not.toEqual(first.batches[0]);
 });
 
-it('batches have 1 to 100 messages of about 900 bytes and at most one link fact', () => {
+it('createTraffic creates batches of 1 to 100 messages with about 900 bytes each and at most one link fact', () => {
   const { batches } = take(2, 8_000);
   for (const batch of batches) {
     expect(JSON.parse(batch.body).messages).toHaveLength(batch.messages);
     expect(batch.expectation.accepted + batch.expectation.rejected).toBe(batch.messages);
     expect(Buffer.byteLength(batch.body)).toBeLessThan(1024 * 1024);
-    // With at most one fact per batch, facts are acknowledged in order.
+    // Facts are acknowledged in order only if each batch contains at most one.
     expect(batch.sound.filter(({ fact }) => fact !== null).length).toBeLessThanOrEqual(1);
   }
   const sizes = batches.map(({ messages }) => messages);
@@ -119,9 +119,9 @@ it('batches have 1 to 100 messages of about 900 bytes and at most one link fact'
   expect(bytes / messages).toBeLessThan(1100);
 });
 
-it('batches and fillers do not exceed the given sizes', () => {
+it('createTraffic respects batchMax and fillMax', () => {
   const run = { seed: 6, tag: '0a1b2c3d4e5f', startedAtMs: NOW_MS };
-  const options = { run, players: 40, brokenShare: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
+  const options = { run, players: 40, brokenFraction: 0, ledger: createLedger(), batchMax: 12, fillMax: 5000 };
   const traffic = createTraffic(options);
   const batches = Array.from({ length: 300 }, () => traffic.next(NOW_MS));
   const sizes = batches.map(({ messages }) => messages);
@@ -132,7 +132,7 @@ it('batches and fillers do not exceed the given sizes', () => {
   expect(longest).toBeLessThanOrEqual(5000);
 });
 
-it('every story is finished in a long run', () => {
+it('createTraffic finishes every story in a long run', () => {
   const { traffic } = take(5, 6_000, { batchMax: 3 });
   expect(traffic.households.flatMap(({ story }) => story)).toEqual([]);
 });

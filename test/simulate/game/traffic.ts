@@ -22,13 +22,13 @@ import {
 export interface Expectation {
   accepted: number;
   rejected: number;
-  /** `messageId` in the response -> set of `field CODE`. */
+  /** Sets of `field CODE`, by the rejection's `messageId`. */
   rejections: Map<string, Set<string>>;
 }
 
 export const createExpectation = (): Expectation => ({ accepted: 0, rejected: 0, rejections: new Map() });
 
-/** Adds messages that must be rejected; errors for one id are merged, because the response has one entry per id. */
+/** Adds messages that must be rejected. Errors are merged by id, because the response has one entry per id. */
 export function expectRejection(
   expectation: Expectation,
   rejected: { echo: string; errors: readonly (readonly [string, string])[]; messages: number },
@@ -39,7 +39,7 @@ export function expectRejection(
   expectation.rejected += rejected.messages;
 }
 
-/** The service's response, parsed leniently, because a difference must not end the run. */
+/** Parsed leniently, because a wrong response must not end the run. */
 export interface BatchResponse {
   readonly success: boolean;
   readonly accepted: number;
@@ -94,14 +94,14 @@ export interface Batch {
   readonly body: string;
   readonly messages: number;
   readonly sound: readonly SoundMessage[];
-  /** Sequence numbers of messages that must be rejected and never stored. */
+  /** Sequence numbers of messages that must be rejected and not stored. */
   readonly broken: readonly number[];
   readonly expectation: Expectation;
   readonly encoding: Encoding;
-  /** Send again after the response, like a client that has lost its state. */
+  /** Resend after the response, like a client that has lost its state. */
   readonly resent: boolean;
-  /** Close the connection before the response, then send again. */
-  readonly answerLost: boolean;
+  /** Close the connection before the response, then resend. */
+  readonly responseLost: boolean;
   readonly ways: readonly string[];
 }
 
@@ -110,28 +110,28 @@ export interface Traffic {
   next(nowMs: number): Batch;
 }
 
-const SHARES = {
+const FRACTIONS = {
   oddity: 0.05,
   reordered: 0.15,
   scene: 0.5,
   loginAgain: 0.08,
   session: 0.1,
   resent: 0.03,
-  answerLost: 0.01,
+  responseLost: 0.01,
 };
 
 export interface TrafficOptions {
   readonly run: Run;
   readonly ledger: Ledger;
   readonly players: number;
-  readonly brokenShare: number;
-  /** Batches have 1 to `batchMax` messages, uniformly distributed; by default sizes are those of real clients. */
+  readonly brokenFraction: number;
+  /** For batches with 1 to `batchMax` messages, uniformly distributed. Default: sizes like those of real clients. */
   readonly batchMax?: number;
   readonly fillMax?: number;
 }
 
 export function createTraffic(options: TrafficOptions): Traffic {
-  const { run, ledger, brokenShare, batchMax } = options;
+  const { run, ledger, brokenFraction, batchMax } = options;
   const fillMax = options.fillMax ?? 0;
   const random = createRandom(run.seed);
   const households = createHouseholds(options.players, run, random);
@@ -141,14 +141,14 @@ export function createTraffic(options: TrafficOptions): Traffic {
   const next = (nowMs: number): Batch => {
     const household = random.pick(households);
     const { device, createFact } = play(household, run, random);
-    if (random.chance(SHARES.session)) device.sessionId = random.hex(32);
+    if (random.chance(FRACTIONS.session)) device.sessionId = random.hex(32);
     const draft = new Draft({ run, ledger, random, device, nowMs, fillMax });
     const size = batchMax === undefined ? pickSize(random) : random.integer(1, batchMax);
-    // Added first, so that a fact always fits.
+    // Added first, because the batch may not have space later.
     if (createFact !== null) draft.addSound(createFact);
     while (draft.size < size) {
-      if (random.chance(brokenShare)) draft.addBroken(drawBreakage());
-      else draft.addSound(createPlay, random.chance(SHARES.oddity) ? drawOddity() : null);
+      if (random.chance(brokenFraction)) draft.addBroken(drawBreakage());
+      else draft.addSound(createPlay, random.chance(FRACTIONS.oddity) ? drawOddity() : null);
     }
     return draft.finish(household.index);
   };
@@ -177,11 +177,11 @@ interface Step {
 }
 
 function play(household: Household, run: Run, random: Random): Step {
-  const scene = household.story.length > 0 && random.chance(SHARES.scene) ? household.story.shift()! : null;
+  const scene = household.story.length > 0 && random.chance(FRACTIONS.scene) ? household.story.shift()! : null;
   if (scene !== null) return playScene(household, scene, () => toAnonymousId(run, random));
   const device = random.pick(household.devices);
   const { user } = device;
-  const isAgain = user !== null && random.chance(SHARES.loginAgain);
+  const isAgain = user !== null && random.chance(FRACTIONS.loginAgain);
   return { device, createFact: isAgain ? (base) => createIdentify(base, user) : null };
 }
 
@@ -209,7 +209,7 @@ type DraftOptions = Pick<TrafficOptions, 'run' | 'ledger'> & {
 class Draft {
   size = 0;
   readonly #options: DraftOptions;
-  /** Elements with the same id stay together, because the response repeats the id as in the first element. */
+  /** Elements with the same id stay adjacent, because the response contains the first element's form of the id. */
   readonly #groups: string[][] = [];
   readonly #sound: SoundMessage[] = [];
   readonly #broken: number[] = [];
@@ -225,7 +225,6 @@ class Draft {
   #next(): { sequence: number; base: Base } {
     const { run, ledger, random, device } = this.#options;
     const sequence = ledger.take();
-    // Consecutive events in a batch are up to a second apart.
     this.#timeMs -= random.integer(0, 1000);
     return { sequence, base: { device, messageId: toMessageId(run, sequence), timeMs: this.#timeMs, random } };
   }
@@ -250,9 +249,9 @@ class Draft {
     this.#expectation.accepted++;
   }
 
-  /** Adds an invalid message; nothing if the batch already has this kind, a valid message if it does not fit. */
+  /** Adds an invalid message, unless the batch contains the same breakage or has no space for all elements. */
   addBroken(breakage: Breakage): void {
-    // Two messages of the same kind may have the same id in the response, which would be a duplicate.
+    // Two messages with the same breakage might have the same id in the response.
     if (this.#ways.includes(breakage.name)) return;
     const { sequence, base } = this.#next();
     const { message } = createOfType(breakage.type, base, this.#options.run);
@@ -270,7 +269,7 @@ class Draft {
 
   finish(household: number): Batch {
     const { random } = this.#options;
-    const groups = random.chance(SHARES.reordered) ? random.shuffle(this.#groups) : this.#groups.reverse();
+    const groups = random.chance(FRACTIONS.reordered) ? random.shuffle(this.#groups) : this.#groups.reverse();
     return {
       household,
       body: `{"messages":[${groups.flat().join(',')}]}`,
@@ -279,14 +278,13 @@ class Draft {
       broken: this.#broken,
       expectation: this.#expectation,
       encoding: pickEncoding(random),
-      resent: random.chance(SHARES.resent),
-      answerLost: random.chance(SHARES.answerLost),
+      resent: random.chance(FRACTIONS.resent),
+      responseLost: random.chance(FRACTIONS.responseLost),
       ways: this.#ways,
     };
   }
 }
 
-/** Creates a valid message to make invalid. Its users are not used elsewhere, because it must not be stored. */
 function createOfType(type: Breakage['type'], base: Base, run: Run): BuiltMessage {
   const user = (number: number): Identity => ({ kind: 'custom', id: `broken-${toUserId('custom', run, number)}` });
   if (type === 'identify') return createIdentify(base, user(1));

@@ -6,13 +6,12 @@ export type CollectionKind = 'erc721' | 'erc1155';
 export type Expected =
   | { readonly kind: 'token' }
   | { readonly kind: 'failure'; readonly message: string }
-  /** One of several requests for the same unminted token id: one succeeds, the others fail with this message. */
+  /** One of several requests for the same token id: one succeeds, and all others fail with this message. */
   | { readonly kind: 'rival'; readonly message: string };
 
 export interface RequestedAsset {
   readonly referenceId: string;
   readonly collection: CollectionKind;
-  /** The address as sent, in upper or lower case. */
   readonly owner: string;
   readonly tokenId: string | null;
   readonly amount: string | null;
@@ -22,7 +21,7 @@ export interface RequestedAsset {
 
 export interface BookEntry {
   readonly asset: RequestedAsset;
-  /** Minimum (confirmed by responses) and maximum number of times that the asset was accepted. */
+  /** How often the asset was accepted, at least (according to responses) and at most. */
   readonly attemptsMin: number;
   readonly attemptsMax: number;
 }
@@ -65,7 +64,7 @@ export type AssetFactory = ReturnType<typeof createAssetFactory>;
 
 const OWNERS = 6;
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`;
-/** The demo contract assigns token ids from this value on. */
+/** The lowest token id that the demo contract assigns. */
 export const THRESHOLD: bigint = 2n ** 128n;
 const STACKS = 5;
 const SEQUENCE_BITS = 32n;
@@ -77,7 +76,7 @@ export const referencePrefix = ({ tag }: Run): string => `sim-${tag}-`;
 
 export const takenMessage = (tokenId: string): string => `TokenAlreadyMinted(${tokenId})`;
 
-/** Creates assets. Each has its own reference id, except for corrected assets. */
+/** Creates assets with new reference ids, except for corrected assets. */
 export function createAssetFactory(run: Run, random: Random, contracts: DemoContracts) {
   const prefix = `0x${run.tag}`;
   const owners = Array.from({ length: OWNERS }, () => `${prefix}${random.hex(40 - run.tag.length)}`);
@@ -122,7 +121,6 @@ export function createAssetFactory(run: Run, random: Random, contracts: DemoCont
         expected: { kind: 'failure', message: takenMessage(tokenId) },
       });
     },
-    /** A mintable asset with a failed asset's reference id. */
     corrected: ({ referenceId, collection }: RequestedAsset): RequestedAsset => ({
       ...mintable(collection),
       referenceId,

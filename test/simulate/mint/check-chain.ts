@@ -53,27 +53,27 @@ export async function readChainTokens(stage: MintStage, from: ChainPosition): Pr
   return tokens;
 }
 
-/** Compares the chain with the API: each minted request has exactly one log, and each log one request. */
+/** Compares the chain with the API: each minted request must have exactly one log, and each log one request. */
 export async function checkChain(stage: MintStage, shown: ShownMints, tokens: readonly ChainToken[]): Promise<void> {
   const { differences } = stage;
-  const left = new Map(tokens.map((token) => [token.activityId, token]));
+  const unmatched = new Map(tokens.map((token) => [token.activityId, token]));
   for (const request of succeededOf(shown)) {
     const { reference_id, activity_id } = request;
-    const token = left.get(activity_id ?? '');
-    left.delete(activity_id ?? '');
+    const token = unmatched.get(activity_id ?? '');
+    unmatched.delete(activity_id ?? '');
     if (token === undefined)
       differences.add(
         'chain',
-        `${reference_id} is minted by activity ${activity_id} according to the API, but the chain has no such log`,
+        `${reference_id} has activity ${activity_id} according to the API, but the chain has no such log`,
       );
     else
       for (const text of describeDifferences(toToken(request), token))
         differences.add('chain', `${reference_id} ${text}`);
   }
-  for (const { contract, tokenId, owner, transactionHash } of left.values())
+  for (const { contract, tokenId, owner, transactionHash } of unmatched.values())
     differences.add(
       'uninvited',
-      `token ${tokenId} of ${contract} was minted for ${owner} in ${transactionHash}, but no request has this token`,
+      `token ${tokenId} of ${contract} was minted for ${owner} in ${transactionHash}, but was never requested`,
     );
   await checkOwners(stage, shown);
 }
@@ -92,7 +92,7 @@ export const toToken = (request: ShownMint): ChainToken => ({
 
 const toWord = (value: bigint) => value.toString(16).padStart(WORD_DIGITS, '0');
 
-/** Queries the owners from the contracts, which does not depend on logs. */
+/** Reads the owners from the contracts, independently of logs. */
 async function checkOwners(stage: MintStage, shown: ShownMints): Promise<void> {
   const { options, differences } = stage;
   const holdings = listHoldings(stage, shown);
@@ -136,9 +136,9 @@ const PAGE_SIZE = 200;
 const POLL_MS = 2_000;
 
 /**
- * Compares the activity history with the chain: each token of the run is one mint. The history lags by a few seconds,
- * so it is read until it is complete or has not changed for `settleIdleMaxMs`.
- * @returns the number of mints in the run
+ * Compares the activity history with the chain: each of the run's tokens must be one mint. The history lags by a few
+ * seconds, so it is polled until it is complete or has not changed for `settleIdleMaxMs`.
+ * @returns the number of mints in the history
  */
 export async function checkHistory(stage: MintStage, from: ChainPosition, tokens: readonly ChainToken[]) {
   const { differences } = stage;
@@ -147,7 +147,7 @@ export async function checkHistory(stage: MintStage, from: ChainPosition, tokens
     const found = activities.get(token.activityId) ?? [];
     if (found.length === 0)
       differences.add('history', `${token.activityId} for token ${token.tokenId} is not in the history`);
-    if (found.length > 1) differences.add('history', `${token.activityId} is ${found.length} times in the history`);
+    if (found.length > 1) differences.add('history', `${token.activityId} is in the history ${found.length} times`);
     for (const activity of found)
       for (const text of describeActivity(token, activity)) differences.add('history', `${token.activityId} ${text}`);
   }

@@ -6,7 +6,7 @@ import { COLLECTIONS, type MintStage } from './stage.ts';
 
 export interface MintAttemptRow {
   readonly referenceId: string;
-  /** `0x` and 40 lower-case hex digits, like the owner. */
+  /** In lower case, like the owner. */
   readonly contract: string;
   readonly status: string;
   readonly tokenId: string | null;
@@ -20,7 +20,6 @@ export interface MintAttemptRow {
 export interface StoredMetadata {
   readonly kind: 'collection' | 'token' | 'stack';
   readonly contract: string;
-  /** A token id, the UUID of a stack, or '' for a collection. */
   readonly subject: string;
   readonly metadata: string;
 }
@@ -29,18 +28,18 @@ export type MintRows = ReturnType<typeof createMintRows>;
 
 const QUERY_MAX_MS = 60_000;
 const toHex = (column: string) => `concat('0x', lower(hex(${column})))`;
-/** Values in the highest revision; a tuple, so that NULL values are kept. */
+/** Values of the highest revision, as a tuple, because `argMax` skips NULL values. */
 const LAST = `argMax(tuple(status, token_id, amount, ${toHex('owner')}, if(isNull(transaction_hash), NULL, ${toHex('transaction_hash')}), toString(activity_id), error), revision)`;
 
 /**
- * Reads the tables with queries that share no code with the API.
- * @param prefix prefix of the run's reference ids: letters, digits and hyphens
+ * Reads the tables with queries that are independent of the API.
+ * @param prefix the prefix of the run's reference ids: letters, digits and hyphens
  */
 export function createMintRows(account: ClickHouseAccount, prefix: string) {
   const query = createQueryRows(account, { deadlineMs: QUERY_MAX_MS });
   const ofRun = `startsWith(reference_id, '${prefix}')`;
   return {
-    /** The run's attempts; attempts with the same reference id are in the order of their requests. */
+    /** @returns the run's attempts in order of request time */
     attempts: async (): Promise<readonly MintAttemptRow[]> => {
       const rows = await readRows(
         query(
@@ -82,7 +81,7 @@ const SINGLE_MAX = 100;
 const PAGE_SIZE = 200;
 const PAGES_MAX = 25;
 
-/** Compares the API with the recorded requests: each reference id has one token or one clear failure. */
+/** Compares the API with the recorded requests: each reference id must have one token or one clear failure. */
 export function checkOutcomes(stage: MintStage, shown: ShownMints): void {
   const { book, differences } = stage;
   for (const entry of book.entries()) {
@@ -132,39 +131,38 @@ function describeOutcome({ asset }: BookEntry, request: ShownMint): string | nul
   if (expected.kind === 'token') return `failed, but must be minted: ${error?.message}`;
   if (activity_id !== null) return 'failed, but has an activity';
   const isExpected = error?.message.toLowerCase() === expected.message.toLowerCase();
-  return isExpected ? null : `failed as "${error?.message}" instead of "${expected.message}"`;
+  return isExpected ? null : `failed with "${error?.message}" instead of "${expected.message}"`;
 }
 
 function checkRivals({ book, differences }: MintStage, shown: ShownMints): void {
   const rivals = book.entries().filter(({ asset }) => asset.expected.kind === 'rival');
   for (const [tokenId, entries] of Map.groupBy(rivals, ({ asset }) => asset.tokenId)) {
     const requests = entries.flatMap(({ asset }) => shown.get(asset.referenceId) ?? []);
-    // Pending and missing requests are reported elsewhere.
+    // `checkOutcomes` reports pending and missing requests.
     if (requests.length < entries.length || requests.some(({ status }) => status === 'pending')) continue;
     const winners = requests.filter(({ status }) => status === 'succeeded').length;
     const ids = requests.map(({ reference_id }) => reference_id).join(', ');
-    if (winners !== 1)
-      differences.add('outcome', `${ids} requested token ${tokenId}, which ${winners} of them received`);
+    if (winners !== 1) differences.add('outcome', `${winners} of the requests ${ids} received token ${tokenId}`);
   }
 }
 
-/** Reads requests by status, in small pages, backwards and individually: all must equal the list. */
+/** Reads requests by status, in small pages, backwards and individually, and compares them with the list. */
 export async function checkReadings(stage: MintStage, shown: ShownMints, from: FirstCursors): Promise<void> {
   for (const collection of COLLECTIONS) {
-    const own = [...shown.values()].filter(
+    const inCollection = [...shown.values()].filter(
       ({ collection_address }) => collection_address === stage.options.contracts[collection],
     );
     for (const status of STATUSES) {
       const found = await walkList(stage, { collection, status, pageSize: PAGE_SIZE, from: null });
-      const expected = own.filter((request) => request.status === status);
+      const expected = inCollection.filter((request) => request.status === status);
       compareWalks(stage, `${collection} ${status}`, { expected, found: found.own });
     }
-    const pageSize = Math.min(PAGE_SIZE, Math.max(1, Math.ceil(own.length / PAGES_MAX)));
+    const pageSize = Math.min(PAGE_SIZE, Math.max(1, Math.ceil(inCollection.length / PAGES_MAX)));
     const forwards = await walkList(stage, { collection, pageSize, from: from[collection] });
-    compareWalks(stage, `${collection} in small pages`, { expected: own, found: forwards.own });
+    compareWalks(stage, `${collection} in small pages`, { expected: inCollection, found: forwards.own });
     if (from[collection] === null) continue;
     const back = await walkList(stage, { collection, pageSize: PAGE_SIZE, from: forwards.end, isBackwards: true });
-    compareWalks(stage, `${collection} backwards`, { expected: own, found: back.own });
+    compareWalks(stage, `${collection} backwards`, { expected: inCollection, found: back.own });
   }
   await checkSingles(stage, shown);
 }
@@ -198,7 +196,7 @@ async function checkSingles(stage: MintStage, shown: ShownMints): Promise<void> 
   }
 }
 
-/** Compares the rows in `mint_requests` with the API. @returns the number of attempts */
+/** Compares `mint_requests` with the API. @returns the number of attempts */
 export async function checkRows(stage: MintStage, shown: ShownMints): Promise<number> {
   const { book, rows, differences } = stage;
   const attempts = await rows.attempts();
@@ -212,7 +210,7 @@ export async function checkRows(stage: MintStage, shown: ShownMints): Promise<nu
     const tokens = own.filter(({ status }) => status === 'succeeded').length;
     if (tokens > 1) differences.add('row', `${referenceId} has succeeded ${tokens} times`);
     if (own.slice(0, -1).some(({ status }) => status !== 'failed'))
-      differences.add('row', `${referenceId} was accepted again before it had failed`);
+      differences.add('row', `${referenceId} was accepted again before the first attempt had failed`);
     const [last, request] = [own.at(-1), shown.get(referenceId)];
     if (last === undefined) {
       if (isAccepted(entry)) differences.add('row', `${referenceId} has no row`);

@@ -52,7 +52,7 @@ const change = ({ shown }: World, { referenceId }: RequestedAsset, fields: Parti
 
 const OTHER_OWNER = `0x${'99'.repeat(20)}`;
 
-it('the checks of a mint simulation find no differences when requests, rows and chain agree', async () => {
+it('the mint checks find no differences if requests, rows and chain agree', async () => {
   expect(await check()).toEqual([]);
 });
 
@@ -64,14 +64,14 @@ it.each<[string, (world: World) => unknown, string[]]>([
     ({ shown, failing }) => shown.set(failing.referenceId, toMinted(failing, 90)),
     ['outcome', 'row', 'chain'],
   ],
-  ['another failure', (world) => change(world, world.failing, { error: { message: 'no' } }), ['outcome', 'row']],
+  ['a wrong error message', (world) => change(world, world.failing, { error: { message: 'no' } }), ['outcome', 'row']],
   [
     'two rivals that both receive the token',
     ({ shown, loser }) => shown.set(loser.referenceId, toMinted(loser, 91)),
     ['outcome', 'row', 'chain'],
   ],
   [
-    'two rivals that do not receive the token',
+    'two rivals of which neither receives the token',
     ({ shown, winner }) => shown.set(winner.referenceId, toFailed(winner, messageOf(winner))),
     ['outcome', 'row', 'uninvited'],
   ],
@@ -110,6 +110,6 @@ it.each<[string, (world: World) => unknown, string[]]>([
     ({ stage: { holdings } }) => holdings.set([...holdings.keys()][0]!, `0x${toWord(999n)}`),
     ['chain'],
   ],
-])('the checks of a mint simulation report %s', async (_what, spoil, kinds) => {
+])('the mint checks report %s', async (_what, spoil, kinds) => {
   expect((await check(spoil)).sort()).toEqual([...kinds].sort());
 });

@@ -33,7 +33,6 @@ export interface ListWalk {
   readonly pageSize: number;
   readonly from: string | null;
   readonly isBackwards?: boolean;
-  /** Whether failed requests may be repeated during the walk; they are then listed again as a new attempt. */
   readonly mayRepeat?: boolean;
 }
 
@@ -64,7 +63,7 @@ export async function readMint(
 }
 
 /**
- * Reads pages to the end and checks their order: each reference id once, by acceptance time.
+ * Reads all pages and checks that each reference id is listed once, in order of acceptance.
  * @returns the run's requests, in order
  */
 export async function walkList(stage: MintStage, walk: ListWalk) {
@@ -89,7 +88,7 @@ export async function walkList(stage: MintStage, walk: ListWalk) {
     }
     stage.counts.listed += result.length;
     const next = isBackwards ? page.page.previous_cursor : page.page.next_cursor;
-    // A page in the middle may be empty, because attempts that were replaced by later attempts are skipped.
+    // A page in the middle may be empty, because replaced attempts are skipped.
     emptyPages = result.length === 0 ? emptyPages + 1 : 0;
     if (result.length === 0 && (next === cursor || emptyPages > 1)) return { own, end: page.page.previous_cursor };
     cursor = next;
@@ -115,7 +114,7 @@ function createOrderCheck({ differences }: MintStage, walk: ListWalk): (request:
 
 export type ShownMints = ReadonlyMap<string, ShownMint>;
 
-/** Cursors before the run's first request in each collection; null: from the beginning. */
+/** Cursors before the run's first request in each collection; null for the beginning of the list. */
 export type FirstCursors = Readonly<Record<(typeof COLLECTIONS)[number], string | null>>;
 
 const PAGE_SIZE = 200;
@@ -131,8 +130,8 @@ export async function readShown(stage: MintStage, from: FirstCursors): Promise<S
   return shown;
 }
 
-// Waits until all accepted requests have a result, or nothing has changed for `settleIdleMaxMs`. A failed request that
-// was accepted again counts as open until the list has its new attempt.
+// Waits until all accepted requests have a result, or nothing has changed for `settleIdleMaxMs`. A repeated request is
+// open until the list contains the new attempt.
 export async function awaitEnd(stage: MintStage, from: FirstCursors, again: ReadonlySet<string>): Promise<ShownMints> {
   const { book, options } = stage;
   let [before, changedAt] = ['', performance.now()];
@@ -141,7 +140,7 @@ export async function awaitEnd(stage: MintStage, from: FirstCursors, again: Read
     const open = book.entries().filter((entry) => {
       const request = shown.get(entry.asset.referenceId);
       if (request === undefined) return isAccepted(entry);
-      // The tables lag by a few seconds, so the listed result may be from the earlier attempt.
+      // The list lags by a few seconds, so the result may be from the earlier attempt.
       return request.status === 'pending' || (request.status === 'failed' && again.has(request.reference_id));
     });
     options.onProgress(toProgress(shown, open.length));
@@ -159,7 +158,7 @@ function toProgress(shown: ShownMints, open: number): string {
   return `${countOf('succeeded')} minted, ${countOf('failed')} failed, ${open} open`;
 }
 
-/** Small, so that a run's requests fill many pages. */
+/** Small, so that a run's requests need many pages. */
 const PAGE_SIZES = [3, 7, 50];
 const STATUS_PAGE_SIZE = 200;
 const PAGES_MAX = 25;
@@ -171,7 +170,7 @@ export async function findFirstCursor(stage: MintStage, collection: CollectionKi
   return found?.page.previous_cursor ?? null;
 }
 
-/** Reads lists while they grow: all of the run's requests in small pages, and the requests with one status. */
+/** Reads lists while they grow: the run's requests in small pages, and all requests with one status. */
 export async function playLists(stage: MintStage, collection: CollectionKind, from: string | null): Promise<void> {
   const { random, book, differences } = stage;
   if (from === null) return;
@@ -184,7 +183,7 @@ export async function playLists(stage: MintStage, collection: CollectionKind, fr
   await walkList(stage, { collection, status, pageSize: STATUS_PAGE_SIZE, from: null });
 }
 
-/** Uses cursors for another collection or status, which must be refused. */
+/** Sends cursors from another collection or status, which the API must refuse. */
 export async function playForeignCursors(stage: MintStage): Promise<void> {
   const page = await readMintPage(stage, 'erc721', { status: 'pending', page_size: '1' });
   if (page === null) return;

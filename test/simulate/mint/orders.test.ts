@@ -13,7 +13,7 @@ function openOrder(count = 3) {
   return { stage, assets, ids };
 }
 
-it('a mint order is recorded after 202, with each asset once', async () => {
+it('sendOrder records each asset once after a 202', async () => {
   const { stage, assets, ids } = openOrder();
   stage.responses.push(quotaResponse());
   await sendOrder(stage, assets);
@@ -23,7 +23,7 @@ it('a mint order is recorded after 202, with each asset once', async () => {
   expect(stage.differences.total).toBe(0);
 });
 
-it('after a lost response, a mint order is repeated only with the assets that the 409 does not list', async () => {
+it('sendOrder repeats an order after a lost response without the assets that the 409 lists', async () => {
   const { stage, assets, ids } = openOrder();
   stage.responses.push(responseOf(409, conflict([ids[1]!]), { isDoubtful: true }), quotaResponse());
   await sendOrder(stage, assets);
@@ -32,7 +32,7 @@ it('after a lost response, a mint order is repeated only with the assets that th
   expect(stage.differences.total).toBe(0);
 });
 
-it('a mint order refused with taken ids although no response was lost is a difference', async () => {
+it('sendOrder reports a 409 if no response was lost', async () => {
   const { stage, assets, ids } = openOrder();
   stage.responses.push(responseOf(409, conflict(ids)));
   await sendOrder(stage, assets);
@@ -40,7 +40,7 @@ it('a mint order refused with taken ids although no response was lost is a diffe
   expect(stage.book.entries()).toEqual([]);
 });
 
-it('a mint order without a response may or may not be stored', async () => {
+it('sendOrder records assets as doubtful if no response arrives', async () => {
   const { stage, assets } = openOrder(1);
   stage.responses.push(responseOf(0, null, { status: null, isDoubtful: true }));
   await sendOrder(stage, assets);
@@ -48,14 +48,14 @@ it('a mint order without a response may or may not be stored', async () => {
   expect(stage.differences.total).toBe(0);
 });
 
-it('a mint order with different quotas in headers and body is a difference', async () => {
+it('sendOrder reports different quotas in headers and body', async () => {
   const { stage, assets } = openOrder(1);
   stage.responses.push(quotaResponse({ json: { imx_mint_requests_limit: '7' } }));
   await sendOrder(stage, assets);
-  expect(stage.differences.byKind()[0]?.first[0]).toContain('imx-mint-requests-limit is 2000 as a header and 7');
+  expect(stage.differences.byKind()[0]?.first[0]).toContain('imx-mint-requests-limit is 2000 in the headers and 7');
 });
 
-it('a mint order with a taken reference id must be refused with 409 for only that id, and its new reference ids must stay unknown', async () => {
+it('sendConflict expects a 409 that lists exactly the taken ids, and new ids that stay unknown', async () => {
   const { stage, assets, ids } = openOrder(2);
   const order = { name: 'again', assets, taken: [ids[1]!], fresh: [ids[0]!] };
   stage.responses.push(responseOf(409, conflict([ids[1]!])), responseOf(404, {}));

@@ -18,28 +18,28 @@ import {
 const toOrder = (assets: readonly RequestedAsset[]) => ({ assets: assets.map(toBody) });
 
 /**
- * Requests assets that must be accepted. After a lost response, a 409 lists the assets that the attempt has stored; the
+ * Requests assets that must be accepted. After a lost response, a 409 lists the assets that are already stored; all
  * other assets are requested again.
- * @param assets not empty, all in one collection
+ * @param assets at least one, all in one collection
  */
 export async function sendOrder(stage: MintStage, assets: readonly RequestedAsset[]): Promise<void> {
   const { api, book, differences, counts } = stage;
   counts.orders++;
   const path = mintsOf(stage, assets[0]!.collection);
-  let rest = assets;
-  while (rest.length > 0) {
-    const response = await api.call({ method: 'POST', path, body: toOrder(rest) });
+  let remaining = assets;
+  while (remaining.length > 0) {
+    const response = await api.call({ method: 'POST', path, body: toOrder(remaining) });
     if (response.status === 202) {
       const text = describeQuota('mint', response);
       if (text !== null) differences.add('answer', `an order: ${text}`);
-      return book.accept(rest);
+      return book.accept(remaining);
     }
-    const taken = response.status === 409 && response.isDoubtful ? findTaken(rest, response.json) : [];
+    const taken = response.status === 409 && response.isDoubtful ? findTaken(remaining, response.json) : [];
     book.accept(taken);
-    rest = rest.filter((asset) => !taken.includes(asset));
+    remaining = remaining.filter((asset) => !taken.includes(asset));
     if (taken.length > 0) continue;
-    if (response.status === null && response.isDoubtful) return book.doubt(rest);
-    const name = `an order with ${rest[0]!.referenceId} and ${rest.length - 1} more`;
+    if (response.status === null && response.isDoubtful) return book.doubt(remaining);
+    const name = `an order with ${remaining[0]!.referenceId} and ${remaining.length - 1} more`;
     return differences.add('answer', `${name} ${describeResponse(response)}`);
   }
 }
@@ -52,7 +52,6 @@ function findTaken(assets: readonly RequestedAsset[], json: unknown): readonly R
 
 interface ConflictingOrder {
   readonly name: string;
-  /** All in one collection. */
   readonly assets: readonly RequestedAsset[];
   /** Reference ids that the response must list, in order. */
   readonly taken: readonly string[];
@@ -60,7 +59,7 @@ interface ConflictingOrder {
   readonly fresh: readonly string[];
 }
 
-/** Requests assets with some taken reference ids: none may be accepted, and the response must list all taken ids. */
+/** Requests assets with some taken reference ids. The response must list all taken ids; no asset may be accepted. */
 export async function sendConflict(stage: MintStage, order: ConflictingOrder): Promise<void> {
   const { api, differences, counts } = stage;
   const { name, assets, taken, fresh } = order;
@@ -88,9 +87,9 @@ interface MintProbe {
   readonly call: ApiCall;
   readonly status: number;
   readonly code: string;
-  /** Expected names in `details.errors`, in order; absent for other errors. */
+  /** Expected fields in `details.errors`, in order; absent for other errors. */
   readonly fields?: readonly string[];
-  /** Reference id of a valid asset in the same call, which must not be accepted. */
+  /** The reference id of a valid asset in the same call, which must not be accepted. */
   readonly fresh?: string;
 }
 
@@ -141,9 +140,9 @@ function listBodies(stage: MintStage): readonly CreateProbe[] {
       return { ...INVALID, name: '101 assets', call: post({ assets: assets.map(toBody) }), fields: ['assets'], fresh };
     },
     wrong('a blank reference id', { reference_id: ' ' }, 'reference_id'),
-    wrong('an owner that is a name', { owner_address: 'ada.example' }, 'owner_address'),
+    wrong('an owner that is not an address', { owner_address: 'ada.example' }, 'owner_address'),
     wrong('a token id that is a number', { token_id: 7 }, 'token_id'),
-    wrong('a token id of 257 bits', { token_id: String(THRESHOLD * THRESHOLD) }, 'token_id'),
+    wrong('a token id with 257 bits', { token_id: String(THRESHOLD * THRESHOLD) }, 'token_id'),
     wrong('metadata that is too long', { metadata: { name: 'x'.repeat(METADATA_BYTES_MAX) } }, 'metadata'),
     wrong('a trait without a type', { metadata: { attributes: [{ value: 1 }] } }, 'metadata.attributes[0].trait_type'),
     refused(
@@ -222,8 +221,8 @@ function listQueries(stage: MintStage): readonly CreateProbe[] {
 
 type Refreshes = ReturnType<typeof createRefreshes>;
 
-/** Maximum share of the remaining quota to use. */
-const SHARE_MAX = 0.1;
+/** Maximum fraction of the remaining quota per call. */
+const QUOTA_FRACTION_MAX = 0.1;
 const UNITS_MAX = 500;
 const TOKENS_MAX = 12;
 
@@ -241,7 +240,7 @@ export function createRefreshes(stage: MintStage) {
   const stacks = Array.from({ length: STACKS_MAX }, () => randomUUID());
   let remaining = Number.POSITIVE_INFINITY;
   const send = async (collection: CollectionKind, subjects: readonly GivenMetadata[]) => {
-    if (counts.refreshed + subjects.length > UNITS_MAX || subjects.length > remaining * SHARE_MAX) return;
+    if (counts.refreshed + subjects.length > UNITS_MAX || subjects.length > remaining * QUOTA_FRACTION_MAX) return;
     counts.refreshes++;
     counts.refreshed += subjects.length;
     const response = await stage.api.call(toCall(stage, collection, subjects));
@@ -255,7 +254,7 @@ export function createRefreshes(stage: MintStage) {
     }
   };
   return {
-    /** By `contract kind subject`; null without a response, when the stored value is unknown. */
+    /** Sent metadata, by `contract kind subject`; null if no response arrived, so that the stored value is unknown. */
     given,
     play: async (): Promise<void> => {
       const collection = random.chance(0.5) ? 'erc721' : 'erc1155';

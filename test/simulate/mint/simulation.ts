@@ -37,7 +37,7 @@ const SELECTOR_DIGITS = 10;
 const POLL_MS = 250;
 const BLOCK_MAX_MS = 60_000;
 
-/** The local stack's node signs for the demo contracts' administrator, which is its first account. */
+/** Grants and revokes roles through the local stack's node, which signs for the demo contracts' administrator. */
 export function createMinterRole(call: CallNode, signer: string, contracts: readonly string[]) {
   const callsOf = () =>
     contracts
@@ -53,7 +53,7 @@ export function createMinterRole(call: CallNode, signer: string, contracts: read
     for (const hash of hashes) await awaitReceipt(call, hash);
   };
   return {
-    /** @returns contracts on which the signer has no MINTER_ROLE */
+    /** @returns the contracts on which the signer does not have MINTER_ROLE */
     missing: async (): Promise<readonly string[]> => {
       const missing: string[] = [];
       for (const { to, data } of callsOf()) {
@@ -63,7 +63,7 @@ export function createMinterRole(call: CallNode, signer: string, contracts: read
       }
       return missing;
     },
-    /** Resolves when the grant is in a block. @throws Error when a transaction fails or is not mined */
+    /** Resolves when the grant is mined. @throws Error if a transaction fails or is not mined */
     grant: () => sendAll(null),
     revoke: () => sendAll(REVOKE_ROLE),
   };
@@ -76,17 +76,17 @@ async function awaitReceipt(call: CallNode, hash: unknown): Promise<void> {
   for (;;) {
     const receipt = (await call({ method: 'eth_getTransactionReceipt', params: [hash] })) as { status?: string } | null;
     if (receipt?.status === '0x1') return;
-    if (receipt !== null) throw new Error('the demo contracts’ administrator may not grant or revoke roles');
+    if (receipt !== null) throw new Error('the transaction to grant or revoke MINTER_ROLE failed');
     if (performance.now() > endMs) throw new Error('the administrator’s transaction was not mined');
     await delay(POLL_MS);
   }
 }
 
-/** Shares of assets that are requested without the role, and after the first assets have a result. */
-const SHARES = { withoutRole: 0.1, afterwards: 0.15 };
+/** Fractions of assets that are requested without the role, and after the first assets have a result. */
+const FRACTIONS = { withoutRole: 0.1, afterwards: 0.15 };
 const ROUND_ASSETS = 20;
 const ORDER_ASSETS_MAX = 12;
-const RIVALS_SHARE = 0.3;
+const RIVALS_FRACTION = 0.3;
 const PROBES_PER_ROUND = 3;
 const WAIT_POLL_MS = 500;
 
@@ -95,13 +95,13 @@ async function playMints(stage: MintStage) {
   const { assetsMax, log } = options;
   const game = await openGame(stage);
   const { from, refreshes } = game;
-  const withoutRole = Math.max(1, Math.round(assetsMax * SHARES.withoutRole));
-  const first = assetsMax - withoutRole - Math.round(assetsMax * SHARES.afterwards);
+  const withoutRole = Math.max(1, Math.round(assetsMax * FRACTIONS.withoutRole));
+  const first = assetsMax - withoutRole - Math.round(assetsMax * FRACTIONS.afterwards);
   await playRounds(game, Math.ceil(first / 2));
   if (!isOver(stage)) await playWithoutRole(game, withoutRole);
   await playRounds(game, first + withoutRole);
   if (!isOver(stage)) await playForeignCursors(stage);
-  log(`${book.accepted} assets are accepted; waiting until each is minted or has failed`);
+  log(`${book.accepted} assets accepted; waiting for results`);
   const shown = await awaitEnd(stage, from, new Set());
   if (isOver(stage)) return { shown, from, refreshes };
   const again = await playAfterwards(game, shown);
@@ -109,7 +109,7 @@ async function playMints(stage: MintStage) {
   return { shown: await awaitEnd(stage, from, again), from, refreshes };
 }
 
-/** Requests one asset per collection first, so that it is the run's first request there. */
+/** Requests one asset per collection, from which the run's lists start. */
 async function openGame(stage: MintStage) {
   const from: { -readonly [K in keyof FirstCursors]: FirstCursors[K] } = { erc721: null, erc1155: null };
   for (const collection of COLLECTIONS) {
@@ -123,14 +123,12 @@ type MintGame = Awaited<ReturnType<typeof openGame>>;
 
 async function playRounds(game: MintGame, acceptedMax: number): Promise<void> {
   const { stage, pace } = game;
-  for (let left = acceptedMax - stage.book.accepted; left > 0 && !isOver(stage); ) {
-    const count = Math.min(left, ROUND_ASSETS);
+  for (let remaining = acceptedMax - stage.book.accepted; remaining > 0 && !isOver(stage); ) {
+    const count = Math.min(remaining, ROUND_ASSETS);
     await pace.due(count);
     await playRound(game, count);
-    left -= count;
-    stage.options.onProgress(
-      `${stage.book.accepted} assets are accepted, ${stage.counts.probes} calls were refused as expected`,
-    );
+    remaining -= count;
+    stage.options.onProgress(`${stage.book.accepted} assets accepted, ${stage.counts.probes} invalid calls sent`);
   }
 }
 
@@ -150,7 +148,7 @@ async function playRound({ stage, probe, refreshes, from }: MintGame, count: num
   await sendConflict(stage, { ...order, name: 'an order with the same reference id twice', fresh: [referenceId] });
 }
 
-/** Repeats a pending or minted asset's reference id: unchanged, with another asset, and together with a new id. */
+/** Repeats a pending or minted asset's reference id: with the same asset, another asset, and a new asset. */
 async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<void> {
   const { referenceId, collection } = asset;
   const taken = [referenceId];
@@ -167,8 +165,8 @@ async function playConflicts(stage: MintStage, asset: RequestedAsset): Promise<v
 }
 
 function drawAssets({ assets, random, options }: MintStage, count: number): readonly RequestedAsset[] {
-  const drawn: RequestedAsset[] = count > 2 && random.chance(RIVALS_SHARE) ? [...assets.rivals()] : [];
-  while (drawn.length < count) drawn.push(random.chance(options.brokenShare) ? assets.failing() : assets.mintable());
+  const drawn: RequestedAsset[] = count > 2 && random.chance(RIVALS_FRACTION) ? [...assets.rivals()] : [];
+  while (drawn.length < count) drawn.push(random.chance(options.brokenFraction) ? assets.failing() : assets.mintable());
   return random.shuffle(drawn);
 }
 
@@ -182,11 +180,11 @@ async function burst(stage: MintStage, assets: readonly RequestedAsset[]): Promi
   return assets;
 }
 
-/** Without MINTER_ROLE all requests must wait and none may fail; after it is granted they must continue. */
+/** Without MINTER_ROLE, requests must wait and not fail. After the role is granted again, they must continue. */
 async function playWithoutRole(game: MintGame, count: number): Promise<void> {
   const { stage } = game;
   const { options, counts, differences } = stage;
-  options.log('MINTER_ROLE is revoked from the signer: new requests must wait');
+  options.log('revoking MINTER_ROLE from the signer; new requests must wait');
   try {
     await options.role.revoke();
     const requested = await burst(stage, drawAssets(stage, count));
@@ -201,7 +199,7 @@ async function playWithoutRole(game: MintGame, count: number): Promise<void> {
     }
   } finally {
     await options.role.grant();
-    options.log(`MINTER_ROLE is granted again; ${counts.waitedForRole} assets were waiting for it`);
+    options.log(`granted MINTER_ROLE again; ${counts.waitedForRole} assets were waiting`);
   }
 }
 
@@ -215,8 +213,8 @@ async function awaitWaiting({ rows, options }: MintStage): Promise<number> {
 }
 
 /**
- * After the first results, repeats minted assets, requests their token ids again, and repeats failed assets.
- * @returns the repeated reference ids
+ * Repeats minted assets, requests their token ids again, and repeats failed assets.
+ * @returns the reference ids of repeated failed assets
  */
 async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Promise<ReadonlySet<string>> {
   const { assets, book, random, options, counts } = stage;
@@ -224,7 +222,7 @@ async function playAfterwards({ stage, probe }: MintGame, shown: ShownMints): Pr
     random.shuffle(book.entries().filter(({ asset }) => shown.get(asset.referenceId)?.status === status));
   const [minted, failed] = [ofStatus('succeeded'), ofStatus('failed')];
   const count = Math.max(2, options.assetsMax - book.accepted);
-  options.log(`repeating requests: ${minted.length} are minted, ${failed.length} have failed`);
+  options.log(`repeating requests: ${minted.length} minted, ${failed.length} failed`);
   for (const { asset } of minted.slice(0, 3)) await playConflicts(stage, asset);
   const ids = minted.flatMap(({ asset: { referenceId, collection } }) => {
     const { token_id: tokenId } = shown.get(referenceId)!;
@@ -248,7 +246,7 @@ export async function simulateMints(options: MintSimulationOptions) {
   try {
     const missing = await options.role.missing();
     if (missing.length > 0) {
-      options.log('the signer has no MINTER_ROLE, probably after an interrupted run; granting it');
+      options.log('granting MINTER_ROLE to the signer, which an interrupted run may have revoked');
       await options.role.grant();
     }
     const from = await readHead(stage);
@@ -323,7 +321,7 @@ function latencyOf(shown: ShownMints): Latency {
   return latency;
 }
 
-const CLEAN = 'Each reference id has one token or one clear failure; chain, rows, API and history agree.';
+const CLEAN = 'Each reference id has one token or one clear failure. Chain, rows, API and history agree.';
 
 export function toReport(result: MintSimulationResult): RunReport {
   const { run, chain, calls, differences, succeeded, failed } = result;

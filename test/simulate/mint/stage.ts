@@ -11,9 +11,8 @@ import type { MinterRole } from './simulation.ts';
 export interface ApiCall {
   readonly method?: 'GET' | 'POST';
   readonly path: string;
-  /** Sent as JSON; a string is sent unchanged. */
   readonly body?: unknown;
-  /** Headers that extend or replace the common headers; null removes a header. */
+  /** Headers to add or replace; null removes a header. */
   readonly headers?: Readonly<Record<string, string | null>>;
 }
 
@@ -23,8 +22,7 @@ export interface ApiResponse {
   /** Null for invalid JSON. */
   readonly json: unknown;
   readonly text: string;
-  // Whether an earlier attempt may have been accepted without a response. A 429 does not count, because it accepts
-  // nothing.
+  // True if an earlier attempt without a response may have been accepted.
   readonly isDoubtful: boolean;
 }
 
@@ -34,7 +32,6 @@ type MintApi = ReturnType<typeof openMintApi>;
 const TOTAL_MAX_MS = 330_000;
 const REFUSED = 'status 429';
 
-/** `refused`: number of 429 responses, after each of which the client waits for Retry-After. */
 export const createTally = () => ({
   calls: 0,
   refused: 0,
@@ -43,7 +40,7 @@ export const createTally = () => ({
   latency: createLatency(),
 });
 
-/** Opens an API client like a game server's: a call is repeated only after a 5xx, a 429 or no response. */
+/** Opens an API client that, like a game server, repeats a call only after a 5xx, a 429 or no response. */
 export function openMintApi(url: string, common: Readonly<Record<string, string>>, onWait: (why: string) => void) {
   const client = openHttpClient(url);
   const tally = createTally();
@@ -109,37 +106,37 @@ const NAMES = {
   refresh: ['imx-refreshes-limit', 'imx-refresh-limit-reset', 'imx-remaining-refreshes', 'retry-after'],
 } as const;
 
-/** What is wrong with the quota in a response: all headers must be present, and the body of a 202 must agree. */
+/** Returns an error unless all quota headers are present and the body of a 202 contains the same values. */
 export function describeQuota(kind: keyof typeof NAMES, { status, headers, json }: ApiResponse): string | null {
   for (const name of NAMES[kind]) {
     const [header, member] = [headers[name], (json as Record<string, unknown> | null)?.[name.replaceAll('-', '_')]];
     if (typeof header !== 'string' || header === '') return `the header ${name} is missing`;
-    if (status === 202 && member !== header) return `${name} is ${header} as a header and ${member} in the body`;
+    if (status === 202 && member !== header) return `${name} is ${header} in the headers and ${member} in the body`;
   }
   const [limit, , remaining] = NAMES[kind].map((name) => Number(headers[name]));
   return remaining! >= 0 && remaining! <= limit! ? null : `${remaining} of ${limit} remain`;
 }
 
-/** Remaining refresh quota according to a response; null when the response has none. */
+/** Returns a response's remaining refresh quota; null if absent. */
 export function remainingRefreshesOf({ headers }: ApiResponse): number | null {
   const text = headers[NAMES.refresh[2]];
   return typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : null;
 }
 
-/** Kinds of differences that a mint simulation can find; each makes the run fail. */
+/** Differences that a mint simulation can find. Any difference fails the run. */
 export type MintDifferenceKind =
   | 'answer' // a call did not get the expected response
   | 'list' // pages are out of order, or have duplicate or unexpected requests
   | 'missing' // an accepted request is not in the list
-  | 'open' // neither a token nor a failure at the end of the wait
-  | 'outcome' // a token instead of a failure, a failure instead of a token, or another error
-  | 'member' // a member of a mint request is not as requested
-  | 'uninvited' // an asset that was refused or never requested is listed, stored or minted
+  | 'open' // a request has neither a token nor a failure at the end
+  | 'outcome' // a request succeeded or failed unexpectedly, or failed with another error
+  | 'member' // a field of a mint request differs from the request
+  | 'uninvited' // a listed, stored or minted asset was refused or never requested
   | 'role' // a request ended while the signer had no MINTER_ROLE, or the minter did not report the wait
-  | 'chain' // a mint request's token is missing on the chain, differs, or is there twice
+  | 'chain' // a token is missing on the chain, differs, or was minted twice
   | 'row' // the rows in mint_requests differ from the API
   | 'history' // the activity history differs from the chain
-  | 'metadata'; // the stored metadata differs from the metadata sent last
+  | 'metadata'; // the stored metadata differs from the last sent metadata
 
 type MintDifferences = Differences<MintDifferenceKind>;
 
@@ -150,7 +147,6 @@ export interface MintSimulationOptions extends RunOptions {
   readonly contracts: DemoContracts;
   readonly role: MinterRole;
   readonly clickhouse: ClickHouseAccount;
-  /** Header name for secret keys, and the demo project's secret key. */
   readonly keyHeader: string;
   readonly secretKey: string;
   readonly publishableKey: string;
@@ -166,12 +162,10 @@ export const createCounts = () => ({
   lists: 0,
   listed: 0,
   refreshes: 0,
-  /** Number of collections, tokens and stacks that were refreshed. */
   refreshed: 0,
-  // Number of assets requested without MINTER_ROLE, and how many of them the minter reported as waiting for the role.
+  /** Assets requested without MINTER_ROLE, and those that the minter reported as waiting for the role. */
   withoutRole: 0,
   waitedForRole: 0,
-  /** Number of failed reference ids that were accepted again. */
   again: 0,
 });
 

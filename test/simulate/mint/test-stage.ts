@@ -22,10 +22,9 @@ export const CONTRACTS = {
 };
 const NO_RESPONSE: ApiResponse = { status: null, headers: {}, json: null, text: 'no response', isDoubtful: false };
 
-/** An in-memory run: the test sets the responses to calls, the rows and the contracts. */
 export interface TestStage extends MintStage {
   readonly called: ApiCall[];
-  /** The responses to the next calls; when empty, calls get no response. */
+  /** Responses to the next calls. If empty, calls get no response. */
   readonly responses: ApiResponse[];
   readonly stored: MintAttemptRow[];
   readonly holdings: Map<string, string>;

@@ -1,4 +1,4 @@
-/** The calls of ClickHouse that erasures make. Every failure is a `StoreFault`. */
+/** A ClickHouse connection for erasures. Every failure is a `StoreFault`. */
 import { Readable } from 'node:stream';
 import { type SentColumn, toLinesInsert } from '@playline/stores';
 import {
@@ -9,24 +9,24 @@ import {
 } from '@playline/stores/clickhouse';
 
 export interface SentRows {
-  /** Rows, or rows as pieces of JSON, which are streamed and never joined into one text. */
+  /** Rows as objects, or as chunks of JSON, which are streamed. */
   readonly rows: readonly (object | Iterable<string>)[];
-  /** A condition on columns of the table. Rows that do not meet it are not inserted. */
+  /** A SQL condition. Only rows that meet the condition are inserted. */
   readonly where?: string;
 }
 
 export interface Connection extends Pick<ClickHouse, 'read' | 'ready' | 'close'> {
-  /** @param signal ends the query and frees its connection */
+  /** @param signal cancels the query and frees its connection */
   stream<T>(query: string, options?: { params?: Record<string, unknown>; signal?: AbortSignal }): AsyncIterable<T>;
   run(statement: string, settings?: ClickHouseSettings): Promise<void>;
   insert(table: string, columns: readonly SentColumn[], sent: SentRows): Promise<void>;
 }
 
-/** Counting a large batch reads the keys of a whole table: minutes for a billion rows. */
+/** Counting a large batch reads all keys in a table, which takes minutes for a billion rows. */
 const EXECUTION_MAX_S = 300;
-/** Erasures run one after the other, beside a stream of fences and a readiness check. */
+/** Erasures run sequentially, concurrent with a stream of fences and a readiness check. */
 const CONNECTIONS_MAX = 4;
-/** An insert is acknowledged only when it is written, and a late fault is not reported as success. */
+/** Inserts are acknowledged only once they are written, and late errors are not reported as success. */
 export const INSERTING: ClickHouseSettings = {
   async_insert: 0,
   wait_end_of_query: 1,
@@ -34,7 +34,7 @@ export const INSERTING: ClickHouseSettings = {
 };
 const READING: ClickHouseSettings = {
   max_execution_time: EXECUTION_MAX_S,
-  // Counts and times fit into a JSON number.
+  // All counts and times fit in a JSON number.
   output_format_json_quote_64bit_integers: 0,
   use_query_cache: 0,
 };
@@ -62,13 +62,13 @@ export function openConnection(target: ClickHouseTarget): Connection {
     },
     run: (query, clickhouse_settings = {}) =>
       call(async () => void (await client.command({ query, clickhouse_settings }))),
-    // The rows are sent in the body, so that no log of statements contains a key.
+    // Rows are sent in the request body, so that no query log contains a key.
     insert: (table, columns, { rows, where }) =>
       call(async () => {
         if (rows.length === 0) return;
         const { stream } = await client.exec({
           query: toLinesInsert(table, columns, where === undefined ? '' : `WHERE ${where}`),
-          values: Readable.from(toPieces(rows)),
+          values: Readable.from(toChunks(rows)),
           clickhouse_settings: INSERTING,
         });
         for await (const _ of stream);
@@ -76,7 +76,7 @@ export function openConnection(target: ClickHouseTarget): Connection {
   };
 }
 
-function* toPieces(rows: SentRows['rows']): Generator<string> {
+function* toChunks(rows: SentRows['rows']): Generator<string> {
   for (const row of rows) {
     if (Symbol.iterator in row) yield* row;
     else yield JSON.stringify(row);

@@ -8,7 +8,7 @@ import { AFTER, BEFORE, createRowsOf, newBatch, newEnvironment, newKey, sweepAll
 import { openErasureRows } from './erasure-rows.ts';
 import { createPredicates, toIdText } from './predicates.ts';
 
-/** In a SELECT a plain number would be seconds. */
+/** A plain number in a SELECT would be interpreted as seconds. */
 const AT_T = `fromUnixTimestamp64Milli(${T}, 'UTC')`;
 
 const DAY_MS = 86_400_000;
@@ -30,7 +30,7 @@ describe('erasure rows in ClickHouse', () => {
   const unfinished = () =>
     harness.query('SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done');
 
-  it('a blanked row keeps its version, and is still found by its owner', async () => {
+  it("a blanked row keeps its version and is still found by its owner's key", async () => {
     const environmentId = newEnvironment();
     const device = newKey();
     const row = { name: 'shared', identity_key: newKey(), anonymous_key: device, anonymous_id: 'd', kafka_offset: 77 };
@@ -46,7 +46,7 @@ describe('erasure rows in ClickHouse', () => {
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
-  it('awaitInserts waits for running inserts, and not for later ones', async () => {
+  it('awaitInserts waits for inserts that are already running and ignores later inserts', async () => {
     const environmentId = newEnvironment();
     const insertFor = (seconds: number, name: string) =>
       harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
@@ -56,7 +56,7 @@ describe('erasure rows in ClickHouse', () => {
     const before = insertFor(1, 'before');
     await until('the insert runs', () => running('before'));
     const waiting = harness.rows.awaitInserts();
-    // Later queries of the same client: the list of running inserts is read by then.
+    // After three more queries on this client, the list of running inserts has been read.
     for (let time = 0; time < 3; time++) await harness.rows.readBatches();
     const later = insertFor(3, 'later');
     await until('the other insert runs', () => running('later'));
@@ -69,7 +69,7 @@ describe('erasure rows in ClickHouse', () => {
     await Promise.all([before, later]);
   });
 
-  it('removed rows are in no active file', async () => {
+  it('removeDeleted rewrites all files with deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     const { event, link, override, consent } = createRowsOf(environmentId);
@@ -79,7 +79,7 @@ describe('erasure rows in ClickHouse', () => {
     await harness.add('consent_log', consent({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
     await sweepAll(harness.rows, batch);
-    // Not with the predicate under test.
+    // Does not use the predicate under test.
     const onDisk = async () => {
       const count = (table: string, column: string) =>
         harness.query(`SELECT count() FROM ${table} WHERE ${column} = unhex('${key.toString('hex')}')
@@ -91,12 +91,12 @@ describe('erasure rows in ClickHouse', () => {
     const removedAtMs = await harness.rows.removeDeleted();
     expect((await onDisk()).every((count) => count === 0)).toBe(true);
     expect(await harness.rows.findOnDisk(batch)).toEqual([]);
-    // Replaced files remain for a while.
+    // Replaced files remain on disk for eight minutes.
     expect(await harness.rows.countReplaced(removedAtMs)).toBeGreaterThan(0);
     expect(await harness.rows.countReplaced(0)).toBe(0);
   });
 
-  it('no key is left in mutations, logged statements or targets', async () => {
+  it('mutations, logged statements and dropped targets contain no key', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
@@ -114,19 +114,18 @@ describe('erasure rows in ClickHouse', () => {
     ] as const)
       texts.push(...(await harness.query(`SELECT base64Encode(${column}) FROM ${table}`)).split('\n'));
     const statements = texts.map((text) => Buffer.from(text, 'base64'));
-    // The control: the batch is named in both.
+    // Both logs contain the batch id, so the search below is effective.
     expect(statements.filter((text) => text.includes(toIdText(batch))).length).toBeGreaterThan(5);
     for (const form of [key, key.toString('hex'), key.toString('hex').toUpperCase()])
       expect(statements.filter((text) => text.includes(form))).toEqual([]);
     expect(await harness.query(`SELECT count() FROM erasure_targets WHERE batch_id = '${toIdText(batch)}'`)).toBe('0');
   });
 
-  it('a failed mutation is a fault and is killed, and the sweep may be repeated', async () => {
+  it('a sweep kills a failed mutation and throws, and can be retried', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
-    // A mutation that fails and blocks all later ones.
     const broken = `UPDATE trace_id = toString(throwIf(environment_id = '${environmentId}')) WHERE 1`;
     await harness.query(`ALTER TABLE events ${broken} SETTINGS mutations_sync = 0`);
     const fault = await harness.rows.sweep(batch).catch((error: unknown) => error);
@@ -140,13 +139,12 @@ describe('erasure rows in ClickHouse', () => {
     expect(await unfinished()).toBe('0');
   });
 
-  it('a mutation that exceeds its deadline is a fault, and the next sweep waits for it', async () => {
+  it('a sweep throws when a mutation exceeds its deadline, and the next sweep waits for the mutation', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
     const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
-    // Mutations are made by the merges' threads.
     await harness.query('SYSTEM STOP MERGES events');
     try {
       await expect(impatient.sweep(batch)).rejects.toMatchObject({ kind: 'passing', code: 'MUTATION_WAIT' });
@@ -161,17 +159,17 @@ describe('erasure rows in ClickHouse', () => {
     expect(await unfinished()).toBe('0');
   });
 
-  it('an aborted wait leaves the mutation running, and the next call waits for it', async () => {
+  it('an aborted call leaves its mutation running, and the next call waits for the mutation', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await harness.add('events', createRowsOf(environmentId).event({ name: 'one', identity_key: key }));
     const batch = await target(environmentId, key);
     const isStopped = async (work: (signal: AbortSignal) => Promise<unknown>) => {
       const stop = new AbortController();
-      const over = expect(work(stop.signal)).rejects.toThrow('enough');
+      const rejection = expect(work(stop.signal)).rejects.toThrow('enough');
       await until('the mutation is running', async () => (await unfinished()) === '1');
       stop.abort(new Error('enough'));
-      await over;
+      await rejection;
       expect(await unfinished()).toBe('1');
     };
     const { rows } = harness;
@@ -188,23 +186,23 @@ describe('erasure rows in ClickHouse', () => {
     expect(await rows.findOnDisk(batch)).toEqual([]);
   });
 
-  it('a store that cannot count is a fault, never zero', async () => {
+  it('a failed count throws and never returns zero', async () => {
     const batch = await target(newEnvironment(), newKey());
-    const away = openErasureRows({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
-    const elsewhere = openErasureRows({ ...harness.target, database: 'default' });
+    const down = openErasureRows({ url: 'http://127.0.0.1:1', user: 'none', password: '', database: 'none' });
+    const otherDatabase = openErasureRows({ ...harness.target, database: 'default' });
     try {
-      for (const count of [() => away.findSurvivors(batch), () => away.findOnDisk(batch), () => away.countReplaced(T)])
+      for (const count of [() => down.findSurvivors(batch), () => down.findOnDisk(batch), () => down.countReplaced(T)])
         await expect(count()).rejects.toMatchObject({ name: 'StoreFault', kind: 'passing' });
-      await expect(elsewhere.findSurvivors(batch)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
+      await expect(otherDatabase.findSurvivors(batch)).rejects.toMatchObject({ name: 'StoreFault', kind: 'final' });
     } finally {
-      await Promise.all([away.close(), elsewhere.close()]);
+      await Promise.all([down.close(), otherDatabase.close()]);
     }
   });
 
-  it('a search reads only the granules that the index or the sorting key selects', async () => {
+  it('a search reads only the granules selected by the index or the sorting key', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
-    // One granule is 8,192 rows: ten of them, and the person in one.
+    // A granule has 8,192 rows. The table has ten granules, and one of them contains the person.
     await harness.query(`INSERT INTO events (environment_id, event_name, event_time, received_at, identity_key, anonymous_key, message_id)
       SELECT '${environmentId}', 'a', ${AT_T}, ${AT_T}, unhex(lower(hex(MD5(toString(number))))),
         unhex(lower(hex(MD5(toString(-number))))), generateUUIDv4() FROM numbers(81920)`);
@@ -218,7 +216,7 @@ describe('erasure rows in ClickHouse', () => {
     }
   });
 
-  it('a sweep during inserts and merges deletes all rows of the person and no other', async () => {
+  it("a sweep during inserts and merges deletes only the person's rows", async () => {
     const environmentId = newEnvironment();
     const { event } = createRowsOf(environmentId);
     const [erased, bystander] = [newKey(), newKey()];
@@ -251,7 +249,6 @@ describe('erasure rows in ClickHouse', () => {
 });
 
 describe('derived rows in ClickHouse', () => {
-  /** Derived rows of an environment: days and names; first and last seen, page and traits. */
   const derivedOf = async (environmentId: string) => {
     const of = `WHERE environment_id = '${environmentId}'`;
     const days = await harness.query(
@@ -264,7 +261,7 @@ describe('derived rows in ClickHouse', () => {
     );
     return { days: days.split('\n').filter(Boolean), seen: seen.split('\n').filter(Boolean) };
   };
-  /** Events of a person before and after the cut-off, also on its day. */
+  /** Adds a person's events before and after the cut-off, including events on the same day. */
   const playBothSides = async (environmentId: string, key: Buffer) => {
     const { event } = createRowsOf(environmentId);
     const at = (ms: number, page: string, event_name = 'played') =>
@@ -287,7 +284,7 @@ describe('derived rows in ClickHouse', () => {
     await at(AFTER + DAY_MS, 'later', 'returned');
   };
 
-  /** Sweeps a person with later events. Returns the batch and the derived rows. */
+  /** Sweeps a person who has later events. Returns the batch and the derived rows. */
   const eraseReturningPerson = async () => {
     const environmentId = newEnvironment();
     const key = newKey();
@@ -301,7 +298,7 @@ describe('derived rows in ClickHouse', () => {
       await harness.query(`SELECT count() FROM system.mutations WHERE database = currentDatabase() AND NOT is_done
         AND table IN (${tables.map((name) => `'${name}'`).join(', ')})`),
     );
-  /** Blocks deletes of these tables during the work: threads of merges run them. */
+  /** Blocks deletes in these tables while `work` runs. Merge threads run the deletes. */
   const holdDeletes = async (tables: readonly string[], work: () => Promise<void>) => {
     for (const name of tables) await harness.query(`SYSTEM STOP MERGES ${name}`);
     try {
@@ -311,15 +308,15 @@ describe('derived rows in ClickHouse', () => {
     }
   };
 
-  it('a sweep replaces the derived rows of a person by those of later events, and keeps the rows of others', async () => {
-    const [environmentId, alone] = [newEnvironment(), newEnvironment()];
+  it("a sweep rederives a person's rows from later events and keeps other people's rows", async () => {
+    const [environmentId, otherEnvironment] = [newEnvironment(), newEnvironment()];
     const [key, other] = [newKey(), newKey()];
     await playBothSides(environmentId, key);
     await playBothSides(environmentId, other);
-    await playBothSides(alone, other);
+    await playBothSides(otherEnvironment, other);
     const before = await derivedOf(environmentId);
     expect(before.days).toHaveLength(8);
-    const kept = await derivedOf(alone);
+    const kept = await derivedOf(otherEnvironment);
     const batch = await target(environmentId, key);
     await sweepAll(harness.rows, batch);
     const after = await derivedOf(environmentId);
@@ -333,11 +330,11 @@ describe('derived rows in ClickHouse', () => {
     ]);
     const ofOther = (rows: typeof after) => [...rows.days, ...rows.seen].filter((row) => !row.includes(name));
     expect(ofOther(after)).toEqual(ofOther(before));
-    expect(await derivedOf(alone)).toEqual(kept);
+    expect(await derivedOf(otherEnvironment)).toEqual(kept);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('derived rows without events are survivors, and the next sweep removes them', async () => {
+  it('derived rows without events are found as survivors, and the next sweep removes them', async () => {
     const environmentId = newEnvironment();
     const [key, other] = [newKey(), newKey()];
     for (const each of [key, other]) await playBothSides(environmentId, each);
@@ -345,14 +342,13 @@ describe('derived rows in ClickHouse', () => {
     await harness.query(`DELETE FROM events WHERE environment_id = '${environmentId}' AND event_time < '2026-06-15'`);
     expect(await harness.rows.findSurvivors(batch)).toEqual([
       { table: 'identity_days', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
-      // The stored row and the derived one.
       { table: 'identities', column: 'identity_key', as: 'own', environmentId, key, rows: 2 },
     ]);
     await harness.rows.sweep(batch);
     expect(await harness.rows.findSurvivors(batch)).toEqual([]);
   });
 
-  it('the next sweep derives rows again if an eraser died after the delete', async () => {
+  it('the next sweep rederives rows if an eraser crashed after the delete', async () => {
     const { environmentId, batch, whole } = await eraseReturningPerson();
     for (const table of DERIVED) await harness.query(`DELETE FROM ${table} WHERE environment_id = '${environmentId}'`);
     expect((await derivedOf(environmentId)).days).toEqual([]);
@@ -360,7 +356,7 @@ describe('derived rows in ClickHouse', () => {
     expect(await derivedOf(environmentId)).toEqual(whole);
   });
 
-  it('deleted derived rows are found in files until the removal, which also reloads the dictionary of persons', async () => {
+  it('findOnDisk finds deleted derived rows until removeDeleted, which also reloads the persons dictionary', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await playBothSides(environmentId, key);
@@ -398,7 +394,7 @@ describe('derived rows in ClickHouse', () => {
     expect(await harness.read('events', environmentId, ['trace_id'])).toEqual([]);
   });
 
-  it('a sweep that is aborted after the delete still derives the rows again', async () => {
+  it('a sweep that is aborted after the delete still rederives the rows', async () => {
     const { environmentId, batch, whole } = await eraseReturningPerson();
     for (const table of DERIVED) {
       const stop = new AbortController();
@@ -413,7 +409,7 @@ describe('derived rows in ClickHouse', () => {
     }
   });
 
-  it('a sweep derives the rows again when a delete exceeds its deadline', async () => {
+  it('a sweep rederives the rows when a delete exceeds its deadline', async () => {
     const { environmentId, batch, whole } = await eraseReturningPerson();
     const impatient = openErasureRows({ ...harness.target, mutationDeadlineMs: 1 });
     onTestFinished(() => impatient.close());
@@ -424,23 +420,23 @@ describe('derived rows in ClickHouse', () => {
     expect(await derivedOf(environmentId)).toEqual(whole);
   });
 
-  it('a sweep derives the rows again when another eraser drops the targets after the delete', async () => {
+  it('a sweep rederives the rows when another eraser drops the targets after the delete', async () => {
     const { environmentId, batch, whole } = await eraseReturningPerson();
     const listed = async () => (await harness.rows.readBatches()).map((each) => each.toString('hex')).toSorted();
     const others = (await listed()).filter((each) => each !== batch.toString('hex'));
-    const mark = `insert-${newKey().toString('hex')}`;
-    const isMarked = `current_database = currentDatabase() AND position(query, '${mark}') > 0 AND query_kind = 'Insert'`;
+    const tag = `insert-${newKey().toString('hex')}`;
+    const isInsert = `current_database = currentDatabase() AND position(query, '${tag}') > 0 AND query_kind = 'Insert'`;
     let [sweep, insert]: Promise<unknown>[] = [];
     await holdDeletes(DERIVED, async () => {
       sweep = expect(harness.rows.sweep(batch)).rejects.toMatchObject({ code: 'NO_TARGETS' });
       await until('the delete is submitted', async () => (await deletesOf(...DERIVED)) === 1);
-      // The sweep waits for this insert between its two steps.
+      // The sweep waits for this insert between the delete and the rederivation.
       insert = expect(
         harness.query(`INSERT INTO events (environment_id, event_name, trace_id)
-          SELECT '${environmentId}-2', 'level_start', '${mark}' FROM numbers(100) WHERE sleepEachRow(0.6) = 0
+          SELECT '${environmentId}-2', 'level_start', '${tag}' FROM numbers(100) WHERE sleepEachRow(0.6) = 0
           SETTINGS max_block_size = 1`),
       ).rejects.toThrow();
-      const running = `SELECT count() FROM system.processes WHERE ${isMarked}`;
+      const running = `SELECT count() FROM system.processes WHERE ${isInsert}`;
       await until('the insert runs', async () => (await harness.query(running)) === '1');
     });
     await until('all derived rows are deleted', async () => {
@@ -448,7 +444,7 @@ describe('derived rows in ClickHouse', () => {
       return days.length + seen.length === 0;
     });
     await harness.rows.dropTargets(batch);
-    await harness.query(`KILL QUERY WHERE ${isMarked} SYNC`);
+    await harness.query(`KILL QUERY WHERE ${isInsert} SYNC`);
     await Promise.all([insert, sweep]);
     expect(await derivedOf(environmentId)).toEqual(whole);
     expect(await listed()).toEqual(others);

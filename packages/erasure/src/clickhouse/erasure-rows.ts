@@ -10,14 +10,14 @@ import { createErasureQueries, type FoundRow, toFound } from './queries.ts';
 import { assertTargets, dropTargets, putTargets, withTargetsCopy } from './targets.ts';
 
 export interface ErasureRowsOptions extends ClickHouseTarget {
-  /** Deadline of one mutation. Default: 15 minutes. */
+  /** Deadline per mutation. Default: 15 minutes. */
   readonly mutationDeadlineMs?: number;
 }
 
-/** A table of a billion rows takes less. */
+/** Sufficient for a table with a billion rows. */
 const MUTATION_DEADLINE_MS = 15 * 60 * 1000;
 const APPLY = 'APPLY DELETED MASK';
-/** Shows all rows of the files: masked rows too, and without unapplied patches. */
+/** Reads all rows in the files, including masked rows, and ignores patches that are not applied yet. */
 const ON_DISK: ClickHouseSettings = { apply_deleted_mask: 0, apply_patch_parts: 0 };
 
 interface Batch {
@@ -26,12 +26,12 @@ interface Batch {
 }
 
 interface MutationWait {
-  /** The mutation continues after the deadline, and the next attempt waits for it. */
+  /** The mutation continues after the deadline, and the next attempt waits for the mutation. */
   readonly deadlineMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Opens the rows; connects with the first call. */
+/** Connects on the first call. */
 export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
   const connection = openConnection(options);
   const deadlineMs = options.mutationDeadlineMs ?? MUTATION_DEADLINE_MS;
@@ -42,7 +42,7 @@ export function openErasureRows(options: ErasureRowsOptions): ErasureRows {
       const batch = { connection, batchId };
       const wait = { deadlineMs, signal };
       const found: FoundRows[] = [];
-      // One table at a time, to leave resources for other queries.
+      // Sequential, to leave resources for other queries.
       for (const table of SWEPT_TABLES) for (const each of await sweepTable(batch, table, wait)) found.push(each);
       await sweepDerived(batch, wait);
       await assertTargets(connection, batchId);
@@ -81,13 +81,13 @@ async function findEverywhere(
     );
     for (const each of toFound(name, rows)) found.push(each);
   }
-  // Rows that are left explain derived rows, so these are searched last.
+  // Derived rows of surviving events are expected, so search them only if no event survives.
   if (found.length === 0) for (const each of await findDerived(batch)) found.push(each);
   await assertTargets(connection, batchId);
   return found;
 }
 
-/** Stores where the rows of the batch are in a table, and replaces the former locations. */
+/** Stores the locations of the batch's rows in a table, replacing earlier locations. */
 async function locateRows({ connection, batchId }: Batch, { name, clearing }: SweptTable): Promise<FoundRows[]> {
   const { hits, any } = createPredicates(clearing, batchId);
   const batch = toIdText(batchId);
@@ -106,8 +106,9 @@ async function locateRows({ connection, batchId }: Batch, { name, clearing }: Sw
 }
 
 /**
- * Deletes by part and offset, so that a mutation touches only parts with found rows. Rows that a merge moves in the
- * meantime survive. A repeated sweep deletes by key, which reads more, or merges could outrun it.
+ * Deletes by part and offset, so that the mutation rewrites only parts that contain found rows. Rows that a merge moves
+ * in the meantime survive. A repeated sweep therefore deletes by key, which reads more rows but is unaffected by
+ * merges.
  */
 async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): Promise<FoundRows[]> {
   const { connection, batchId } = batch;
@@ -132,7 +133,7 @@ async function sweepTable(batch: Batch, table: SweptTable, wait: MutationWait): 
   return found;
 }
 
-/** Rewrites the tables that have parts with deleted rows, one at a time. */
+/** Rewrites all parts with deleted rows, one table at a time. */
 async function removeDeleted(connection: Connection, wait: MutationWait): Promise<number> {
   const masked = await connection.read<{ table: string }>(
     'SELECT DISTINCT table FROM system.parts WHERE database = currentDatabase() AND active AND has_lightweight_delete',
@@ -140,7 +141,7 @@ async function removeDeleted(connection: Connection, wait: MutationWait): Promis
   const tables = ERASED_TABLES.map(({ name }) => name).filter((name) => masked.some(({ table }) => table === name));
   for (const table of tables)
     await runMutation(connection, { table, statement: `ALTER TABLE ${table} ${APPLY}`, mark: APPLY }, wait);
-  // The dictionary has a copy of identity_overrides in memory.
+  // The dictionary caches identity_overrides in memory.
   await connection.run('SYSTEM RELOAD DICTIONARY identity_persons');
   const now = "SELECT toUnixTimestamp64Milli(now64(3, 'UTC')) AS ms";
   return (await readOne<{ ms: number }>(connection, now)).ms;
@@ -148,7 +149,7 @@ async function removeDeleted(connection: Connection, wait: MutationWait): Promis
 
 const KEPT_TABLES = [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found', 'erasure_progress'];
 
-/** Replaced and dropped parts stay on disk for `old_parts_lifetime`, eight minutes. */
+/** Replaced and dropped parts remain on disk for eight minutes (`old_parts_lifetime`). */
 async function countReplaced(connection: Connection, until: number): Promise<number> {
   const names = KEPT_TABLES.map((name) => `'${name}'`).join(', ');
   const query = `SELECT count() AS parts FROM system.parts WHERE database = currentDatabase() AND NOT active
@@ -158,18 +159,19 @@ async function countReplaced(connection: Connection, until: number): Promise<num
 
 async function readOne<T>(connection: Connection, query: string, params: Record<string, unknown> = {}): Promise<T> {
   const [row] = await connection.read<T>(query, params);
-  if (row === undefined) throw new Error('ClickHouse returned no row for a count');
+  if (row === undefined) throw new Error('ClickHouse returned no row for an aggregate query');
   return row;
 }
 
-/** Later than any time that the contract allows. */
+/** Later than any time allowed by the contract. */
 const FAR = '2299-12-31 00:00:00';
 
 /**
- * Deletes the batch's derived rows and derives them again from the remaining events. Running inserts, which write an
- * event and its derived row in no fixed order, are awaited before (so that a failed wait deletes nothing) and after.
- * Once it deletes, it also derives: without the signal, after a failed delete, and from its own copy of the targets,
- * because the batch may be finished and dropped by another eraser. After a crash the daily scrub finds the missing rows.
+ * Deletes the batch's derived rows and rederives them from the remaining events. Running inserts write an event and its
+ * derived row in no fixed order, so this function waits for them before the delete (a failed wait deletes nothing) and
+ * after it. Every delete is followed by the rederivation, even if the delete fails or the signal is aborted. The
+ * rederivation uses a copy of the targets, because another eraser may finish and drop the batch. After a crash, the
+ * daily scrub finds the missing rows.
  */
 async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait): Promise<void> {
   await awaitInserts(connection, wait.signal);
@@ -195,23 +197,23 @@ async function sweepDerived({ connection, batchId }: Batch, wait: MutationWait):
   });
 }
 
-/** FROM clause of the rows that the remaining events imply for the batch. */
+/** FROM clause that derives the batch's rows from the remaining events. */
 async function derivedOf({ clearing }: DerivedTable, { connection, batchId }: Batch): Promise<string> {
   const query = `SELECT toString(min(cutoff_at)) AS since FROM ${targetsOf(batchId)}`;
   const { since } = await readOne<{ since: string }>(connection, query);
   return `${clearing.view}(since = '${since}', until = '${FAR}') WHERE ${isTarget('identity_key', batchId)}`;
 }
 
-/** Finds derived rows without events, and rows that events imply and that are missing. Sweeping repairs both. */
+/** Finds derived rows without events and missing derived rows. A sweep repairs both. */
 async function findDerivedSurvivors(batch: Batch): Promise<FoundRows[]> {
   const first = await findDifferent(batch);
   if (first.length === 0) return first;
-  // During an insert, an event and its derived row may become visible at different moments.
+  // During an insert, an event and its derived row may become visible at different times.
   await awaitInserts(batch.connection);
   return findDifferent(batch);
 }
 
-/** Survivors, and deleted rows that are still in files. */
+/** Finds survivors and deleted rows that are still in files. */
 async function findDerivedOnDisk(batch: Batch): Promise<FoundRows[]> {
   const found = await findDerivedSurvivors(batch);
   for (const { name } of DERIVED_TABLES) {
@@ -242,10 +244,10 @@ async function countByIdentity({ connection }: Batch, table: string, from: strin
 }
 
 const POLL_MS = 100;
-/** ClickHouse ends an insert of a service after a minute (`max_execution_time` of its account). */
+/** Services' inserts time out after a minute (`max_execution_time` of their accounts). */
 const INSERT_MAX_MS = 90_000;
 
-/** Waits for all running inserts into this database, except those of erasures, which write no row of a person. */
+/** Waits for all running inserts into this database, except into erasure tables, which contain no personal rows. */
 async function awaitInserts(connection: Connection, signal?: AbortSignal): Promise<void> {
   const readRunning = async () => {
     const rows = await connection.read<{ id: string }>(
@@ -270,15 +272,15 @@ async function awaitInserts(connection: Connection, signal?: AbortSignal): Promi
 interface Mutation {
   readonly table: string;
   readonly statement: string;
-  /** Text that only the attempts at this mutation contain among the mutations of the table. */
+  /** Substring that identifies all attempts at this mutation. */
   readonly mark: string;
 }
 
-/** A small mutation takes about 50 ms. */
+/** Small mutations take about 50 ms. */
 const POLL_MIN_MS = 20;
 const POLL_MAX_MS = 500;
 
-/** Masks deleted rows inside their parts: one APPLY DELETED MASK would not remove patches beside them. */
+/** Masks deleted rows within their parts. Patch parts would survive a single APPLY DELETED MASK. */
 const SUBMIT: ClickHouseSettings = {
   lightweight_delete_mode: 'alter_update',
   lightweight_deletes_sync: '0',
@@ -286,9 +288,10 @@ const SUBMIT: ClickHouseSettings = {
 };
 
 /**
- * Runs a mutation after the unfinished attempts before it. It is submitted and polled, so that no connection is held
- * and a failed mutation can be killed: ClickHouse would retry it forever, and block all later ones.
- * @throws StoreFault when it or an earlier attempt fails; the reason of the signal
+ * Waits for earlier attempts at a mutation, then submits the mutation and polls until it finishes. Polling occupies no
+ * connection and allows killing a failed mutation, which ClickHouse would otherwise retry forever, blocking all later
+ * mutations.
+ * @throws StoreFault if an attempt fails; the signal's reason
  */
 async function runMutation(connection: Connection, mutation: Mutation, wait: MutationWait): Promise<void> {
   await awaitEnd(connection, mutation, wait);
@@ -320,7 +323,7 @@ async function awaitEnd(
       await connection.run(`KILL MUTATION WHERE ${failing}`);
       throw toFault(toErrorSummary(failed.latest_fail_reason), 'MUTATION_FAILED');
     }
-    if (performance.now() > end) throw toFault(`not done within ${deadlineMs} ms`, 'MUTATION_WAIT');
+    if (performance.now() > end) throw toFault(`not finished within ${deadlineMs} ms`, 'MUTATION_WAIT');
     await pauseOrThrow(pauseMs, signal);
   }
 }

@@ -28,12 +28,12 @@ import { assertTargets, withSearchTargets } from './targets.ts';
 
 export { type ErasureRowsOptions, openErasureRows } from './erasure-rows.ts';
 
-/** Checked in the INSERT itself: a process paused between a check and an insert would write an outdated request. */
+/** Checked within the INSERT. With a separate check, a paused process could write an outdated request. */
 const IS_NEW = 'erasure_id NOT IN (SELECT erasure_id FROM erasure_requests)';
 const IS_NOT_BEGUN = `erasure_id NOT IN (SELECT erasure_id FROM erasure_progress)
   AND erasure_id NOT IN (SELECT erasure_id FROM erasure_receipts)`;
 
-/** Opens the records; connects with the first call. */
+/** Connects on the first call. */
 export function openErasureRecords(target: ClickHouseTarget): ErasureRecords {
   const connection = openConnection(target);
   const insertRequests = (requests: readonly ErasureRequest[], where?: string) =>
@@ -88,7 +88,7 @@ async function readRequestsWhere(
   return (await connection.read<object>(query, params)).map(requestTable.fromRow);
 }
 
-/** The identities are joined as a table, because they may be many and only a few erasures match. */
+/** Joins the identities as a table, because there may be many and only a few erasures match. */
 async function readOpenSince(connection: Connection, sinceMs: number, searchId: Buffer): Promise<ErasureRequest[]> {
   const requests = await readRequestsWhere(
     connection,
@@ -112,7 +112,7 @@ interface LinkRow extends FactOrder {
   readonly unlinkedAtMs: number | null;
 }
 
-/** Adds the links of requests. Streamed, because one person may have half a million. */
+/** Adds the links of requests. Streams them, because one person may have half a million links. */
 async function withLinks(
   connection: Connection,
   requests: readonly ErasureRequest[],
@@ -121,8 +121,8 @@ async function withLinks(
   const linksOf = new Map<string, FoundLink[]>();
   const share = createShare();
   const all = requests.map(({ erasureId }) => erasureId);
-  for (let start = 0; start < all.length; start += IDS_A_QUERY_MAX) {
-    const ids = all.slice(start, start + IDS_A_QUERY_MAX).map(toIdText);
+  for (let start = 0; start < all.length; start += IDS_PER_QUERY_MAX) {
+    const ids = all.slice(start, start + IDS_PER_QUERY_MAX).map(toIdText);
     const rows = connection.stream<LinkRow>(
       `SELECT toString(erasure_id) AS erasure_id, lower(hex(link.1)) AS a, lower(hex(link.2)) AS b,
          toUnixTimestamp64Milli(link.3) AS receivedAtMs, link.4 AS generation, link.5 AS offset,
@@ -146,7 +146,7 @@ async function withLinks(
 
 async function* readFences(connection: Connection, { knownParts, signal }: FenceReading): AsyncGenerator<StoredFence> {
   const known = [...(knownParts ?? [])];
-  // Without FINAL: unmerged fences come twice, and the reader takes the later cut-off. Known parts are not opened.
+  // Without FINAL, unmerged fences are returned twice; the reader uses the latest cut-off. Known parts are not read.
   const rows = connection.stream<Omit<StoredFence, 'key' | 'erasureId'> & { key: string; erasureId: string }>(
     `SELECT environment_id AS environmentId, lower(hex(identity_key)) AS key,
        toUnixTimestamp64Milli(cutoff_at) AS cutoffMs, toString(erasure_id) AS erasureId,
@@ -174,14 +174,14 @@ async function readFinished(connection: Connection): Promise<ReadonlySet<string>
   return finished;
 }
 
-/** Ids are sent in the URL of the query, which takes about twenty thousand. */
-const IDS_A_QUERY_MAX = 1_000;
+/** Ids are sent in the query URL, which is limited to about twenty thousand ids. */
+const IDS_PER_QUERY_MAX = 1_000;
 const OF_IDS = 'erasure_id IN {ids: Array(UUID)}';
 
 async function readOfIds<T>(erasureIds: readonly Buffer[], read: (ids: string[]) => Promise<T[]>): Promise<T[]> {
   const found: T[] = [];
-  for (let start = 0; start < erasureIds.length; start += IDS_A_QUERY_MAX)
-    for (const row of await read(erasureIds.slice(start, start + IDS_A_QUERY_MAX).map(toIdText))) found.push(row);
+  for (let start = 0; start < erasureIds.length; start += IDS_PER_QUERY_MAX)
+    for (const row of await read(erasureIds.slice(start, start + IDS_PER_QUERY_MAX).map(toIdText))) found.push(row);
   return found;
 }
 

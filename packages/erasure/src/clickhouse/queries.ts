@@ -53,7 +53,7 @@ async function readNoted(connection: Connection, batchId: Buffer): Promise<Noted
   };
 }
 
-/** Reads little, because the table's sorting key begins with the identity. */
+/** Fast, because the table is sorted by identity. */
 async function findConsents(connection: Connection, batchId: Buffer): Promise<KeptConsent[]> {
   const rows = await connection.read<
     Omit<KeptConsent, 'identityKey' | 'position'> & KeptConsent['position'] & { identityKey: string }
@@ -82,7 +82,7 @@ async function* findLinks(connection: Connection, batchId: Buffer): AsyncGenerat
   await assertTargets(connection, batchId);
 }
 
-/** @returns a function that returns the same Buffer for the same hexadecimal text */
+/** Creates a function that interns keys: equal hexadecimal strings return the same Buffer. */
 export function createShare(): (hex: string) => Buffer {
   const known = new Map<string, Buffer>();
   return (hex) => {
@@ -122,13 +122,13 @@ async function findLaterLinks(connection: Connection, batchId: Buffer): Promise<
 
 const latestCutoff = (batchId: Buffer) => `(SELECT max(cutoff_at) FROM ${targetsOf(batchId)})`;
 
-/** Selects decisions that linked an identity of the batch with another one, or found it linked. */
+/** Selects decisions in which an identity of the batch was linked or was already linked. */
 function touches(batchId: Buffer): string {
   return `(${isTarget('a_key', batchId)} OR ${isTarget('b_key', batchId)}) AND outcome IN ('linked', 'unchanged')
     AND link != 'unlink' AND reason NOT IN (${RULINGS.map((reason) => `'${reason}'`)})`;
 }
 
-/** A row of a result about found rows. */
+/** A result row with the count of found rows. */
 export interface FoundRow {
   readonly column: string;
   readonly how: FoundRows['as'];

@@ -1,4 +1,4 @@
-/** Columns of the tables of erasure records, and the conversion of their rows. */
+/** Columns and row conversion for the erasure record tables. */
 import { fromUuidText } from '@playline/contracts';
 import type { SentColumn } from '@playline/stores';
 import type { ErasureFence, ErasureProgress, ErasureReceipt, ErasureRequest, FoundLink } from '../records.ts';
@@ -9,7 +9,7 @@ const fromHex = (text: string) => Buffer.from(text, 'hex');
 const toTime = (name: string) => `fromUnixTimestamp64Milli(${name}, 'UTC')`;
 const fromTime = (name: string) => `toUnixTimestamp64Milli(${name})`;
 
-/** How a field is sent, stored, selected and read. */
+/** Conversion of a field between JavaScript, JSON rows and ClickHouse. */
 interface FieldKind {
   readonly type: string;
   readonly insert?: (column: string) => string;
@@ -41,7 +41,7 @@ const KINDS = {
   },
 } as const satisfies Readonly<Record<string, FieldKind>>;
 
-/** A table whose columns are the fields of a record in snake case. Its JSON rows have the names of the fields. */
+/** Maps a record type to a table whose columns are the field names in snake case. */
 function createTable<R extends object>(kinds: Readonly<Record<keyof R & string, keyof typeof KINDS>>) {
   const fields = Object.entries<keyof typeof KINDS>(kinds).map(([name, kind]) => {
     const column = name.replaceAll(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
@@ -57,7 +57,7 @@ function createTable<R extends object>(kinds: Readonly<Record<keyof R & string, 
     columns: fields.map(
       ({ name, column, type, insert }): SentColumn => ({ name, column, type, ...(insert && { as: insert(name) }) }),
     ),
-    /** The list of a SELECT whose rows `fromRow` takes. */
+    /** SELECT list for rows that `fromRow` accepts. */
     fields: fields.map(({ name, column, select }) => `${select?.(column) ?? column} AS ${name}`).join(', '),
     toRow: (record: R): object => convert(record, 'write'),
     fromRow: (row: object) => convert(row, 'read') as R,
@@ -91,7 +91,7 @@ export const progressTable = createTable<ErasureProgress>({
   deleted: 'counts',
 });
 
-/** Without the links, which are streamed. */
+/** Excludes the links, which are streamed. */
 export const requestTable = createTable<Omit<ErasureRequest, 'links'>>({
   erasureId: 'id',
   environmentId: 'text',
@@ -113,16 +113,16 @@ export const REQUEST_COLUMNS: readonly SentColumn[] = [
   },
 ];
 
-/** Links in one piece of a row. */
-const LINKS_A_PIECE = 1_000;
+/** Number of links per chunk. */
+const LINKS_PER_CHUNK = 1_000;
 
-/** A request as pieces of JSON: one with half a million links has 50 MB. */
+/** Encodes a request in chunks of JSON. A request with half a million links has 50 MB. */
 export function* toRequestRow(request: ErasureRequest): Generator<string> {
   yield `${JSON.stringify(requestTable.toRow(request)).slice(0, -1)},"links":[`;
   const { links = [] } = request;
-  for (let at = 0; at < links.length; at += LINKS_A_PIECE) {
-    const piece = links.slice(at, at + LINKS_A_PIECE).map(toLinkRow);
-    yield `${at === 0 ? '' : ','}${JSON.stringify(piece).slice(1, -1)}`;
+  for (let at = 0; at < links.length; at += LINKS_PER_CHUNK) {
+    const chunk = links.slice(at, at + LINKS_PER_CHUNK).map(toLinkRow);
+    yield `${at === 0 ? '' : ','}${JSON.stringify(chunk).slice(1, -1)}`;
   }
   yield ']}';
 }

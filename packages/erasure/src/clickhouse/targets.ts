@@ -22,7 +22,7 @@ export async function putTargets(connection: Connection, batchId: Buffer, target
   await connection.insert('erasure_targets', TARGET_COLUMNS, { rows });
 }
 
-/** Drops the partition of a batch with its files. May be repeated. */
+/** Drops a batch's partitions. Idempotent. */
 export async function dropTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const batch = toIdText(batchId);
   for (const { name } of SWEPT_TABLES)
@@ -31,8 +31,8 @@ export async function dropTargets(connection: Connection, batchId: Buffer): Prom
 }
 
 /**
- * Called after a search: without targets it finds nothing, which proves nothing.
- * @throws StoreFault when the batch has no targets
+ * Call this after a search, because a search without targets finds no rows and proves nothing.
+ * @throws StoreFault if the batch has no targets
  */
 export async function assertTargets(connection: Connection, batchId: Buffer): Promise<void> {
   const id = toIdText(batchId);
@@ -41,7 +41,7 @@ export async function assertTargets(connection: Connection, batchId: Buffer): Pr
   throw new StoreFault(`Batch ${id} has no targets, so nothing was searched`, { kind: 'final', code: 'NO_TARGETS' });
 }
 
-/** Stores identities for the queries of `search`, and drops them afterwards. */
+/** Stores identities as targets while `search` runs. */
 export function withSearchTargets<T>(
   connection: Connection,
   identities: readonly NamedIdentity[],
@@ -52,8 +52,8 @@ export function withSearchTargets<T>(
 }
 
 /**
- * Copies the targets of a batch, which another process may drop, and drops the copy afterwards.
- * @throws StoreFault when the batch has no targets
+ * Copies a batch's targets while `work` runs, because another process may drop the batch.
+ * @throws StoreFault if the batch has no targets
  */
 export function withTargetsCopy<T>(
   connection: Connection,

@@ -1,8 +1,8 @@
-/** The tables that materialized views derive from events. */
+/** Tables that materialized views derive from events. */
 import { columnsOf, type DerivedTable } from './store.ts';
 
 const ENVIRONMENT = 'names an environment';
-const OWNER = 'identity whose rows are deleted and derived again';
+const OWNER = 'identity whose rows are deleted and rederived';
 const WITH_ROW = 'deleted with the row';
 
 export const DERIVED_TABLES: readonly DerivedTable[] = [
@@ -22,7 +22,7 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
       by: 'derived',
       view: 'derived_identities',
       keys: ['environment_id', 'identity_key'],
-      // Without last_active_at, in which two copies of a message may differ.
+      // Excludes last_active_at, which may differ between duplicates of a message.
       values: ['min(first_seen_at)', 'max(last_seen_at)', 'argMinMerge(first_touch)', 'argMaxIfMerge(latest_traits)'],
     },
     columns: columnsOf({
@@ -34,9 +34,9 @@ export const DERIVED_TABLES: readonly DerivedTable[] = [
 ];
 
 /**
- * Query of the rows that only the derived table or only the events have: `sides` is 1 for a row without events, 2 for a
+ * Query for differences between the derived table and the events. `sides` is 1 for a row without events and 2 for a
  * missing row.
- * @param from the FROM clauses of both
+ * @param from the FROM clauses
  */
 export function differencesOf(
   { clearing: { keys, values } }: DerivedTable,

@@ -1,57 +1,63 @@
-/** The registry of stores that may hold personal data: types, topics, Redis keys and system tables. */
+/** The registry of stores that may contain personal data: types, topics, Redis keys and system tables. */
 
-/** A column with another person's key in a row, and the texts that repeat the id. */
+/** A column that may contain another person's key, and the string columns with the same id. */
 export interface CarriedKey {
   /** Blanked to zero bytes. */
   readonly key: string;
-  /** Blanked to the empty text. */
+  /** Blanked to the empty string. */
   readonly texts: readonly string[];
 }
 
-/** Rows are found by the keys of erased people. */
+/** Rows are found by identity key. */
 export interface Sweep {
   readonly by: 'sweep';
-  /** Key columns of the person whom a row belongs to or describes: the row is deleted. */
+  /** Key columns of the row's owner or subject. If one matches, the row is deleted. */
   readonly own: readonly string[];
-  /** Key columns that name the person in another person's row: only they are blanked. Not in the sorting key. */
+  /**
+   * Key columns that may contain another person's identity. If one matches, only the column is blanked. Must not be
+   * part of the sorting key.
+   */
   readonly carried: readonly CarriedKey[];
-  /** Times of a row. It is erased if the earliest is not later than the cut-off, as with fences. */
+  /** Time columns. A row is erased if the earliest time is not later than the cut-off, the same rule as for fences. */
   readonly times: readonly string[];
-  /** Rows with one of these values in this column are not personal, and are kept. */
+  /** Rows with one of these values in the column are not personal data and are kept. */
   readonly kept?: { readonly column: string; readonly values: readonly string[] };
 }
 
-/** Rows follow from `events`: they are deleted by identity and derived again from the remaining events. */
+/** Rows are derived from `events`. They are deleted by identity key and rederived from the remaining events. */
 export interface Derivation {
   readonly by: 'derived';
-  /** Parameterised view (`since`, `until`) that returns the rows that the events of a span imply. */
+  /** Parameterized view (`since`, `until`) that derives rows from the events in a time range. */
   readonly view: string;
-  /** Columns by which rows are compared, `environment_id` and `identity_key` first. Copies may differ in `test`. */
+  /**
+   * Columns by which rows are compared, starting with `environment_id` and `identity_key`. Duplicates may differ in
+   * `test`.
+   */
   readonly keys: readonly string[];
-  /** The other values of a row, as expressions that aggregate the unmerged rows of a key. */
+  /** Expressions that aggregate the other columns over the unmerged rows of a key. */
   readonly values: readonly string[];
 }
 
-/** How personal data are removed from a store. */
+/** How personal data is removed from a store. */
 export type Clearing =
   | Sweep
   | Derivation
-  /** Deleted by key, by the scripts that own the layout. */
+  /** Redis scripts delete the data by key. */
   | { readonly by: 'script'; readonly script: string }
   | { readonly by: 'ttl'; readonly windowMs: number; readonly reason: string }
   | { readonly by: 'kept'; readonly reason: string }
   | { readonly by: 'no personal data'; readonly reason: string };
 
-/** A Kafka topic without its prefix, or a family of Redis keys as in `infra/redis/README.md`. */
+/** A Kafka topic without its prefix, or a Redis key family as in `infra/redis/README.md`. */
 export interface ErasureStore {
   readonly name: string;
   readonly clearing: Clearing;
 }
 
 export interface TableStore extends ErasureStore {
-  /** Meaning of each column. A swept table lists only columns that resemble identities and that its sweep omits. */
+  /** Meaning of each column. A swept table lists only identity-like columns that the sweep does not use. */
   readonly columns: Readonly<Record<string, string>>;
-  /** Meaning of columns that operators may add, by the prefix of their names. */
+  /** Meaning of columns that operators may add, by name prefix. */
   readonly prefixes?: Readonly<Record<string, string>>;
 }
 
@@ -63,7 +69,7 @@ export interface SweptTable extends TableStore {
   readonly clearing: Sweep;
 }
 
-/** Columns by name from lists of names by meaning. */
+/** Inverts a map from meaning to space-separated column names. */
 export const columnsOf = (namesByMeaning: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(namesByMeaning).flatMap(([meaning, names]) => names.split(' ').map((name) => [name, meaning])),
@@ -75,14 +81,16 @@ export const withoutPersonalData = (name: string, reason: string): ErasureStore 
 });
 
 const HOUR_MS = 60 * 60 * 1000;
-/** 72 hours after the last record of a segment, which takes six hours to fill. */
+/** Retention of 72 hours, counted from the last record in a segment, plus the six hours that a segment covers. */
 const IDENTITY_WINDOW_MS = 78 * HOUR_MS;
-/** From the end of the log until it holds no data of a person: plus late publishing and the brokers' expiry check. */
+/**
+ * Time until the log contains no data of an erased person. Includes late publishing and the brokers' retention check.
+ */
 export const LOG_EXPIRES_AFTER_MS = IDENTITY_WINDOW_MS + HOUR_MS / 6;
-/** Seven days, likewise. */
+/** Retention of seven days, plus the six hours that a segment covers. */
 const ERASURES_WINDOW_MS = (7 * 24 + 6) * HOUR_MS;
 
-/** A topic and its dead letters, which keep records unchanged, including unreadable ones. */
+/** A topic and its dead-letter topic, which contains unchanged records. */
 function expiringTopic(name: string, reason: string, windowMs = IDENTITY_WINDOW_MS): ErasureStore[] {
   return [
     { name, clearing: { by: 'ttl', windowMs, reason } },
@@ -100,10 +108,10 @@ const MINTED = 'assets that a team mints for public addresses; not whose an addr
 export const TOPIC_STORES: readonly ErasureStore[] = [
   expiringTopic('audience.messages.v1', 'messages with their ids'),
   expiringTopic('audience.identity-links.v1', 'linked ids'),
-  // Waiting facts are written again every day, so the window begins when their last erasure has ended.
+  // Parked facts are republished every day, so the window starts when the last erasure that delays them has ended.
   expiringTopic('audience.identity-links.v1.parked', 'linked ids, received after the cut-off of a running erasure'),
   expiringTopic('audience.identity-decisions.v1', 'keyed hashes of identities'),
-  expiringTopic('audience.rejections.v1', 'names of the contract; in dead letters text of clients'),
+  expiringTopic('audience.rejections.v1', 'field names and codes; dead letters contain client input'),
   expiringTopic('audience.consents.v1', 'keyed hashes of identities and their consent'),
   expiringTopic('audience.erasures.v1', 'keyed hashes of people to erase', ERASURES_WINDOW_MS),
   otherTopic('access.keys.v1', 'hashes of project keys'),
@@ -126,7 +134,7 @@ const byScript = (name: string, script: string): ErasureStore => ({ name, cleari
 const FORGOTTEN = 'the graph forgets the person';
 const RELEASED = 'the hold is released at the end';
 
-/** Families of Redis keys. Identities in them are keyed hashes. */
+/** Redis key families. They contain identities only as keyed hashes. */
 export const REDIS_STORES: readonly ErasureStore[] = [
   byScript('i:{env}:<bucket>', FORGOTTEN),
   byScript('m:{env}:<root>', FORGOTTEN),
@@ -177,7 +185,7 @@ export const REDIS_STORES: readonly ErasureStore[] = [
   withoutPersonalData('rate:<id>', 'keys of projects; addresses of clients stay in the process'),
 ];
 
-/** As `infra/clickhouse/system-logs.xml` sets it: as long as the log itself. */
+/** The TTL in `infra/clickhouse/system-logs.xml`, equal to the retention of the log. */
 const SYSTEM_LOG_WINDOW_MS = 78 * HOUR_MS;
 
 const inSystemLog = (name: string, reason: string): ErasureStore => ({
@@ -191,7 +199,7 @@ const inMemory = (name: string, reason: string): ErasureStore => ({
 
 const QUERY_TEXTS = 'queries of services contain keys; queries of people may contain anything';
 
-/** System tables with texts of queries or errors. Statements of erasures name no one: their keys are in a table. */
+/** System tables with queries or error messages. Erasure statements contain no keys, which are stored in a table. */
 export const SYSTEM_STORES: readonly ErasureStore[] = [
   inSystemLog('query_log', QUERY_TEXTS),
   inSystemLog('part_log', 'names of parts; error texts'),

@@ -4,11 +4,10 @@ import { openErasureRows } from '../clickhouse/index.ts';
 import type { ErasureRows } from '../rows.ts';
 import { type MemoryRow, openMemoryErasureRows } from './memory/rows.ts';
 
-/** Rows under test, with direct access to the tables. */
 export interface RowsHarness {
   readonly rows: ErasureRows;
   add(table: string, row: MemoryRow): Promise<void>;
-  /** These columns of the rows of an environment, keys in hexadecimal, in any order. */
+  /** Reads columns of an environment's rows in any order, with keys in hexadecimal. */
   read(table: string, environmentId: string, columns: readonly string[]): Promise<string[][]>;
   close(): Promise<void>;
 }
@@ -30,11 +29,9 @@ export async function openMemoryHarness(): Promise<RowsHarness> {
 
 export interface ClickHouseHarness extends RowsHarness {
   readonly target: ClickHouseTarget;
-  /** @throws Error with the message of ClickHouse */
   query(sql: string): Promise<string>;
 }
 
-/** A database of its own with every table. */
 export async function openClickHouseHarness(options: { mutationDeadlineMs?: number } = {}): Promise<ClickHouseHarness> {
   const { target, query, close } = await openOwnDatabase();
   const rows = openErasureRows({ ...target, ...options });
@@ -48,10 +45,10 @@ export async function openClickHouseHarness(options: { mutationDeadlineMs?: numb
     },
     async read(table, environmentId, columns) {
       const show = columns.map((column) => (column.endsWith('_key') ? `lower(hex(${column}))` : `toString(${column})`));
-      const answer = await query(
+      const response = await query(
         `SELECT [${show.join(', ')}] AS row FROM ${table} WHERE environment_id = '${environmentId}' FORMAT JSONEachRow`,
       );
-      return answer.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { row: string[] }).row]));
+      return response.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { row: string[] }).row]));
     },
     async close() {
       await rows.close();
@@ -62,6 +59,6 @@ export async function openClickHouseHarness(options: { mutationDeadlineMs?: numb
 
 function toLiteral(value: unknown): string {
   if (Buffer.isBuffer(value)) return `unhex('${value.toString('hex')}')`;
-  // Times are milliseconds, as DateTime64(3) takes whole numbers.
+  // DateTime64(3) interprets integers as milliseconds.
   return typeof value === 'number' ? String(value) : `'${value}'`;
 }

@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { ErasureRows, FoundRows } from '../rows.ts';
 import type { MemoryRow } from './memory/rows.ts';
 
-/** The cut-off. */
 export const T = Date.UTC(2026, 5, 15);
 export const BEFORE = T - 1;
 export const AFTER = T + 1;
@@ -12,10 +11,9 @@ export const newKey = () => randomBytes(16);
 export const newBatch = () => randomBytes(16);
 export const newEnvironment = () => `test-${randomUUID()}`;
 
-/** Fields that a test sets; `name` identifies the row. */
+/** Fields to set; `name` identifies the row. */
 type Fields = { name: string } & Record<string, unknown>;
 
-/** Rows of one environment with defaults. */
 export function createRowsOf(environment_id: string) {
   return {
     event: ({ name, ...fields }: Fields): MemoryRow => ({
@@ -63,7 +61,7 @@ export function createRowsOf(environment_id: string) {
   };
 }
 
-/** Sweeps until nothing is found, as merges may move rows. @returns what the first sweep found */
+/** Sweeps until no row survives, because merges may move rows. @returns the rows that the first sweep found */
 export async function sweepAll(rows: ErasureRows, batch: Buffer): Promise<FoundRows[]> {
   const found = await rows.sweep(batch);
   while ((await rows.findSurvivors(batch)).length > 0) await rows.sweep(batch);

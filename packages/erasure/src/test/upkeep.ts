@@ -9,7 +9,6 @@ import { T } from './people.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Rows and records under test, of one store. */
 export interface UpkeepHarness {
   readonly harness: RowsHarness;
   readonly records: ErasureRecords;
@@ -32,19 +31,18 @@ export async function openClickHouseUpkeep(): Promise<UpkeepHarness & { harness:
   return { harness, records, close };
 }
 
-/** A store of links and consents without data. */
 export const EMPTY_PEOPLE: FenceEnforcer = { enforce: async () => ({ links: 0, consents: 0 }) };
 
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly keys: readonly Buffer[];
   readonly cutoffMs?: number;
-  /** Keys that the request names. Default: all. */
+  /** Keys in the request. Default: all. */
   readonly requested?: readonly Buffer[];
   readonly receipt?: Partial<ErasureReceipt>;
 }
 
-/** Puts request and fences of an unfinished erasure. @returns its id */
+/** Stores the request and fences of an unfinished erasure. @returns the erasure id */
 export async function beginErasure(records: ErasureRecords, person: ErasedPerson): Promise<Buffer> {
   const erasureId = randomBytes(16);
   const { environmentId, keys, cutoffMs = T, requested = keys } = person;
@@ -55,7 +53,6 @@ export async function beginErasure(records: ErasureRecords, person: ErasedPerson
   return erasureId;
 }
 
-/** A receipt without physicallyErasedAt and logExpiredAt. */
 export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoffMs = T, receipt }: ErasedPerson) {
   const whole: ErasureReceipt = {
     erasureId,
@@ -78,7 +75,7 @@ export function createReceiptOf(erasureId: Buffer, { environmentId, keys, cutoff
   return whole;
 }
 
-/** Request, fences and receipt of an erasure. @returns its id */
+/** Stores the request, fences and receipt of an erasure. @returns the erasure id */
 export async function putErased(records: ErasureRecords, person: ErasedPerson): Promise<Buffer> {
   const erasureId = await beginErasure(records, person);
   await records.putReceipts([createReceiptOf(erasureId, person)]);

@@ -1,19 +1,19 @@
-/** Temporary targets of searches, and the removal of those that dead processes left. */
+/** Temporary targets for searches, and cleanup of targets that crashed processes left. */
 import { randomBytes } from 'node:crypto';
 import type { ErasureRows, ErasureTarget } from '../rows.ts';
 
-/** Targets of one batch. A search costs nearly the same for one and for many. */
+/** Targets per batch. The cost of a search hardly depends on the number of targets. */
 const TARGETS_MAX = 100_000;
-/** No search takes this long. Targets of a killed one are keyed hashes of erased people. */
+/** Longer than any search. Stale targets are keyed hashes of erased people and must not be kept. */
 const STALE_AFTER_MS = 6 * 60 * 60 * 1000;
-/** First bytes of the ids of searches. Ids of erasure batches are random. */
+/** Prefix of search ids. The ids of erasure batches are random. */
 const TAG = Buffer.from('upkeep');
 const TIME_BYTES = 6;
 
 /**
- * Creates the id of a batch without progress: of a search, or of a copy. It contains its time, and is dropped when stale.
+ * Creates the id (16 bytes) of a temporary batch. The id contains its creation time, so that stale batches can be
+ * dropped.
  * @param atMs epoch milliseconds
- * @returns 16 bytes
  */
 export function newSearchId(atMs: number): Buffer {
   const time = Buffer.alloc(TIME_BYTES);
@@ -21,7 +21,7 @@ export function newSearchId(atMs: number): Buffer {
   return Buffer.concat([TAG, time, randomBytes(16 - TAG.length - TIME_BYTES)]);
 }
 
-/** Epoch milliseconds of a search's start; null for a batch of an erasure. */
+/** Start time of a search in epoch milliseconds, or null for an erasure batch. */
 export function searchTimeOf(batchId: Buffer): number | null {
   return batchId.subarray(0, TAG.length).equals(TAG) ? batchId.readUIntBE(TAG.length, TIME_BYTES) : null;
 }
@@ -30,16 +30,17 @@ interface StaleBatches {
   readonly rows: Pick<ErasureRows, 'readBatches' | 'dropTargets'>;
   readonly wallClockMs: () => number;
   /**
-   * Ids (hexadecimal) of batches that are being erased, read after the list of batches, because an eraser stores its
-   * progress before the targets. Without it, batches of erasers are left alone.
+   * Reads the ids (hexadecimal) of batches in progress. Called after the batches are listed, because an eraser stores
+   * its progress before its targets. If absent, erasure batches are not dropped.
    */
   readonly readWorkedOn?: () => Promise<ReadonlySet<string>>;
 }
 
 /**
- * Drops targets of killed processes: of searches after six hours, of other batches when no eraser works on them.
+ * Drops targets that crashed processes left: searches after six hours, erasure batches once they are no longer in
+ * progress.
  * @returns the number of dropped batches
- * @throws StoreFault, or what `readWorkedOn` throws
+ * @throws StoreFault, or the fault of `readWorkedOn`
  */
 export async function dropStaleBatches({ rows, wallClockMs, readWorkedOn }: StaleBatches): Promise<number> {
   const batches = await rows.readBatches();
@@ -60,7 +61,7 @@ export interface TargetBatchesOptions {
   readonly targetsMax?: number;
 }
 
-/** Targets of a search, in as many batches as they need. */
+/** Splits the targets of a search into batches. */
 export class TargetBatches {
   readonly #options: TargetBatchesOptions;
   readonly #ids: Buffer[] = [];
@@ -82,23 +83,23 @@ export class TargetBatches {
     if (this.#waiting.length >= (this.#options.targetsMax ?? TARGETS_MAX)) await this.flush();
   }
 
-  /** Stores the targets that are not in a batch yet. @throws StoreFault */
+  /** Stores the remaining targets. @throws StoreFault */
   async flush(): Promise<void> {
     const targets = this.#waiting;
     if (targets.length === 0) return;
     this.#waiting = [];
     const id = newSearchId(this.#options.wallClockMs());
-    // Before the put, which may fail after it has stored some targets.
+    // Added before the write, which may fail after storing some targets.
     this.#ids.push(id);
     await this.#options.rows.putTargets(id, targets);
   }
 
-  /** Keeps a batch until it is stale, because a running mutation needs its targets. */
+  /** Excludes a batch from `drop`, because a running mutation needs its targets. */
   keep(id: Buffer): void {
     this.#kept.add(id);
   }
 
-  /** Drops all other batches, even if one of them cannot be dropped. @throws StoreFault */
+  /** Drops all batches except those passed to `keep`, and continues after a failure. @throws StoreFault */
   async drop(): Promise<void> {
     const dropped = this.#ids.filter((id) => !this.#kept.has(id));
     const outcomes = await Promise.allSettled(dropped.map((id) => this.#options.rows.dropTargets(id)));
@@ -106,14 +107,14 @@ export class TargetBatches {
   }
 }
 
-/** Runs `work` with batches and drops them afterwards. @throws what `work` throws, or StoreFault */
+/** Runs `work` with batches and drops the batches afterwards. @throws StoreFault, or the fault of `work` */
 export async function withTargets<T>(
   options: TargetBatchesOptions,
   work: (batches: TargetBatches) => Promise<T>,
 ): Promise<T> {
   const batches = new TargetBatches(options);
   const result = await work(batches).catch(async (fault: unknown) => {
-    // What cannot be dropped here is dropped later as stale.
+    // Remaining batches are dropped later as stale.
     await batches.drop().catch(() => {});
     throw fault;
   });

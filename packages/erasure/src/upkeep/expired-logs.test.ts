@@ -8,7 +8,7 @@ import { noteExpiredLogs, type PartitionBounds } from './verify-receipt.ts';
 const DUE = Date.UTC(2026, 5, 18);
 const TOPIC = 'audience.messages.v1';
 
-/** A receipt with these ends, and the bounds of the log. */
+/** Stores a receipt with these log ends and creates a log with these bounds. */
 async function createCase(logEnds: Record<string, number>, topics: Record<string, PartitionBounds[]>) {
   const records = openMemoryErasureRecords();
   const person = { environmentId: newEnvironment(), keys: [newKey()] };
@@ -31,26 +31,26 @@ const at = (partition: number, start: number, end: number) => ({ partition, star
 
 describe('noteExpiredLogs', () => {
   it.each([
-    ['begins after the end', [at(0, 11, 90)], 10, true],
-    ['begins at the end', [at(0, 10, 90)], 10, true],
-    ['is empty since', [at(0, 10, 10)], 10, true],
+    ['starts after the end offset', [at(0, 11, 90)], 10, true],
+    ['starts at the end offset', [at(0, 10, 90)], 10, true],
+    ['has become empty', [at(0, 10, 10)], 10, true],
     ['was empty when the fences were set', [at(0, 0, 50)], 0, true],
-    ['still holds the last record from before', [at(0, 9, 90)], 10, false],
+    ['still contains the last record', [at(0, 9, 90)], 10, false],
     // Recreated or truncated.
-    ['ends before the end', [at(0, 0, 9)], 10, true],
-    ['is gone', [], 10, true],
+    ['ends before the end offset', [at(0, 0, 9)], 10, true],
+    ['no longer exists', [], 10, true],
     ['has lost the partition', [at(1, 50, 50)], 10, true],
   ])(
-    'the expiry of a log that %s is recorded at logExpiresAt at the earliest',
+    'noteExpiredLogs handles a log that %s and never records an expiry before logExpiresAt',
     async (_what, bounds, end, isExpired) => {
       const { note } = await createCase({ [`${TOPIC}/0`]: end }, { [`eu.${TOPIC}`]: bounds });
-      // Late records may follow the end.
+      // Late records may follow the end offset.
       expect(await note(DUE - 1)).toBeNull();
       expect(await note(DUE)).toBe(isExpired ? DUE : null);
     },
   );
 
-  it('the expiry waits for every partition of every topic', async () => {
+  it('a log has expired once every partition of every topic has expired', async () => {
     const position = fc.record({ end: fc.nat(20), start: fc.nat(20), partition: fc.nat(3), second: fc.boolean() });
     const property = fc.asyncProperty(fc.array(position, { minLength: 1, maxLength: 6 }), async (positions) => {
       const ends: Record<string, number> = {};
@@ -66,22 +66,20 @@ describe('noteExpiredLogs', () => {
       }
       const { note, queried } = await createCase(ends, topics);
       expect((await note(DUE)) !== null).toBe(!isLeft.includes(true));
-      // One query a topic.
       expect(queried.length).toBe(new Set(queried).size);
     });
     await fc.assert(property);
   });
 
-  it('an unreachable log changes no receipt, and the expiry changes nothing else', async () => {
+  it('noteExpiredLogs changes only logExpiredAt, and nothing while the log is unreachable', async () => {
     const { records, id, note, log } = await createCase({ [`${TOPIC}/0`]: 10 }, { [`eu.${TOPIC}`]: [at(0, 10, 20)] });
-    const away = { bounds: async () => Promise.reject(new Error('Kafka is away')) };
+    const unavailable = { bounds: async () => Promise.reject(new Error('Kafka is unavailable')) };
     const before = await records.readReceipt(id);
     const options = { records, topicPrefix: 'eu.', wallClockMs: () => DUE };
-    await expect(noteExpiredLogs({ ...options, log: away })).rejects.toThrow('Kafka is away');
+    await expect(noteExpiredLogs({ ...options, log: unavailable })).rejects.toThrow('Kafka is unavailable');
     expect(await records.readReceipt(id)).toEqual(before);
     expect(await noteExpiredLogs({ ...options, log })).toEqual({ noted: 1, waiting: 0 });
     expect(await records.readReceipt(id)).toEqual({ ...before, logExpiredAt: DUE });
-    // It is not noted twice, so the time stays.
     expect(await note(DUE + 5)).toBe(DUE);
   });
 });

@@ -31,7 +31,7 @@ describe('scrub', () => {
     return scrub({ rows: harness.rows, records, people: EMPTY_PEOPLE, wallClockMs, ...over });
   };
 
-  it('a scrub deletes rows up to the cut-off from every table, and reports them without keys', async () => {
+  it('a scrub deletes rows up to the cut-off from every table and reports them without keys', async () => {
     const environmentId = newEnvironment();
     const [erased, other] = [newKey(), newKey()];
     await putErased(upkeep.records, { environmentId, keys: [erased] });
@@ -63,16 +63,16 @@ describe('scrub', () => {
     expect(await names('identity_overrides', environmentId)).toEqual([]);
     expect(await names('consent_log', environmentId)).toEqual([]);
     expect(await upkeep.harness.read('events', environmentId, ['anonymous_id'])).toEqual([[''], [''], ['']]);
-    const again = await run({ onSurvivors: () => expect.unreachable('nothing remains') });
+    const again = await run({ onSurvivors: () => expect.unreachable('no rows remain') });
     expect(again).toMatchObject({ found: [], swept: [] });
     expect(await upkeep.harness.rows.readBatches()).toEqual([]);
   });
 
-  it('rows of an unfinished erasure are no survivors', async () => {
+  it('rows of an unfinished erasure are not survivors', async () => {
     const environmentId = newEnvironment();
     const [fenced, returning] = [newKey(), newKey()];
     await beginErasure(upkeep.records, { environmentId, keys: [fenced] });
-    // Erased before, and requested again with a later cut-off.
+    // This identity was erased before and is requested again with a later cut-off.
     await putErased(upkeep.records, { environmentId, keys: [returning] });
     await beginErasure(upkeep.records, { environmentId, keys: [returning], cutoffMs: AFTER });
     const { event } = createRowsOf(environmentId);
@@ -85,7 +85,7 @@ describe('scrub', () => {
     expect(await names('events', environmentId)).toEqual(['first', 'second']);
   });
 
-  it('a scrub searches all fences in as many batches as needed', async () => {
+  it('a scrub splits all fences into batches', async () => {
     const environmentId = newEnvironment();
     const people = Array.from({ length: 7 }, newKey);
     for (const key of people) {
@@ -108,15 +108,15 @@ describe('scrub', () => {
     expect(await rows.readBatches()).toEqual([]);
   });
 
-  it('a failed or aborted scrub leaves no targets', async () => {
+  it('a failed or aborted scrub drops its targets', async () => {
     const environmentId = newEnvironment();
     await putErased(upkeep.records, { environmentId, keys: [newKey()] });
     const { rows } = upkeep.harness;
     const findSurvivors = async () => {
       expect(await rows.readBatches()).toHaveLength(1);
-      throw new Error('the store is away');
+      throw new Error('the store is unavailable');
     };
-    await expect(run({ rows: { ...rows, findSurvivors } })).rejects.toThrow('the store is away');
+    await expect(run({ rows: { ...rows, findSurvivors } })).rejects.toThrow('the store is unavailable');
     expect(await rows.readBatches()).toEqual([]);
     const stop = new AbortController();
     const putTargets: typeof rows.putTargets = async (...all) => {
@@ -127,7 +127,7 @@ describe('scrub', () => {
     expect(await rows.readBatches()).toEqual([]);
   });
 
-  it('a scrub fails when rows arrive as fast as they are swept', async () => {
+  it('a scrub fails if rows arrive as fast as they are deleted', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await putErased(upkeep.records, { environmentId, keys: [key] });
@@ -147,7 +147,7 @@ describe('scrub', () => {
     expect((await run()).found).toHaveLength(1);
   });
 
-  it('a scrub first drops stale searches, and keeps batches of erasers and running searches', async () => {
+  it('a scrub first drops stale searches but keeps erasure batches and running searches', async () => {
     const { rows } = upkeep.harness;
     const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
     const leave = async (startedAtMs: number) => {
@@ -165,14 +165,14 @@ describe('scrub', () => {
     await rows.putTargets(eraser, [target]);
     const killed = await leave(NOW - 7 * 3_600_000);
     const running = await leave(NOW - 5 * 3_600_000);
-    const left = async () => (await rows.readBatches()).map((id) => id.toString('hex'));
-    expect(await left()).toEqual(expect.arrayContaining([killed, running, eraser.toString('hex')]));
+    const remaining = async () => (await rows.readBatches()).map((id) => id.toString('hex'));
+    expect(await remaining()).toEqual(expect.arrayContaining([killed, running, eraser.toString('hex')]));
     await run();
-    expect((await left()).sort()).toEqual([running, eraser.toString('hex')].sort());
-    for (const id of await left()) await rows.dropTargets(Buffer.from(id, 'hex'));
+    expect((await remaining()).sort()).toEqual([running, eraser.toString('hex')].sort());
+    for (const id of await remaining()) await rows.dropTargets(Buffer.from(id, 'hex'));
   });
 
-  it('batches of erasers without progress are dropped', async () => {
+  it('dropStaleBatches drops erasure batches that are no longer in progress', async () => {
     const { rows } = upkeep.harness;
     const target = { environmentId: newEnvironment(), key: newKey(), cutoffMs: T };
     const [dead, alive, ending] = [newBatch(), newBatch(), newBatch()];
@@ -207,7 +207,6 @@ describe('removeFromDisk', () => {
     return batch;
   };
   const physicalOf = async (id: Buffer) => (await upkeep.records.readReceipt(id))!.physicallyErasedAt;
-  /** A person with swept rows and a receipt. */
   const erase = async (over: Partial<ErasedPerson> = {}) => {
     const person = { environmentId: newEnvironment(), keys: [newKey(), newKey()], ...over };
     const { environmentId, keys } = person;
@@ -216,7 +215,7 @@ describe('removeFromDisk', () => {
     return { ...person, batch, id: await putErased(upkeep.records, person) };
   };
 
-  it('a receipt is marked once, when no file contains a row, and keeps its other fields', async () => {
+  it('a receipt is marked once when no file contains a row, and its other fields are unchanged', async () => {
     const { id, batch } = await erase();
     const { rows } = upkeep.harness;
     expect(await rows.findOnDisk(batch)).not.toEqual([]);
@@ -232,23 +231,23 @@ describe('removeFromDisk', () => {
     expect(await physicalOf(id)).toBe(NOW);
   });
 
-  it('the removal waits for replaced files, and fails without marking if they remain', async () => {
+  it('the removal waits until replaced files are deleted, and fails without marking receipts if any remain', async () => {
     const { id, batch } = await erase();
     await upkeep.harness.rows.dropTargets(batch);
     const { rows } = upkeep.harness;
-    let left = 3;
+    let polls = 3;
     const waits: number[] = [];
     const stuck = { ...rows, countReplaced: async () => 2 };
     await expect(run({ rows: stuck })).rejects.toMatchObject({ code: 'REPLACED' });
     expect(await physicalOf(id)).toBeNull();
     expect(await rows.readBatches()).toEqual([]);
-    const going = { ...rows, countReplaced: async (untilMs: number) => (left-- > 0 ? 7 : rows.countReplaced(untilMs)) };
-    await run({ rows: going, onReplaced: (files) => void waits.push(files) });
+    const slow = { ...rows, countReplaced: async (untilMs: number) => (polls-- > 0 ? 7 : rows.countReplaced(untilMs)) };
+    await run({ rows: slow, onReplaced: (files) => void waits.push(files) });
     expect(waits.slice(0, 3)).toEqual([7, 7, 7]);
     expect(await physicalOf(id)).toBe(NOW);
   });
 
-  it('no receipt is marked while any file contains a row, until a scrub', async () => {
+  it('no receipt is marked until a scrub if any file contains a row', async () => {
     const [one, other] = [await erase(), await erase()];
     for (const { batch } of [one, other]) await upkeep.harness.rows.dropTargets(batch);
     await addEvent(one.environmentId, one.keys[0]!);
@@ -278,16 +277,16 @@ describe('removeFromDisk', () => {
     expect(await run()).toMatchObject({ marked: 1 });
   });
 
-  it('a receipt is deferred while its identities are being erased again', async () => {
+  it('a receipt is deferred while one of its identities is being erased again', async () => {
     const [kept, taken] = [newKey(), newKey()];
-    // Only the fence shows the second key.
+    // Only a fence contains the second key.
     const { id, batch, environmentId } = await erase({ keys: [kept, taken], requested: [kept] });
     await upkeep.harness.rows.dropTargets(batch);
     const again = { environmentId, keys: [taken], cutoffMs: AFTER };
     const second = await beginErasure(upkeep.records, again);
     const elsewhere = await erase();
     await upkeep.harness.rows.dropTargets(elsewhere.batch);
-    // As after a merge of the two fences of one identity.
+    // Simulates a merge of the identity's two fences.
     const readFences: typeof upkeep.records.readFences = async function* (reading) {
       for await (const fence of upkeep.records.readFences(reading))
         if (!(fence.key.equals(taken) && fence.erasureId.equals(id))) yield fence;
@@ -299,7 +298,7 @@ describe('removeFromDisk', () => {
     expect(await run({ records })).toMatchObject({ marked: 2, deferred: 0 });
   });
 
-  it('missing fences are a fault', async () => {
+  it('the removal fails if fences are missing', async () => {
     const { id, batch } = await erase();
     await upkeep.harness.rows.dropTargets(batch);
     const records = { ...upkeep.records, readFences: async function* () {} };
@@ -308,7 +307,7 @@ describe('removeFromDisk', () => {
     expect(await run()).toMatchObject({ marked: 1 });
   });
 
-  it('an aborted removal marks nothing, leaves no targets, and may be repeated', async () => {
+  it('an aborted removal marks no receipts, drops its targets and can be retried', async () => {
     const { id, batch } = await erase();
     const { rows } = upkeep.harness;
     await rows.dropTargets(batch);

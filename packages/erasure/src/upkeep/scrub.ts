@@ -1,4 +1,4 @@
-/** Searches all erased people again: removes rows that returned, and removes deleted rows from disk. */
+/** Searches for data of all erased people, deletes rows that reappeared, and removes deleted rows from disk. */
 import { pauseOrThrow, StoreFault } from '@playline/stores';
 import { enforceFences, type FenceEnforcer } from '../fences.ts';
 import type { ErasureReceipt, ErasureRecords } from '../records.ts';
@@ -6,40 +6,40 @@ import type { ErasureRows, FoundRows } from '../rows.ts';
 import { dropStaleBatches, type TargetBatches, type TargetBatchesOptions, withTargets } from './batches.ts';
 import { KnownKeys } from './verify-receipt.ts';
 
-/** Merges move rows, so sweeps need up to three passes. More means that rows keep arriving. */
+/** Merges move rows, so up to three passes are normal. More passes mean that rows keep arriving. */
 const PASSES_MAX = 10;
 
 export interface ScrubOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'sweep' | 'findSurvivors' | 'readBatches' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readFences' | 'readFinished'>;
   readonly people: FenceEnforcer;
-  /** Called before each sweep with what the pass found. Passes after the first repeat rows that the store moved. */
+  /** Called before each sweep with the survivors. Later passes may report moved rows again. */
   readonly onSurvivors?: (survivors: readonly Survivors[], pass: number) => void;
-  /** Ends it between two steps, and waits as `sweep` does. */
+  /** Stops the scrub between two steps; passed to `sweep`. */
   readonly signal?: AbortSignal;
 }
 
 export interface Scrubbed {
-  /** Searched fences. One that was raised again counts twice until the rows are merged. */
+  /** Number of searched fences. A fence that was set again counts twice until ClickHouse merges the rows. */
   readonly fences: number;
-  /** Fences of erasures without a receipt, whose rows are about to be deleted and are no survivors. */
+  /** Number of fences of unfinished erasures, whose rows are not survivors. */
   readonly unfinished: number;
-  /** Found by the first passes. */
+  /** Survivors found by the first pass. */
   readonly found: readonly Survivors[];
-  /** Swept; a row that the store moved counts again. */
+  /** Deleted rows. A row that the store moved counts several times. */
   readonly swept: readonly Survivors[];
 }
 
 /**
- * Removes rows, links and consents that a fence should have refused, for everyone who was ever erased. May run beside
- * erasers and beside itself, and may be repeated.
- * @throws StoreFault, also when rows arrive as fast as they are swept; the reason of `signal`
+ * Deletes rows, links and consents that fences should have refused, for all erased people. Safe to retry and to run
+ * concurrently with erasers and other scrubs.
+ * @throws StoreFault, including when rows arrive as fast as they are deleted; the signal's reason
  */
 export async function scrub(options: ScrubOptions): Promise<Scrubbed> {
   const { rows, records, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Read before the fences, so that all of these erasures had swept their rows before.
+    // Read before the fences, so that all these erasures have already deleted their rows.
     const finished = await records.readFinished();
     let [fences, unfinished] = [0, 0];
     for await (const fence of records.readFences(signal && { signal })) {
@@ -94,7 +94,7 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
       throw new StoreFault(message, { kind: 'passing', code: 'SURVIVORS' });
     }
     const sweep = rows.sweep(batch, signal).catch((fault: unknown) => {
-      // A mutation may continue, and needs its targets.
+      // A mutation may still be running and needs its targets.
       batches.keep(batch);
       throw fault;
     });
@@ -102,12 +102,12 @@ async function scrubBatch({ rows, signal, onSurvivors }: ScrubOptions, batches: 
   }
 }
 
-/** Remaining rows of erased people. Contains no key, because it is logged. */
+/** Number of remaining rows of erased people. Logged, so it must not contain keys. */
 export interface Survivors extends Pick<FoundRows, 'table' | 'column' | 'as' | 'environmentId'> {
   readonly rows: number;
 }
 
-/** Sums of what was found, by table, column and environment. */
+/** Sums the found rows by table, column and environment. */
 export function toSurvivors(found: readonly Survivors[]): Survivors[] {
   const sums = new Map<string, Survivors>();
   for (const { table, column, as, environmentId, rows } of found) {
@@ -117,7 +117,7 @@ export function toSurvivors(found: readonly Survivors[]): Survivors[] {
   return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
 }
 
-/** Replaced files stay for eight minutes. */
+/** Replaced files remain on disk for eight minutes. */
 const POLL_MS = 10_000;
 const POLLS_MAX = 180;
 
@@ -130,37 +130,38 @@ export interface RemovalOptions extends Omit<TargetBatchesOptions, 'rows'> {
     ErasureRecords,
     'readFences' | 'readFinished' | 'readOpenReceipts' | 'readRequests' | 'putReceipts'
   >;
-  /** Called with rows that are still in files after the removal. Then no receipt is marked. */
+  /** Called with rows that are still in files after the removal, in which case no receipt is marked. */
   readonly onFoundOnDisk?: (survivors: readonly Survivors[]) => void;
-  /** Called at each poll that finds replaced files. */
+  /** Called after each poll that finds replaced files. */
   readonly onReplaced?: (files: number) => void;
-  /** Waits between two polls. Default: ten seconds. */
+  /** Waits between polls. Default: ten seconds. */
   readonly pause?: (signal?: AbortSignal) => Promise<void>;
-  /** Ends it between two steps, and the wait for a mutation. */
+  /** Stops the removal between two steps or while it waits for a mutation. */
   readonly signal?: AbortSignal;
 }
 
 export interface Removal {
-  /** Searched fences. */
+  /** Number of searched fences. */
   readonly fences: number;
   readonly foundOnDisk: readonly Survivors[];
-  /** Receipts that got `physicallyErasedAt`. */
+  /** Number of receipts on which `physicallyErasedAt` was set. */
   readonly marked: number;
-  /** Receipts that wait for the next removal, because some of their identities are being erased again. */
+  /** Number of receipts left for the next removal, because some of their identities are being erased again. */
   readonly deferred: number;
 }
 
 /**
- * Rewrites all files with deleted rows, waits minutes until the replaced files are gone, searches the rest for everyone
- * who was erased before it began, and marks their receipts. Scrub first: survivors prevent the marking. May be repeated.
- * @throws StoreFault, also when replaced files remain or fences are missing; the reason of `signal`
+ * Rewrites all files with deleted rows, waits several minutes until the replaced files are deleted, searches the
+ * remaining files for everyone who was already erased, and marks their receipts. Run `scrub` first, because survivors
+ * prevent the marking. Safe to retry.
+ * @throws StoreFault, including when replaced files remain or fences are missing; the signal's reason
  */
 export async function removeFromDisk(options: RemovalOptions): Promise<Removal> {
   const { rows, signal } = options;
   await dropStaleBatches({ rows, wallClockMs: options.wallClockMs });
   return withTargets(options, async (batches) => {
-    // Read before the removal: rows erased while it runs are only masked.
-    const { fences, covered, deferred } = await putErased(options, batches);
+    // Read before the removal, because rows that are erased while it runs are only masked.
+    const { fences, covered, deferred } = await putErasedTargets(options, batches);
     signal?.throwIfAborted();
     const removedAtMs = await rows.removeDeleted(signal);
     await awaitReplaced(options, removedAtMs);
@@ -177,11 +178,11 @@ export async function removeFromDisk(options: RemovalOptions): Promise<Removal> 
 }
 
 /**
- * Puts the targets: fences of finished erasures, and keys in the requests of unmarked receipts. A receipt is covered if
- * its hash matches the searched keys, or if a finished later erasure has taken over the missing fences.
+ * Stores the targets: fences of finished erasures, and keys in the requests of unmarked receipts. A receipt is covered
+ * if its hash matches the searched keys or if a later, finished erasure replaced its missing fences.
  */
-async function putErased({ records, signal }: RemovalOptions, batches: TargetBatches) {
-  // Read before the fences, so that the fences of every receipt are there.
+async function putErasedTargets({ records, signal }: RemovalOptions, batches: TargetBatches) {
+  // Read before the fences, so that all fences of these receipts exist.
   const receipts = (await records.readOpenReceipts()).filter(isUnmarked);
   const finished = await records.readFinished();
   const requests = await records.readRequests(receipts.map(({ erasureId }) => erasureId));
@@ -236,7 +237,7 @@ async function awaitReplaced(
 
 async function mark({ records, wallClockMs }: RemovalOptions, covered: ReadonlySet<string>): Promise<number> {
   const physicallyErasedAt = wallClockMs();
-  // Read again, because `logExpiredAt` of some may have been set.
+  // Read again, because `logExpiredAt` may have been set in the meantime.
   const open = (await records.readOpenReceipts()).filter(isUnmarked);
   const receipts = open.filter(({ erasureId }) => covered.has(erasureId.toString('hex')));
   await records.putReceipts(receipts.map((receipt) => ({ ...receipt, physicallyErasedAt })));

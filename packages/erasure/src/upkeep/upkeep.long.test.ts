@@ -14,19 +14,19 @@ let upkeep: Awaited<ReturnType<typeof openClickHouseUpkeep>>;
 
 beforeAll(async () => {
   upkeep = await openClickHouseUpkeep();
-  // Replaced files are removed after a second.
+  // Deletes replaced files after a second.
   const quick = `old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1,
     cleanup_delay_period_random_add = 0`;
   for (const table of [...ERASED_TABLES.map(({ name }) => name), 'erasure_targets', 'erasure_found']) {
     await upkeep.harness.query(`ALTER TABLE ${table} MODIFY SETTING ${quick}`);
-    // Attaching restarts the thread that removes them, which sleeps for half a minute.
+    // Reattaching restarts the cleanup thread, which otherwise sleeps for half a minute.
     await upkeep.harness.query(`DETACH TABLE ${table} SYNC`);
     await upkeep.harness.query(`ATTACH TABLE ${table}`);
   }
 });
 afterAll(() => upkeep.close());
 
-it('two concurrent scrubs beside an erasure delete all rows, and none of others', async () => {
+it('two scrubs concurrent with an erasure delete all rows of the erased people and no other rows', async () => {
   const environmentId = newEnvironment();
   const [erased, unfinished, bystander] = [newKey(), newKey(), newKey()];
   const { event } = createRowsOf(environmentId);
@@ -46,7 +46,7 @@ it('two concurrent scrubs beside an erasure delete all rows, and none of others'
   expect(await harness.rows.readBatches()).toEqual([]);
 });
 
-it('a scrub aborted during a mutation keeps its targets until they are stale', async () => {
+it('a scrub that is aborted during a mutation keeps its targets until they are stale', async () => {
   const environmentId = newEnvironment();
   const { harness, records } = upkeep;
   const key = newKey();
@@ -55,10 +55,9 @@ it('a scrub aborted during a mutation keeps its targets until they are stale', a
   const left = () => harness.read('events', environmentId, ['trace_id']);
   const { rows } = harness;
   const stop = new AbortController();
-  // Threads of merges run mutations.
   await harness.query('SYSTEM STOP MERGES events');
   try {
-    const over = expect(
+    const rejection = expect(
       scrub({ rows, records, people: EMPTY_PEOPLE, wallClockMs, signal: stop.signal }),
     ).rejects.toThrow('enough');
     const mutations = 'system.mutations WHERE database = currentDatabase() AND NOT is_done';
@@ -67,7 +66,7 @@ it('a scrub aborted during a mutation keeps its targets until they are stale', a
       async () => (await harness.query(`SELECT count() FROM ${mutations}`)) === '1',
     );
     stop.abort(new Error('enough'));
-    await over;
+    await rejection;
     expect(await left()).toEqual([['old']]);
   } finally {
     await harness.query('SYSTEM START MERGES events');
@@ -77,7 +76,7 @@ it('a scrub aborted during a mutation keeps its targets until they are stale', a
   expect(await dropStaleBatches({ rows, wallClockMs: () => NOW + 7 * 3_600_000 })).toBe(1);
 });
 
-it('deleted rows are in files until the removal, which marks the receipt once all replaced files are gone', async () => {
+it('removeFromDisk removes deleted rows from files and marks the receipt', async () => {
   const { harness, records } = upkeep;
   const { rows } = harness;
   const [environmentId, key] = [newEnvironment(), newKey()];

@@ -14,7 +14,7 @@ const NOTHING = {
   'clickhouse.identities': 0,
 };
 
-/** People with these links and consents; `epochs` are returned in turn. */
+/** Creates a people store with these links and consents. Each call of `readEpoch` returns the next epoch. */
 function createPeople(known: { linked?: [Buffer, number][]; chose?: [Buffer, number][]; epochs?: (string | null)[] }) {
   const epochs = known.epochs ?? [];
   const people: ErasedPeople = {
@@ -46,11 +46,10 @@ describe('verifyReceipt', () => {
     return verified as Verification;
   };
 
-  it('a receipt is verified when every store is empty', async () => {
+  it('a receipt is verified if no store contains data up to the cut-off', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
-    // Of another person, and later than the cut-off.
     const { event } = createRowsOf(environmentId);
     await upkeep.harness.add('events', event({ name: 'other', identity_key: newKey() }));
     await upkeep.harness.add(
@@ -65,7 +64,7 @@ describe('verifyReceipt', () => {
     expect(await verify(newKey())).toBeNull();
   });
 
-  it('remaining rows are counted by table, and the receipt is not verified', async () => {
+  it('remaining rows are counted per table, and the receipt is not verified', async () => {
     const environmentId = newEnvironment();
     const [one, other] = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys: [one, other] });
@@ -78,7 +77,7 @@ describe('verifyReceipt', () => {
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('links and consents up to the cut-off are counted, later ones are not', async () => {
+  it('only links and consents up to the cut-off are counted', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()] as const;
     const id = await putErased(upkeep.records, { environmentId, keys });
@@ -94,7 +93,7 @@ describe('verifyReceipt', () => {
     expect(isVerified(await verify(id, { people: createPeople({ linked: returned, chose: returned }) }))).toBe(true);
   });
 
-  it('an empty or rebuilt Redis is a fault', async () => {
+  it('verification fails if Redis is empty or was rebuilt', async () => {
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
     for (const epochs of [
       [null, null],
@@ -106,7 +105,7 @@ describe('verifyReceipt', () => {
     expect(await upkeep.harness.rows.readBatches()).toEqual([]);
   });
 
-  it('deleted rows in files fail a receipt that has physicallyErasedAt', async () => {
+  it('a receipt with physicallyErasedAt is not verified if files contain deleted rows', async () => {
     const environmentId = newEnvironment();
     const key = newKey();
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'own', identity_key: key }));
@@ -127,8 +126,8 @@ describe('verifyReceipt', () => {
     expect(isVerified(clean)).toBe(true);
   });
 
-  /** As after a merge, in which the later fence replaces the first. */
-  const folded = (keys: readonly Buffer[], first: Buffer) => ({
+  /** Simulates a merge in which a later fence replaces the first. */
+  const withMergedFences = (keys: readonly Buffer[], first: Buffer) => ({
     ...upkeep.records,
     readFences: async function* () {
       for await (const fence of upkeep.records.readFences())
@@ -136,43 +135,42 @@ describe('verifyReceipt', () => {
     } as typeof upkeep.records.readFences,
   });
 
-  it('the keys of a person who was erased again come from the request, with the first cut-off', async () => {
+  it('keys of a person who was erased again are read from the request and use the first cut-off', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys });
     const later = await beginErasure(upkeep.records, { environmentId, keys, cutoffMs: AFTER + 5_000 });
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[1] }));
-    // Covered by the second erasure only.
     const between = { identity_key: keys[1], event_time: AFTER, received_at: AFTER };
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'between', ...between }));
-    const verified = await verify(id, { records: folded(keys, id) });
+    const verified = await verify(id, { records: withMergedFences(keys, id) });
     expect(verified).toMatchObject({ identities: 2, hash: 'matches', laterErasures: [later] });
     expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
-  it('the keys of joint requests come from the fences of either', async () => {
+  it('keys of requests for the same person are read from the fences of both requests', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
-    const twin = await putErased(upkeep.records, { environmentId, keys });
+    const duplicate = await putErased(upkeep.records, { environmentId, keys });
     await upkeep.harness.add('events', createRowsOf(environmentId).event({ name: 'left', identity_key: keys[2] }));
-    const verified = await verify(id, { records: folded(keys, id) });
-    expect(verified).toMatchObject({ identities: 3, hash: 'matches', laterErasures: [twin] });
+    const verified = await verify(id, { records: withMergedFences(keys, id) });
+    expect(verified).toMatchObject({ identities: 3, hash: 'matches', laterErasures: [duplicate] });
     expect(verified.remaining['clickhouse.events']).toBe(1);
   });
 
-  it('a receipt is not verified while a later erasure has taken over its keys', async () => {
+  it('a receipt is not verified if a later erasure has replaced its fences', async () => {
     const environmentId = newEnvironment();
     const keys = [newKey(), newKey(), newKey()];
     const id = await putErased(upkeep.records, { environmentId, keys, requested: keys.slice(0, 1) });
-    // With an identity linked since.
+    // The later erasure includes a newly linked identity.
     const later = await beginErasure(upkeep.records, { environmentId, keys: [...keys, newKey()], cutoffMs: AFTER });
-    const verified = await verify(id, { records: folded(keys, id) });
+    const verified = await verify(id, { records: withMergedFences(keys, id) });
     expect(verified).toMatchObject({ identities: 1, hash: 'incomplete', laterErasures: [later], remaining: NOTHING });
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('a differing hash is reported', async () => {
+  it('a hash mismatch is reported', async () => {
     const environmentId = newEnvironment();
     const person = { environmentId, keys: [newKey()], cutoffMs: BEFORE };
     const id = await putErased(upkeep.records, { ...person, receipt: { closureHash: Buffer.alloc(32, 7) } });
@@ -181,22 +179,22 @@ describe('verifyReceipt', () => {
     expect(isVerified(verified)).toBe(false);
   });
 
-  it('a receipt without known keys is a fault', async () => {
+  it('verification fails if no key is known', async () => {
     const keys = [newKey()];
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys });
-    const records = { ...folded(keys, id), readRequests: async () => [] };
+    const records = { ...withMergedFences(keys, id), readRequests: async () => [] };
     await expect(verify(id, { records })).rejects.toMatchObject({ name: 'StoreFault', code: 'NO_TARGETS' });
   });
 
-  it('a failed count is a fault', async () => {
+  it('verification fails if a count fails', async () => {
     const id = await putErased(upkeep.records, { environmentId: newEnvironment(), keys: [newKey()] });
-    const away = async () => Promise.reject(new Error('the store is away'));
+    const failingCall = async () => Promise.reject(new Error('the store is unavailable'));
     const { rows } = upkeep.harness;
-    await expect(verify(id, { rows: { ...rows, findSurvivors: away } })).rejects.toThrow('away');
-    const onDisk = { checkDisk: true, rows: { ...rows, findOnDisk: away } };
-    await expect(verify(id, onDisk)).rejects.toThrow('away');
-    const people = { ...createPeople({}), consents: { readStored: away } };
-    await expect(verify(id, { people })).rejects.toThrow('away');
+    await expect(verify(id, { rows: { ...rows, findSurvivors: failingCall } })).rejects.toThrow('unavailable');
+    const onDisk = { checkDisk: true, rows: { ...rows, findOnDisk: failingCall } };
+    await expect(verify(id, onDisk)).rejects.toThrow('unavailable');
+    const people = { ...createPeople({}), consents: { readStored: failingCall } };
+    await expect(verify(id, { people })).rejects.toThrow('unavailable');
     expect(await rows.readBatches()).toEqual([]);
   });
 });

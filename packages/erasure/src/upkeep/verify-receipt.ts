@@ -5,9 +5,9 @@ import type { ErasureRows, FoundRows } from '../rows.ts';
 import { ERASED_TABLES } from '../stores/tables.ts';
 import { type TargetBatchesOptions, withTargets } from './batches.ts';
 
-/** The parts of `People` that a verification reads. */
+/** The subset of `People` that a verification reads. */
 export interface ErasedPeople {
-  /** Null while Redis is incomplete, and would report everyone as erased. */
+  /** Null while Redis is incomplete, in which case everyone would appear to be erased. */
   readEpoch(): Promise<string | null>;
   readonly graph: {
     rootOf(environmentId: string, key: Buffer): Promise<Buffer | null>;
@@ -21,30 +21,32 @@ export interface ErasedPeople {
 export interface VerificationOptions extends Omit<TargetBatchesOptions, 'rows'> {
   readonly rows: Pick<ErasureRows, 'putTargets' | 'findSurvivors' | 'findOnDisk' | 'dropTargets'>;
   readonly records: Pick<ErasureRecords, 'readReceipt' | 'readRequests' | 'readFences'>;
-  /** Without it, Redis is not searched. */
+  /** If absent, Redis is not searched. */
   readonly people?: ErasedPeople;
-  /** Whether to search files for deleted rows too. */
+  /** Whether to also search files for deleted rows. */
   readonly checkDisk: boolean;
 }
 
-/** Counts by store, such as `clickhouse.events`; zero for a searched store without data. */
+/** Counts by store, such as `clickhouse.events`. Zero if a store was searched and contains no data. */
 export type Counts = Readonly<Record<string, number>>;
 
 export interface Verification {
   readonly receipt: ErasureReceipt;
-  /** Searched identities, of `receipt.closureCount`. */
+  /** Number of searched identities, at most `receipt.closureCount`. */
   readonly identities: number;
-  /** Whether the receipt's hash matches the searched keys; `incomplete` when some are no longer known. */
+  /** Whether the receipt's hash matches the searched keys; `incomplete` if some keys are no longer known. */
   readonly hash: 'matches' | 'differs' | 'incomplete';
-  /** Ids of later erasures that have taken over fences of this one, so that keys may be missing. */
+  /** Ids of later erasures that replaced fences of this erasure, so that keys may be missing. */
   readonly laterErasures: readonly Buffer[];
   /** Rows, links and consents up to the cut-off. */
   readonly remaining: Counts;
-  /** Rows in files, deleted ones included; null if not searched. */
+  /** Rows in files, including deleted rows; null if not searched. */
   readonly onDisk: Counts | null;
 }
 
-/** Whether all keys were searched and nothing was found. Files count once the receipt has `physicallyErasedAt`. */
+/**
+ * Whether all keys were searched and no data was found. Files are considered once the receipt has `physicallyErasedAt`.
+ */
 export function isVerified({ receipt, hash, remaining, onDisk }: Verification): boolean {
   const isEmpty = (counts: Counts) => Object.values(counts).every((count) => count === 0);
   const isDiskDue = receipt.physicallyErasedAt !== null && onDisk !== null;
@@ -52,10 +54,10 @@ export function isVerified({ receipt, hash, remaining, onDisk }: Verification): 
 }
 
 /**
- * Searches for the data of a receipt up to its cut-off, by the keys of its fences, its request, and, if the hash confirms
- * them, fences that a later erasure has taken over.
- * @returns null when the erasure has no receipt
- * @throws StoreFault, also when none of its keys is known; faults of the store of people
+ * Searches for a receipt's data up to the cut-off. The keys come from the request, from the erasure's fences and, if
+ * the hash matches, from fences that a later erasure replaced.
+ * @returns null if the erasure has no receipt
+ * @throws StoreFault, including when no key is known; a people store fault
  */
 export async function verifyReceipt(options: VerificationOptions, erasureId: Buffer): Promise<Verification | null> {
   const { records, rows, people } = options;
@@ -65,7 +67,7 @@ export async function verifyReceipt(options: VerificationOptions, erasureId: Buf
   const { known, laterErasures } = await readKeys(records, receipt);
   const keys = known.all;
   if (keys.length === 0)
-    throw new StoreFault('No key of this erasure is known any more, so nothing can be searched', {
+    throw new StoreFault('The keys of this erasure are no longer stored, so the receipt cannot be verified', {
       kind: 'final',
       code: 'NO_TARGETS',
     });
@@ -103,7 +105,7 @@ async function readKeys(records: VerificationOptions['records'], receipt: Erasur
   }
   const laterErasures = [...later.values()];
   if (later.size === 0 || known.compare(receipt) !== 'incomplete') return { known, laterErasures };
-  // Requests about one person in one batch share a closure, whose fences have the id of one of them.
+  // Requests for the same person in one batch have the same closure, whose fences have the id of only one request.
   const joint = new KnownKeys(request);
   for (const key of known.all) joint.add(key);
   for await (const fence of records.readFences())
@@ -117,7 +119,7 @@ function toRowCounts(found: readonly FoundRows[]): Counts {
   return Object.fromEntries([...counts].map(([table, rows]) => [`clickhouse.${table}`, rows]));
 }
 
-/** Identities that are linked, or have a consent, from before the cut-off. */
+/** Counts identities with a link or consent up to the cut-off. */
 async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: readonly Buffer[]): Promise<Counts> {
   const { environmentId, cutoffAt } = receipt;
   const epoch = await people.readEpoch();
@@ -126,7 +128,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
     if ((await people.graph.rootOf(environmentId, key)) === null) continue;
     const members = await people.graph.membersOf(environmentId, key);
     const own = members.find((member) => member.key.equals(key));
-    // An identity with a person that lacks it as a member is not completely removed.
+    // An identity that is in the index but not a member of its person was not completely removed.
     if (own === undefined || own.linkedAt <= cutoffAt) links++;
   }
   const stored = await people.consents.readStored(environmentId, keys);
@@ -139,7 +141,7 @@ async function countPeople(people: ErasedPeople, receipt: ErasureReceipt, keys: 
   return { 'redis.i': links, 'redis.c': consents };
 }
 
-/** SHA-256 (32 bytes) of the distinct keys in byte order. */
+/** SHA-256 (32 bytes) of the distinct keys, sorted by bytes. */
 export function hashClosure(keys: Iterable<Buffer>): Buffer {
   const each = new Map([...keys].map((key) => [key.toString('latin1'), key]));
   return createHash('sha256')
@@ -147,7 +149,7 @@ export function hashClosure(keys: Iterable<Buffer>): Buffer {
     .digest();
 }
 
-/** The stored keys of one erasure: those of its request, and of the fences that still have its id. */
+/** The known keys of one erasure: keys in its request and in fences that still have its id. */
 export class KnownKeys {
   readonly #keys = new Map<string, Buffer>();
 
@@ -167,14 +169,14 @@ export class KnownKeys {
     return [...this.#keys.values()];
   }
 
-  /** Compares the keys with the receipt's hash; `incomplete` while there are fewer. */
+  /** Compares the keys with the receipt's hash; `incomplete` if keys are missing. */
   compare({ closureCount, closureHash }: ErasureReceipt): Verification['hash'] {
     if (this.#keys.size < closureCount) return 'incomplete';
     return hashClosure(this.all).equals(closureHash) ? 'matches' : 'differs';
   }
 }
 
-/** Offsets of a partition: from `start` to before `end`. */
+/** Offsets of a partition, from `start` (inclusive) to `end` (exclusive). */
 export interface PartitionBounds {
   readonly partition: number;
   readonly start: number;
@@ -183,16 +185,17 @@ export interface PartitionBounds {
 
 interface ExpiredLogsOptions {
   readonly records: Pick<ErasureRecords, 'readOpenReceipts' | 'putReceipts'>;
-  /** Returns no partition of a missing topic. */
+  /** Returns no partitions if the topic is missing. */
   readonly log: { bounds(topic: string): Promise<readonly PartitionBounds[]> };
   readonly topicPrefix: string;
   readonly wallClockMs: () => number;
 }
 
 /**
- * Sets `logExpiredAt` of receipts once `logExpiresAt` has passed, which covers late records, and every partition starts
- * at or after its end in `logEnds`. For a partition that is missing or ends earlier only the time counts.
- * @returns numbers of receipts: those that got `logExpiredAt`, and those whose log has not expired
+ * Sets `logExpiredAt` on receipts once `logExpiresAt` has passed, which accounts for late records, and every partition
+ * starts at or after its offset in `logEnds`. For a partition that is missing or ends earlier, only the time is
+ * checked.
+ * @returns the numbers of receipts whose log has expired (`noted`) and has not expired (`waiting`)
  */
 export async function noteExpiredLogs({ records, log, topicPrefix, wallClockMs }: ExpiredLogsOptions) {
   const receipts = (await records.readOpenReceipts()).filter(({ logExpiredAt }) => logExpiredAt === null);

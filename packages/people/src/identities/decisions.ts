@@ -2,28 +2,28 @@ import { type IdentityDecisionRecord, type IdentityKind, type IdentityLinkRecord
 import type { GraphFact, GraphStep } from './steps.ts';
 
 export const REFUSAL_REASONS = [
-  /** One of the ids is a value that many people send. */
+  /** An id is a placeholder or is blocked in the environment. */
   'blocked',
-  /** The fact is not later than the erasure of an identity. */
+  /** The fact is not later than the cut-off of an identity's erasure. */
   'fenced',
-  /** identify: both sides have a value of the same kind (except anonymous ids). */
+  /** identify: both persons have an id of the same kind, other than anonymous ids. */
   'shared_device',
-  /** alias: both sides have a value of the same unique identity type. */
+  /** alias: both persons have an id of the same unique type. */
   'two_known_users',
-  /** The joined component would have too many identities. */
+  /** The joined person would have too many identities. */
   'too_many_identities',
-  /** The joined component would have too many anonymous ids that were linked within the window. */
+  /** The joined person would have too many anonymous ids first linked within the window. */
   'too_many_anonymous_ids',
-  /** The id gathers anonymous ids like a placeholder, and is held for an operator. */
+  /** An id links as many anonymous ids as a placeholder would, and is held until an operator decides. */
   'suspect',
-  /** The fact is not later than an unlink of the two sides. */
+  /** The fact would rejoin two sides of an unlink and is not later than the unlink. */
   'unlinked',
   /** Unlink: the identities do not belong to one person. */
   'not_one_person',
 ] as const;
 export type RefusalReason = (typeof REFUSAL_REASONS)[number];
 
-/** Reason of a decision that records a ruling; its outcome is `unchanged`. */
+/** Reasons of decisions that record a ruling. Their outcome is `unchanged`. */
 export const RULING_REASONS = { allow: 'operator_allowed', block: 'operator_blocked' } as const;
 export type RulingReason = (typeof RULING_REASONS)[keyof typeof RULING_REASONS];
 
@@ -31,32 +31,35 @@ export type RulingReason = (typeof RULING_REASONS)[keyof typeof RULING_REASONS];
 export interface MovedIdentity {
   readonly key: Buffer;
   readonly kind: IdentityKind;
-  /** Epoch milliseconds of its first link. */
+  /** Epoch milliseconds of the first link. */
   readonly linkedAt: number;
 }
 
-/** One side of a split person: its person key, and all members by ascending key. */
+/** One side of a split person. Members are sorted by key. */
 export interface SplitSide {
   readonly root: Buffer;
   readonly members: readonly MovedIdentity[];
 }
 
-/** The result of a step. An unlink is one step, from the first split-off identity to one that stays. */
+/**
+ * The decision for one step. An unlink is a single step: `a` is the first split-off identity, `b` an identity that
+ * stays.
+ */
 export interface StepDecision extends Pick<GraphStep, 'aKey' | 'aKind' | 'bKey' | 'bKind'> {
   readonly link: GraphStep['link'] | 'unlink';
   readonly outcome: IdentityDecisionRecord['outcome'] | 'unlinked';
   readonly reason: RefusalReason | RulingReason | '';
-  /** Person key of the joined component, or of the split-off side; zero when refused or ambiguous. */
+  /** Person key of the joined person or of the split-off side; zero if refused or ambiguous. */
   readonly root: Buffer;
-  /** By ascending key; for an unlink, all split-off identities. */
+  /** Sorted by key. For an unlink, all split-off identities. */
   readonly moved: readonly MovedIdentity[];
-  /** For an unlink that split a person: the side that stays. */
+  /** The side that stays, for an unlink that split a person. */
   readonly stayed: SplitSide | null;
 }
 
-/** A fact with its logged decisions, for a graph that has lost them. */
+/** A fact with its decisions from the log, for a graph that has lost them. */
 export interface LoggedFact extends GraphFact {
-  /** Decisions about the first steps. `parked`: later facts of the environment were decided, but this fact was not. */
+  /** Decisions for the first steps. `parked`: the environment has decisions for later facts but not for this fact. */
   readonly logged?: readonly StepDecision[] | 'parked';
 }
 
@@ -67,7 +70,7 @@ export interface FactPosition {
   readonly offset: number;
 }
 
-/** The records of a fact's decisions, one per step, in order. */
+/** Converts a fact's decisions to records, one per step, in order. */
 export function toDecisionRecords(
   fact: IdentityLinkRecord,
   position: FactPosition,
@@ -75,7 +78,7 @@ export function toDecisionRecords(
 ): IdentityDecisionRecord[] {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = fact;
   const { generation, partition, offset } = position;
-  // Without object spread, which costs more than encoding the record.
+  // No object spread: spreading takes longer than encoding the record.
   return decisions.map(({ link, aKey, aKind, bKey, bKind, outcome, reason, root, moved, stayed }, step) => ({
     environmentId,
     generation,
@@ -103,7 +106,7 @@ function toUnlink(stayed: SplitSide | null): IdentityDecisionRecord['unlink'] {
   return { stayedRoot: stayed?.root ?? ZERO_KEY, stayed: (stayed?.members ?? []) as MovedIdentity[] };
 }
 
-/** The decision of a record, the inverse of `toDecisionRecords`. */
+/** Converts a record to its decision; the inverse of `toDecisionRecords`. */
 export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision {
   const { link, outcome, reason, aKey, aKind, bKey, bKind, root, moved, unlink } = record;
   const step = { aKey, aKind, bKey, bKind, reason: reason as StepDecision['reason'], root, moved };
@@ -116,21 +119,21 @@ export function fromDecisionRecord(record: IdentityDecisionRecord): StepDecision
 
 const REFUSALS: Readonly<Record<string, string>> = {
   blocked: 'one of the ids is a value that many people share, or is blocked in this environment',
-  fenced: 'the message is not later than the erasure of one of the ids',
+  fenced: 'one of the ids was erased, and the message is not later than the cut-off',
   shared_device: 'both sides already have a user, so several people share the device',
   two_known_users: 'an alias may not join two known users',
   too_many_identities: 'the person would have too many identities',
   too_many_anonymous_ids: 'the person would have too many new anonymous ids',
-  suspect: 'one of the ids links too many anonymous ids. An operator allows or blocks it (identity suspects)',
-  operator_allowed: 'an operator has allowed the id to link many anonymous ids (identity suspects)',
-  operator_blocked: 'an operator has blocked links of the id (identity suspects)',
+  suspect: 'one of the ids links too many anonymous ids. Allow or block it with "identity suspects"',
+  operator_allowed: 'an operator allowed the id to link many anonymous ids (identity suspects)',
+  operator_blocked: 'an operator blocked the id (identity suspects)',
   unlinked: 'an operator has split the two ids, and the message is not later than the split (identity unlink)',
   not_one_person: 'the identities to split off are not of one person',
 };
 
-/** A reason as text. An unknown reason is returned unchanged. */
+/** Describes a reason for people. Unknown reasons are returned unchanged. */
 export const refusalText = (reason: string): string =>
-  // Not an inherited member such as `constructor`.
+  // Ignores inherited properties such as `constructor`.
   (Object.hasOwn(REFUSALS, reason) ? REFUSALS[reason] : undefined) ?? reason;
 
 export interface DecidedLink {
@@ -140,10 +143,10 @@ export interface DecidedLink {
   readonly movedCount: number;
 }
 
-/** The result of a link as text. An unknown reason is returned unchanged. */
+/** Describes the outcome of a link for people. Unknown reasons are returned unchanged. */
 export function describeLink({ link, outcome, reason, movedCount }: DecidedLink): string {
   const moved = movedCount === 1 ? '1 identity' : `${movedCount} identities`;
-  if (outcome === 'linked') return `the two became one person, ${moved} got another person key`;
+  if (outcome === 'linked') return `the two are now one person; ${moved} moved to another person key`;
   if (outcome === 'unlinked') return `an operator split the two, and ${moved} became another person`;
   if (link === 'unlink' && outcome === 'unchanged') return 'there was nothing to split';
   if (outcome === 'unchanged' && reason !== '') return refusalText(reason);

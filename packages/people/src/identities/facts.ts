@@ -6,7 +6,7 @@ import {
   type MessageRecord,
 } from '@playline/contracts';
 
-/** The fields of a `MessageRecord` that a link fact needs. */
+/** The `MessageRecord` fields from which link facts are created. */
 export type LinkSource = Pick<
   MessageRecord,
   'environmentId' | 'messageId' | 'anonymousId' | 'userId' | 'fromId' | 'toId' | 'eventTime' | 'receivedAt' | 'traceId'
@@ -14,19 +14,22 @@ export type LinkSource = Pick<
 
 const NO_IDENTITY: IdentityLinkRecord['unlink'] = [];
 
-/** Kind of an id with this type; '' means no type. */
+/** Converts an identity type to a kind. '' means that the id has no type. */
 export function toIdentityKind(type: string): IdentityKind {
   return type === '' ? 'untyped' : (type as IdentityType);
 }
 
-/** Kind of an alias's `fromId`. Without a type it is untyped, unless it is the message's anonymous id. */
+/**
+ * Kind of an alias's `fromId`. Without `fromType`, the kind is `anonymous` if the id equals the message's anonymous id,
+ * otherwise `untyped`.
+ */
 function toFromKind({ fromType, fromId, anonymousId }: LinkSource): IdentityKind {
   return fromType === '' && fromId.trim() === anonymousId.trim() ? 'anonymous' : toIdentityKind(fromType);
 }
 
 /**
- * The link fact of an accepted message, or null. Without an anonymous id, an identify links a typed user id only with
- * the same untyped id; its `fromId` is ''.
+ * Creates the link fact for an accepted message, or returns null. A typed identify without an anonymous id has an empty
+ * `fromId` and links the user id only with the same untyped id.
  */
 export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   const { environmentId, messageId, eventTime, receivedAt, traceId } = message;
@@ -54,19 +57,17 @@ export function toLinkFact(message: LinkSource): IdentityLinkRecord | null {
   };
 }
 
-/** Fields of an unlink fact. Facts that happened or were received up to `receivedAt` do not undo it. */
+/** Fields of an unlink fact. Facts not later than `receivedAt` cannot undo the unlink. */
 export type UnlinkParts = Pick<IdentityLinkRecord, 'environmentId' | 'messageId' | 'receivedAt' | 'traceId' | 'unlink'>;
 
-/**
- * Creates the fact that splits identities off their person. Both sides are the same id, which no client can send.
- */
+/** Creates an unlink fact. It is encoded as an alias of an id with itself, which clients cannot send. */
 export function toUnlinkFact({ messageId, ...parts }: UnlinkParts): IdentityLinkRecord {
   const unlinkId = `unlink ${messageId.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: unlinkId, toKind: 'custom', toId: unlinkId } as const;
   return { ...parts, messageId, link: 'alias', ...sides, eventTime: parts.receivedAt };
 }
 
-/** An operator's ruling on a held id: the id may gather anonymous ids, or may not be linked. */
+/** An operator's ruling on a held id: allow the id to link many anonymous ids, or block its links. */
 export interface Ruling {
   readonly verdict: 'allow' | 'block';
   readonly key: Buffer;
@@ -75,14 +76,14 @@ export interface Ruling {
 
 const RULING = /^ruling (allow|block) (\w+) ([0-9a-f]{32})$/;
 
-/** Creates a ruling's fact: an alias of an id with itself, which clients cannot send. */
+/** Creates a ruling fact. It is encoded as an alias of an id with itself, which clients cannot send. */
 export function toRulingFact({ verdict, key, kind }: Ruling, parts: Omit<UnlinkParts, 'unlink'>): IdentityLinkRecord {
   const rulingId = `ruling ${verdict} ${kind} ${key.toString('hex')}`;
   const sides = { fromKind: 'custom', fromId: rulingId, toKind: 'custom', toId: rulingId } as const;
   return { ...parts, link: 'alias', ...sides, eventTime: parts.receivedAt, unlink: NO_IDENTITY };
 }
 
-/** The ruling in a fact, or null. */
+/** Returns the ruling in a fact, or null. */
 export function rulingOf({ link, fromKind, fromId, toKind, toId }: IdentityLinkRecord): Ruling | null {
   if (link !== 'alias' || fromId !== toId || fromKind !== toKind) return null;
   const [, verdict, name, key = ''] = RULING.exec(toId) ?? [];

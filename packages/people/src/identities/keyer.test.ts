@@ -10,7 +10,7 @@ const kind = fc.constantFrom(...IDENTITY_KINDS);
 const id = fc.string({ unit: 'grapheme-composite', minLength: 1, maxLength: 256 }).filter((text) => text.trim() !== '');
 
 describe('IdentityKeyer', () => {
-  it('a key, cached or not, is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id', () => {
+  it('a cached or computed key is the first 16 bytes of SHA-256 over pepper, environment, kind and trimmed id', () => {
     const keyOf = createIdentityKeyer(pepper);
     fc.assert(
       fc.property(environment, kind, id, (environmentId, kindOfId, text) => {
@@ -27,7 +27,7 @@ describe('IdentityKeyer', () => {
     );
   });
 
-  it('keys differ by environment, kind, id and pepper, even for ids that contain the separator', () => {
+  it('keys depend on environment, kind, id and pepper, even for ids that contain the separator', () => {
     const keyOf = createIdentityKeyer(pepper);
     const keys = [
       keyOf('e', 'steam', 'a'),
@@ -41,7 +41,7 @@ describe('IdentityKeyer', () => {
     expect(new Set(keys.map((key) => key.toString('hex'))).size).toBe(keys.length);
   });
 
-  it('a key evicted from the cache is recomputed identically, and its buffer is not overwritten', () => {
+  it('an evicted key is recomputed identically, and its buffer is not overwritten', () => {
     const keyOf = createIdentityKeyer(pepper);
     const [first, second] = [keyOf('e', 'steam', 'first'), keyOf('e', 'steam', 'second')];
     const before = Buffer.from(first);
@@ -54,7 +54,7 @@ describe('IdentityKeyer', () => {
     expect(keyOf('e', 'custom', 'id 39999')).toEqual(createIdentityKeyer(pepper)('e', 'custom', 'id 39999'));
   });
 
-  it('ids longer than the contract allows have correct keys', () => {
+  it('the keyer handles ids longer than the contract allows', () => {
     const long = '\u{1f600}'.repeat(5_000);
     const expected = hash('sha256', Buffer.concat([pepper, Buffer.from(`e\0custom\0${long}`)]), 'buffer').subarray(
       0,
@@ -65,7 +65,7 @@ describe('IdentityKeyer', () => {
     expect(keyOf.ofBytes('e', 'custom', Buffer.from(long))).toEqual(expected);
   });
 
-  it('a short pepper is rejected', () => {
+  it('the keyer rejects a short pepper', () => {
     expect(() => createIdentityKeyer(Buffer.alloc(31))).toThrow(RangeError);
   });
 });

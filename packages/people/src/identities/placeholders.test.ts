@@ -95,7 +95,7 @@ describe('isPlaceholder', () => {
     expect(isPlaceholderBytes(Buffer.from(id))).toBe(false);
   });
 
-  it('a placeholder is recognised in any case, with white space, quotes and brackets', () => {
+  it('case, whitespace, quotes and brackets do not hide a placeholder', () => {
     const wrap = fc.constantFrom('""', "''", '``', '()', '<>', '[]');
     const property = fc.property(
       fc.constantFrom(...PLACEHOLDERS.filter((id) => /^[\w /]+$/.test(id))),
@@ -110,7 +110,7 @@ describe('isPlaceholder', () => {
   });
 
   it.each(['{{', '[[', '<%', '%(', '${', '(', '"', '\ufdfa'])(
-    'the check takes time linear in the length of the id, even for an id that repeats %s',
+    'the check takes linear time for an id that repeats %s',
     (part) => {
       const timeOf = (text: string) => {
         const times = Array.from({ length: 100 }, () => {
@@ -124,7 +124,7 @@ describe('isPlaceholder', () => {
     },
   );
 
-  it('strings and UTF-8 bytes are classified alike', () => {
+  it('strings and UTF-8 bytes are classified identically', () => {
     const parts = fc.constantFrom(
       ...PLACEHOLDERS,
       ...IDS,
@@ -146,7 +146,7 @@ describe('isPlaceholder', () => {
     fc.assert(
       fc.property(ids, (text) => {
         const id = Buffer.from(text);
-        // A tab forces the complete rule.
+        // The tab bypasses the byte filter.
         const expected = isPlaceholder(`\t${id}`);
         expect([isPlaceholder(id.toString()), isPlaceholderBytes(id)]).toEqual([expected, expected]);
       }),

@@ -1,29 +1,29 @@
-/** Recognises values that clients send instead of an id, and that would join strangers. */
+/** Recognizes placeholder values that clients send instead of an id and that would join unrelated people. */
 import { hash } from 'node:crypto';
 
 const wordSet = (text: string): string[] => text.split(/\s+/).filter(Boolean);
 
-/** Terms for "no value". Any sequence of these terms is a placeholder. */
+/** Terms that mean "no value". Any sequence of these terms is a placeholder. */
 const NOTHING = wordSet(`
   null nil none nan undefined undef void empty blank missing unset unspecified unavailable unidentified unregistered
   unknown unauthenticated anonymous guest default n/a na notset notavailable notauthenticated notloggedin loggedout
   notfound notapplicable noid nouser novalue nodata nullptr invalid true false inf infinity placeholder changeme tbd todo xxx
 `).flatMap((word) => [word, word.replaceAll(/[^a-z]/g, '')]);
-/** Names of fields and types, sent instead of a value. */
+/** Field and type names sent instead of a value. */
 const FIELDS = wordSet(`
   id uid uuid guid udid imei idfa idfv gaid aaid email username userid playerid accountid customerid deviceid
   anonymousid anonid distinctid sessionid clientid visitorid profileid memberid externalid installid advertisingid
   instanceid personid gamerid passportid steamid epicid googleid appleid discordid emailaddress
   string integer boolean
 `);
-/** Terms that are placeholders only next to the terms above: `unknown_user`, `your user id`, `not set`. */
+/** Terms that are placeholders only in combination with the terms above: `unknown_user`, `your user id`, `not set`. */
 const FILLERS = wordSet(`
   anon user player account customer device client visitor session profile member external install installation advertising
   distinct instance person gamer passport steam epic google apple discord custom value name address your my the here insert
   enter replace not is available set authenticated found applicable optional
 `);
 
-/** Device ids of emulators, factory defaults and documentation. */
+/** Device ids from emulators, factory defaults and documentation. */
 const DEVICE_CONSTANTS = wordSet(`
   9774d56d682e549c dead00beef 0123456789abcdef 1234567890abcdef 02:00:00:00:00:00 004999010640000 358240051111110
   012345678912345 123456789012345 deadbeef deadbeef-dead-beef-dead-beefdeadbeef 12345678-1234-1234-1234-123456789012
@@ -40,19 +40,19 @@ const CONSTANTS = new Set([...DEVICE_CONSTANTS, ...DIGESTS].map(bare));
 const MEANINGFUL = new Set([...NOTHING, ...FIELDS].map(bare));
 const NEUTRAL = new Set(FILLERS);
 
-/** Syntax of templates and formats. */
+/** Opening and closing template delimiters. */
 // biome-ignore lint/suspicious/noTemplateCurlyInString: unfilled templates
 const TEMPLATES = wordSet('${ } {{ }} <% %> $( ) #{ } %{ } [[ ]]');
 const NAMED_FORMAT = /%\([^()]*\)[a-z]/;
 const FORMAT = /^(%[-+0-9.$]*l?[a-z@]|\$\d|\{\d\})$/;
-/** Objects and functions converted to strings. */
+/** Objects and functions that were converted to strings. */
 const PRINTED_OBJECT = /^\W*\[object \w+\]|^(async )?function\b.*\{|^\(?[\w, ]*\)? ?=>/s;
-/** Zeros and separators, such as `0.0`, the nil UUID and the zero address. */
+/** Zeros with separators, such as `0.0`, the nil UUID and the zero address. */
 const ZEROS = /^[-+]?[0.,:_\s-]+$|^0x0+$/;
-/** Fewer digits may be a sequential user id. */
+/** Two or three equal digits may be a sequential user id. */
 const REPEATED = /^(?:([a-z])\1{2,}|(\d)\2{3,})$/;
 const PUNCTUATION = /^[-_.?*/\\!#~\s\u2010-\u2015]+$/;
-/** Top-level domains of e-mail addresses whose other parts are placeholders. */
+/** Top-level domains accepted in placeholder email addresses such as `null@null.com`. */
 const DOMAINS = wordSet('com net org io');
 const EMAIL = new RegExp(`^([^@]+)@([^@]+?)(?:\\.(?:${DOMAINS.join('|')}))?$`);
 /** A prefix without its id: `user-`. */
@@ -68,14 +68,12 @@ const CLOSERS = new Map([
   ['[', ']'],
   ['{', '}'],
 ]);
-/**
- * A longer string is not a placeholder: an id has at most 256 characters, which normalization expands up to 18 times.
- */
+/** Longer strings are not checked. Normalization expands an id of 256 characters up to 18 times. */
 const TEXT_MAX = 512;
 
-// Clients choose the ids, so every rule takes linear time.
+// Ids are untrusted input, so every rule must take linear time.
 
-/** Removes all quotes and brackets that enclose a string. */
+/** Removes all enclosing quotes and brackets. */
 function unwrap(wrapped: string): string {
   let [start, end] = [0, wrapped.length];
   for (;;) {
@@ -98,12 +96,12 @@ function hasTemplate(text: string): boolean {
   return NAMED_FORMAT.test(text);
 }
 
-/** The form in which placeholders are compared: trimmed, without invisible characters, in lower case. */
+/** Normalizes an id for comparison: trimmed, lower case, without invisible characters or enclosing quotes. */
 export function foldId(id: string): string {
   return unwrap(id.normalize('NFKC').replaceAll(INVISIBLE, '').toLowerCase());
 }
 
-/** The complete rule. It takes a few microseconds, so a byte filter runs first. */
+/** The complete check. It takes a few microseconds, so a byte filter runs first. */
 function classify(id: string): boolean {
   const normalized = id.normalize('NFKC');
   if (normalized.length > TEXT_MAX) return false;
@@ -117,7 +115,7 @@ function classify(id: string): boolean {
   return REPEATED.test(chars) || CONSTANTS.has(chars) || MEANINGFUL.has(chars) || hasOnlyEmptyParts(text);
 }
 
-/** Decodes percent-encoding; returns an invalid string unchanged. */
+/** Decodes percent-encoding. Invalid strings are returned unchanged. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -134,13 +132,13 @@ function hasOnlyEmptyParts(text: string): boolean {
   return isEmptyPhrase(text);
 }
 
-/** Whether all terms are known, and at least one means "no value": `undefined undefined`, `unknown_user`. */
+/** Whether all terms are known and at least one is a placeholder by itself: `undefined undefined`, `unknown_user`. */
 function isEmptyPhrase(text: string): boolean {
   const terms = text.split(/[^\p{L}\p{N}]+/u).filter(Boolean);
   return terms.some((word) => MEANINGFUL.has(word)) && terms.every((word) => MEANINGFUL.has(word) || NEUTRAL.has(word));
 }
 
-/** Whether a string is JSON without a value: `{}`, `[null]`, `{"id":"undefined"}`. */
+/** Whether a string is JSON that contains no value: `{}`, `[null]`, `{"id":"undefined"}`. */
 function isEmptyJson(text: string): boolean {
   if (!/^[[{]/.test(text)) return false;
   try {
@@ -155,7 +153,7 @@ function isHollow(value: unknown): boolean {
   return typeof value === 'string' ? classify(value) : value === 0 || typeof value === 'boolean';
 }
 
-// Byte filters rule out nearly every id.
+// The byte filters below rule out nearly all real ids without allocating.
 
 /** Sized for about 200 entries. */
 const FILTER_BITS = 2 ** 15;
@@ -165,7 +163,7 @@ const mix = (hashed: number, byte: number): number => Math.imul(hashed ^ byte, F
 const slotOf = (hashed: number): number => (hashed ^ (hashed >>> 15)) & (FILTER_BITS - 1);
 const ENTRIES = [...MEANINGFUL, ...NEUTRAL, ...CONSTANTS, ...DOMAINS].map((word) => Buffer.from(word));
 const PREFIX_BYTES = 4;
-/** Filters of known terms and of their first four bytes. */
+/** Bloom filters for known terms and for their first four bytes. */
 const TERMS = new Uint8Array(FILTER_BITS);
 const PREFIXES = new Uint8Array(FILTER_BITS);
 for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
@@ -175,20 +173,20 @@ for (const word of [...ENTRIES, Buffer.from('0x0'), Buffer.from('0x00')]) {
 
 const OTHER = 0;
 const SEPARATOR = 1;
-/** For each byte: its lower case, `SEPARATOR`, or `OTHER`, which only the complete rule can check. */
+/** Per byte: the lower-case byte, `SEPARATOR`, or `OTHER`, which requires the complete check. */
 const FOLDED = Uint8Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte);
   if (/[0-9a-zA-Z]/.test(character)) return character.toLowerCase().charCodeAt(0);
   return /[-_.:@+/,=|~!?*& ]/.test(character) ? SEPARATOR : OTHER;
 });
 
-/** False only for ids that are not placeholders; allocates nothing. */
+/** Returns false only if the id is not a placeholder. Does not allocate. */
 function mayBePlaceholder(id: Uint8Array): boolean {
   for (let i = 0; i < id.length; i++) if (FOLDED[id[i]!] === OTHER) return true;
   return startsLikePlaceholder(id) && consistsOfKnownTerms(id);
 }
 
-/** Whether an id begins like a known term or with a repeated character, or is shorter than four characters. */
+/** Whether an id starts like a known term, starts with a repeated character, or has fewer than four characters. */
 function startsLikePlaceholder(id: Uint8Array): boolean {
   let chars = 0;
   let idHash = EMPTY_HASH;
@@ -213,7 +211,7 @@ function startsLikePlaceholder(id: Uint8Array): boolean {
 
 const CHAR_X = 'x'.charCodeAt(0);
 
-/** Whether an id is one repeated character, or consists of known terms, with or without separators. */
+/** Whether an id is a repeated character or a sequence of known terms, with or without separators. */
 function consistsOfKnownTerms(id: Uint8Array): boolean {
   let word = EMPTY_HASH;
   let idHash = EMPTY_HASH;
@@ -236,27 +234,27 @@ function consistsOfKnownTerms(id: Uint8Array): boolean {
   return isRepeated || areKnown || TERMS[slotOf(idHash)] === 1;
 }
 
-/** Large enough for an id in UTF-8: at most 256 characters of 4 bytes. */
+/** Fits the longest UTF-8 id: 256 characters of 4 bytes. */
 const scratch = Buffer.alloc(1_024);
 
-/** Whether an id is a placeholder, which owns and links no data. Used for messages, links, consents and erasures. */
+/** Whether an id is a placeholder. Messages, links, consents and erasures ignore placeholders. */
 export function isPlaceholder(id: string): boolean {
-  // A UTF-16 code unit takes at most three bytes in UTF-8.
+  // A UTF-16 code unit has at most three bytes in UTF-8.
   if (id.length * 3 > scratch.length) return classify(id);
   return mayBePlaceholder(scratch.subarray(0, scratch.write(id))) && classify(id);
 }
 
-/** Like `isPlaceholder`, for an id in UTF-8. */
+/** Like `isPlaceholder`, for a UTF-8 id. */
 export function isPlaceholderBytes(id: Uint8Array): boolean {
   return mayBePlaceholder(id) && classify(Buffer.from(id.buffer, id.byteOffset, id.length).toString());
 }
 
-/** Whether an id may not be linked in an environment. */
+/** Whether links of an id are refused in an environment. */
 export type IsBlocked = (environmentId: string, id: string) => boolean;
 
 /**
- * Creates the check for blocked ids: placeholders, and values that an operator has configured.
- * @param blockedOf further blocked values by environment id, compared like placeholders
+ * Creates the check for blocked ids: placeholders and configured values.
+ * @param blockedOf additional blocked values by environment id, compared like placeholders
  */
 export function createIsBlocked(blockedOf: Readonly<Record<string, readonly string[]>> = {}): IsBlocked {
   const blockedValues = new Map(Object.entries(blockedOf).map(([id, values]) => [id, new Set(values.map(foldId))]));

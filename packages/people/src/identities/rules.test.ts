@@ -51,7 +51,7 @@ it.each<[string, Partial<LinkSource>, string[] | null]>([
     ['alias steam untyped'],
   ],
   [
-    'an alias from another untyped id',
+    'an alias from an untyped id that is not its anonymous id',
     { type: 'alias', anonymousId: 'w', fromId: 'v', toId: 'u' },
     ['alias untyped untyped'],
   ],
@@ -71,7 +71,7 @@ describe('createIsBlocked', () => {
   it.each(['1', '10', '-10', 'ids', 'a@null', "'", '0x1', 'nullable'])('%s is not blocked', (id) => {
     expect(isBlocked('e', id)).toBe(false);
   });
-  it('a value blocked in one environment is not blocked in another', () => {
+  it('a value blocked in one environment is not blocked in other environments', () => {
     expect(isBlocked('f', 'bot')).toBe(false);
   });
 });

@@ -9,26 +9,28 @@ export interface GraphStep {
   readonly aKind: IdentityKind;
   readonly bKey: Buffer;
   readonly bKind: IdentityKind;
-  /** One of the ids is blocked, so the step is refused. */
+  /** Whether an id is blocked, in which case the step is refused. */
   readonly blocked: boolean;
-  /** `same_id` only: keys of the same id under each other type. A `b` linked with one of these keys is ambiguous. */
+  /**
+   * For `same_id`, the keys of the id under all other types. If `b` is linked with any of them, the step is ambiguous.
+   */
   readonly otherKeys: readonly Buffer[];
 }
 
-/** A link fact with keys instead of ids. */
+/** A link fact whose ids were replaced by keys. */
 export interface GraphFact {
   readonly environmentId: string;
-  /** Offset in its partition of the link topic. */
+  /** Offset in the link topic. */
   readonly offset: number;
-  /** Epoch milliseconds; the time of the link. */
+  /** Epoch milliseconds. Stored as the link time. */
   readonly receivedAt: number;
   readonly eventTime: number;
   readonly steps: readonly GraphStep[];
-  /** For an unlink, which has no steps: the distinct identities to split off. */
+  /** The distinct identities to split off, for an unlink. An unlink has no steps. */
   readonly unlink?: readonly NamedIdentity[];
 }
 
-/** Keys of the identities in the fact, possibly with duplicates. */
+/** Keys of all identities in the fact, possibly with duplicates. */
 export const namedBy = ({ steps, unlink }: GraphFact): Buffer[] =>
   unlink?.map(({ key }) => key) ?? steps.flatMap(({ aKey, bKey }) => [aKey, bKey]);
 
@@ -43,8 +45,8 @@ export interface StepRules {
 }
 
 /**
- * Creates the function that splits a fact into steps: for an identify, first its typed user id with the same untyped id
- * (`same_id`), then the identify or alias itself.
+ * Creates the function that splits a fact into steps. A typed identify first links the user id with the same untyped id
+ * (`same_id`).
  */
 export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, offset: number) => GraphFact {
   const sameIdStep = (fact: IdentityLinkRecord, toKey: Buffer): GraphStep => {
@@ -56,7 +58,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
       bKey: keyOf('untyped'),
       bKind: 'untyped',
       blocked: rules.isBlocked(fact.environmentId, fact.toId),
-      // Computed lazily: seven hashes, and rarely needed.
+      // Lazy, because computing the keys takes seven hashes and they are rarely needed.
       get otherKeys() {
         return IDENTITY_TYPES.filter((type) => type !== fact.toKind).map(keyOf);
       },
@@ -86,7 +88,7 @@ export function createGraphFact(rules: StepRules): (fact: IdentityLinkRecord, of
   };
 }
 
-/** Both sides are the identity of the ruling. */
+/** Both sides are the identity that the ruling is about. */
 function toRulingStep({ verdict, key, kind }: Ruling): GraphStep {
   return { link: verdict, aKey: key, aKind: kind, bKey: key, bKind: kind, blocked: false, otherKeys: [] };
 }

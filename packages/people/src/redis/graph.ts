@@ -16,13 +16,13 @@ import type { Layout } from './layout.ts';
 import { createScript } from './scripts.ts';
 import { fromComponent, fromReply, fromSuspect, toFactsBlob, toKindCodes } from './wire.ts';
 
-/** A call blocks Redis: a fact takes about 15 µs, a fact that moves many identities up to a millisecond. */
+/** A call blocks Redis: about 15 µs per fact, up to a millisecond for a fact that moves many identities. */
 const CALL_FACTS_MAX = 128;
 
-/** Enough to keep Redis busy, and few enough that no call times out behind other calls. */
+/** Keeps Redis busy without queueing calls long enough to time out. */
 const CALLS_IN_FLIGHT_MAX = 4;
 
-/** Such a call takes Redis about two milliseconds. */
+/** Blocks Redis for about two milliseconds. */
 const FORGOTTEN_PER_CALL_MAX = 1_000;
 
 export interface GraphParts {
@@ -49,7 +49,7 @@ export function createGraph(parts: GraphParts, limits: GraphLimits): IdentityGra
   };
 }
 
-/** Last applied offset of a partition, or -1; with or without an epoch. */
+/** Last applied offset of a partition, or -1. Does not require an epoch. */
 export async function readApplied(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   source: LinkSourcePartition,
@@ -85,7 +85,7 @@ function createFactCalls(
       if (epoch === null) throw new MissingEpochFault();
       return applied;
     },
-    // Written before the applied offsets in the same hash: after a loss Redis has both or only the note.
+    // In the same hash as the applied offsets and written first, so a data loss never keeps an offset without its note.
     async note(source, note) {
       await redis.hset(layout.progress, noteFieldOf(source), JSON.stringify(note));
     },
@@ -101,7 +101,7 @@ function createFactCalls(
 
 type ApplyCall = (call: FactBlock, withOtherKeys: boolean) => Promise<Applied[]>;
 
-/** Runs a block in concurrent calls. If a call stops early, its remaining facts are sent before the later calls. */
+/** Applies a block in pipelined calls. If a call stops early, its remaining facts are sent before later calls. */
 async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part: Applied[]) => void) {
   const waiting = splitBlock(block);
   const running: { call: FactBlock; reply: Promise<Applied[]> }[] = [];
@@ -116,7 +116,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
     running.push({ call, reply });
   };
   try {
-    // Each call contains the offset before it, and is refused if the previous call failed or stopped early.
+    // Each call sends the preceding offset, so Redis refuses the call if the previous call failed or stopped early.
     while (running.length + waiting.length > 0) {
       while (waiting.length > 0 && running.length < CALLS_IN_FLIGHT_MAX) start(waiting.shift()!);
       const { call, reply } = running[0]!;
@@ -133,7 +133,7 @@ async function applyBlock(applyCall: ApplyCall, block: FactBlock, onPart?: (part
       }
     }
   } finally {
-    // No call may be running when the caller gets the fault.
+    // All calls must have finished before the fault propagates.
     await Promise.allSettled(running.map(({ reply }) => reply));
   }
   return results;
@@ -158,7 +158,7 @@ function createGraphQueries(parts: GraphParts): Pick<IdentityGraph, 'rootOf' | '
         if (root === null) return [];
         const members = await readMembers(parts, environmentId, root);
         if (members.length > 0) return members;
-        // The component may have changed its root between the reads. If not, it has no members.
+        // The root may have changed between the two reads.
         const moved = await readRoot(environmentId, key);
         if (moved?.equals(root)) return [];
         root = moved;
@@ -189,7 +189,7 @@ function toRest(call: FactBlock, decided: number): FactBlock {
   return { ...call, after, facts: call.facts.slice(decided) };
 }
 
-/** Members of the component with this root, by ascending key. */
+/** Members of the component with this root, sorted by key. */
 export async function readMembers(
   { redis, layout }: Pick<GraphParts, 'redis' | 'layout'>,
   environmentId: string,

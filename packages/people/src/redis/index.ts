@@ -29,15 +29,15 @@ export interface RedisPeopleOptions extends RedisAdapterOptions {
   /** Must be shorter than the caller's deadline. Default: 5 s. */
   commandTimeoutMs?: number;
   limits?: GraphLimits;
-  /** Topic name on the broker. Needed only by callers of the graph's `apply` and related functions. */
+  /** Link topic name on the broker. Required for applying facts. */
   linkTopic?: string;
-  /** Topic name on the broker. Needed only by callers of the consents. */
+  /** Consent topic name on the broker. Required for consents. */
   consentTopic?: string;
-  /** Called by `ready` and `takesWrites` with the reason when Redis responds but cannot be used. */
+  /** Called by `ready` and `takesWrites` with the reason if Redis responds but is unusable. */
   onUnusable?: (fault: Error) => void;
 }
 
-/** Opens one connection. Resolves even while Redis is unavailable; check `ready`. */
+/** Opens a connection. Resolves even if Redis is unavailable; check `ready`. */
 export async function openRedisPeople(options: RedisPeopleOptions): Promise<People> {
   const { redis, opened, close } = openRedis(options, {
     commandTimeoutMs: options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS,
@@ -65,24 +65,24 @@ export async function openRedisPeople(options: RedisPeopleOptions): Promise<Peop
   };
 }
 
-/** Long enough for several queued calls of the graph's script. */
+/** Allows for several queued calls of the graph's script. */
 const COMMAND_TIMEOUT_MS = 5_000;
 
 async function rewriteLog(redis: Redis): Promise<void> {
   try {
     await redis.call('BGREWRITEAOF');
   } catch (fault) {
-    // Data that a running rewrite misses is removed by the next rewrite.
+    // The next rewrite removes the data that the running rewrite includes.
     if (!(fault instanceof Error && /already in progress/.test(fault.message))) throw fault;
   }
 }
 
-/** Out of memory, out of disk, a replica, a primary that has lost its replicas. */
+/** Out of memory, failing snapshots, a replica, or a primary without enough replicas. */
 const REFUSES_WRITES = /^(OOM|MISCONF|READONLY|NOREPLICAS)\b/;
-/** A readiness probe allows one second. */
+/** Readiness probes time out after one second. */
 const WRITE_CHECK_MS = 900;
 
-/** Checks whether Redis can be used, and reports why not. */
+/** Checks whether Redis is usable and reports the reason if it is not. */
 function createReadiness(
   { redis, readEpoch }: GraphParts,
   guards: ErasureGuards,
@@ -113,7 +113,7 @@ function createReadiness(
   };
 }
 
-/** Takes Redis a few milliseconds. */
+/** Blocks Redis for a few milliseconds. */
 const FORGOTTEN_PER_CALL_MAX = 1_000;
 
 function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
@@ -162,14 +162,12 @@ function createConsents(redis: Redis, layout: Layout): ConsentStore & Pick<Peopl
   };
 }
 
-// Codes stored in Redis, which must not change.
+// These codes are stored in Redis and must not change.
 const STATUS_CODES: Readonly<Record<ChosenStatus, string>> = { none: 'n', anonymous: 'a', full: 'f' };
 const OUTCOMES: Readonly<Record<string, ApplyOutcome>> = { a: 'applied', s: 'superseded', f: 'fenced' };
 const STATUSES = new Map((Object.keys(STATUS_CODES) as ChosenStatus[]).map((status) => [STATUS_CODES[status], status]));
 
-/**
- * Byte offsets in a stored consent, also read by `put-consent.lua`: status, partition, offset, logged at, received at.
- */
+/** Byte offsets in a stored consent. `put-consent.lua` depends on this layout. */
 const CONSENT_OFFSETS = {
   status: 0,
   partition: 1,
@@ -189,11 +187,11 @@ function toValue({ status, receivedAt, position }: StoredConsent): Buffer {
   return value;
 }
 
-/** @throws Error when the value is invalid */
+/** @throws if the value is invalid */
 function fromValue(value: Buffer): StoredConsent {
   const status = STATUSES.get(value.toString('latin1', CONSENT_OFFSETS.status, CONSENT_OFFSETS.partition));
   if (status === undefined || value.length !== CONSENT_OFFSETS.end)
-    throw new Error('A stored consent is invalid. Rebuild Redis');
+    throw new Error('Redis contains an invalid consent. Rebuild Redis with "npm run rebuild"');
   const position = {
     partition: value.readUInt16BE(CONSENT_OFFSETS.partition),
     offset: value.readUIntBE(CONSENT_OFFSETS.offset, NUMBER_BYTES),
@@ -204,11 +202,11 @@ function fromValue(value: Buffer): StoredConsent {
 
 function fromReply(reply: unknown): ApplyOutcome {
   const outcome = OUTCOMES[String(reply)];
-  if (outcome === undefined) throw new Error('unknown reply from the consent script');
+  if (outcome === undefined) throw new Error('The consent script returned an unknown reply');
   return outcome;
 }
 
-/** @param reply of `consent-sync-state.lua` */
+/** Parses the reply of `consent-sync-state.lua`. */
 function fromSyncState(reply: unknown): ConsentSyncState {
   const [run = '', ...flat] = (reply as [Buffer, Buffer[]]).flat().map(String);
   const fields = new Map(flat.flatMap((field, at) => (at % 2 === 0 ? [[field, flat[at + 1] ?? ''] as const] : [])));
@@ -245,7 +243,7 @@ function createRebuild(parts: GraphParts): Omit<PeopleRebuild, 'loadConsents'> {
   };
 }
 
-/** Reads all buckets of an environment, or of all environments. */
+/** Scans the identities of one environment, or of all environments. */
 async function* readIdentities({ redis, layout }: GraphParts, environmentId = '*'): AsyncGenerator<LinkedIdentity> {
   const prefix = layout.indexPattern('*').indexOf('*');
   for await (const names of redis.scanStream({ match: layout.indexPattern(environmentId), count: 1_000 }))
@@ -265,7 +263,7 @@ async function readDigest(parts: GraphParts, environmentId: string): Promise<str
     const members = await readMembers(parts, environmentId, Buffer.from(root, 'hex'));
     for (const { key, kind, linkedAt } of members) {
       const hex = key.toString('hex');
-      // Uses the root in the index, so that a mismatch with the members changes the digest.
+      // Uses the root from the index, so that an index that contradicts the component changes the digest.
       lines.push(`${hex} ${roots.get(hex)} ${kind} ${linkedAt}\n`);
     }
   }
@@ -282,12 +280,12 @@ async function readUnlinkSides({ redis, layout }: GraphParts, environmentId: str
   return sides;
 }
 
-/** Far more holds than expire between two sweeps. */
+/** Far more than the number of holds that expire between two sweeps. */
 const LAPSED_PER_SWEEP_MAX = 1_000;
 
 const FENCES_PER_CALL_MAX = 1_000;
 
-/** Takes Redis a few milliseconds: about 35 µs for a person of eight identities. */
+/** Blocks Redis for a few milliseconds: about 35 µs per person with eight identities. */
 const KEYS_PER_CALL_MAX = 100;
 
 function createGuards(redis: Redis, layout: Layout): ErasureGuards {
@@ -303,7 +301,7 @@ function createGuards(redis: Redis, layout: Layout): ErasureGuards {
     (await releaseHold(layout.holdKeysOf(environmentId), [erasureId, lapsedAtMs])) === 1;
   return {
     async putHold(hold) {
-      // The expiry list is written first: a hold without an entry would never expire.
+      // Written first, because a hold without an entry would never expire.
       if (hold.lapsesAtMs !== null) await redis.zadd(layout.lapsing, hold.lapsesAtMs, toMember(hold));
       await putHold(layout.holdKeysOf(hold.environmentId), [hold.erasureId, toLease(hold), '']);
     },
@@ -358,7 +356,7 @@ function createHeldFrom(redis: Redis, layout: Layout): ErasureGuards['heldFrom']
   const heldFrom = createScript(redis, 'heldFrom');
   return async (environmentId, keys) => {
     const persons: string[] = [];
-    // Keyed by person: identities of one person get the same result even if a hold ends between two calls.
+    // Keyed by person, so that all its identities have the same result even if a hold ends between two calls.
     const earliest = new Map<string, number | null>();
     while (persons.length < keys.length) {
       const batch = keys.slice(persons.length, persons.length + KEYS_PER_CALL_MAX);
@@ -379,7 +377,7 @@ function earlierOf(a: number | null, b: number | null): number | null {
 
 const ERASURE_ID_BYTES = 16;
 
-/** Value of a lease, which the scripts also read: cut-off, expiry (0: never), keys. */
+/** Encodes a hold as read by the scripts: cut-off, expiry (0: never), keys. */
 function toLease({ cutoffMs, lapsesAtMs, keys }: ErasureHold): Buffer {
   const times = Buffer.alloc(2 * NUMBER_BYTES);
   times.writeUIntBE(cutoffMs, 0, NUMBER_BYTES);
@@ -392,7 +390,7 @@ function fromLease(erasureId: Buffer, lease: Buffer): StoredHold {
   return { erasureId, cutoffMs: lease.readUIntBE(0, NUMBER_BYTES), lapsesAtMs: lapses === 0 ? null : lapses };
 }
 
-/** Member of the list of leases that may expire. An environment id contains no NUL. */
+/** Member of the sorted set of expiring holds. Environment ids contain no NUL. */
 function toMember({ environmentId, erasureId }: HoldName): Buffer {
   return Buffer.concat([Buffer.from(`${environmentId}\0`), erasureId]);
 }

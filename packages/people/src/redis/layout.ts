@@ -1,58 +1,58 @@
 import { IDENTITY_KEY_BYTES, type IdentityKind } from '@playline/contracts';
 
-/** Key families of an environment: `{namespace}{family}:{environment}`, in one slot. */
+/** Key families: `{namespace}{family}:{environment}`. The hash tag keeps an environment's keys in one slot. */
 const FAMILIES = {
   /** HASH per bucket: identity key -> root key. */
   index: 'i',
   /**
-   * STRING per component, named by the raw root key: four bytes (bitmap of kinds, number of anonymous ids), then
-   * identity key, kind and link time of each member, unordered.
+   * STRING per component, with the raw root key in its name: four bytes (kind bitmap, number of anonymous ids), then
+   * each member's identity key, kind and link time, unordered.
    */
   component: 'm',
-  /** HASH per bucket: identity key -> cut-off in ms as text. STRING without a bucket: bitmap of buckets with fences. */
+  /** HASH per bucket: identity key -> cut-off in decimal ms. STRING without a bucket: bitmap of buckets with fences. */
   fences: 'f',
   /**
-   * HASH identity key -> its sides of unlinks, 14 bytes each: generation, offset in six bytes, time in six bytes, side;
-   * 'latest' -> latest time as text.
+   * HASH identity key -> unlink sides of 14 bytes each: generation, offset (6 bytes), time (6 bytes), side; 'latest' ->
+   * latest time in decimal ms.
    */
   unlinks: 'u',
-  /** HASH identity key -> suspect, 14 bytes: state, time in six bytes, generation and offset of the fact. */
+  /** HASH identity key -> suspect of 14 bytes: state, time (6 bytes), the fact's generation and offset. */
   suspects: 'q',
-  /** HASH of facts decided before a rebuild: generation and block of 1,024 offsets -> bitmap; 'last' -> last offset. */
+  /** HASH of facts decided before a rebuild: generation and block -> bitmap of 1,024 offsets; 'last' -> last offset. */
   decided: 'd',
-  /** HASH identity key -> latest cut-off in ms as text. */
+  /** HASH identity key -> latest cut-off in decimal ms. */
   holds: 'h',
-  /** HASH erasure id -> cut-off, time from which it lapses (0: never), keys. */
+  /** HASH erasure id -> cut-off, expiry (0: never), keys. */
   leases: 'hl',
-  /** ZSET with scores 0, sorted by bytes: identity key ‖ cut-off in six bytes ‖ erasure id. */
+  /** ZSET in lexicographic order: identity key ‖ cut-off (6 bytes) ‖ erasure id. */
   holders: 'hk',
-  /** HASH generation/partition/first offset-last offset -> decisions recorded by one call. */
+  /** HASH generation/partition/first offset-last offset -> decisions of one call. */
   outbox: 'o',
   /** HASH per bucket: identity key -> status, partition, offset, logged at, received at. */
   consents: 'c',
 } as const;
 
 /**
- * 16,384 buckets: about 64 identities per bucket in an environment with a million, so that a bucket stays a listpack
- * (`infra/redis/README.md`). Must not change, because stored keys do not move.
+ * 16,384 buckets: with a million identities, about 64 per bucket, which is small enough for a listpack
+ * (`infra/redis/README.md`). Must not change, because stored keys are not migrated.
  */
 const BUCKET_BITS = 14;
-/** Divisor for the first two bytes of a key. */
+/** Divides the first two bytes of a key. */
 const BUCKET_KEYS = 2 ** (16 - BUCKET_BITS);
 
-/** Bucket of an identity key: its first 14 bits. */
+/** The bucket is the first 14 bits of the key. */
 export function bucketOf(key: Buffer): number {
   return Math.floor(key.readUInt16BE(0) / BUCKET_KEYS);
 }
 
-/** Bytes of an offset or a time, up to the year 10,889. */
+/** Size of an offset or a time in bytes. Times reach the year 10,889. */
 export const NUMBER_BYTES = 6;
-/** Bytes of a member: key, kind and link time. */
+/** Size of a member in bytes: key, kind and link time. */
 export const MEMBER_BYTES = IDENTITY_KEY_BYTES + 1 + NUMBER_BYTES;
-/** Bytes of a component before its first member. */
+/** Size of the header that precedes a component's members. */
 export const COMPONENT_HEADER_BYTES = 4;
 
-/** Kinds in the order of their bits. Both are stored in Redis, so add a new kind at the end. */
+/** Kinds in bit order. Codes and bits are stored in Redis, so append new kinds at the end. */
 export const KIND_CODES: Readonly<Record<IdentityKind, string>> = {
   anonymous: 'a',
   passport: 'p',
@@ -67,11 +67,11 @@ export const KIND_CODES: Readonly<Record<IdentityKind, string>> = {
 };
 
 export interface LayoutNames {
-  /** Prefix of every key; '' in a deployment, different in each test. */
+  /** Key prefix; '' in deployments, unique in each test. */
   readonly namespace: string;
-  /** Name on the broker. */
+  /** Topic name on the broker. */
   readonly linkTopic: string;
-  /** Name on the broker. */
+  /** Topic name on the broker. */
   readonly consentTopic: string;
 }
 
@@ -81,17 +81,17 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
   const bucketIn = (family: 'index' | 'fences' | 'consents') => (environmentId: string, key: Buffer) =>
     `${nameOf(family, environmentId)}:${bucketOf(key)}`;
   return {
-    /** For scripts that build key names themselves. */
+    /** For scripts that construct key names. */
     namespace,
-    /** STRING: guards against an empty or half rebuilt store. */
+    /** STRING: exists only if the store is complete. */
     epoch: `${namespace}identity:epoch`,
-    /** STRING: run of Redis in which the fences of all erased people were set and enforced. */
+    /** STRING: the Redis run in which all fences were set and enforced. */
     fencedRun: `${namespace}f:complete`,
     /** HASH generation/partition -> last applied offset of the link topic. */
     progress: `${namespace}identity:applied:${linkTopic}`,
-    /** HASH 'run' -> run of Redis in which the whole log was applied, partition -> greatest offset applied since. */
+    /** HASH 'run' -> the Redis run in which the whole log was applied; partition -> highest applied offset. */
     consentLog: `${namespace}c:log:${consentTopic}`,
-    /** ZSET environment ‖ 0x00 ‖ erasure id -> time from which it may lapse, for all environments. */
+    /** ZSET environment ‖ 0x00 ‖ erasure id, scored by expiry, for all environments. */
     lapsing: `${namespace}erasure:lapsing`,
     indexOf: bucketIn('index'),
     fencesOf: bucketIn('fences'),
@@ -102,7 +102,7 @@ export function createLayout({ namespace, linkTopic, consentTopic }: LayoutNames
     indexPattern: (environmentId: string) => `${nameOf('index', environmentId)}:*`,
     componentOf: (environmentId: string, root: Buffer) =>
       Buffer.concat([Buffer.from(`${nameOf('component', environmentId)}:`), root]),
-    /** Keys for the scripts of holds, in their order. */
+    /** Keys of the hold scripts, in KEYS order. */
     holdKeysOf: (environmentId: string) =>
       (['leases', 'holders', 'holds'] as const).map((family) => nameOf(family, environmentId)),
   } as const;
@@ -111,7 +111,7 @@ export type Layout = ReturnType<typeof createLayout>;
 
 const kindBits = Object.values(KIND_CODES).map((code, at) => `${code} = ${2 ** at}`);
 
-/** The layout as Lua, prepended to each script. */
+/** Lua constants and functions for the layout, prepended to each script. */
 export const LUA_LAYOUT = `
 local FAMILY = { ${Object.entries(FAMILIES)
   .map(([family, prefix]) => `${family} = '${prefix}'`)

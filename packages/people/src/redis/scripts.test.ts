@@ -2,9 +2,8 @@ import { type Chunk, type Identifier, type LocalStatement, type Node, parse } fr
 import { describe, expect, it } from 'vitest';
 import { SCRIPT_TEXTS } from './scripts.ts';
 
-/** Globals that Redis provides and our scripts use. */
 const PROVIDED_GLOBALS = 'ARGV KEYS bit ipairs math pairs redis string struct table tonumber unpack'.split(' ');
-/** Parses a script: how often each name occurs, its local names, and its globals. */
+/** Parses a script. `uses` counts the occurrences of each name. */
 function readScript(text: string): { uses: Map<string, number>; locals: Set<string>; globals: string[] } {
   const uses = new Map<string, number>();
   const locals = new Set<string>();
@@ -20,13 +19,13 @@ function readScript(text: string): { uses: Map<string, number>; locals: Set<stri
 }
 
 describe.each(Object.entries(SCRIPT_TEXTS))('the script %s', (_name, text) => {
-  it('the script uses only its own names and the globals that Redis provides', () => {
+  it('the script uses only local names and globals that Redis provides', () => {
     const { globals } = readScript(text);
     expect(globals.filter((name) => !PROVIDED_GLOBALS.includes(name))).toEqual([]);
   });
 
-  it('the script has fewer top-level names than Lua allows', () => {
-    // Lua 5.1 refuses a function with more than 200 local names.
+  it("the script stays below Lua's limit of local names", () => {
+    // Lua 5.1 allows 200 local variables per function.
     const top = parse(text, { luaVersion: '5.1' }).body;
     const names = top.flatMap((node) => (node.type === 'LocalStatement' ? node.variables : []));
     const functions = top.filter((node) => node.type === 'FunctionDeclaration');
@@ -34,7 +33,7 @@ describe.each(Object.entries(SCRIPT_TEXTS))('the script %s', (_name, text) => {
   });
 });
 
-it('every declared name is used by a script', () => {
+it('the scripts use every declared name', () => {
   const scripts = Object.values(SCRIPT_TEXTS).map(readScript);
   const declared = new Set(scripts.flatMap(({ locals }) => [...locals]));
   const unused = [...declared].filter(

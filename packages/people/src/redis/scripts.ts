@@ -12,14 +12,14 @@ import {
 import { LUA_LAYOUT } from './layout.ts';
 
 interface ScriptParts {
-  /** Lua code before the files. */
+  /** Lua code to prepend to the files. */
   readonly before?: string;
-  /** Names of files in `lua`, in order. */
+  /** Names of files in `lua`, concatenated in this order. */
   readonly files: readonly string[];
   readonly flag: string;
 }
 
-/** Without a flag, Redis refuses the whole script when out of memory. */
+/** Without a flag, Redis refuses the script when it is out of memory. */
 const SCRIPTS = {
   applyFacts: {
     before: PRESENT_RUN_LUA,
@@ -37,7 +37,7 @@ const SCRIPTS = {
   heldFrom: { files: ['held-from'], flag: 'no-writes' },
   releaseHold: { files: ['holds', 'release-hold'], flag: 'allow-oom' },
   raiseFences: { files: ['raise-fences'], flag: '' },
-  // Allowed when out of memory, because no link is applied and no consent read until fences are enforced.
+  // Allowed when out of memory, because links and consents are unavailable until all fences are enforced.
   enforceFences: { files: ['unlink-sides', 'remove-identities', 'enforce-fences'], flag: 'allow-oom' },
   fenceStatus: { before: PRESENT_RUN_LUA, files: ['fence-status'], flag: 'no-writes' },
   completeFences: { before: PRESENT_RUN_LUA, files: ['complete-fences'], flag: 'allow-oom' },
@@ -62,10 +62,10 @@ function toText({ before, files, flag }: ScriptParts): string {
 
 export type ScriptArgument = string | number | Buffer;
 
-/** Runs a script; strings in its reply are buffers. @throws a fault in `FAULTS`, or a connection fault */
+/** Runs a script. Strings in the reply are buffers. @throws a fault in `FAULTS`, or a connection fault */
 export type RunScript = (keys: readonly string[], args: readonly ScriptArgument[]) => Promise<unknown>;
 
-/** Creates the function that runs a script by its hash, or by its source if the server does not know the hash. */
+/** Creates a function that runs a script with EVALSHA and falls back to EVAL. */
 export function createScript(redis: Redis, name: ScriptName): RunScript {
   const script = SCRIPT_TEXTS[name];
   return async (keys, args) => {
@@ -77,7 +77,7 @@ export function createScript(redis: Redis, name: ScriptName): RunScript {
   };
 }
 
-/** Faults by error reply code. */
+/** Faults by the code of the error reply. */
 const FAULTS: Readonly<Record<string, new () => Error>> = {
   NOEPOCH: MissingEpochFault,
   NOFENCES: MissingFencesFault,

@@ -1,11 +1,11 @@
-/** The binary formats that the graph's scripts read and write. */
+/** Binary formats of the graph's scripts. */
 import { IDENTITY_KEY_BYTES, type IdentityKind, ZERO_KEY } from '@playline/contracts';
 import type { Applied, DecidedFact, LoggedSuspect, Member, Override, Suspect, UnlinkSide } from '../graph.ts';
 import type { LoggedFact, RefusalReason, RulingReason, SplitSide, StepDecision } from '../identities/decisions.ts';
 import type { GraphStep, NamedIdentity } from '../identities/steps.ts';
 import { COMPONENT_HEADER_BYTES, KIND_CODES, MEMBER_BYTES, NUMBER_BYTES } from './layout.ts';
 
-// Codes stored in Redis, which must not change.
+// These codes are stored in Redis and must not change.
 const LINK_CODES: Readonly<Record<StepDecision['link'], string>> = {
   identify: 'i',
   alias: 'a',
@@ -59,7 +59,7 @@ export function toKindCodes(kinds: readonly IdentityKind[]): string {
   return kinds.map((kind) => KIND_CODES[kind]).join('');
 }
 
-/** Times before 1970 are stored as 1970. */
+/** Times before 1970 are stored as 0. */
 function toNumberBytes(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(NUMBER_BYTES);
   bytes.writeUIntBE(Math.max(0, value), 0, NUMBER_BYTES);
@@ -71,18 +71,20 @@ function toShortText(text: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length), bytes]);
 }
 
-/** Bytes of a fact, and of a step without its other keys, as facts.lua reads them. */
+/** Sizes of a fact header and of a step without its other keys. facts.lua depends on them. */
 const FACT_BYTES = 3 * NUMBER_BYTES + 2;
 const STEP_HEAD_BYTES = 4 + 2 * IDENTITY_KEY_BYTES + 1;
 
-/** Replaces the number of other keys when they are left out. */
+/** Replaces the number of other keys if the keys are omitted. */
 const OTHERS_LEFT_OUT = 255;
 
-/** Replaces the number of steps of an unlink. The number of identities in two bytes and the identities follow. */
+/** Replaces the number of steps in an unlink. Followed by the number of identities (2 bytes) and the identities. */
 const IS_UNLINK = 255;
 const NAMED_BYTES = 1 + IDENTITY_KEY_BYTES;
 
-/** Precedes the number of steps of a fact with logged decisions: their length in four bytes, and an entry. */
+/**
+ * Precedes the number of steps in a fact with logged decisions. Followed by the entry's length (4 bytes) and the entry.
+ */
 const IS_LOGGED = 254;
 const LOGGED_HEAD_BYTES = 1 + 4;
 
@@ -127,9 +129,9 @@ function writeUnlink(target: Buffer, start: number, named: readonly NamedIdentit
 }
 
 /**
- * The facts of one call: offset, received at, event time, index of the environment, logged decisions if any, number of
- * steps, then the steps or the identities to split off.
- * @param withOtherKeys false omits the other keys of `same_id` steps, which cost a hash each and are rarely needed
+ * Encodes facts: offset, receipt, event time, environment index, logged decisions if any, number of steps, then the
+ * steps or the identities to split off.
+ * @param withOtherKeys false to omit the other keys of `same_id` steps, which take a hash each and are rarely needed
  */
 export function toFactsBlob(
   facts: readonly LoggedFact[],
@@ -161,7 +163,7 @@ export function toFactsBlob(
   return { blob, environmentIds: [...indexes.keys()] };
 }
 
-/** A rebuild row: environment, identity key, root, kind and link time. */
+/** Encodes a rebuild row: environment, identity key, root, kind and link time. */
 export function toOverrideBlob(row: Override): Buffer {
   const kind = Buffer.from(KIND_CODES[row.kind]);
   return Buffer.concat([toShortText(row.environmentId), row.key, row.root, kind, toNumberBytes(row.linkedAt)]);
@@ -175,17 +177,17 @@ function toSideBytes({ generation, offset, unlinkedAt, side }: UnlinkSide): Buff
   ]);
 }
 
-/** A rebuild row: environment, identity key, side. */
+/** Encodes a rebuild row: environment, identity key and side. */
 export function toUnlinkSideBlob(row: UnlinkSide): Buffer {
   return Buffer.concat([toShortText(row.environmentId), row.key, toSideBytes(row)]);
 }
 
-/** A rebuild row: environment, generation and offset of a decided fact. */
+/** Encodes a rebuild row: environment, generation and offset. */
 export function toDecidedBlob({ environmentId, generation, offset }: DecidedFact): Buffer {
   return Buffer.concat([toShortText(environmentId), Buffer.of(generation), toNumberBytes(offset)]);
 }
 
-/** A rebuild row: environment, identity key, and the stored value. */
+/** Encodes a rebuild row: environment, identity key and stored value. */
 export function toSuspectBlob({ environmentId, key, state, since, generation, offset }: LoggedSuspect): Buffer {
   const position = Buffer.concat([Buffer.of(generation), toNumberBytes(offset)]);
   const value = Buffer.concat([Buffer.from(SUSPECT_CODES[state]), toNumberBytes(since), position]);
@@ -218,28 +220,31 @@ function memberAt(bytes: Buffer, at: number): Member {
   return { key, kind: toKind(bytes[kindAt]!), linkedAt: bytes.readUIntBE(kindAt + 1, NUMBER_BYTES) };
 }
 
-/** Members by ascending key; in Redis they are unordered. */
+/** Decodes members, which Redis stores unordered, and sorts them by key. */
 function toMembers(bytes: Buffer, start: number, end: number): Member[] {
   const members: Member[] = [];
   for (let at = start; at < end; at += MEMBER_BYTES) members.push(memberAt(bytes, at));
   return members.length < 2 ? members : members.sort((a, b) => Buffer.compare(a.key, b.key));
 }
 
-/** Members of a stored component, by ascending key. */
+/** Decodes the members of a component, sorted by key. */
 export function fromComponent(component: Buffer): Member[] {
   return toMembers(component, COMPONENT_HEADER_BYTES, component.length);
 }
 
-/** Entry of a step: five codes (link, kinds, outcome, reason), three keys, number and list of moved identities. */
+/**
+ * A step entry: five codes (link, kinds, outcome, reason), three keys, the number of moved identities, and the
+ * identities.
+ */
 const STEP_CODES = 5;
 const STEP_BYTES = STEP_CODES + 3 * IDENTITY_KEY_BYTES + 2;
 const PARKED = 'P'.charCodeAt(0);
 
-/** Offset and length before each entry in a reply. */
+/** Each entry in a reply is preceded by its offset and length. */
 const LENGTH_AT = NUMBER_BYTES;
 const ENTRY_HEAD_BYTES = NUMBER_BYTES + 4;
 
-/** Parses the reply of facts.lua: the results up to the first fact that needs its other keys. */
+/** Decodes the reply of facts.lua, which ends before the first fact that needs its other keys. */
 export function fromReply(reply: Buffer): Applied[] {
   const applied: Applied[] = [];
   let at = 0;
@@ -266,7 +271,7 @@ function fromEntry(reply: Buffer, start: number, end: number): Applied {
   return { kind: 'decided', decisions };
 }
 
-/** Follows the entry of an unlink: root, number and members of the side that stays. */
+/** Decodes the end of an unlink entry: root, number and members of the side that stays. */
 function fromStayed(reply: Buffer, at: number, end: number): SplitSide | null {
   const members = toMembers(reply, at + IDENTITY_KEY_BYTES + 2, end);
   return members.length === 0 ? null : { root: reply.subarray(at, at + IDENTITY_KEY_BYTES), members };
@@ -302,7 +307,7 @@ function toLoggedBytes(logged: LoggedFact['logged']): Buffer {
   return Buffer.concat([head, entry]);
 }
 
-/** The entry of a step as facts.lua writes it, the inverse of `fromEntry`. */
+/** Encodes a step entry in the format of facts.lua; the inverse of `fromEntry`. */
 function toEntry(decision: StepDecision): Buffer {
   const { link, aKind, bKind, outcome, reason, aKey, bKey, root, moved, stayed } = decision;
   const codes = [LINK_CODES[link], KIND_CODES[aKind], KIND_CODES[bKind], OUTCOME_CODES[outcome]];

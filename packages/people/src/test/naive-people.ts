@@ -24,9 +24,7 @@ const kindOf = (name: Name) => name.slice(0, name.indexOf(':'));
 const idOf = (name: Name) => name.slice(name.indexOf(':') + 1);
 const isBlocked = (name: Name) => idOf(name) === 'null';
 
-/**
- * A naive model of persons: lists of names, without stores, crashes or copies. Tests compare the stores with the model.
- */
+/** A naive reference model that represents persons as lists of names. */
 export class NaivePeople {
   readonly #rules: NaiveRules;
   #persons: Person[] = [];
@@ -44,13 +42,13 @@ export class NaivePeople {
     return this.#persons.find(({ members }) => members.has(name));
   }
 
-  /** Number of splits that involve the name, plus its unlinks without effect. */
+  /** Number of unlink sides stored for the name, including unlinks without effect. */
   splitsOf(name: Name): number {
     const splits = this.#splits.filter(({ leaving, stayed }) => leaving.has(name) || stayed.has(name));
     return splits.length + this.#ineffective.filter(({ first }) => first === name).length;
   }
 
-  /** Erases all members of the person; later calls refuse their facts up to the cut-off. */
+  /** Erases all members of a person and fences them up to the cut-off. */
   erase(name: Name, cutoffMs: number): Name[] {
     const erased = [...(this.personOf(name)?.members.keys() ?? [name])];
     for (const member of erased) {
@@ -63,7 +61,6 @@ export class NaivePeople {
     return erased;
   }
 
-  /** Starts an erasure's hold on a name. */
   hold(name: Name, cutoffMs: number): void {
     this.#holds.set(name, cutoffMs);
   }
@@ -79,7 +76,7 @@ export class NaivePeople {
     return affected.some((name) => fact.receivedAt! > (this.#holds.get(name) ?? Number.POSITIVE_INFINITY));
   }
 
-  /** The result of each step of a fact, in the format of `describeOutcome`. */
+  /** Returns the result of each step, in the format of `describeOutcome`. */
   decide(fact: FactOptions): string[] {
     if (this.#isHeld(fact)) return ['parked'];
     if (fact.link === 'unlink') {
@@ -115,7 +112,7 @@ export class NaivePeople {
     return 'linked';
   }
 
-  /** An erased identity rejoins the identities that still have its key as their person key. */
+  /** An erased identity rejoins the identities that still have its key as person key. */
   #rejoin(name: Name, atMs: number): void {
     if (this.personOf(name) === undefined) this.#persons.find(({ root }) => root === name)?.members.set(name, atMs);
   }

@@ -1,19 +1,17 @@
 import fc from 'fast-check';
 import type { FactOptions, Name } from './scenario.ts';
 
-/** Few names, so that facts often share names. */
 export const NAMES: readonly Name[] = [
   ...['anonymous:a', 'anonymous:b', 'anonymous:c', 'steam:x', 'steam:y', 'epic:x', 'passport:p', 'passport:q'],
   ...['untyped:x', 'untyped:y', 'custom:k', 'untyped:null'],
 ] as Name[];
 
 const name = fc.constantFrom(...NAMES);
-/** Delay of a message, and the time between event and receipt. */
+/** Delay of a message, and time between event and receipt. */
 const lateness = fc.oneof(
   { weight: 3, arbitrary: fc.constant({ late: 0, before: 0 }) },
   { weight: 2, arbitrary: fc.record({ late: fc.nat(80), before: fc.nat(60) }) },
 );
-/** A requested fact. */
 export type LinkRequest = {
   link: FactOptions['link'];
   from: Name;
@@ -33,22 +31,21 @@ const linkRequest: fc.Arbitrary<LinkRequest> = fc
   .map(({ lateness: { late, before }, ...rest }) => ({ ...rest, late, before }))
   .filter(({ from, to, link }) => link === 'unlink' || from !== to);
 
-/** A step of a program. */
 export type Command =
   | { kind: 'facts'; requests: LinkRequest[] }
-  /** Repeats the last call, as after a lost response. */
+  /** Repeats the last call, as if the response was lost. */
   | { kind: 'repeat' }
-  /** Appends a copy of an unlink, as can happen with a parked unlink. */
+  /** Appends a copy of an unlink, which can happen to a parked unlink. */
   | { kind: 'copy'; back: number }
   | { kind: 'erase'; name: Name; crash: boolean }
-  /** `round` publishes parked facts again, at the end of the log. */
+  /** `round` republishes parked facts at the end of the log. */
   | { kind: 'hold' | 'release'; name: Name }
   | { kind: 'round' }
-  /** Redis loses its data while the given numbers of decisions are unpublished and of facts uncommitted. */
+  /** Redis loses all data while some decisions are unpublished and some facts are uncommitted. */
   | { kind: 'crash'; unpublished: number; uncommitted: number }
   /**
-   * Redis loses the writes of the last commands. Holds that were released since then return; they are released
-   * before or after the linker has reapplied facts.
+   * Redis loses the writes of the last commands. Holds that were released in these commands exist again and are
+   * released before or after the linker reapplies the facts.
    */
   | { kind: 'loss'; back: number; releasedFirst: boolean };
 export const command: fc.Arbitrary<Command> = fc.oneof(
@@ -67,7 +64,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('crash'), unpublished: fc.nat(3), uncommitted: fc.nat(12) }) },
 );
 
-/** Like `command`, with losses of the last writes. */
+/** Like `command`, but including data losses. */
 export const commandOrLoss: fc.Arbitrary<Command> = fc.oneof(
   { weight: 4, arbitrary: command },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('loss'), back: fc.nat(4), releasedFirst: fc.boolean() }) },

@@ -7,7 +7,7 @@ import { createIdentityKeyer } from '../identities/keyer.ts';
 import { createIsBlocked } from '../identities/placeholders.ts';
 import { createGraphFact, type GraphFact } from '../identities/steps.ts';
 
-/** An identity in the notation of tests: `steam:s1`, `anonymous:a1`. */
+/** A readable identity: `steam:s1`, `anonymous:a1`. */
 export type Name = `${IdentityKind}:${string}`;
 
 const keyOfId = createIdentityKeyer(Buffer.alloc(32, 9));
@@ -22,13 +22,13 @@ export interface FactOptions {
   link: 'identify' | 'alias' | 'unlink';
   from?: Name;
   to: Name;
-  /** Further identities of an unlink, besides `to`. */
+  /** Identities of an unlink in addition to `to`. */
   and?: readonly Name[];
   receivedAt?: number;
   eventTime?: number;
 }
 
-/** A separate environment that maps names to keys and assigns increasing offsets. */
+/** Creates an isolated environment that maps names to keys and assigns increasing offsets. */
 export function createScenario() {
   const environmentId = `test-${randomUUID()}`;
   let next = 0;
@@ -48,7 +48,7 @@ export function createScenario() {
   const keyOf = (name: Name) => keyOfId(environmentId, ...split(name));
   const position = (options: FactOptions): GraphFact => toGraphFact(toFact(options), next++);
 
-  /** Applies one fact after all earlier facts. Returns each step as `outcome` or `outcome: reason`. */
+  /** Applies a fact and returns each step's `outcome` or `outcome: reason`. */
   const apply = async (graph: IdentityGraph, options: FactOptions): Promise<string[]> => {
     const fact = position(options);
     const [applied] = await graph.apply({
@@ -75,7 +75,7 @@ export function describeOutcome(applied: Applied): string[] {
   return applied.decisions.map(({ outcome, reason }) => (reason === '' ? outcome : `${outcome}: ${reason}`));
 }
 
-/** Turns buffers into hexadecimal strings, so that decisions can be compared and printed. */
+/** Converts buffers to hexadecimal strings, so that decisions can be compared and printed. */
 export function describeValue(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (_, part) => (part?.type === 'Buffer' ? Buffer.from(part.data).toString('hex') : part)),

@@ -4,11 +4,10 @@ import { Redis } from 'ioredis';
 import type { People } from '../people.ts';
 import { openRedisPeople, type RedisPeopleOptions } from '../redis/index.ts';
 
-/** People in Redis, in a separate namespace for a test file. */
+/** Redis people stores in a namespace per test file. */
 export interface TestPeople {
-  /** For changes that a test makes directly. */
   readonly redis: Redis;
-  /** Uses a new namespace unless one is given. */
+  /** Opens a store, by default in a new namespace. */
   open(options?: Omit<RedisPeopleOptions, 'url'>): Promise<{ people: People; namespace: string }>;
   clear(namespace: string): Promise<void>;
   /** Closes all opened stores and removes their keys. */

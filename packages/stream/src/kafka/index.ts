@@ -15,10 +15,12 @@ export { ProduceFault } from './producer/broker-faults.ts';
 export { openProducer, type ProducerOptions } from './producer/open-producer.ts';
 export { createRegistryAdmin, createSchemaRegistry, type RegistryAdmin } from './schema-registry.ts';
 
-/** Imports kafkajs only when the first consumer is created, because other processes do not need it. */
-async function createConsumer(options: PartitionedOptions) {
+/** Imports kafkajs only when the first consumer is started, because other processes do not need it. */
+async function startConsumer(options: PartitionedOptions): Promise<Consumer> {
   const { PartitionedConsumer } = await import('./consumer/partitioned-consumer.ts');
-  return new PartitionedConsumer(options);
+  const consumer = new PartitionedConsumer(options);
+  void consumer.run();
+  return consumer;
 }
 
 export interface BlockConsumerOptions extends GroupOptions {
@@ -39,14 +41,12 @@ export async function openBlockConsumer(options: BlockConsumerOptions): Promise<
   const metrics = createStreamMetrics(options.metrics);
   const { sink, limits, deadLetters, sessionTimeoutMs, logger, intents } = options;
   const shared = { sink, limits, deadLetters, sessionTimeoutMs, logger, metrics, ...(intents && { intents }) };
-  const consumer = await createConsumer({
+  return await startConsumer({
     ...options,
     whenExpired: options.whenExpired ?? 'skip',
     streamMetrics: metrics,
     openWorker: (log, { retentionMsOf }) => new BlockPartition({ ...shared, log, retentionMsOf }),
   });
-  void consumer.run();
-  return consumer;
 }
 
 export type RecordConsumerOptions = GroupOptions &
@@ -59,12 +59,10 @@ export type RecordConsumerOptions = GroupOptions &
 export async function openRecordConsumer(options: RecordConsumerOptions): Promise<Consumer> {
   const metrics = createStreamMetrics(options.metrics);
   const { logger } = options;
-  const consumer = await createConsumer({
+  return await startConsumer({
     ...options,
     whenExpired: options.whenExpired ?? 'stop',
     streamMetrics: metrics,
     openWorker: (log) => new RecordPartition({ handler: options, log, logger, metrics }),
   });
-  void consumer.run();
-  return consumer;
 }

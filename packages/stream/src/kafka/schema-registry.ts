@@ -2,6 +2,7 @@ import { createRequire } from 'node:module';
 import type library from '@kafkajs/confluent-schema-registry/dist/api/index.js';
 import { createConnectGate, explainConnection, type StoreFetch } from '@playline/stores';
 import { type SchemaRegistry, UnregisteredSchemaFault } from '../ports.ts';
+import type { BrokerTarget } from './security.ts';
 
 const REQUEST_TIMEOUT_MS = 10_000;
 
@@ -15,11 +16,6 @@ export interface RegistryAddress {
   readonly url: string;
   /** Defaults to the global `fetch`, without a private certificate authority or a login. */
   readonly fetch?: StoreFetch | undefined;
-}
-
-export interface SchemaRegistryOptions extends RegistryAddress {
-  /** Called with every fault. The next call repeats the request. */
-  onFault?: (fault: unknown) => void;
 }
 
 export interface RegistryAdmin {
@@ -102,8 +98,9 @@ function createCache<V>(read: (key: string) => Promise<V>): (key: string) => Pro
   };
 }
 
-/** Connects on the first call. */
-export function createSchemaRegistry({ onFault, ...address }: SchemaRegistryOptions): SchemaRegistry {
+/** Connects on the first call. @param options.onFault called with every fault; the next call repeats the request */
+export function createSchemaRegistry(options: RegistryAddress & Pick<BrokerTarget, 'onFault'>): SchemaRegistry {
+  const { onFault, ...address } = options;
   const gate = createConnectGate('the schema registry');
   const { Schema, Subject } = createApi(address);
   const read = async (request: () => Promise<{ data(): ResponseBody | null }>): Promise<ResponseBody | null> => {

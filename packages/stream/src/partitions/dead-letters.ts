@@ -13,7 +13,6 @@ export interface DeadLetter {
 
 /** Long reasons quote the record, which the dead letter contains anyway. */
 const REASON_CHARACTERS_MAX = 500;
-const TRACE_HEADERS = ['traceparent', 'tracestate'];
 
 /** Header of a marker in a dead-letter topic: the offset of a replayed or dropped dead letter in the same partition. */
 export const SETTLED_OFFSET = 'settled-offset';
@@ -21,16 +20,21 @@ export const SETTLED_OFFSET = 'settled-offset';
 /** The step in chain indexer notices about activities without a record. These notices cannot be replayed. */
 export const NOTICE_STEP = 'index';
 
+/** Returns the headers of the W3C trace context, which dead letters and replays copy. */
+export function traceHeadersOf({ headers }: Pick<StreamRecord, 'headers'>): Record<string, string | Buffer> {
+  const found: Record<string, string | Buffer> = {};
+  for (const name of ['traceparent', 'tracestate']) if (headers[name] !== undefined) found[name] = headers[name];
+  return found;
+}
+
 /** Copies key and value unchanged. The headers contain the origin and the reason. */
 export function toDeadLetter({ record, reason }: DeadLetter, step: string): OutgoingRecord {
-  const headers: Record<string, string | Buffer> = {};
-  for (const name of TRACE_HEADERS) if (record.headers[name] !== undefined) headers[name] = record.headers[name];
   return {
     topic: deadLetterTopicOf(record.topic),
     key: record.key,
     value: record.value ?? Buffer.alloc(0),
     headers: {
-      ...headers,
+      ...traceHeadersOf(record),
       reason: reason.slice(0, REASON_CHARACTERS_MAX),
       step,
       'original-topic': record.topic,

@@ -74,21 +74,16 @@ export class GuardedPartition {
    */
   acceptsFetchFrom(from: number): boolean {
     const { next } = this.worker;
-    if (from > next && from > this.log.start) {
+    if (from <= next) return true;
+    const { topic, partition, start } = this.log;
+    if (from > start) {
       this.log.seek(next);
       return false;
     }
-    if (from > next) this.#skipTo(from);
+    this.#options.metrics.skipped(topic, from - next);
+    this.#options.logger?.error({ topic, partition, from: next, to: from }, 'deleted offsets skipped');
+    this.worker.accept([], from);
     return true;
-  }
-
-  #skipTo(to: number): void {
-    const { logger, metrics } = this.#options;
-    const { topic, partition } = this.log;
-    const from = this.worker.next;
-    metrics.skipped(topic, to - from);
-    logger?.error({ topic, partition, from, to }, 'deleted offsets skipped');
-    this.worker.accept([], to);
   }
 
   /** Called if the broker has no record at the requested offset, or no longer has the examined topic. */
@@ -117,7 +112,10 @@ export class GuardedPartition {
     const { kind } = finding;
     const isReplaced = kind === 'shortened' || kind === 'exchanged' || kind === 'foreign';
     if (isReplaced || (kind === 'expired' && whenExpired === 'stop')) {
-      const fault = createLogReplaced(log, groupId, finding);
+      const { topic, partition, committed } = log;
+      const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
+      const cause = `${topic}/${partition}: ${toFindingText(finding, committed)}`;
+      const fault = new LogReplaced(`${cause}. The partition is paused until you decide. Run: ${command}`);
       const paused = new PausedPartition({ log, fault, logger, metrics });
       void this.#awaitDecision(paused, { log, finding });
       return paused;
@@ -226,18 +224,6 @@ export class GuardedPartition {
 /** The log was replaced after the commit, or retention deleted unread records. */
 class LogReplaced extends Error {
   override readonly name = 'LogReplaced';
-}
-
-/** Describes what happened and which command to run, for the operator on call. */
-function createLogReplaced(
-  { topic, partition, committed }: LogPartition,
-  groupId: string,
-  finding: Finding,
-): LogReplaced {
-  const command = `npm run offsets -- accept --group ${groupId} --topic ${topic} --partition ${partition}`;
-  return new LogReplaced(
-    `${topic}/${partition}: ${toFindingText(finding, committed)}. The partition is paused until you decide. Run: ${command}`,
-  );
 }
 
 /** A partition that is assigned but not read, because reading it would skip or duplicate records. */

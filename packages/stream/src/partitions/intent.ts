@@ -60,8 +60,14 @@ export function toMetadata({ intent, mark, decidedAtMs, isDecision, triedTo, car
   });
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
+/** Returns null for text that is not a JSON object. */
+export function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
+  } catch {
+    return null;
+  }
 }
 
 const toText = (value: unknown): string | null => (typeof value === 'string' ? value : null);
@@ -78,13 +84,8 @@ function parseIntent({ e, t, s, n, f, b }: Record<string, unknown>, offset: numb
  */
 export function parseMetadata(metadata: string | null, offset: number): CommitNote {
   if (metadata === null || metadata === '') return NO_NOTE;
-  let value: unknown;
-  try {
-    value = JSON.parse(metadata);
-  } catch {
-    value = null;
-  }
-  if (!isRecord(value) || value.v !== FORMAT)
+  const value = parseObject(metadata);
+  if (value?.v !== FORMAT)
     throw new Error(`The commit metadata was written by another release: ${metadata}. Run that release to continue.`);
   return {
     intent: parseIntent(value, offset),
@@ -105,24 +106,14 @@ export interface IntentPolicy {
 
 export const KEEP_INTENTS: IntentPolicy = { parse: parseMetadata, toText: toMetadata };
 
-/** Returns true if another tool made the commit. All consumer releases store metadata in the format of this file. */
-function isForeignMetadata(metadata: string | null): boolean {
-  if (metadata === null) return false;
-  try {
-    const value: unknown = JSON.parse(metadata);
-    return !isRecord(value) || typeof value.v !== 'number';
-  } catch {
-    return true;
-  }
-}
-
 /**
  * Returns how far a group has read, from its commit. A commit in an unknown format contains nothing about the log.
  * @param metadata null if the group has no commit, empty if the commit has no metadata
  * @returns exclusive ends: `end` of the offsets that were read, `triedTo` of the offsets that may have rows
  */
 export function parseRead(committed: number, metadata: string | null) {
-  const isForeign = isForeignMetadata(metadata);
+  // All consumer releases store metadata with a format, so another tool made any other commit.
+  const isForeign = metadata !== null && typeof parseObject(metadata)?.v !== 'number';
   try {
     const { intent, mark, triedTo } = parseMetadata(metadata, committed);
     const end = intent?.end ?? committed;

@@ -1,3 +1,4 @@
+import { parseObject } from './intent.ts';
 import { fromMark, isSameMark, type LogMark, parseMark } from './log-mark.ts';
 
 /** The result of comparing a commit with the log. */
@@ -98,12 +99,7 @@ function parseRange(value: unknown): ReplacedRange[] {
 
 /** Parses a stored decision. Returns null for any other value or format. */
 export function parseDecision(from: number, metadata: string | null): OffsetDecision | null {
-  let value: Record<string, unknown> | null;
-  try {
-    value = JSON.parse(metadata ?? '');
-  } catch {
-    return null;
-  }
+  const value = parseObject(metadata ?? '');
   if (from < 0 || value?.v !== FORMAT || typeof value.c !== 'number' || typeof value.t !== 'number') return null;
   return {
     from,

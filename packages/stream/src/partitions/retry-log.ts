@@ -41,10 +41,6 @@ export interface FailedAttempt {
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
-const toReason = (error: unknown) => (error instanceof Error ? error.message : String(error));
-/** Reasons that differ only in numbers (offsets, ports, durations) belong to the same incident. */
-const toPattern = (text: string) => text.replace(/\d+/g, '#');
-
 /** Logs the failed attempts of all partitions together, because a store usually rejects all of them. */
 export class RetryLog {
   readonly #logger: Logger;
@@ -55,8 +51,9 @@ export class RetryLog {
   }
 
   report({ topic, partition, level, error, fields }: FailedAttempt, message: string): void {
-    const reason = toReason(error);
-    const incident = this.#incidentOf(toPattern(`${level} ${message} ${reason}`));
+    const reason = error instanceof Error ? error.message : String(error);
+    // Reasons that differ only in numbers (offsets, ports, durations) belong to the same incident.
+    const incident = this.#incidentOf(`${level} ${message} ${reason}`.replace(/\d+/g, '#'));
     incident.partitions.add(`${topic}/${partition}`);
     const counts = incident.notice.next();
     if (counts === null) return;

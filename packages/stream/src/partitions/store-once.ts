@@ -53,7 +53,8 @@ export async function storeOnce(options: StoreOnceOptions): Promise<void> {
   const { rows, start, end } = options;
   checkOffsets(rows);
   const all = Array.from({ length: rows.count }, (_, row) => row);
-  if (!options.triedBefore) return await insertNamed(options, all, options.tokenOf(start, end));
+  const token = options.tokenOf(start, end);
+  if (!options.triedBefore) return await countRejection(options.notes, token, () => rows.insert(all, token));
   await storeMissing(options, await findMissing(rows, all), { start, end });
 }
 
@@ -88,9 +89,12 @@ async function storeMissing(options: StoreOnceOptions, rest: readonly number[], 
   const { start, end } = range;
   const token = tokenOf(start, end);
   await closeToken(options, rest, token);
-  const missing = await findMissing(rows, rest);
-  if (missing.length === 0) return;
-  if (end - start <= 1) return await storeWithAdditionalTokens(options, missing, token);
+  let missing = await findMissing(rows, rest);
+  // A range that cannot be halved uses additional tokens.
+  for (let additional = 1; end - start <= 1 && missing.length > 0; additional++) {
+    await closeToken(options, missing, `${token}|${additional}`);
+    missing = await findMissing(rows, missing);
+  }
   const middle = start + Math.floor((end - start) / 2);
   const isLow = (row: number) => rows.offsetOf(row) < middle;
   await storeMissing(options, missing.filter(isLow), { start, end: middle });
@@ -99,18 +103,6 @@ async function storeMissing(options: StoreOnceOptions, rest: readonly number[], 
     missing.filter((row) => !isLow(row)),
     { start: middle, end },
   );
-}
-
-/** Stores the rows of a range that cannot be halved, with additional tokens that are the same for every owner. */
-async function storeWithAdditionalTokens(
-  options: StoreOnceOptions,
-  rest: readonly number[],
-  token: string,
-): Promise<void> {
-  for (let missing = rest, additional = 1; missing.length > 0; additional++) {
-    await closeToken(options, missing, `${token}|${additional}`);
-    missing = await findMissing(options.rows, missing);
-  }
 }
 
 /**
@@ -122,12 +114,8 @@ async function closeToken(options: StoreOnceOptions, rest: readonly number[], to
   if (rest.length > 1 && (notes.rejections.get(token) ?? 0) >= REJECTIONS_MAX) {
     const rowByPartition = new Map(rest.map((row) => [rows.partOf(row), row]));
     for (const row of rowByPartition.values()) await rows.insert([row], token);
-  } else await insertNamed(options, rest, token);
+  } else await countRejection(notes, token, () => rows.insert(rest, token));
   notes.closed.add(token);
-}
-
-function insertNamed({ rows, notes }: StoreOnceOptions, selected: readonly number[], token: string): Promise<void> {
-  return countRejection(notes, token, () => rows.insert(selected, token));
 }
 
 async function countRejection(notes: TokenNotes, token: string, insert: () => Promise<void>): Promise<void> {

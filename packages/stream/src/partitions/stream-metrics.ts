@@ -57,14 +57,13 @@ export function createStreamMetrics(metrics: Metrics | undefined): StreamMetrics
   const skipped = counter('playline_stream_offsets_skipped_total', 'Offsets missing in the log', []);
   const help = 'Partitions paused by a permanent fault';
   const stopped = metrics.gauge('playline_stream_stopped_partitions', help, ['topic']);
-  const watch = createReadingGauges(metrics);
   const created: StreamMetrics = {
     record: (topic, { kind, reason }, count) => records.inc({ topic, outcome: kind, reason: reason ?? '' }, count),
     block: (topic, result) => blocks.inc({ topic, result }),
     retry: (topic, step) => retries.inc({ topic, step }),
     skipped: (topic, count) => skipped.inc({ topic }, count),
     stopped: (topic, change) => stopped.inc({ topic }, change),
-    watch,
+    watch: createReadingGauges(metrics),
   };
   metricsByRegistry.set(metrics, created);
   return created;

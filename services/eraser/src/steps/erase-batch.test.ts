@@ -13,7 +13,7 @@ const ENVIRONMENT = 'env';
 const PEOPLE = 6;
 const SOURCE = { generation: 0, partition: 0 };
 
-/** Links and events contain indexes of people and a time; requests name one person. */
+/** Numbers are indexes of people; `at` is a time. */
 interface Program {
   readonly links: readonly { a: number; b: number; at: number }[];
   readonly events: readonly { owner: number; device: number; at: number }[];
@@ -25,7 +25,7 @@ interface Program {
 
 class Crash extends Error {}
 
-/** Counts every call of the object. The last permitted call completes, and then its caller crashes. */
+/** Wraps an object so that `crash` decides after each call whether the caller crashes. */
 function crashing<T extends object>(object: T, crash: () => boolean): T {
   return new Proxy(object, {
     get(target, name) {
@@ -143,7 +143,7 @@ function toParts(world: World, waiting: number[], crash: () => boolean): BatchPa
 const ENDS = { 'audience.messages.v1/0': 7 };
 const COMMITS = new Map([[0, 1_000]]);
 
-/** @returns the subject of each erasure, by erasure id */
+/** @returns the subject per erasure id */
 async function erase(world: World, program: Program): Promise<ReadonlyMap<string, number>> {
   const requests = program.requests.map(({ subject, cutoffAt }): ErasureRequest => {
     const common = { environmentId: ENVIRONMENT, memberKeys: [], requestedAt: cutoffAt - 2_000, traceId: '' };
@@ -172,7 +172,7 @@ async function erase(world: World, program: Program): Promise<ReadonlyMap<string
       if (!(fault instanceof Crash)) throw fault;
     }
   }
-  // Restored links are decided after the release.
+  // Republished links are decided after the release.
   for (const at of [...new Set(waiting)].sort((a, b) => a - b)) await world.apply(world.facts[at]!);
   return new Map(requests.map(({ erasureId }, at) => [erasureId.toString('hex'), program.requests[at]!.subject]));
 }
@@ -187,9 +187,7 @@ const findOverlap = (persons: readonly Erased[]): readonly Erased[] =>
     .flatMap((one, at) => persons.slice(at + 1).map((other) => [one, other]))
     .find(([one, other]) => [...one!.who].some((each) => other!.who.has(each))) ?? [];
 
-/**
- * The closure of each request by the rules: everyone linked up to the cut-off, the latest among overlapping requests.
- */
+/** Computes the expected closures: everyone linked up to the cut-off. Overlapping requests use the latest cut-off. */
 function expectErased({ links, requests }: Program, applied: readonly boolean[]) {
   let persons = requests.map(({ subject, cutoffAt }): Erased => ({ who: new Set([subject]), cutoffAt }));
   for (let grown = true; grown; ) {
@@ -226,7 +224,7 @@ const program: fc.Arbitrary<Program> = fc.record({
 
 type Link = Program['links'][number];
 
-/** The expected result of a program: who is erased with whom, and up to when. */
+/** Expected result of a program: the erased persons and their cut-offs. */
 function createRules(run: Program, applied: readonly boolean[]) {
   const personOf = expectErased(run, applied);
   const cutoffOf = (subject: number) => personOf(subject)?.cutoffAt ?? Number.NEGATIVE_INFINITY;
@@ -247,7 +245,7 @@ function checkRows({ keys, rows }: World, run: Program, { cutoffOf }: Rules): vo
     expect(Number(received_at)).toBeGreaterThan(Math.max(cutoffOfKey(a_key), cutoffOfKey(b_key)));
 }
 
-/** Checks that links later than the erasure of both sides join people in the graph, and that later consents stay. */
+/** Checks that links and consents later than the cut-offs are kept. */
 async function checkPeople({ keys, people }: World, run: Program, rules: Rules & { applied: readonly boolean[] }) {
   for (const [at, link] of run.links.entries()) {
     if (!rules.applied[at] || rules.isErased(link) || link.a === link.b) continue;
@@ -272,7 +270,7 @@ async function checkRecords(
   expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
   const receipts: ErasureReceipt[] = await records.readOpenReceipts();
   expect(receipts).toHaveLength(run.requests.length);
-  // Receipts of one person count the same rows. A row that two persons share is counted for both.
+  // All receipts of a person have the same counts. A row of two persons counts for both.
   const byPerson = new Map(
     receipts.map((receipt) => [personOf(requested.get(receipt.erasureId.toString('hex'))!), receipt]),
   );
@@ -282,7 +280,7 @@ async function checkRecords(
   expect(sumOf('clickhouse.identity_links')).toBe(links);
 }
 
-it('a batch erases its closures up to the cut-off and nothing else, wherever the eraser crashes', async () => {
+it('a batch erases exactly its closures up to the cut-off, wherever the eraser crashes', async () => {
   const property = fc.asyncProperty(program, async (run) => {
     const world = await openWorld(run);
     const applied = run.links.map((_, at) =>
@@ -299,7 +297,6 @@ it('a batch erases its closures up to the cut-off and nothing else, wherever the
 
 const WRITES = ['forget', 'apply', 'fence', 'putHold', 'extendHold', 'trim'];
 
-/** Reports every call of the named methods. */
 function watchCalls<S extends object>(object: S, names: readonly string[], onCall: (name: string) => void): S {
   return new Proxy(object, {
     get(target, name) {
@@ -313,7 +310,6 @@ function watchCalls<S extends object>(object: S, names: readonly string[], onCal
   });
 }
 
-/** Erases the first person, up to `T`. */
 async function eraseFirst({ keys, people, records }: World, parts: BatchParts): Promise<void> {
   const { signal } = new AbortController();
   const names = { erasureId: randomBytes(16), environmentId: ENVIRONMENT, subjectKeys: [keys[0]!], memberKeys: [] };
@@ -325,14 +321,14 @@ async function eraseFirst({ keys, people, records }: World, parts: BatchParts): 
 
 const ONE_EVENT = { links: [], consents: [], requests: [], crashes: [], events: [{ owner: 0, device: 1, at: T - 1 }] };
 
-it('a batch is swept until no row remains before its receipt', async () => {
+it('a batch is swept until no row remains, and only then gets a receipt', async () => {
   const world = await openWorld(ONE_EVENT);
   const { records, rows } = world;
   const leftAtReceipt: number[] = [];
   let sweeps = 0;
   await eraseFirst(world, {
     ...toParts(world, [], () => false),
-    // Simulates a store that moves a part during the sweep: the first sweep misses the row.
+    // The first sweep misses the row, as if a merge moved it.
     rows: { ...rows, sweep: async (...args) => (++sweeps === 1 ? [] : rows.sweep(...args)) },
     records: {
       ...records,
@@ -345,7 +341,7 @@ it('a batch is swept until no row remains before its receipt', async () => {
   expect(leftAtReceipt).toEqual([0]);
 });
 
-it('the steps of a batch run in order', async () => {
+it('a batch runs its steps in order', async () => {
   const world = await openWorld(ONE_EVENT);
   const order: string[] = [];
   const watched = <S extends object>(object: S, ...names: string[]): S =>
@@ -362,17 +358,17 @@ it('the steps of a batch run in order', async () => {
   });
   expect(order.slice(0, 9)).toEqual([
     ...['putFences', 'fence'],
-    // Every writer knows the fences before the ends of the log are read.
+    // All writers know the fences before the log's end offsets are read.
     ...['wait 5000 ms', 'allStored'],
-    // Redis may have lost its last second.
+    // Repeated, because Redis may have lost its last second.
     ...['putFences', 'fence', 'forget'],
-    // The store may still run an insert of a writer that has crashed.
+    // ClickHouse may still run an insert of a crashed writer.
     ...['awaitInserts', 'sweep'],
   ]);
   expect(order.at(-1)).toBe('putReceipts');
 });
 
-it('a receipt is written at least two seconds after the last change in Redis', async () => {
+it('the receipt is written at least two seconds after the last change in Redis', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   try {
     const person = { links: [{ a: 0, b: 1, at: T - 1 }], consents: [{ subject: 0, at: T - 1 }] };

@@ -20,12 +20,12 @@ import { type Closure, collectLinks, type ErasedPerson, type FoundClosure, isHea
 import { TooManyLinksError } from './resolve.ts';
 import { holdAll, type SettleParts, settleClosures, toId } from './settle.ts';
 
-/** Deleted rows are counted per table, blanked rows per column. */
+/** Name of a count in receipts: per table for deleted rows, per column for blanked rows. */
 const storeNameOf = ({ table, column, as }: Pick<FoundRows, 'table' | 'column' | 'as'>): string =>
   as === 'own' ? `clickhouse.${table}` : `clickhouse.${table}.${column}`;
 
 export interface BatchParts extends SettleParts {
-  /** Republishes later links that were removed with the person. */
+  /** Republishes later links that were removed with the people. */
   readonly republishLater: (batchId: Buffer) => Promise<void>;
   readonly generation: number;
   readonly wallClockMs: () => number;
@@ -38,32 +38,35 @@ export type Step = 'resolve' | 'fence' | 'wait for the log' | 'forget' | 'sweep'
 export interface Batch {
   /** 16 random bytes. */
   readonly batchId: Buffer;
-  /** Without persons who have receipts. */
+  /** Excludes persons who already have receipts. */
   readonly persons: readonly ErasedPerson[];
   readonly names: readonly HoldName[];
-  /** What was deleted so far, by erasure id in hexadecimal. */
+  /** Counts of deleted data so far, by erasure id (hexadecimal). */
   readonly deleted: Map<string, Counts>;
 }
 
-/** Redis writes its log to disk every second, so changes older than this survive a crash. */
+/** Redis syncs its append-only file every second, so older changes survive a crash. */
 const REDIS_ON_DISK_MS = 2_000;
-/** Rows that survive more sweeps are written by a process without fences. */
+/** If rows survive more sweeps, a process writes rows without checking fences. */
 const SWEEPS_MAX = 10;
 
-/** Links in memory, 300 bytes each. A person with the graph's limit of a thousand identities has 499,500 pairs. */
+/**
+ * Maximum number of links in memory, 300 bytes each. A person with 1,000 identities, the graph's limit, has 499,500
+ * pairs.
+ */
 const LINKS_MAX = 100_000;
 const HEAVY_LINKS_MAX = 500_000;
-/** Identities per batch, about 50 MB. */
+/** Maximum number of identities per batch, about 50 MB. */
 const IDENTITIES_MAX = 200_000;
 
 type OnHeavy = (requests: readonly ErasureRequest[]) => void;
 
 /**
- * Starts a batch: finds and holds the identities, and stores the progress. Nothing is erased yet. Requests that do not
- * fit are left for a later batch.
- * @param bounds.onHeavy called with requests whose people have too many links; without it, these requests are included
- * @returns null when no request can be processed now
- * @throws faults of the stores, after which it may be called again
+ * Starts a batch: finds and holds the identities and stores the progress, but deletes no data. Requests that do not fit
+ * are left for a later batch.
+ * @param bounds.onHeavy called with requests whose people have too many links; if absent, these requests are included
+ * @returns null if no request can be processed now
+ * @throws store faults, after which the call may be retried
  */
 export async function beginBatch(
   parts: BatchParts,
@@ -79,10 +82,10 @@ export async function beginBatch(
   const closures = limitIdentities(settled);
   if (closures.length === 0) return null;
   const names = closures.map(({ request }) => request);
-  // Without the links, to free their memory.
+  // Drops the links to free memory.
   const persons = toPersons(closures.map(({ request, keys }) => ({ request, keys })));
   const batch: Batch = { batchId: randomBytes(16), persons, names, deleted: new Map() };
-  // Stored for later requests about linked people, and for verifying the receipt.
+  // Needed by later requests for linked people and to verify the receipt.
   await parts.records.putFound([...collectLinks(closures)].flatMap(toFound));
   await parts.records.putProgress(toProgress(batch));
   await assertOnlyStarter(parts, batch);
@@ -105,7 +108,7 @@ async function settleLight(
       ? found.heavy
       : found.filter(({ keys }) => isHeavy(keys)).map(({ request }) => request);
     if (hasTooManyLinks && heavy.length === 0 && remaining.length > 1) throw found;
-    // A single request with too many links is heavy.
+    // A request that has too many links alone is heavy.
     const leftOut = hasTooManyLinks && remaining.length === 1 ? remaining : heavy;
     if (leftOut.length > 0) onHeavy(leftOut);
     if (!hasTooManyLinks) return found.filter(({ keys }) => !isHeavy(keys));
@@ -115,7 +118,8 @@ async function settleLight(
 }
 
 /**
- * Another process may have started these erasures while this process was paused. If both see each other, both withdraw.
+ * Another process may have started these erasures while this process was paused. If both detect each other, both
+ * withdraw.
  */
 async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Batch): Promise<void> {
   const ids = new Set(names.map(toId));
@@ -125,14 +129,14 @@ async function assertOnlyStarter({ records }: BatchParts, { batchId, names }: Ba
   throw new Error('another process has started erasures of this batch');
 }
 
-/** The request with its closure and links. Without links, the request's own members show who was linked. */
+/** Adds the closure and the links to a request. Without links, the request already contains all known members. */
 function toFound([{ keys, request }, links]: readonly [FoundClosure, readonly FoundLink[]]): ErasureRequest[] {
   if (links.length === 0) return [];
   const subjects = new Set(request.subjectKeys.map((key) => key.toString('latin1')));
   return [{ ...request, memberKeys: keys.filter((key) => !subjects.has(key.toString('latin1'))), links }];
 }
 
-/** The first closures that fit into a batch, at least one. */
+/** Returns the first closures that fit in a batch, at least one. */
 function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosure[] {
   let identities = 0;
   const end = closures.findIndex(({ keys }, at) => {
@@ -143,7 +147,7 @@ function limitIdentities(closures: readonly FoundClosure[]): readonly FoundClosu
 }
 
 /**
- * Restores the started batches from their progress: the closure cannot be found again after the deletes.
+ * Restores started batches from their progress, because the closures cannot be found again after the deletes.
  * @param unfinished requests without a receipt
  */
 export function toBatches(progress: readonly ErasureProgress[], unfinished: readonly ErasureRequest[]): Batch[] {
@@ -160,13 +164,13 @@ export function toBatches(progress: readonly ErasureProgress[], unfinished: read
 }
 
 /**
- * Erases the people of a batch and stores a receipt for each request. Every step may be repeated.
- * @throws faults of the stores, after which it may be called again
+ * Erases the people in a batch and stores a receipt for each request. All steps are idempotent.
+ * @throws store faults, after which the call may be retried
  */
 export async function finishBatch(parts: BatchParts, batch: Batch, signal: AbortSignal): Promise<ErasureReceipt[]> {
   const receipts = batch.persons.length === 0 ? [] : await eraseAll(parts, batch, signal);
   parts.onStep?.('release');
-  // Released after the receipts, which intake checks when it reads a request again.
+  // Released after the receipts are stored, because the intake checks for a receipt when a request is redelivered.
   for (const name of batch.names) await parts.people.guards.releaseHold(name);
   await parts.rows.dropTargets(batch.batchId);
   await parts.records.dropProgress(batch.batchId);
@@ -196,7 +200,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
 
   begin('forget');
   const forget = createForget(people, parts);
-  // Raised again, because Redis may have lost its last second.
+  // Repeated, because Redis may have lost its last second.
   await raiseFences(records, people.guards, fences);
   await note(parts, batch, await forget.identities(persons, await barrier.linkCommits()));
   await note(parts, batch, await forget.consents(persons));
@@ -220,7 +224,7 @@ async function eraseAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
   return receipts;
 }
 
-/** A receipt also lists stores without rows. */
+/** Receipts also list stores without rows. */
 const NO_ROWS: Counts = Object.fromEntries(
   ERASED_TABLES.flatMap(({ name: table, clearing }) => [
     [storeNameOf({ table, column: '', as: 'own' }), 0],
@@ -237,7 +241,7 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     const noted = await rows.readNoted(batch.batchId);
     await note(parts, batch, countRows(batch.persons, noted));
   };
-  // First stores the counts of an eraser that crashed after its sweep.
+  // Includes the counts of an eraser that crashed after its sweep.
   await noteRows();
   for (let sweep = 1; ; sweep++) {
     signal.throwIfAborted();
@@ -246,11 +250,11 @@ async function sweepAll(parts: BatchParts, batch: Batch, signal: AbortSignal): P
     const survivors = await rows.findSurvivors(batch.batchId);
     if (survivors.length === 0) return;
     if (sweep === SWEEPS_MAX)
-      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process writes without fences`);
+      throw new Error(`rows of ${survivors[0]!.table} remain after ${sweep} sweeps: a process does not check fences`);
   }
 }
 
-/** Stores the counts so far, because an eraser that takes over would find fewer rows. */
+/** Stores the counts so far, because the next eraser would find fewer rows. */
 async function note({ records }: BatchParts, batch: Batch, found: Found): Promise<void> {
   for (const [{ closures }, counts] of found)
     for (const { request } of closures) {
@@ -283,21 +287,21 @@ function toReceipts({ deleted }: Batch, { closures }: ErasedPerson, findings: Fi
 
 type Found = ReadonlyMap<ErasedPerson, Counts>;
 
-/** Named as in `infra/redis/README.md`. */
+/** Key families in `infra/redis/README.md`. */
 const [IDENTITIES, CONSENTS] = ['redis.i', 'redis.c'];
 
-/** The steps in Redis, which may be repeated. @throws faults of the store */
+/** The idempotent steps in Redis. @throws store faults */
 function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, { generation }: { generation: number }) {
   return {
     /**
-     * Removes identities, and published decisions from the outbox.
+     * Removes identities from the graph and published decisions from the outbox.
      * @param commits the linker's committed offsets by partition
      */
     async identities(persons: readonly ErasedPerson[], commits: ReadonlyMap<number, number>): Promise<Found> {
       const environmentIds = new Set(persons.map(({ environmentId }) => environmentId));
       for (const [partition, committed] of commits)
         await graph.trim({ generation, partition }, committed - 1, environmentIds);
-      // All facts of earlier generations are decided.
+      // All facts from earlier generations have been decided.
       for (let earlier = 0; earlier < generation; earlier++)
         for (const partition of commits.keys())
           await graph.trim({ generation: earlier, partition }, Number.MAX_SAFE_INTEGER, environmentIds);
@@ -318,7 +322,7 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
       }
       return found;
     },
-    /** Applies later consents that a removed consent had superseded. @returns whether Redis was changed */
+    /** Restores later consents that a removed consent had superseded. @returns whether Redis was changed */
     async restoreLater(kept: readonly KeptConsent[]): Promise<boolean> {
       let isChanged = false;
       for (const { status, ...consent } of kept) {
@@ -327,12 +331,12 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
       }
       return isChanged;
     },
-    /** @returns zero for each store @throws Error when anything remains */
+    /** @returns zero for each store @throws if any data remains */
     async verify(persons: readonly ErasedPerson[]): Promise<Counts> {
       for (const person of persons) {
         const areLinked = await Promise.all(person.identities.map((identity) => isLinked(graph, identity)));
-        if (areLinked.includes(true)) throw new Error('an erased identity is in the graph again');
-        if ((await findConsents(consents, person)).length > 0) throw new Error('an erased consent is stored again');
+        if (areLinked.includes(true)) throw new Error('the graph contains an erased identity');
+        if ((await findConsents(consents, person)).length > 0) throw new Error('Redis contains an erased consent');
       }
       return { [IDENTITIES]: 0, [CONSENTS]: 0 };
     },
@@ -340,7 +344,8 @@ function createForget({ graph, consents }: Pick<People, 'graph' | 'consents'>, {
 }
 
 /**
- * Whether a link up to the cut-off exists. Later links may exist: another erasure with a later cut-off lets them pass.
+ * Whether the graph contains a link up to the cut-off. Later links may exist, because the hold of another erasure with
+ * a later cut-off does not delay them.
  */
 async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }: ErasureFence) {
   if ((await graph.rootOf(environmentId, key)) === null) return false;
@@ -348,7 +353,7 @@ async function isLinked(graph: People['graph'], { environmentId, key, cutoffMs }
   return members.some((member) => member.key.equals(key) && member.linkedAt <= cutoffMs);
 }
 
-/** Stored consents of a person up to the cut-off. */
+/** Finds a person's stored consents up to the cut-off. */
 async function findConsents(consents: People['consents'], { environmentId, identities }: ErasedPerson) {
   const cutoffs = new Map(identities.map(({ key, cutoffMs }) => [key.toString('latin1'), cutoffMs]));
   const stored = await consents.readStored(
@@ -358,11 +363,11 @@ async function findConsents(consents: People['consents'], { environmentId, ident
   return stored.filter(({ identityKey, receivedAt }) => receivedAt <= cutoffs.get(identityKey.toString('latin1'))!);
 }
 
-/** Numbers by store: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
+/** Counts by store: `clickhouse.events`, `clickhouse.events.anonymous_key`, `redis.i`. */
 type Counts = Readonly<Record<string, number>>;
 
 /**
- * Counts the found rows of each person. A row that names one person twice counts once; a row of two persons counts for
+ * Counts the found rows per person. A row with two identities of a person counts once; a row of two persons counts for
  * both.
  */
 function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRows): Found {
@@ -385,7 +390,7 @@ function countRows(persons: readonly ErasedPerson[], { found, shared }: NotedRow
   return counts;
 }
 
-/** Merges two counts of the same rows, of which one is incomplete. */
+/** Merges two counts of the same rows, one of which may be incomplete. */
 function mergeCounts(a: Counts, b: Counts): Counts {
   const stores = new Set([...Object.keys(a), ...Object.keys(b)]);
   return Object.fromEntries([...stores].sort().map((store) => [store, Math.max(a[store] ?? 0, b[store] ?? 0)]));

@@ -37,7 +37,7 @@ const frame = (request: ErasureRequestRecord) => frameRecord(SCHEMA_ID, erasureR
 function openBench() {
   const [people, records] = [openMemoryPeople(), openMemoryErasureRecords(() => T)];
   const deadLetters: OutgoingRecord[] = [];
-  let woken = 0;
+  let wakes = 0;
   const producer = {
     send: (sent: readonly OutgoingRecord[], done: (fault: Error | null) => void) => {
       deadLetters.push(...sent);
@@ -49,15 +49,15 @@ function openBench() {
     records,
     schemaOf: async (id: number) => (id === SCHEMA_ID ? erasureRequestCodec.schema : null),
     logger: createLogger({ service: 'test', level: 'silent' }),
-    onRequests: () => woken++,
+    onRequests: () => wakes++,
     producer: producer as never,
   });
   const intake = (...values: (Buffer | null)[]) => onBatch(values.map(toRecord), POSITION);
-  return { people, records, deadLetters, intake, countWakes: () => woken };
+  return { people, records, deadLetters, intake, countWakes: () => wakes };
 }
 
 describe('the intake', () => {
-  it('a request puts a hold on its identities, is stored and wakes the eraser', async () => {
+  it("the intake holds a request's identities, stores the request and wakes the eraser", async () => {
     const { people, records, intake, countWakes } = openBench();
     const request = createRequest();
     await intake(frame(request));
@@ -67,7 +67,7 @@ describe('the intake', () => {
     expect(countWakes()).toBe(1);
   });
 
-  it('a request that is read again keeps the extended hold and closure', async () => {
+  it('a redelivered request keeps its extended hold and closure', async () => {
     const { people, records, intake } = openBench();
     const request = createRequest();
     const { environmentId, erasureId, cutoffAt: cutoffMs } = request;
@@ -80,7 +80,7 @@ describe('the intake', () => {
     expect(await records.readUnfinished()).toMatchObject([{ memberKeys: [found] }]);
   });
 
-  it('a request that is read again after its receipt leaves no hold', async () => {
+  it('a request that is redelivered after its receipt leaves no hold', async () => {
     const { people, records, intake } = openBench();
     const request = createRequest();
     await records.putRequests([request]);
@@ -99,12 +99,12 @@ describe('the intake', () => {
       Buffer.concat([Buffer.from([0, 0, 0, 0, SCHEMA_ID]), Buffer.from('rubbish')]),
       'not a record of its schema: 7',
     ],
-    ['of a schema unknown to the registry', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
+    ['encoded with an unregistered schema', frameRecord(9, Buffer.alloc(3)), 'schema not in the registry: 9'],
     ['without a valid environment', frame(createRequest({ environmentId: 'Env!' })), 'not an environment id'],
     ['without a subject', frame(createRequest({ subjectKeys: [] })), 'not identity keys'],
-    ['about the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],
-    ['out of the time range', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
-  ])('a record that is %s becomes a dead letter, and the other records are accepted', async (_, value, reason) => {
+    ['for the zero key', frame(createRequest({ memberKeys: [Buffer.alloc(16)] })), 'not identity keys'],
+    ['outside the time range', frame(createRequest({ cutoffAt: 2 ** 50 })), 'time out of range'],
+  ])('a record that is %s becomes a dead letter, and other records are accepted', async (_, value, reason) => {
     const { records, deadLetters, intake } = openBench();
     const request = createRequest();
     await intake(value, frame(request));
@@ -114,7 +114,7 @@ describe('the intake', () => {
     expect(await records.readUnfinished()).toEqual([request]);
   });
 
-  it('a request waits for the stores and is never dropped', async () => {
+  it('a request is retried while a store is unavailable and is never dropped', async () => {
     const { records, intake } = openBench();
     const { addRequests } = records;
     records.addRequests = async () => {

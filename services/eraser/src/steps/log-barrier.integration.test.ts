@@ -35,7 +35,7 @@ const publish = (topic: string, count: number) =>
   );
 const commitAt = (groupId: string, name: string, partitionOffsets: { partition: number; offset: bigint }[]) =>
   admin.alterConsumerGroupOffsets({ groupId, topics: [{ name, partitionOffsets }] });
-/** Commits for groups without members, because this test runs no consumers. */
+/** Commits offsets on behalf of a group without members. */
 const commit = async (groupId: string, topic: string, to: (end: number) => number = (end) => end) => {
   const bounds = await reader.bounds(ownStores.prefix + topic, { readUncommitted: true });
   const partitions = bounds.map(({ partition, end }) => ({ partition, offset: BigInt(to(end)) }));
@@ -58,7 +58,7 @@ function createFact(number: number): Fact {
   return { record: { ...named, ...ids, ...times, unlink: [] }, keys: [randomBytes(16), randomBytes(16)] };
 }
 
-/** The mark that a fact has left the parked topic. */
+/** Creates a marker for a fact that was moved from the parked topic. */
 function toMark(offset: number): OutgoingRecord {
   const offsets = Buffer.alloc(8);
   offsets.writeBigUInt64BE(BigInt(offset));
@@ -66,7 +66,7 @@ function toMark(offset: number): OutgoingRecord {
   return { topic: ownStores.prefix + parkedLinks.name, key: Buffer.from('k'), value: Buffer.alloc(0), headers };
 }
 
-/** Writes waiting facts as the linker does. */
+/** Publishes waiting facts as the linker does. */
 const publishFacts = (topic: string, facts: readonly Fact[]) =>
   publishRecords(
     facts.map(({ record, keys }) => ({
@@ -99,7 +99,6 @@ describe('LogBarrier', () => {
     for (const topic of [links, messages, consents, decisions])
       await commit(topic === links ? groups.linker : groups.writer, topic.name);
   });
-  /** Starts a wait and tracks whether it has ended. */
   const startWait = <T>(wait: Promise<T>) => {
     const state = { isOver: false, wait };
     wait.then(
@@ -121,7 +120,7 @@ describe('LogBarrier', () => {
     await publish(links.name, 5);
     const stored = startWait(barrier.linksStored(signal));
     await polled(groups.linker, links.name);
-    // Decided during the wait, after the end offsets that were read at its start.
+    // These decisions are after the end offsets that were read when the wait started.
     await publish(decisions.name, 3);
     await commit(groups.linker, links.name);
     await polled(groups.writer, decisions.name);
@@ -133,7 +132,7 @@ describe('LogBarrier', () => {
     await stored.wait;
   });
 
-  it('linksStored returns links that are in rounds or in the parked topic, without waiting for them', async () => {
+  it('linksStored returns republished and parked links without waiting for them', async () => {
     await publish(links.name, 1);
     const stored = startWait(barrier.linksStored(signal));
     await polled(groups.linker, links.name);
@@ -145,7 +144,7 @@ describe('LogBarrier', () => {
     await publishFacts(parkedLinks.name, [parked, gone]);
     const ends = (await reader.bounds(ownStores.prefix + parkedLinks.name)).map(({ end }) => end);
     await publishRecords([toMark(Math.max(...ends) - 1)]);
-    // A new fact waits for no hold, and an unreadable record contains no identity.
+    // Unreadable records do not count as waiting links.
     await publish(links.name, 2);
     const partitions = before.map(({ partition, end }) => ({ partition, offset: BigInt(end) }));
     await commitAt(groups.linker, ownStores.prefix + links.name, partitions);
@@ -159,12 +158,12 @@ describe('LogBarrier', () => {
     expect(waiting).toEqual(expect.arrayContaining(expected));
   });
 
-  it('allStored returns the end offsets of the log, dead letters included', async () => {
+  it("allStored returns the log's end offsets, including dead-letter topics", async () => {
     for (const topic of [messages, consents]) await publish(topic.name, 2);
     await publish(`${messages.name}.dead`, 1);
     const stored = startWait(barrier.allStored(signal));
     await polled(groups.writer, messages.name);
-    // Writers check later records against the loaded fences.
+    // Later records are not awaited, because writers check them against the loaded fences.
     await publish(consents.name, 5);
     await commit(groups.writer, messages.name);
     await polled(groups.writer, consents.name);
@@ -179,7 +178,7 @@ describe('LogBarrier', () => {
     expect(Object.values(ends).every((each) => each > 0)).toBe(true);
   });
 
-  it('allStored waits for records of an open transaction, but not for its end marker', async () => {
+  it('allStored waits for records in an open transaction but not for end markers', async () => {
     const publisher = await openAtomicPublisher({ brokers, name: `test-${randomBytes(4).toString('hex')}` });
     const record = { topic: ownStores.prefix + messages.name, key: Buffer.from('k'), value, headers: {} };
     const sumEnds = async () => (await reader.bounds(record.topic)).reduce((sum, { end }) => sum + end, 0);
@@ -187,7 +186,7 @@ describe('LogBarrier', () => {
     await publisher.publish([record]);
     await publisher.close();
     await until('the marker follows the record', async () => (await sumEnds()) === before + 2);
-    // The record is committed, but the marker after the record is not.
+    // The record is committed, but the end marker is not.
     await commit(groups.writer, messages.name, (end) => Math.max(0, end - 1));
     await barrier.allStored(signal);
 
@@ -208,7 +207,7 @@ describe('LogBarrier', () => {
     await open.disconnect();
   });
 
-  it('a wait ends when its signal is aborted', async () => {
+  it('a wait rejects when its signal is aborted', async () => {
     await publish(links.name, 1);
     const stop = new AbortController();
     const wait = barrier.linksStored(stop.signal);

@@ -4,7 +4,7 @@ import type { LogBounds, LogReader } from '@playline/stream';
 import { deadLetterTopicOf } from '@playline/stream';
 import { createReadWaiting, type WaitingLink } from './waiting-links.ts';
 
-/** Groups whose committed offsets show what is stored. */
+/** Consumer groups whose committed offsets show which records are stored. */
 export interface Groups {
   readonly linker: string;
   readonly writer: string;
@@ -18,21 +18,21 @@ export interface LogBarrierOptions {
   readonly pollMs?: number;
 }
 
-/** End offsets of non-empty partitions, by `topic/partition` without the topic prefix, as in receipts. */
+/** End offsets of non-empty partitions by `topic/partition`, without the topic prefix. */
 export type LogEnds = Readonly<Record<string, number>>;
 
-/** Waits until the current records of the log are stored, or the signal is aborted. @throws a broker error */
+/** Waits until the current records in the log are stored. @throws a broker error; the signal's reason */
 export interface LogBarrier {
-  /** Waits until links are decided and decisions stored. @returns the links that wait for erasures */
+  /** Waits until links are decided and decisions are stored. @returns the links that wait for erasures */
   linksStored(signal: AbortSignal): Promise<WaitingLink[]>;
   /** Waits until all personal data is stored. */
   allStored(signal: AbortSignal): Promise<LogEnds>;
-  /** The linker's committed offsets by partition: decisions about earlier facts are published. */
+  /** The linker's committed offsets by partition. Decisions on earlier facts are published. */
   linkCommits(): Promise<ReadonlyMap<number, number>>;
 }
 
 const POLL_MS = 100;
-/** Polls without progress before the log is checked for records before its end. */
+/** Number of polls after which the log is checked for remaining records. */
 const IDLE_POLLS = 10;
 
 /** Erasure requests, and topics without personal data. */
@@ -44,7 +44,7 @@ const WITH_PEOPLE: readonly Topic[] = [...SOURCES, ...DEAD_LETTERS];
 export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const { reader, groups, topicPrefix } = options;
   const nameOf = (topic: Topic) => topicPrefix + topic.name;
-  /** @throws Error when the topic is missing, unless it is a dead letter topic */
+  /** @throws if the topic is missing and is not a dead-letter topic */
   const endsOf = async (topic: Topic) => {
     const ends = await reader.bounds(nameOf(topic), { readUncommitted: true });
     if (ends.length === 0 && !DEAD_LETTERS.includes(topic)) throw new Error(`Topic ${nameOf(topic)} does not exist`);
@@ -60,7 +60,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
   const readWaiting = createReadWaiting({ ...options, linkerGroup: groups.linker });
   const linksStored = async (signal: AbortSignal) => {
     await awaitEnd(TOPICS.identityLinks, groups.linker, signal);
-    // Read before the wait for decisions, which covers links that stop waiting.
+    // Read before waiting for decisions, so that links that stop waiting are covered by the wait.
     const waiting = await readWaiting();
     await awaitEnd(TOPICS.identityDecisions, groups.writer, signal);
     return waiting;
@@ -71,7 +71,7 @@ export function createLogBarrier(options: LogBarrierOptions): LogBarrier {
       const ends = new Map<Topic, LogBounds[]>();
       for (const topic of WITH_PEOPLE) ends.set(topic, await endsOf(topic));
       await awaitEnds(TOPICS.identityLinks, groups.linker, { ends: ends.get(TOPICS.identityLinks)!, signal });
-      // Read again, to include decisions that the linker has just written.
+      // Read again to include decisions that the linker has just published.
       ends.set(TOPICS.identityDecisions, await endsOf(TOPICS.identityDecisions));
       for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents])
         await awaitEnds(topic, groups.writer, { ends: ends.get(topic)!, signal });
@@ -96,13 +96,13 @@ async function awaitCommitted(
     const behind = ends.filter((bounds) => from(bounds) < bounds.end);
     if (behind.length === 0)
       return assertLogExists(topic, await reader.bounds(topic, { readUncommitted: true }), committed);
-    // The end marker of a transaction may follow the last record, and no consumer commits it.
+    // The last record may be followed by a transaction's end marker, which consumers do not commit.
     if (poll % IDLE_POLLS === 0 && !(await containRecords(reader, topic, { behind, from }))) return;
     await pauseOrThrow(pollMs, signal);
   }
 }
 
-/** @throws Error when the log was truncated or recreated, so that its records were not read */
+/** @throws if the log was truncated or recreated, in which case its records were not consumed */
 function assertLogExists(topic: string, bounds: readonly LogBounds[], committed: ReadonlyMap<number, number>): void {
   const lost = bounds.find(({ partition, end }) => (committed.get(partition) ?? 0) > end);
   if (lost !== undefined)

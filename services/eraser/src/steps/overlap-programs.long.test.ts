@@ -28,7 +28,7 @@ interface Requested {
   readonly id: string;
 }
 
-/** Runs a program to completion, and records the results. */
+/** Runs a program until all erasures are finished, and records the results. */
 async function runProgram(program: readonly Command[]) {
   const world = await openWorld();
   const { log, parts, records, rows, requestErasure, tick, runLinker } = world;
@@ -55,7 +55,6 @@ async function runProgram(program: readonly Command[]) {
   };
   for (const step of program) {
     const at = tick();
-    // Everyone has an event at each time.
     for (const [name, key] of keys.entries()) rows.add('events', { ...toEvent(key, at), name });
     if (step.do === 'link' && step.a !== step.b) {
       links.push({ ...step, at });
@@ -72,7 +71,7 @@ async function runProgram(program: readonly Command[]) {
     if (step.do === 'finish') await finish(step.which);
   }
   for (let round = 0; (await records.readUnfinished()).length > 0; round++) {
-    if (round > 50) throw new Error('erasures never end');
+    if (round > 50) throw new Error('the erasures do not finish');
     await finish(0);
     await begin(9);
   }
@@ -81,7 +80,6 @@ async function runProgram(program: readonly Command[]) {
   return { ...world, keys, links, requested, erased };
 }
 
-/** Everyone whom links join with a person. */
 function reach(from: number, links: readonly { a: number; b: number }[]): Set<number> {
   const reached = new Set([from]);
   for (let size = 0; size < reached.size; ) {
@@ -91,7 +89,7 @@ function reach(from: number, links: readonly { a: number; b: number }[]): Set<nu
   return reached;
 }
 
-it('overlapping erasures in any order erase everyone linked at the time of each request, and no one else', async () => {
+it('overlapping erasures erase exactly the people who were linked at the time of each request', async () => {
   const property = fc.asyncProperty(fc.array(command, { minLength: 4, maxLength: 24 }), async (program) => {
     const { people, rows, keys, links, requested, erased } = await runProgram(program);
     const done = [...erased.values()];
@@ -103,11 +101,11 @@ it('overlapping erasures in any order erase everyone linked at the time of each 
       const linked = links.filter(({ at }) => at <= requestedAt);
       const remaining = linked.filter((link) => !isErasedBefore(link, requestedAt));
       for (const each of reach(subject, remaining)) {
-        // Erased by this erasure, or by an erasure with a later cut-off.
+        // Erased for this request or for a request with a later cut-off.
         expect(done.some(({ who, cutoffAt }) => cutoffAt >= requestedAt && who.has(each))).toBe(true);
         for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) expect(events).not.toContain(`${each} ${at}`);
       }
-      // People separated by one erasure may still count as linked for a request made while a third erasure ran.
+      // People whom an erasure separated may still count as linked for requests during a third erasure.
       for (const each of reach(subject, linked))
         for (let at = T + STEP_MS; at <= requestedAt; at += STEP_MS) mayBeErased.add(`${each} ${at}`);
     }

@@ -7,7 +7,7 @@ import type { ErasedPerson } from './persons.ts';
 const { signal } = new AbortController();
 const keysOf = ({ identities }: ErasedPerson) => identities.map(({ key }) => key);
 
-it('an erasure completes even if another erasure with a later cut-off lets later links pass', async () => {
+it("an erasure completes even if another erasure's later cut-off permits later links", async () => {
   const { people, records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member, later] = createKeys(3) as [Buffer, Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -17,7 +17,7 @@ it('an erasure completes even if another erasure with a later cut-off lets later
   const first = (await beginBatch(parts, await records.readUnfinished(), signal))!;
   const second = await requestErasure(subject, T + 10);
   expect(await finishBatch(parts, first, signal)).toHaveLength(1);
-  // The second erases everyone linked by its cut-off, even through links that the first has swept or let pass.
+  // The second erasure includes links that the first erasure deleted or permitted.
   const unfinished = await records.readUnfinished();
   expect(unfinished.map(({ erasureId }) => erasureId)).toEqual([second.erasureId]);
   const batch = (await beginBatch(parts, unfinished, signal))!;
@@ -27,7 +27,7 @@ it('an erasure completes even if another erasure with a later cut-off lets later
   expect(await people.guards.listHolds(ENVIRONMENT)).toEqual([]);
 });
 
-it('an eraser paused while reading decisions does not start an erasure that another eraser has swept', async () => {
+it('an eraser that was paused while reading decisions does not start an erasure that another eraser has swept', async () => {
   const { records, rows, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   log.push({ a: subject, b: member, at: T - 1 });
@@ -46,7 +46,7 @@ it('an eraser paused while reading decisions does not start an erasure that anot
   expect(receipt).toMatchObject({ closureCount: 2, deleted: { 'clickhouse.identity_links': 1, 'redis.i': 2 } });
 });
 
-it('an eraser paused after reading decisions keeps the closure that another eraser has stored', async () => {
+it("an eraser that was paused after reading decisions does not overwrite another eraser's closure", async () => {
   const { records, log, runLinker, parts, people, requestErasure } = await openWorld();
   const [subject, member] = createKeys(2) as [Buffer, Buffer];
   await requestErasure(subject, T);
@@ -64,7 +64,7 @@ it('an eraser paused after reading decisions keeps the closure that another eras
     signal,
   );
   await reached.promise;
-  // Accepted in time, and published late.
+  // This link was accepted in time but published late.
   log.push({ a: subject, b: member, at: T - 1 });
   await runLinker();
   const begun = (await beginBatch(parts, [request], signal))!;
@@ -76,7 +76,7 @@ it('an eraser paused after reading decisions keeps the closure that another eras
   expect(await records.readProgress()).toEqual([]);
 });
 
-it('an erasure waits for a released link, and is left out of the batch while the link is undecided', async () => {
+it('an erasure waits for a released link, and is excluded from the batch while the link is undecided', async () => {
   const { records, log, runLinker, parts, requestErasure } = await openWorld();
   const [subject, other] = createKeys(2) as [Buffer, Buffer];
   await requestErasure(subject, T);
@@ -94,12 +94,12 @@ it('an erasure waits for a released link, and is left out of the batch while the
   expect(batch.persons.map((person) => toHex(keysOf(person)))).toEqual([toHex([subject, other])]);
 });
 
-it('an eraser stops immediately during a long sweep, and the next eraser finishes its batch', async () => {
+it('an eraser stops immediately during a long sweep, and the next eraser finishes the batch', async () => {
   const { records, rows, parts, requestErasure } = await openWorld();
   const [subject] = createKeys(1) as [Buffer];
   const request = await requestErasure(subject, T);
   const stop = new AbortController();
-  // Like a table of a billion rows: only the signal ends the wait.
+  // Simulates a long sweep that ends only when the signal is aborted.
   const sweep: typeof rows.sweep = (_batchId, ended) => {
     const aborted = new Promise<never>((_, reject) => ended?.addEventListener('abort', () => reject(ended.reason)));
     stop.abort(new Error('SIGTERM'));

@@ -32,7 +32,7 @@ const link = (a: number, b: number, receivedAtMs = T): StoredLink => ({
 });
 const findLinked = (requests: readonly ErasureRequest[], links: readonly StoredLink[]) =>
   toPersons(findClosures(requests, { links, unlinks: [], others: [] }));
-/** For each person: the key indexes, each with its cut-off, and the number of requests. */
+/** Describes each person by cut-off per key index and number of requests. */
 const show = (persons: readonly ErasedPerson[]) =>
   persons.map(({ closures, identities }) => {
     const found = identities.map(
@@ -43,7 +43,7 @@ const show = (persons: readonly ErasedPerson[]) =>
 const until = (cutoffAt: number, ...indexes: number[]) => new Map(indexes.map((index) => [index, cutoffAt]));
 
 describe('findClosures', () => {
-  it('a closure excludes people split by an unlink up to the cut-off, unless a later link joins them', () => {
+  it('a closure excludes identities split off up to the cut-off, unless a later link rejoins them', () => {
     const at = { generation: 0, offset: 9 };
     const separated = (who: number, side: 'split' | 'stayed', unlinkedAtMs = T) => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs } as const;
@@ -63,7 +63,7 @@ describe('findClosures', () => {
     expect(indexesOf(0, { links, unlinks: later })).toEqual([0, 1, 2, 3]);
   });
 
-  it('a closure includes people split after the request', () => {
+  it('a closure includes identities split off after the request', () => {
     const at = { generation: 0, offset: 9 };
     const separated = (who: number, side: 'split' | 'stayed') => {
       return { environmentId: 'env', key: keyOf(who), side, at, unlinkedAtMs: T + 3 } as const;
@@ -78,7 +78,7 @@ describe('findClosures', () => {
     expect(show(toPersons(findClosures(requested, decisions)))).toEqual([{ cutoffs, requests: 2 }]);
   });
 
-  it('a closure includes people of another erasure that was unfinished at the time of the request', () => {
+  it('a closure includes people from another erasure that was unfinished at the time of the request', () => {
     const erasedAt = T + 40_000;
     const receipt = { visiblyErasedAt: erasedAt } as ErasureReceipt;
     const others = [{ request: request([1], { members: [2], cutoffAt: T - 5 }), receipt }];
@@ -88,14 +88,14 @@ describe('findClosures', () => {
     const [early, late] = [erasedAt + 1_000, erasedAt + 10_000].map((cutoffAt) => request([0], { cutoffAt }));
     expect(find([early!])).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1, 2), requests: 1 }]);
     expect(find([late!])).toEqual([{ cutoffs: until(late!.cutoffAt, 0, 1), requests: 1 }]);
-    // Each request counts by itself, even for one person, and ignores erasures with a later cut-off.
+    // Requests for the same person are resolved separately and ignore erasures with a later cut-off.
     const both = new Map([...until(late!.cutoffAt, 0, 1), ...until(early!.cutoffAt, 2)]);
     expect(find([early!, late!])).toEqual([{ cutoffs: both, requests: 2 }]);
     const later = others.map((each) => ({ ...each, request: { ...each.request, cutoffAt: late!.cutoffAt } }));
     expect(find([early!], later)).toEqual([{ cutoffs: until(early!.cutoffAt, 0, 1), requests: 1 }]);
   });
 
-  it('closures equal the closures of a naive implementation', () => {
+  it('findClosures returns the same closures as a naive implementation', () => {
     const index = fc.nat({ max: keys.length - 1 });
     const at = fc.integer({ min: T - 2, max: T + 2 });
     const requests = fc.array(fc.tuple(fc.array(index, { minLength: 1, maxLength: 2 }), at), {
@@ -123,7 +123,7 @@ interface Person {
 const firstOf = ({ cutoffs }: Person) => Math.min(...cutoffs.keys());
 const byFirst = (a: Person, b: Person) => firstOf(a) - firstOf(b);
 
-/** Grows each closure by its own cut-off until nothing changes, then joins closures with an identity in common. */
+/** Expands each closure up to its cut-off, then joins closures that have an identity in common. */
 function naive(requested: [number[], number][], linked: [number, number, number][]): Person[] {
   let persons: Person[] = [];
   for (const [subjects, cutoffAt] of requested) {

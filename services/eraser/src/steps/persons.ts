@@ -11,7 +11,7 @@ import type {
 /** All identities that a request erases. */
 export interface Closure {
   readonly request: ErasureRequest;
-  /** In byte order. */
+  /** Sorted by bytes. */
   readonly keys: readonly Buffer[];
 }
 
@@ -20,33 +20,33 @@ export interface FoundClosure extends Closure {
   readonly nodes: readonly Node[];
 }
 
-/** One person to erase: for one request, or for several that share an identity. */
+/** A person to erase, for one or more requests that have identities in common. */
 export interface ErasedPerson {
   readonly environmentId: string;
   readonly closures: readonly Closure[];
-  /** In byte order, each with the latest cut-off of its requests. */
+  /** Sorted by bytes, each with the latest cut-off among its requests. */
   readonly identities: readonly ErasureFence[];
 }
 
-/** The stored decisions that show who is linked with whom. */
+/** Stored decisions from which the closures are computed. */
 export interface StoredDecisions {
-  /** Links received up to the latest cut-off that are reachable from the subjects. */
+  /** Links that are reachable from the subjects and were received up to the latest cut-off. */
   readonly links: readonly StoredLink[];
-  /** Unlinks of the linked identities up to the cut-off. */
+  /** Unlinks of these identities up to the latest cut-off. */
   readonly unlinks: readonly StoredUnlink[];
-  /** Other erasures, whose decisions may be deleted. */
+  /** Other erasures, which may have deleted decisions. */
   readonly others: readonly Erasure[];
 }
 
-/** Largest clock difference between eraser and gateways. */
+/** Maximum clock skew between the eraser and gateways. */
 export const CLOCK_SKEW_MS = 2_000;
 
 const nameOf = (key: Buffer) => key.toString('latin1');
 
 /**
- * The closures of requests: identities linked with the subject up to the cut-off, by decisions, because the graph may
- * contain later links; and the members that the gateway knew. Links after an unlink count only if they are later. Links
- * that another erasure deletes count for requests made before its receipt.
+ * Finds the closure of each request: the members in the request, and all identities linked with the subject up to the
+ * cut-off. Links are read from decisions, because the graph may contain later links. A link across an unlink counts
+ * only if it is later than the unlink. Links that another erasure deletes count for requests made before its receipt.
  */
 export function findClosures(requests: readonly ErasureRequest[], decisions: StoredDecisions): FoundClosure[] {
   const byEnvironment = Map.groupBy(requests, ({ environmentId }) => environmentId);
@@ -65,19 +65,19 @@ export function findClosures(requests: readonly ErasureRequest[], decisions: Sto
   });
 }
 
-/** More identities may have more than 10,000 links, which take several seconds. */
+/** People with more identities may have more than 10,000 links, which take several seconds to process. */
 const HEAVY_IDENTITIES = 140;
 
-/** Whether erasing the identities would delay other erasures. */
+/** Whether erasing these identities would delay other erasures. */
 export const isHeavy = (keys: readonly Buffer[]): boolean => keys.length > HEAVY_IDENTITIES;
 
 /**
- * The links up to the cut-off that the erasure deletes. Each link is in one closure; a closure left without links gets
- * one of another closure. May be called once.
+ * Assigns each link that the erasure deletes to one closure. A closure without links of its own gets a link from
+ * another closure. Call this only once.
  */
 export function collectLinks(closures: readonly FoundClosure[]): ReadonlyMap<FoundClosure, readonly FoundLink[]> {
   const collected = new Set<Edge>();
-  // A later cut-off includes the links of earlier cut-offs.
+  // A later cut-off includes all links up to earlier cut-offs.
   const latestFirst = closures.toSorted((a, b) => b.request.cutoffAt - a.request.cutoffAt);
   return new Map(latestFirst.map((closure) => [closure, collectLinksOf(closure, collected)]));
 }
@@ -99,7 +99,7 @@ function collectLinksOf({ nodes, request: { cutoffAt } }: FoundClosure, collecte
   return links.length === 0 && known !== null ? [known] : links;
 }
 
-/** Joins closures that share identities, directly or through other closures, into persons. */
+/** Groups closures that have identities in common, directly or indirectly, into persons. */
 export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
   return groupOverlapping(closures).map((group) => {
     const { environmentId } = group[0]!.request;
@@ -117,22 +117,22 @@ export function toPersons(closures: readonly Closure[]): ErasedPerson[] {
 
 const NEVER_MS = Number.POSITIVE_INFINITY;
 
-/** A stored decision, not copied because there may be half a million, or a link deleted by another erasure. */
+/** A stored decision or a link that another erasure deletes. Not copied, because there may be half a million. */
 interface Edge extends Omit<FoundLink, 'last' | 'unlinkedAtMs'> {
-  /** Order of the last fact that linked the two identities; null when unknown. */
+  /** Order of the last fact for this link; null if unknown. */
   readonly last: FactOrder | null;
   readonly unlinkedAtMs?: number | null;
-  /** End of the erasure that deletes this link. The link counts only for earlier requests. */
+  /** End of the erasure that deletes the link. The link counts only for earlier requests. */
   readonly knownUntilMs?: number;
 }
 
-/** An identity with its links, so that following half a million links needs no lookup by key. */
+/** An identity with direct references to its links, which avoids half a million lookups by key. */
 interface Node {
   readonly key: Buffer;
   readonly edges: { readonly edge: Edge; readonly to: Node }[];
-  /** The last request for which the identity was reached. */
+  /** The last request for which this node was reached. */
   reachedFor: ErasureRequest | null;
-  /** All decisions up to this cut-off are collected. */
+  /** All links up to this cut-off have been collected. */
   collectedUntilMs: number;
 }
 type LinkGraph = (key: Buffer) => Node;
@@ -165,7 +165,7 @@ function createLinkGraph({ links, unlinks, others }: StoredDecisions): LinkGraph
 
 const earlierOf = (a: number | null, b: number) => (a === null ? b : Math.min(a, b));
 
-/** The links that another erasure deletes. Without stored links, all members are linked with the first member. */
+/** Links that another erasure deletes. If none are stored, all members count as linked with the first member. */
 function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
   const knownUntilMs = receipt === null ? NEVER_MS : receipt.visiblyErasedAt + CLOCK_SKEW_MS;
   const { subjectKeys, memberKeys, links = [], cutoffAt } = request;
@@ -178,7 +178,7 @@ function* toEdges({ request, receipt }: Erasure): Generator<Edge> {
 
 const hasOrder = (edge: Edge): edge is Edge & FoundLink => edge.last !== null;
 
-/** Time of the first unlink of the two identities after their last link, or null. */
+/** Time of the first unlink between the two identities after their last link, or null. */
 function findUnlink({ last }: Edge, ofA: readonly StoredUnlink[], ofB: readonly StoredUnlink[]): number | null {
   if (last === null) return null;
   return ofA
@@ -190,7 +190,7 @@ const isSame = (a: FactOrder, b: FactOrder) => a.generation === b.generation && 
 const isLater = (a: FactOrder, b: FactOrder) =>
   a.generation === b.generation ? a.offset > b.offset : a.generation > b.generation;
 
-/** All nodes reached by links that count for the request. */
+/** Finds all nodes that are reachable through links that count for the request. */
 function findReachable(graph: LinkGraph, request: ErasureRequest): Node[] {
   const { subjectKeys, memberKeys, cutoffAt, requestedAt } = request;
   const reached: Node[] = [];
@@ -201,7 +201,7 @@ function findReachable(graph: LinkGraph, request: ErasureRequest): Node[] {
   };
   for (const key of subjectKeys) reach(graph(key));
   for (const key of memberKeys) reach(graph(key));
-  // The list grows while it is read.
+  // `reach` appends to the list during the iteration.
   for (const { edges } of reached)
     for (const { edge, to } of edges)
       if (

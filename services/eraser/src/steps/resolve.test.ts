@@ -10,7 +10,7 @@ const findOthers = async () => [];
 const linksMax = 200_000;
 const NO_PROGRESS = async () => new Set<string>();
 
-it('the targets of a search survive clean-up for six hours', async () => {
+it('cleanup keeps the targets of a search for six hours', async () => {
   const rows = openMemoryErasureRows();
   const subjectKeys = [randomBytes(16)];
   const names = { erasureId: randomBytes(16), environmentId: 'env', subjectKeys, memberKeys: [] };
@@ -18,7 +18,7 @@ it('the targets of a search survive clean-up for six hours', async () => {
   const cleanUpIn = (ms: number) =>
     dropStaleBatches({ rows, wallClockMs: () => Date.now() + ms, readWorkedOn: NO_PROGRESS });
   const findLinks: typeof rows.findLinks = async function* (searchId) {
-    // The search has no progress row, so nothing shows that it is still running.
+    // A search has no progress row, so only its age protects its targets.
     expect(await cleanUpIn(5 * HOUR_MS)).toBe(0);
     yield* rows.findLinks(searchId);
   };
@@ -30,7 +30,7 @@ it('the targets of a search survive clean-up for six hours', async () => {
   expect(await rows.readBatches()).toEqual([]);
 });
 
-it('a person with 180,000 links is resolved, and each link is collected once', async () => {
+it('a person with 180,000 links is resolved and each link is collected once', async () => {
   const rows = openMemoryErasureRows();
   const keys = Array.from({ length: 600 }, () => randomBytes(16));
   const last = { generation: 0, offset: 1 };
@@ -57,7 +57,7 @@ it('a person with 180,000 links is resolved, and each link is collected once', a
   expect(collected.reduce((count, links) => count + links.length, 0)).toBe((600 * 599) / 2 + requests.length - 1);
 });
 
-it('a search stops at the limit of links, and reports the heavy requests', async () => {
+it('a search stops at the link limit and reports heavy requests', async () => {
   const rows = openMemoryErasureRows();
   const [linked, other] = [Array.from({ length: 200 }, () => randomBytes(16)), randomBytes(16)];
   const requests = [linked[0]!, other].map((key): ErasureRequest => {

@@ -1,4 +1,4 @@
-/** Reads the decisions needed to find the identities of requests. */
+/** Reads the decisions from which the identities of requests are found. */
 import {
   type Erasure,
   type ErasureRequest,
@@ -18,10 +18,10 @@ export interface ResolveParts {
   readonly linksMax: number;
 }
 
-/** The requests have too many links. A smaller batch may have fewer links. */
+/** The requests have too many links for one batch. */
 export class TooManyLinksError extends Error {
   override readonly name = 'TooManyLinksError';
-  /** Requests about people with many identities. */
+  /** Requests for people with many identities. */
   readonly heavy: readonly ErasureRequest[];
 
   constructor(message: string, heavy: readonly ErasureRequest[]) {
@@ -30,7 +30,7 @@ export class TooManyLinksError extends Error {
   }
 }
 
-/** Finds the closures of requests from stored decisions and other erasures. @throws StoreFault, TooManyLinksError */
+/** Finds the requests' closures from stored decisions and other erasures. @throws StoreFault, TooManyLinksError */
 export async function resolveClosures(
   { rows, findOthers, linksMax }: ResolveParts,
   requests: readonly ErasureRequest[],
@@ -57,7 +57,7 @@ export async function resolveClosures(
   const onLink = createLimit(linksMax, toClosures);
   const wasQueried = (environmentId: string, key: Buffer) =>
     (seen.get(nameOf(environmentId, key)) ?? round) < round - 1;
-  // One query for all identities that are one link further away; rarely more than three queries.
+  // One query per link distance from the subjects. More than three queries are rare.
   while (next.length > 0) {
     [frontier, next] = [next, []];
     round++;
@@ -69,7 +69,7 @@ export async function resolveClosures(
       );
       for await (const link of rows.findLinks(searchId)) {
         const { environmentId, a, b } = link;
-        // A previous query returned the link from its other end.
+        // A previous query returned this link for the other identity.
         if (wasQueried(environmentId, a) || wasQueried(environmentId, b)) continue;
         onLink();
         links.push(link);
@@ -88,7 +88,7 @@ export async function resolveClosures(
   return toClosures();
 }
 
-/** @returns a function that counts links, and throws TooManyLinksError */
+/** Creates a function that counts links and throws TooManyLinksError at the limit. */
 function createLimit(linksMax: number, toClosures: () => FoundClosure[]): () => void {
   let count = 0;
   return () => {

@@ -16,16 +16,19 @@ export interface SettleParts {
 
 export const toId = ({ erasureId }: Pick<HoldName, 'erasureId'>) => erasureId.toString('hex');
 
-/** Polls until a request with a freed link is left out. The linker decides such a link within four seconds. */
+/**
+ * Number of polls after which a request with a freed link is excluded. The linker decides freed links within four
+ * seconds.
+ */
 const FREED_POLLS = 24;
 const FREED_POLL_MS = 250;
 
 /**
- * Finds the closures of requests and holds their identities. A request is left out if a link up to its cut-off waits
- * for another erasure and may add identities. When a hold with a later cut-off frees such links, their decisions are
- * awaited.
- * @param linksMax most links in memory
- * @throws TooManyLinksError, or faults of the stores, after which it may be called again
+ * Finds the closures of requests and holds their identities. A request is excluded if a link up to its cut-off waits
+ * for another erasure and may add identities. If a hold with a later cut-off frees such a link, this function waits for
+ * the link's decision.
+ * @param linksMax maximum number of links in memory
+ * @throws TooManyLinksError, or store faults, after which the call may be retried
  */
 export async function settleClosures(
   parts: SettleParts,
@@ -40,7 +43,7 @@ export async function settleClosures(
       { rows: parts.rows, findOthers: createFindOthers(parts, requests, noted), linksMax },
       requests,
     );
-    // Reread after the decisions, because an eraser stores its progress before it deletes decisions.
+    // Read again after the decisions, because an eraser stores its progress before it deletes decisions.
     const notedNow = await parts.records.readProgress();
     assertNotBegun(requests, notedNow);
     if (notedNow.some(({ batchId }) => !noted.some((known) => known.batchId.equals(batchId)))) continue;
@@ -52,7 +55,7 @@ export async function settleClosures(
   }
 }
 
-/** Finds started erasures that ran after the first of the requests, and may have deleted decisions. */
+/** Finds started erasures that may have deleted decisions since the first of these requests. */
 function createFindOthers(
   { records }: SettleParts,
   requests: readonly ErasureRequest[],
@@ -74,8 +77,8 @@ function assertNotBegun(requests: readonly ErasureRequest[], noted: readonly Era
 }
 
 /**
- * Extends the holds to the closures. A missing hold is recreated if Redis may have lost it, but not if another process
- * has finished the erasure, which its receipt shows.
+ * Extends the holds to the closures. Recreates missing holds, which Redis may have lost.
+ * @throws if a receipt shows that another process has finished the erasure
  */
 export async function holdAll(parts: SettleParts, closures: readonly Closure[]): Promise<void> {
   const { guards } = parts.people;
@@ -93,8 +96,8 @@ export async function holdAll(parts: SettleParts, closures: readonly Closure[]):
 }
 
 /**
- * Closures that an undecided link may change: a link that waits for another erasure (`held`), or no longer (`freed`).
- * The other erasure has the earlier cut-off, so one of two requests always continues.
+ * Finds closures that an undecided link may change. The link still waits for another erasure (`held`) or no longer
+ * waits (`freed`). The other erasure has the earlier cut-off, so one of two requests always makes progress.
  */
 async function findUndecided(
   { people: { guards } }: SettleParts,

@@ -13,9 +13,9 @@ import type { LogBounds, LogReader, StreamRecord } from '@playline/stream';
 
 export interface WaitingLink {
   readonly environmentId: string;
-  /** Epoch milliseconds at which the link was accepted. */
+  /** Receipt by the gateway, in epoch milliseconds. */
   readonly receivedAtMs: number;
-  /** Keys of all its identities, 16 bytes each. */
+  /** Keys of all identities in the fact, 16 bytes each. */
   readonly keys: readonly Buffer[];
   readonly isUnlink: boolean;
 }
@@ -27,16 +27,16 @@ export interface WaitingLinksOptions {
   readonly topicPrefix: string;
 }
 
-/** Waiting links are after the linker's commits in these topics. */
+/** Topics in which links that wait are after the linker's committed offsets. */
 const SOURCES = [
   { topic: TOPICS.identityLinks, groupOf: (linkerGroup: string) => linkerGroup },
   { topic: TOPICS.parkedLinks, groupOf: parkedGroupOf },
 ] as const satisfies readonly { topic: Topic; groupOf: (linkerGroup: string) => string }[];
 
 /**
- * Creates the reader of waiting links. Its result may contain links that were just decided, but no waiting link is
- * missing.
- * @throws an error of the brokers or the registry, and while a transaction hides records
+ * Creates a reader of waiting links. The result contains all waiting links and may contain links that were just
+ * decided.
+ * @throws a broker or registry error, or if an open transaction hides records
  */
 export function createReadWaiting(options: WaitingLinksOptions): () => Promise<WaitingLink[]> {
   const { reader, schemaOf, linkerGroup, topicPrefix } = options;
@@ -69,7 +69,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
     return [...waiting.values()];
   };
   return async () => {
-    // All commits are read first: the old record of a fact that moves to the other topic is still read.
+    // Reads all committed offsets first, so that a fact that moves between the topics is not missed.
     const topics = [];
     for (const { topic, groupOf } of SOURCES) {
       const name = topicPrefix + topic.name;
@@ -86,7 +86,7 @@ export function createReadWaiting(options: WaitingLinksOptions): () => Promise<W
   };
 }
 
-/** @throws Error while an open transaction hides records */
+/** @throws if an open transaction hides records */
 async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogBounds[]> {
   const all = await reader.bounds(topic, { readUncommitted: true });
   const decided = await reader.bounds(topic);
@@ -95,7 +95,7 @@ async function readDecidedBounds(reader: LogReader, topic: string): Promise<LogB
   return decided;
 }
 
-/** @returns a function that returns the same Buffer for equal keys */
+/** Creates a function that interns keys: equal keys return the same Buffer. */
 function createKeyPool(): (key: Buffer) => Buffer {
   const known = new Map<string, Buffer>();
   return (key) => {

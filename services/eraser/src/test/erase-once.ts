@@ -4,9 +4,9 @@ import { openMemoryPeople } from '@playline/people/memory';
 import { StoreFault } from '@playline/stores';
 import { beginBatch, finishBatch } from '../steps/erase-batch.ts';
 
-// Completes all waiting requests, on the ClickHouse of CLICKHOUSE_TARGET, in a process with a limited heap. The batch
-// of the environment `many` starts at the same time as the batch of all others, as in the eraser. Prints the number of
-// receipts, and the milliseconds per step.
+// Completes all waiting requests in the ClickHouse database CLICKHOUSE_TARGET, in a process with a limited heap. As in
+// the eraser, the batch for the environment `many` starts concurrently with the batch for all other environments.
+// Prints the number of receipts and the milliseconds per step.
 const target = JSON.parse(process.env.CLICKHOUSE_TARGET!);
 const [rows, records, people] = [openErasureRows(target), openErasureRecords(target), openMemoryPeople()];
 await people.rebuild.mintEpoch();
@@ -35,9 +35,9 @@ const [many, others] = [true, false].map((isMany) =>
   unfinished.filter(({ environmentId }) => (environmentId === 'many') === isMany),
 ) as [ErasureRequest[], ErasureRequest[]];
 const onHeavy = () => {
-  throw new Error('a person of another environment has many links');
+  throw new Error('a person in another environment has many links');
 };
-/** Retries transient faults, as the eraser does: a socket may be closed while the other batch uses the processor. */
+/** Retries transient faults, as the eraser does. Sockets may time out while the other batch uses the CPU. */
 const begin = (requests: readonly ErasureRequest[], bounds = {}): ReturnType<typeof beginBatch> =>
   beginBatch(parts, requests, signal, bounds).catch((fault: unknown) => {
     if (fault instanceof StoreFault && fault.kind === 'passing') return begin(requests, bounds);

@@ -7,7 +7,7 @@ import type { BatchParts } from '../steps/erase-batch.ts';
 import type { WaitingLink } from '../steps/waiting-links.ts';
 
 export const T = Date.UTC(2026, 5, 15);
-/** More than the clock skew. */
+/** Longer than the clock skew. */
 export const STEP_MS = 10_000;
 export const ENVIRONMENT = 'env';
 const SOURCE = { generation: 0, partition: 0 };
@@ -22,7 +22,7 @@ export const toWaiting = ({ a, b, at }: Link): WaitingLink => {
   return { environmentId: ENVIRONMENT, receivedAtMs: at, keys: [a, b], isUnlink: false };
 };
 
-/** A log of links and a linker that decides them on command. Waiting links are appended to the log again. */
+/** Simulates a log of links and a linker that decides them on demand and republishes waiting links. */
 function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   const log: Link[] = [];
   let next = 0;
@@ -57,7 +57,7 @@ function createLinker(people: MemoryPeople, rows: MemoryErasureRows) {
   };
 }
 
-/** Creates a request as the gateway does: its members are the identities that the graph currently links. */
+/** Creates a request as the gateway does, with the members that the graph currently contains. */
 function createRequester(people: MemoryPeople, records: ErasureRecords) {
   return async (subject: Buffer, cutoffAt: number, requestedAt = cutoffAt - 2_000): Promise<ErasureRequest> => {
     const isKnown = (await people.graph.rootOf(ENVIRONMENT, subject)) !== null;

@@ -200,8 +200,12 @@ it("other collections continue if one collection's event or receipt cannot be de
 });
 
 it.each([
-  ['funds run out', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /not enough funds/],
-  ['fees reach the maximum', (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }), /higher fees/],
+  ['funds run out', (node: MemoryNode) => Object.assign(node, { balance: 1n }), /does not have enough funds/],
+  [
+    'fees reach the maximum',
+    (node: MemoryNode) => Object.assign(node, { baseFee: 1_000n }),
+    /its fees are at the maximum/,
+  ],
 ])(
   'assets wait with a reason and resume without an operator if %s after a transaction was signed',
   async (_what, arrange, reason) => {

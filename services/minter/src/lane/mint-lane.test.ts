@@ -85,7 +85,7 @@ it.each([
   [
     'has no funds',
     ({ node }: ReturnType<typeof createWorld>) => Object.assign(node, { balance: 1n }),
-    /not enough funds/,
+    /does not have enough funds/,
   ],
   [
     'has fees above the maximum',
@@ -275,7 +275,7 @@ it('a lane signs nothing while the pool contains a transaction that the log has 
   expect(last('b')).toMatchObject({
     stage: 'waiting',
     nonce: null,
-    reason: expect.stringContaining('is not on the log'),
+    reason: expect.stringContaining('are not on the log'),
   });
   expect(log.transactions).toHaveLength(transactions);
 });

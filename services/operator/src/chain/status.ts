@@ -26,7 +26,9 @@ export async function showStatus(job: ChainJob, { chain, ...output }: Partial<Ch
 }
 
 async function stateOf(job: ChainJob, chain: IndexedChain, progress: RecentProgress | null) {
-  const { nodes, furthest } = await readEnds(nodesOf(job, chain), chain);
+  const nodes = await Promise.all(nodesOf(job, chain).map((node) => readEnd(node, chain)));
+  const reachable = nodes.filter(({ fault }) => fault === null);
+  const furthest = reachable.toSorted((one, other) => (other.head ?? -1) - (one.head ?? -1))[0] ?? null;
   const indexed = progress === null ? null : lastCompleteBlockOf(progress.last);
   const { head = null, horizon = null } = furthest ?? {};
   const behind = horizon === null ? null : Math.max(0, horizon - (indexed ?? chain.start - 1));
@@ -90,12 +92,4 @@ async function readEnd(node: ChainNode, { chainId, finality }: IndexedChain) {
     if (!(fault instanceof NodeFault)) throw fault;
     return { name, head: null, horizon: null, fault: fault.message };
   }
-}
-
-/** Reads the latest blocks of all nodes, and selects the reachable node with the highest block, if any. */
-async function readEnds(nodes: readonly ChainNode[], chain: IndexedChain) {
-  const ends = await Promise.all(nodes.map((node) => readEnd(node, chain)));
-  const reachable = ends.filter(({ fault }) => fault === null);
-  const furthest = reachable.toSorted((one, other) => (other.head ?? -1) - (one.head ?? -1))[0] ?? null;
-  return { nodes: ends, furthest };
 }

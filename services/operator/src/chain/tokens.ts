@@ -1,7 +1,7 @@
 /** Changes the verification status, or the name, symbol and decimals, of a token in the log. */
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type ChainNode, describeTokens, NodeFault, toTokenRow } from '@playline/chain';
+import { type ChainNode, describeTokens, NodeFault } from '@playline/chain';
 import {
   ADDRESS_EXPECTED,
   createRecordReader,
@@ -60,10 +60,10 @@ async function describeOne(node: ChainNode, { chain, contract }: TokenName): Pro
   });
 }
 
-const NOT_LOGGED = { updatedAt: 0, partition: 0, offset: 0, loggedAtMs: 0 };
+type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
 
 function report({ terminal }: ChainJob, options: TokenOptions, { token, isPublished }: ChangedToken): void {
-  const { chain, contractAddress, name, symbol, decimals, verificationStatus } = toTokenRow(token, NOT_LOGGED);
+  const { chain, contractAddress, name, symbol, decimals, verificationStatus } = TOKENS.toRow(token);
   const shown = { chain, contract_address: contractAddress, name, symbol, decimals };
   const text = `${name ?? 'no name'} (${symbol ?? 'no symbol'}), ${decimals ?? 'no'} decimals, ${verificationStatus}`;
   printResult(
@@ -80,13 +80,9 @@ interface TokenName {
   readonly contract: string;
 }
 
-type ChangedToken = Awaited<ReturnType<typeof changeToken>>;
-
-const MESSAGES = {
-  takenOver:
-    'another command changed this token at the same time: this change was not published. Run the command again',
-  retry: 'run the command again, which does not publish a change twice',
-};
+const NEXT = 'run the command again, which does not publish a change twice';
+const TAKEN_OVER =
+  'another command changed this token at the same time: this change was not published. Run the command again';
 
 /**
  * Changes the last record of a token. The publisher is opened first, which fences concurrent commands: of two
@@ -109,7 +105,8 @@ export function changeToken(
     const token = { ...(await change(current)), traceId: randomBytes(16).toString('hex') };
     const isPublished = !isDeepStrictEqual({ ...token, traceId: '' }, { ...current, traceId: '' });
     const value = frameRecord(schemaId, tokenCodec.encode(token));
-    if (isPublished) await publishChange(publisher, [{ topic, key, value, headers: {} }], MESSAGES);
+    if (isPublished && !(await publishChange(publisher, [{ topic, key, value, headers: {} }], NEXT)))
+      throw new Error(TAKEN_OVER);
     return { token: isPublished ? token : current, isPublished };
   });
 }

@@ -73,13 +73,8 @@ export async function readMonths(engine: Engine, column: string): Promise<MonthP
 }
 
 export function sumMonths(months: readonly MonthParts[]): Omit<MonthParts, 'month'> {
-  const sum = (of: (month: MonthParts) => number) => months.reduce((total, month) => total + of(month), 0);
-  return {
-    parts: sum(({ parts }) => parts),
-    remaining: sum(({ remaining }) => remaining),
-    bytes: sum(({ bytes }) => bytes),
-    unmeasured: sum(({ unmeasured }) => unmeasured),
-  };
+  const sum = (of: keyof Omit<MonthParts, 'month'>) => months.reduce((total, month) => total + month[of], 0);
+  return { parts: sum('parts'), remaining: sum('remaining'), bytes: sum('bytes'), unmeasured: sum('unmeasured') };
 }
 
 type ViewColumn = Awaited<ReturnType<typeof readColumns>>[number];
@@ -94,17 +89,12 @@ interface View {
   readonly columns: readonly ViewColumn[];
 }
 
-export interface ViewChange {
-  readonly changed: readonly string[];
-  /** Views whose query fails, which were not changed. */
-  readonly broken: readonly string[];
-}
-
 /**
  * Recreates views whose query now selects different property columns, in dependency order. Parameterised views do not
  * need this, because they do not store a column list.
+ * @returns the changed views, and the broken views, whose query fails and which were not changed
  */
-export async function refreshViews(engine: Engine): Promise<ViewChange> {
+export async function refreshViews(engine: Engine) {
   const [changed, broken]: [string[], string[]] = [[], []];
   const comments = await readColumns(engine, 'events');
   for (const view of await readViews(engine)) {
@@ -118,18 +108,12 @@ export async function refreshViews(engine: Engine): Promise<ViewChange> {
   return { changed, broken };
 }
 
-/**
- * Removes a column from all views before it is dropped from `events`. Dependent views are changed first.
- * @returns the names of the changed views
- */
-export async function hideFromViews(engine: Engine, column: string): Promise<string[]> {
-  const views = (await readViews(engine)).toReversed();
-  const showing = views.filter(({ columns }) => columns.some(({ name }) => name === column));
-  for (const view of showing) {
+/** Removes a column from all views before it is dropped from `events`. Dependent views are changed first. */
+export async function hideFromViews(engine: Engine, column: string): Promise<void> {
+  for (const view of (await readViews(engine)).toReversed()) {
     const rest = view.columns.filter(({ name }) => name !== column);
-    await replaceView(engine, view, rest);
+    if (rest.length < view.columns.length) await replaceView(engine, view, rest);
   }
-  return showing.map(({ name }) => name);
 }
 
 /** Finds views, including materialized views, whose query names the column and would fail without it. */

@@ -35,7 +35,7 @@ import {
   UsageError,
   yesOption,
 } from '../command.ts';
-import { type ProjectSources, requireProjectId } from '../projects/environments.ts';
+import { type ProjectSources, requireProject } from '../projects/environments.ts';
 import { type RecordSources, withPair, withRecords } from '../records/record-access.ts';
 
 const ABOUT = `
@@ -126,7 +126,7 @@ const inviteOne = (work: Work) =>
         throw new UsageError('Pass --project and --role, or --administrator.');
       if (project !== undefined && role === undefined) throw new UsageError('Option --project requires --role.');
       const portal = originOf(context, options.origin);
-      const projectId = project === undefined ? null : await requireProjectId(context, project);
+      const projectId = project === undefined ? null : (await requireProject(context, project)).id;
       const granted = projectId === null || role === undefined ? [] : [{ projectId, role }];
       const invited = await withAccounts(context, (accounts) =>
         invite(accounts, { name, roles: granted, isAdministrator }),
@@ -143,7 +143,7 @@ const roles = (work: Work) =>
         .makeOptionMandatory(),
     )
     .action(async (options) => {
-      const projectId = await requireProjectId(work.context, options.project);
+      const { id: projectId } = await requireProject(work.context, options.project);
       const role = options.role === 'none' ? null : options.role;
       await changeAccount(work, options, (accounts, accountId) => setRole(accounts, { accountId, projectId, role }));
     });

@@ -203,11 +203,10 @@ async function list({ run, terminal }: Work, options: JsonOption): Promise<void>
   for (const each of await listAccounts(run)) if (each.environments.length > 0) print(each, options, terminal);
 }
 
-interface DropOptions extends JsonOption {
-  readonly account: string;
-  readonly yes?: boolean | undefined;
-}
-async function drop({ run, pool, terminal }: Work, { account: name, ...options }: DropOptions): Promise<void> {
+async function drop(
+  { run, pool, terminal }: Work,
+  { account: name, ...options }: JsonOption & { readonly account: string; readonly yes?: boolean | undefined },
+): Promise<void> {
   const { environments } = await findAccount(run, name);
   const effect = `${name} can read ${environments.map(nameOf).join(', ') || 'nothing'}. This revokes all grants immediately.`;
   await confirm(effect, options, terminal);
@@ -215,12 +214,8 @@ async function drop({ run, pool, terminal }: Work, { account: name, ...options }
   await dropAccount(run, name);
   const isInPool = pool().accounts.some((each) => each.account === name);
   const note = isPermanent ? (isInPool ? pool().renewPassword(name) : '') : 'The account was deleted.';
-  printResult(
-    terminal,
-    options,
-    { account: name, environments: [] },
-    `All grants of ${name} were revoked. ${note}`.trim(),
-  );
+  const text = `All grants of ${name} were revoked. ${note}`.trim();
+  printResult(terminal, options, { account: name, environments: [] }, text);
 }
 
 async function findAccount(run: RunStatement, account: string): Promise<AnalystAccount> {

@@ -21,7 +21,7 @@ import {
 } from '../command.ts';
 import { type ContractOptions, contractOf } from '../contract-option.ts';
 import { type EnvironmentOptions, environmentOf, projectOf } from '../keys/subcommands.ts';
-import { type ProjectSources, requireEnvironment, requireProjectId } from '../projects/environments.ts';
+import { type ProjectSources, requireEnvironment, requireProject } from '../projects/environments.ts';
 import { type RecordSources, withRecords } from '../records/record-access.ts';
 
 export interface CollectionsContext extends ProjectSources {
@@ -73,7 +73,7 @@ const list = ({ context, terminal }: Work) =>
   jsonCommand('list', "list a project's collections, including unlinked collections")
     .addOption(project())
     .action(async (options) => {
-      const projectId = await requireProjectId(context, projectOf(options));
+      const { id: projectId } = await requireProject(context, projectOf(options));
       const records = await withRecords(context.collections, (store) => store.readAll());
       for (const record of collectionsOf(records, projectId)) print(record, options, terminal);
     });
@@ -107,7 +107,7 @@ async function changeInProject(
   change: (parts: Parameters<typeof unlinkCollection>[0], target: CollectionName) => Promise<CollectionRecord>,
 ): Promise<void> {
   const [wanted, contract] = [projectOf(options), contractOf(options)];
-  const target = { ...contract, projectId: await requireProjectId(context, wanted) };
+  const target = { ...contract, projectId: (await requireProject(context, wanted)).id };
   print(await withRecords(context.collections, (store) => change({ store }, target)), options, terminal);
 }
 

@@ -151,21 +151,16 @@ async function isStored(engine: Engine, definition: ColumnDefinition): Promise<b
     throw new Error(`the limit of ${COLUMNS_MAX} property columns is reached: drop an unused column first`);
   if (found === undefined) return false;
   if (found.column !== null && describeColumn(found.column) === describeColumn(definition)) return true;
-  throw new Error(
-    `${columnOf(definition.name)} already exists as ${toText(found)}: choose another name, or drop the existing column first`,
-  );
+  const existing = found.column === null ? `${found.type}, not added by this command` : describeColumn(found.column);
+  const advice = 'choose another name, or drop the existing column first';
+  throw new Error(`${columnOf(definition.name)} already exists as ${existing}: ${advice}`);
 }
 
-const toText = ({ column, type }: StoredColumn) =>
-  column === null ? `${type}, not added by this command` : describeColumn(column);
-
-interface BackfillContext {
-  readonly engine: Engine;
+/** Aborting `signal` stops waiting; ClickHouse still finishes the current month. */
+interface BackfillContext extends Pick<ColumnsWork, 'engine' | 'signal'> {
   /** Column name, including the prefix. */
   readonly column: string;
   readonly progress: (line: string) => void;
-  /** Stops waiting; ClickHouse still finishes the current month. */
-  readonly signal: AbortSignal;
 }
 
 /** Inserts that started earlier may add parts to a month that is already filled. */
@@ -280,8 +275,6 @@ async function list({ engine, terminal }: ColumnsWork, json: boolean): Promise<v
   else for (const line of toTable(HEAD, rows.map(toCells))) terminal.result(line);
 }
 
-type Row = ReturnType<typeof toRow>;
-
 function toRow(
   { name, type, column }: StoredColumn,
   { parts, remaining, bytes, unmeasured }: ReturnType<typeof sumMonths>,
@@ -302,7 +295,7 @@ function toRow(
 
 const HEAD = ['column', 'path', 'type', 'default', 'since', 'backfill', 'on disk'];
 
-function toCells(row: Row): string[] {
+function toCells(row: ReturnType<typeof toRow>): string[] {
   const backfill = row.partsToDo === 0 ? 'done' : `${row.partsToDo} of ${row.parts} parts remaining`;
   const unmeasured = row.partsWithoutBytes === 0 ? '' : ` and ${row.partsWithoutBytes} small parts`;
   return [
@@ -350,16 +343,11 @@ async function kill(engine: Engine, mutations: readonly Unfinished[]): Promise<v
   );
 }
 
-interface WaitOptions {
-  readonly onPoll: (pending: readonly Unfinished[]) => void | Promise<void>;
-  readonly signal: AbortSignal;
-}
-
 /** Polls until no unfinished mutation matches; `onPoll` receives the matches. @throws the signal's reason */
 async function awaitNone(
   engine: Engine,
   matches: (mutation: Unfinished) => boolean,
-  { onPoll, signal }: WaitOptions,
+  { onPoll, signal }: { onPoll: (pending: readonly Unfinished[]) => void | Promise<void>; signal: AbortSignal },
 ): Promise<void> {
   for (let pauseMs = POLL_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_MAX_MS)) {
     signal.throwIfAborted();

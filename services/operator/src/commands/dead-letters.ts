@@ -314,15 +314,7 @@ const BATCH_BYTES_MAX = 512 * 1024;
 export async function settleDeadLetters(options: SettleOptions) {
   // `before` counts dead letters that were already settled.
   const result = { settled: 0, before: 0 };
-  for (const topic of options.topics) await settleTopic(topic, result, options);
-  return result;
-}
-
-type Settled = Awaited<ReturnType<typeof settleDeadLetters>>;
-
-async function settleTopic(topic: string, result: Settled, options: SettleOptions): Promise<void> {
-  const { log, publisher, outcome, isSelected, max, stop, onProgress } = options;
-  const outcomes = await readOutcomes(log, topic);
+  const { log, publisher, topics, outcome, isSelected, max, stop, onProgress } = options;
   let batch: DeadLetter[] = [];
   let bytes = 0;
   const flush = async () => {
@@ -333,16 +325,20 @@ async function settleTopic(topic: string, result: Settled, options: SettleOption
     onProgress(result.settled);
     [batch, bytes] = [[], 0];
   };
-  for await (const deadLetter of readDeadLetters(log, topic)) {
-    if (stop.aborted || result.settled + batch.length >= max) break;
-    if (!isSelected(deadLetter)) continue;
-    if (outcomes.has(toPositionText(deadLetter.position))) {
-      result.before++;
-      continue;
+  for (const topic of topics) {
+    const outcomes = await readOutcomes(log, topic);
+    for await (const deadLetter of readDeadLetters(log, topic)) {
+      if (stop.aborted || result.settled + batch.length >= max) break;
+      if (!isSelected(deadLetter)) continue;
+      if (outcomes.has(toPositionText(deadLetter.position))) {
+        result.before++;
+        continue;
+      }
+      batch.push(deadLetter);
+      bytes += (deadLetter.record.key?.length ?? 0) + (deadLetter.record.value?.length ?? 0);
+      if (batch.length >= BATCH_MAX || bytes >= BATCH_BYTES_MAX) await flush();
     }
-    batch.push(deadLetter);
-    bytes += (deadLetter.record.key?.length ?? 0) + (deadLetter.record.value?.length ?? 0);
-    if (batch.length >= BATCH_MAX || bytes >= BATCH_BYTES_MAX) await flush();
+    await flush();
   }
-  await flush();
+  return result;
 }

@@ -1,6 +1,7 @@
 import { Option } from '@commander-js/extra-typings';
 import { toUuidText } from '@playline/contracts';
 import { ERASURE_STATES, type Erasure, stateOf } from '@playline/erasure';
+import { withStore } from '../await-store.ts';
 import {
   type CreateCommand,
   command,
@@ -24,7 +25,6 @@ import {
   toAgeText,
   toDurationText,
   verify,
-  withRecords,
 } from '../erasures/subcommands.ts';
 import { hidingArguments, printSummary, toTimeText } from '../identity/context.ts';
 import { environmentOf, environmentOption, projectOption } from '../identity/subject.ts';
@@ -65,9 +65,10 @@ export const createErasuresCommand =
   (terminal) => {
     const run = async (options: JsonOption, act: (work: ErasuresWork) => Promise<ExitCode>): Promise<void> => {
       try {
-        endWith(
-          await withRecords(context, (records) => act({ context, records, json: options.json === true, terminal })),
+        const code = await withStore('ClickHouse', await context.openRecords(), (records) =>
+          act({ context, records, json: options.json === true, terminal }),
         );
+        endWith(code);
       } catch (fault) {
         if (!context.stop.aborted) throw fault;
         terminal.progress('interrupted: run the command again to resume');

@@ -164,9 +164,15 @@ const assetCommand = (name: string, description: string) =>
     .addOption(reference().makeOptionMandatory())
     .addOption(project());
 
-const createMintsCommand =
-  (context: MintsContext): CreateCommand =>
-  (terminal) => {
+export function createMintCommand(
+  stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
+  topicPrefix: string,
+): CreateCommand {
+  const author = createAuthor();
+  const sourcesOf = createRecordSources(stores, { topicPrefix, author });
+  const records = { collections: sourcesOf(COLLECTIONS), signableKeys: sourcesOf(SIGNABLE_KEYS) };
+  const context: MintsContext = { ...createLogSources(stores), ...stores, ...records, author, topicPrefix };
+  return (terminal) => {
     const work: Work = { context, terminal };
     return command('mints', 'list mint requests; retry failed assets and give up pending assets')
       .addCommand(list(work))
@@ -177,21 +183,6 @@ const createMintsCommand =
       .addCommand(rebuild(work))
       .addHelpText('after', ABOUT);
   };
-
-export function createMintCommand(
-  stores: RecordOpeners & Pick<StoreOpeners, 'openMints' | 'openMintReader' | 'openPublisher'>,
-  topicPrefix: string,
-): CreateCommand {
-  const author = createAuthor();
-  const sourcesOf = createRecordSources(stores, { topicPrefix, author });
-  return createMintsCommand({
-    ...createLogSources(stores),
-    ...stores,
-    author,
-    collections: sourcesOf(COLLECTIONS),
-    signableKeys: sourcesOf(SIGNABLE_KEYS),
-    topicPrefix,
-  });
 }
 
 const list = ({ context, terminal }: Work) =>

@@ -16,11 +16,8 @@ import {
   wholeNumberFrom,
 } from '../command.ts';
 import { needsDecision, type Plan, planDecision, type StartPoint } from '../offsets/plan.ts';
+import type { StoreOpeners } from '../store-openers.ts';
 import { toTable } from '../terminal.ts';
-
-export interface OffsetsContext {
-  readonly openOffsets: () => Promise<GroupOffsets>;
-}
 
 /** All consumer groups of a deployment. */
 export const OFFSET_GROUPS: readonly string[] = [
@@ -57,10 +54,10 @@ const awaitOffsets = (offsets: GroupOffsets) =>
   awaitStore('Kafka', async () => (await offsets.list('operator')).length === 0);
 
 export const createOffsetsCommand =
-  ({ openOffsets }: OffsetsContext): CreateCommand =>
+  ({ openOffsets }: Pick<StoreOpeners, 'openOffsets'>): CreateCommand =>
   (terminal) => {
     const run = async (act: (offsets: GroupOffsets) => Promise<ExitCode>) =>
-      endWith(await withOpened(await openOffsets(), awaitOffsets, act));
+      endWith(await withOpened(await openOffsets(), act, awaitOffsets));
     return command('offsets', 'show committed offsets and resume paused partitions')
       .addCommand(
         jsonCommand('list', 'list committed offsets, log bounds and blocked partitions')
@@ -115,18 +112,14 @@ async function list(
   // A mistyped group must not appear healthy. In a new deployment, default groups may have no commits yet.
   const absent = groups.filter((name) => !found.some(({ group }) => group === name));
   for (const name of absent) terminal.progress(`group ${name} has no committed offsets`);
-  printResult(terminal, options, { partitions: found }, toLines(found));
-  const isNamed = options.group !== undefined;
-  const isHealthy = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
-  return isHealthy ? EXIT.ok : EXIT.failed;
-}
-
-function toLines(found: readonly (GroupPartition & { group: string; obstacle: string | null })[]): string[] {
   const head = ['group', 'topic', 'partition', 'committed', 'log start', 'log end', 'blocked by'];
   const rows = found.map(({ group, topic, partition, committed, start, end, obstacle }) =>
     [group, topic, partition, committed, start, end, obstacle ?? '-'].map(String),
   );
-  return toTable(head, rows);
+  printResult(terminal, options, { partitions: found }, toTable(head, rows));
+  const isNamed = options.group !== undefined;
+  const isHealthy = !(isNamed && absent.length > 0) && found.every(({ obstacle }) => obstacle === null);
+  return isHealthy ? EXIT.ok : EXIT.failed;
 }
 
 async function accept(offsets: GroupOffsets, options: AcceptOptions, terminal: Terminal): Promise<ExitCode> {

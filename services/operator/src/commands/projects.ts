@@ -4,7 +4,6 @@ import {
   addEnvironment,
   archiveProject,
   createProject,
-  findProject,
   type MessageRate,
   type ProjectEnvironment,
   type ProjectRecord,
@@ -26,7 +25,7 @@ import {
   UsageError,
   yesOption,
 } from '../command.ts';
-import { type ProjectSources, withProjects } from '../projects/environments.ts';
+import { type ProjectSources, requireProject, withProjects } from '../projects/environments.ts';
 import { type RecordSources, readRecords } from '../records/record-access.ts';
 
 export interface ProjectsContext extends ProjectSources {
@@ -155,13 +154,6 @@ async function assertNoLiveKeys(context: ProjectsContext, id: string): Promise<v
   throw new Error(
     `project ${id} has ${live.length} live keys: revoke the keys first (npm run keys -- list --project ${id})`,
   );
-}
-
-async function requireProject(context: ProjectsContext, idOrName: string): Promise<ProjectRecord> {
-  const found = findProject(await withProjects(context, (store) => store.readAll()), idOrName);
-  if (found === null)
-    throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
-  return found;
 }
 
 const RATE = /^([1-9]\d{0,5})\/([1-9]\d{0,7})$/;

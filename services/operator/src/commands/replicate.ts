@@ -9,7 +9,6 @@ import {
   type Copied,
   openClickHouseTarget,
   openFileTarget,
-  openNoState,
   openStateFile,
   type ReplicateOptions,
   replicate,
@@ -119,10 +118,10 @@ function toSides(
     terminal.progress(`${reason}; retrying in ${(ms / 1_000).toFixed(1)} s`);
   return {
     readHistory: createReadHistory({ ...job, onWait }),
-    openState: () =>
-      job.statePath === null
-        ? openNoState()
-        : openStateFile(job.statePath, { ...job, target: nameOfTarget(job, context) }),
+    openState: async () => {
+      if (job.statePath === null) return { saved: null, save: async () => {}, close: async () => {} };
+      return openStateFile(job.statePath, { ...job, target: nameOfTarget(job, context) });
+    },
     openTarget: async (mark) => {
       if (job.to === 'file') return openFileTarget(job.out, mark);
       if (job.to === 'clickhouse') return openClickHouseTarget(context.clickhouse(), job, mark);

@@ -5,16 +5,8 @@ import type { People } from '@playline/people';
 import { GROUPS } from '@playline/runtime';
 import { createQueryRows } from '@playline/stores';
 import { deadLetterTopicOf, type GroupOffsets } from '@playline/stream';
-import { awaitClickHouse, awaitLog, awaitStore, withSeveral } from '../await-store.ts';
-import {
-  type CreateCommand,
-  EXIT,
-  endWith,
-  jsonCommand,
-  printResult,
-  type Terminal,
-  UnreachableError,
-} from '../command.ts';
+import { awaitClickHouse, awaitLog, awaitStore, nullIfUnreachable, withSeveral } from '../await-store.ts';
+import { type CreateCommand, EXIT, endWith, jsonCommand, printResult, type Terminal } from '../command.ts';
 import { findDrift } from '../derive/drift.ts';
 import type { RebuildSources, StoresContext } from '../rebuild/with-stores.ts';
 import { FLOWS, type LoggedFact, readDeadOffsets } from '../verify/flows.ts';
@@ -38,15 +30,6 @@ Then compares derived tables with events and, if REDIS_URL is set, persons in Re
 
 Exit codes: 0 no differences, 1 differences found, 2 invalid arguments, 3 store not responding.`;
 
-async function openIfConfigured(openPeople: () => Promise<People>): Promise<People | null> {
-  try {
-    return await openPeople();
-  } catch (fault) {
-    if (fault instanceof UnreachableError) return null;
-    throw fault;
-  }
-}
-
 export const createVerifyCommand =
   (context: VerifyContext): CreateCommand =>
   (terminal) =>
@@ -66,7 +49,7 @@ async function verifyStores(context: VerifyContext, group: string, terminal: Ter
     const log = await open(context.openLog());
     const offsets = await open(context.openOffsets());
     const records = await open(context.openRecords());
-    const people = await openIfConfigured(context.openPeople);
+    const people = await nullIfUnreachable(context.openPeople);
     if (people !== null) {
       await open(Promise.resolve(people));
       await awaitStore('Redis with an epoch', async () => (await people.readEpoch()) !== null);

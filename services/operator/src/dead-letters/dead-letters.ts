@@ -21,6 +21,7 @@ import {
   SETTLED_OFFSET,
   type StreamRecord,
   type TransactionRecord,
+  traceHeadersOf,
 } from '@playline/stream';
 
 export interface RecordPosition {
@@ -111,16 +112,9 @@ export function parseOutcome(record: StreamRecord): { offset: number; outcome: O
   return { offset, outcome: { kind, atMs: toNumber(textOf(record, MARK.at)), note: textOf(record, MARK.note) } };
 }
 
-/** Headers of the W3C trace context, which a replay copies. */
-const TRACE_HEADERS = ['traceparent', 'tracestate'];
-
 /** Creates the record to replay. A record without a key is published to its original partition. */
 export function toReplayRecord({ position, original, record }: DeadLetter): TransactionRecord {
-  const headers: Record<string, string | Buffer> = { [REPLAYED_FROM]: toPositionText(position) };
-  for (const name of TRACE_HEADERS) {
-    const value = record.headers[name];
-    if (value !== undefined) headers[name] = value;
-  }
+  const headers = { ...traceHeadersOf(record), [REPLAYED_FROM]: toPositionText(position) };
   const { topic, partition } = original;
   const { key } = record;
   return { topic, ...(key === null ? { partition } : {}), key, value: record.value ?? Buffer.alloc(0), headers };

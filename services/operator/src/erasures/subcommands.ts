@@ -13,7 +13,7 @@ import {
   verifyReceipt,
 } from '@playline/erasure';
 import type { People } from '@playline/people';
-import { withOpened, withStore } from '../await-store.ts';
+import { withOpened } from '../await-store.ts';
 import { EXIT, type ExitCode, printResult, type Terminal, UsageError } from '../command.ts';
 import { toTimeText } from '../identity/context.ts';
 import { withPeople } from '../rebuild/with-stores.ts';
@@ -38,14 +38,9 @@ export interface ErasureWork extends ErasuresWork {
   readonly erasureId: Buffer;
 }
 
-/** Runs `work` with the erasure records. @throws UnreachableError, or an error of `work` */
-export async function withRecords(context: ErasuresContext, work: (records: ErasureRecords) => Promise<ExitCode>) {
-  return withStore('ClickHouse', await context.openRecords(), work);
-}
-
-/** Does not wait for ClickHouse, because `withRecords` already has. */
+/** Does not wait for ClickHouse, because the erasure records were already opened. */
 async function withRows<T>({ openRows }: ErasuresContext, work: (rows: ErasureRows) => Promise<T>): Promise<T> {
-  return withOpened(await openRows(), async () => {}, work);
+  return withOpened(await openRows(), work);
 }
 
 const ERASURE_ID = /^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$/i;
@@ -113,6 +108,8 @@ function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
   const { acceptedAt } = receipt;
   const stepLine: StepLine = (name, ms, note) =>
     toLine(name, [toTimeText(ms), `${toAgeText(ms, nowMs)}${note === undefined ? '' : `, ${note}`}`].join('  '));
+  const partitions = Object.keys(receipt.logEnds).sort();
+  const logEnds = partitions.map((partition) => `${partition}  ${receipt.logEnds[partition]}`);
   const sinceRequest = (ms: number) => `${toDurationText(ms - acceptedAt)} after the request`;
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}  ${stateOf(receipt)}`),
@@ -125,12 +122,7 @@ function toReceiptLines(receipt: ErasureReceipt, nowMs: number): string[] {
     toLine('identities', String(receipt.closureCount)),
     toLine('hash', `${receipt.closureHash.toString('hex')}  SHA-256 of the identity keys`),
     ...toLabelledLines('stores', countsOf(receipt)),
-    ...toLabelledLines(
-      'log ends',
-      Object.keys(receipt.logEnds)
-        .sort()
-        .map((partition) => `${partition}  ${receipt.logEnds[partition]}`),
-    ),
+    ...toLabelledLines('log ends', logEnds),
     toLine('trace', receipt.traceId),
   ];
 }
@@ -194,12 +186,8 @@ export async function verify(work: ErasureWork): Promise<ExitCode> {
   );
   if (verification === null) return explainAbsence(work);
   const isClean = isVerified(verification);
-  printResult(
-    terminal,
-    { json },
-    { ...toVerificationJson(verification), isVerified: isClean },
-    toVerificationLines(verification, isClean),
-  );
+  const line = { ...toVerificationJson(verification), isVerified: isClean };
+  printResult(terminal, { json }, line, toVerificationLines(verification, isClean));
   return isClean ? EXIT.ok : EXIT.failed;
 }
 
@@ -211,14 +199,12 @@ function toVerificationLines(verification: Verification, isClean: boolean): stri
     if (rows === undefined) return '';
     return `  in files ${rows}${rows > 0 && receipt.physicallyErasedAt === null ? ', removal pending' : ''}`;
   };
+  const counts = Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`);
   return [
     toLine('erasure', `${toUuidText(receipt.erasureId)}  ${receipt.environmentId}`),
     toLine('identities', `${identities} of ${receipt.closureCount} searched`),
     toLine('hash', describeHash(verification)),
-    ...toLabelledLines(
-      'remaining',
-      Object.entries(remaining).map(([store, count]) => `${store.padEnd(width)}  ${count}${inFiles(store)}`),
-    ),
+    ...toLabelledLines('remaining', counts),
     isClean ? 'verified: no data remains' : `NOT VERIFIED: ${reasonOf(verification)}`,
   ];
 }

@@ -80,13 +80,13 @@ it('identity resolve returns the same person for an id and for its key', async (
   );
 });
 
-it('identity resolve reports an unlinked identity as a separate person', async () => {
+it('identity resolve reports that an identity without links and events is unknown', async () => {
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   const { code, text } = await run('resolve', ...subjectArgs('steam', 'eve'));
   expect(code).toBe(EXIT.ok);
   expect(text).toContain(`person    ${hexOf('steam', 'eve')}  (same key)\ntables    no row\n`);
-  expect(text).toContain('the identity is a separate person');
+  expect(text).toContain('the identity is unknown: it is not linked, and no event contains it.');
   expect(text).not.toContain('No events are stored');
   // An environment without events may be mistyped.
   const mistyped = await openMemoryBench();
@@ -138,7 +138,7 @@ it('identity members lists all identities of a person, and raw ids only with --r
   expect(raw.map(({ key, id }) => [key, id])).toContainEqual([hexOf('steam', 'bob'), null]);
 });
 
-it('identity members reports an unlinked identity as a separate person', async () => {
+it('identity members reports that an identity without links and events is unknown', async () => {
   const { run } = await openMemoryBench();
   const key = hexOf('email', BOB);
   const { code, text } = await run('members', ...subjectArgs('email', BOB));

@@ -30,17 +30,9 @@ export async function resolve(context: QueryContext, options: SubjectOptions & J
   });
 }
 
-interface Agreement {
-  readonly isLinked: boolean;
-  /** Whether the identity is linked, or an event contains the identity. */
-  readonly isKnown: boolean;
-  readonly stored: StoredPerson | null;
-  /** Whether the tables and Redis contain the same person. */
-  readonly agrees: boolean;
-}
-
+/** `isKnown` is true if the identity is linked, or an event contains the identity. */
+type KnownPerson = Pick<Person, 'personKey' | 'isLinked'> & { readonly isKnown: boolean };
 type ResolvedIdentity = ReturnType<typeof toResolved>;
-type KnownPerson = Person & Pick<Agreement, 'isKnown'>;
 
 function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson | null) {
   const { personKey, isLinked, isKnown } = found;
@@ -55,14 +47,15 @@ function toResolved(subject: Subject, found: KnownPerson, stored: StoredPerson |
     isKnown,
     stored,
     agrees,
-    summary: sentenceOf({ isLinked, isKnown, stored, agrees }),
+    summary: sentenceOf(found, stored, agrees),
   };
 }
 
 const LAGGING =
   'the event writer is lagging (see npm run status); until it has caught up, queries assign the events of this identity to';
 
-function sentenceOf({ isLinked, isKnown, stored, agrees }: Agreement): string {
+/** @param agrees whether the tables and Redis contain the same person */
+function sentenceOf({ isLinked, isKnown }: KnownPerson, stored: StoredPerson | null, agrees: boolean): string {
   if (!isKnown)
     return (
       'the identity is unknown: it is not linked, and no event contains it. Its first event creates a person, unless the ' +
@@ -121,12 +114,9 @@ export async function members(
 function toMemberLines({ key, kind }: Subject, { personKey, members: linked }: PersonMembers): MemberLine[] {
   const person = { personKey: personKey.toString('hex') };
   if (linked.length === 0) return [{ key: key.toString('hex'), kind, linkedAt: null, ...person }];
-  return linked.map((member) => ({
-    key: member.key.toString('hex'),
-    kind: member.kind,
-    linkedAt: member.linkedAt,
-    ...person,
-  }));
+  return linked.map((member) => {
+    return { key: member.key.toString('hex'), kind: member.kind, linkedAt: member.linkedAt, ...person };
+  });
 }
 
 const KIND_WIDTH = 'anonymous'.length;

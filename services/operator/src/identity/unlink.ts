@@ -224,11 +224,7 @@ async function requestUnlink(context: UnlinkContext, { environmentId, leaving }:
   const advice =
     'and will be decided when the linkers have caught up (npm run status), or when an erasure that holds this person has ' +
     'completed. Check the result with identity members';
-  return withOpened(
-    await context.openUnlinkLog(),
-    async () => {},
-    (log) => decide(log, fact, waitMs, advice),
-  );
+  return withOpened(await context.openUnlinkLog(), (log) => decide(log, fact, waitMs, advice));
 }
 
 function report(decision: IdentityDecisionRecord, options: JsonOption, terminal: Terminal): ExitCode {
@@ -236,18 +232,16 @@ function report(decision: IdentityDecisionRecord, options: JsonOption, terminal:
   const { outcome } = decisionTextOf(decision);
   const hex = (key: Buffer) => key.toString('hex');
   const position = `${decision.generation}/${decision.partition}/${decision.offset}`;
-  if (options.json === true)
-    terminal.result(
-      JSON.stringify({
-        outcome: split === null ? 'unchanged' : outcome,
-        reason,
-        place: position,
-        split: moved.length === 0 ? null : { personKey: hex(root), keys: moved.map(({ key }) => hex(key)) },
-        stayed: !split?.stayed.length
-          ? null
-          : { personKey: hex(split.stayedRoot), keys: split.stayed.map(({ key }) => hex(key)) },
-      }),
-    );
+  const toPerson = (personKey: Buffer, identities: readonly { key: Buffer }[]) =>
+    identities.length === 0 ? null : { personKey: hex(personKey), keys: identities.map(({ key }) => hex(key)) };
+  const line = {
+    outcome: split === null ? 'unchanged' : outcome,
+    reason,
+    place: position,
+    split: toPerson(root, moved),
+    stayed: split === null ? null : toPerson(split.stayedRoot, split.stayed),
+  };
+  if (options.json === true) terminal.result(JSON.stringify(line));
   if (split !== null && outcome === 'unlinked') {
     if (options.json === true) return EXIT.ok;
     terminal.result(`moved:  person ${hex(root)}, identities ${moved.length}`);
@@ -313,24 +307,19 @@ interface WantedRuling {
 async function rule(context: UnlinkContext, { subject, verdict, waitMs, querySeconds }: WantedRuling): Promise<number> {
   const { environmentId, key } = subject;
   const kind = subject.kind ?? (await kindOf(context, subject));
-  return withOpened(
-    await context.openUnlinkLog(),
-    async () => {},
-    async (log) => {
-      const fact = toRulingFact({ verdict, key, kind }, newParts(environmentId));
-      const advice = 'and will be decided: check the linkers (npm run status), then run the command again';
-      const decision = await decide(log, fact, waitMs, advice);
-      if (decision.reason !== RULING_REASONS[verdict])
-        throw new Error(`the linkers refused the request: ${decision.reason}`);
-      if (verdict === 'block') return 0;
-      const tables = await awaitTables(context);
-      const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });
-      const refused = rows.filter(
-        ({ reason, position }) => reason === 'suspect' && position.generation === decision.generation,
-      );
-      return await log.publishAgain(refused.map(({ position }) => position));
-    },
-  );
+  return withOpened(await context.openUnlinkLog(), async (log) => {
+    const fact = toRulingFact({ verdict, key, kind }, newParts(environmentId));
+    const advice = 'and will be decided: check the linkers (npm run status), then run the command again';
+    const decision = await decide(log, fact, waitMs, advice);
+    if (decision.reason !== RULING_REASONS[verdict])
+      throw new Error(`the linkers refused the request: ${decision.reason}`);
+    if (verdict === 'block') return 0;
+    const tables = await awaitTables(context);
+    const rows = await tables.linksOf(environmentId, { keys: [key] }, { limit: REPUBLISHED_MAX, querySeconds });
+    const { generation } = decision;
+    const refused = rows.filter(({ reason, position }) => reason === 'suspect' && position.generation === generation);
+    return log.publishAgain(refused.map(({ position }) => position));
+  });
 }
 
 /** Reads the kind of an identity that was selected by key. */

@@ -5,9 +5,10 @@ import type { ActivityConstants, ChainStore, Parsed } from '@playline/chain';
 import { createRecordReader, frameRecord } from '@playline/contracts';
 import { inBatches } from '@playline/stores';
 import { type Producer, sendAll } from '@playline/stream';
-import { awaitLog, awaitStore, awaitWritable } from '../await-store.ts';
+import { awaitLog, awaitStore, awaitWritable, createOpened } from '../await-store.ts';
 import { unconfirmed } from '../command.ts';
 import { findTail } from '../rebuild/log-tail.ts';
+import type { RebuildSources } from '../rebuild/with-stores.ts';
 import type { LogSources } from '../writable-log.ts';
 import type { Line } from './lines.ts';
 import { findForbidden, type ImportedRow, type ImportSubject } from './subjects.ts';
@@ -37,12 +38,6 @@ export interface Imported {
   /** Lines that are replaced by a later line for the same activity or token. */
   superseded: number;
   refused: number;
-}
-
-interface Planned {
-  /** Number of the line to publish, or null if the content is already stored. */
-  line: number | null;
-  readonly constants: ActivityConstants | null;
 }
 
 /** Lines per query and per batch of records. */
@@ -78,9 +73,10 @@ export async function importLines<R, Row extends ImportedRow>(options: ImportOpt
 
 const CHANGED = 'the lines changed during the import: run the command again, which does not publish duplicates';
 
+/** `line` is the number of the line to publish, or null if the content is already stored. */
 async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, Row>, result: Imported) {
   const { subject, readStored, stop, onProgress } = options;
-  const plan = new Map<string, Planned>();
+  const plan = new Map<string, { line: number | null; constants: ActivityConstants | null }>();
   const refuse = (number: number, faults: readonly string[]) => {
     result.refused++;
     options.onRefused(number, faults);
@@ -95,12 +91,10 @@ async function planLines<R, Row extends ImportedRow>(options: ImportOptions<R, R
       const constants = subject.constantsOf(row);
       const before = plan.get(name)?.constants ?? (current === undefined ? null : subject.constantsOf(current));
       const forbidden = findForbidden(before, constants);
-      if (forbidden.length > 0)
-        refuse(
-          number,
-          forbidden.map((field) => `${field} would be changed, which is not allowed`),
-        );
-      else plan.set(name, { line: isSame(current, row) ? null : number, constants });
+      const isStored = current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
+      const faults = forbidden.map((field) => `${field} would be changed, which is not allowed`);
+      if (faults.length > 0) refuse(number, faults);
+      else plan.set(name, { line: isStored ? null : number, constants });
     }
     result.lines += batch.length;
     onProgress(`${result.lines} lines compared, ${result.refused} refused`);
@@ -112,9 +106,9 @@ function readLine<R, Row extends ImportedRow>(
   { number, value, fault }: Line,
   { parse, subject }: ImportOptions<R, Row>,
   refuse: (number: number, faults: readonly string[]) => void,
-): { number: number; record: R; row: Row }[] {
+): { number: number; row: Row }[] {
   const parsed = fault === null ? parse(value) : null;
-  if (parsed?.ok) return [{ number, record: parsed.record, row: subject.toRow(parsed.record) }];
+  if (parsed?.ok) return [{ number, row: subject.toRow(parsed.record) }];
   const toText = ({ field, message }: { field: string; message: string }) =>
     message.startsWith(field) ? message : `${field}: ${message}`;
   refuse(number, parsed?.errors.map(toText) ?? [fault!]);
@@ -133,11 +127,7 @@ function findCurrent<R, Row extends ImportedRow>(
   }, stored);
 }
 
-/** Compares two versions, ignoring log position, time and trace. */
-function isSame<Row extends ImportedRow>(current: Row | undefined, row: Row): boolean {
-  return current !== undefined && isDeepStrictEqual(contentOf(current), contentOf(row));
-}
-
+/** Omits log position, time and trace. */
 function contentOf({ updatedAt, partition, offset, loggedAtMs, traceId, ...content }: ImportedRow): object {
   return content;
 }
@@ -148,11 +138,8 @@ export interface ImportSources extends LogSources {
   readonly openStore: () => Promise<ChainStore>;
 }
 
-export interface ImporterOptions extends ImportSources {
-  /** Consumer group of the activity writer; records before its committed offsets are in the tables. */
-  readonly writerGroup: string;
-  readonly onProgress: (line: string) => void;
-}
+/** `writerGroup` is the consumer group of the activity writer. */
+type ImporterOptions = ImportSources & Pick<RebuildSources, 'writerGroup' | 'onProgress'>;
 
 export interface ImportJob<R, Row extends ImportedRow>
   extends Pick<ImportOptions<R, Row>, 'lines' | 'tail' | 'onRefused' | 'onProgress' | 'stop'> {
@@ -174,13 +161,7 @@ export async function openImporter<R, Row extends ImportedRow>(
   { openLog, openProducer, openStore, schemas, topicPrefix, writerGroup, onProgress }: ImporterOptions,
 ): Promise<Importer<R, Row>> {
   const topic = topicPrefix + subject.topic.name;
-  const opened: { close(): Promise<void> }[] = [];
-  const close = async () => void (await Promise.all(opened.map((each) => each.close())));
-  const open = async <S extends { close(): Promise<void> }>(opening: Promise<S>): Promise<S> => {
-    const store = await opening;
-    opened.push(store);
-    return store;
-  };
+  const { open, close } = createOpened();
   try {
     const producer = await open(openProducer(topic));
     const log = await open(openLog());

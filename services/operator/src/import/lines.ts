@@ -115,10 +115,7 @@ function parseLine(number: number, bytes: Buffer): Line | null {
     const text = decoder.decode(bytes).trim();
     return text === '' ? null : { number, value: JSON.parse(text), fault: null };
   } catch (fault) {
-    return {
-      number,
-      value: undefined,
-      fault: fault instanceof SyntaxError ? 'is not valid JSON' : 'is not valid UTF-8',
-    };
+    const format = fault instanceof SyntaxError ? 'JSON' : 'UTF-8';
+    return { number, value: undefined, fault: `is not valid ${format}` };
   }
 }

@@ -94,18 +94,15 @@ export async function create(
     if (options.isRefresh || isReplaced) return refreshKey(keyStore, wanted);
     return createKey(keyStore, wanted).catch((fault) => {
       const isTaken = fault instanceof PublicError && fault.code === 'CONFLICT_ERROR';
-      throw isTaken ? new Error(`${fault.message} ${toReplacement(wanted)}`, { cause: fault }) : fault;
+      const flags = `--project ${wanted.projectId} --environment ${environmentId} --kind ${kind}`;
+      const advice = `To replace the key, run npm run keys -- refresh ${flags}`;
+      throw isTaken ? new Error(`${fault.message} ${advice}`, { cause: fault }) : fault;
     });
   });
   const line = { keyId: record.keyId, environmentId, environment, kind, key };
   // Printed before other steps can fail, because the key cannot be shown again.
   printResult(terminal, options, line, [`New ${kind} key for ${environmentId} (shown only once):`, key]);
   await publish(context, wanted, key);
-}
-
-function toReplacement({ projectId, environmentId, kind }: NewKey): string {
-  const options = `--project ${projectId} --environment ${environmentId} --kind ${kind}`;
-  return `To replace the key, run npm run keys -- refresh ${options}`;
 }
 
 export async function revoke(context: EnvironmentKeysContext, options: KeyOptions, terminal: Terminal): Promise<void> {

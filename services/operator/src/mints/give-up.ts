@@ -15,10 +15,10 @@ import {
   toSignerKey,
 } from '@playline/contracts';
 import type { MintCollection, MintState } from '@playline/mints';
-import { type AtomicPublisher, isTakenOver, type LogReader, type Producer } from '@playline/stream';
-import { awaitWritable, type Schemas } from '../await-store.ts';
-import { confirm, EXIT, type ExitCode, type Terminal, unconfirmed } from '../command.ts';
-import { readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
+import type { AtomicPublisher, LogReader, Producer } from '@playline/stream';
+import { awaitWritable, type Schemas, withOpened } from '../await-store.ts';
+import { confirm, EXIT, type ExitCode, type Terminal } from '../command.ts';
+import { publishChange, readCommittedBounds, type WritableLogSources, withWritableLog } from '../writable-log.ts';
 
 export interface GiveUpParts extends WritableLogSources {
   /** Resolves once the audit log contains the entry. */
@@ -27,7 +27,10 @@ export interface GiveUpParts extends WritableLogSources {
   readonly wallClockMs: () => number;
 }
 
-export interface GiveUpOrder extends SignerName {
+export interface GiveUpOrder {
+  readonly chain: string;
+  /** `0x` and 40 lower-case hexadecimal digits. */
+  readonly signer: string;
   /** The asset to give up, or null for all pending assets of the signer. */
   readonly only: Pick<MintState, 'contractAddress' | 'projectId' | 'referenceId'> | null;
   /** Shown to the project that requested the asset. */
@@ -44,26 +47,40 @@ export interface GiveUpResult {
 /**
  * Marks pending assets without a signed transaction as failed, which releases their reference ids. A signed transaction
  * remains valid until its nonce is used, so its asset could be minted twice. The audit entry is written first.
- * @throws Error when a minter repeatedly takes over; UnreachableError
+ * Opening the minter's transactional id fences the minter, which recovers automatically, so that the states cannot
+ * change between the read and the write.
+ * @throws Error when the records are in several partitions, or a minter repeatedly takes over; UnreachableError
  */
-export async function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
-  const error = `Given up by the operator: ${order.reason}`;
-  const isPending = (state: MintStateRecord) => state.status === 'pending' && isSelected(order, state);
-  const { written, states } = await changeSignerLog(parts, order, {
-    decide: (all) => {
+export function giveUpMints(parts: GiveUpParts, order: GiveUpOrder): Promise<GiveUpResult> {
+  const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
+  return withWritableLog(parts, target, async ({ log, topic, schemaId, openPublisher }) => {
+    const readPending = createReadPending(log, topic, parts.schemas, order);
+    // The log is first read before the minter is fenced, because the minter would take over again during a long read.
+    await readPending();
+    const failed: MintStateRecord[] = [];
+    const audited = new Set<string>();
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+      const publisher = await openPublisher(`minter.${order.chain}.${order.signer}`);
+      const { states, home } = await readPending();
+      const selected = states.filter((state) => isSelected(order, state));
+      const skipped = selected.filter(({ nonce }) => nonce !== null);
+      const unsigned = selected.filter(({ nonce }) => nonce === null);
+      if (unsigned.length === 0 || home === null) return { failed, skipped };
+      const added = unsigned.filter((state) => !audited.has(toMintStateKey(state)));
+      for (const entry of toEntries(parts.author, order, added)) await parts.audit(entry);
+      for (const state of added) audited.add(toMintStateKey(state));
       const changedAt = parts.wallClockMs();
-      return all
-        .filter((state) => isPending(state) && state.nonce === null)
-        .map((state): MintStateRecord => {
-          const failed = { status: 'failed', stage: 'settled', reason: null, error } as const;
-          return { ...state, ...failed, revision: state.revision + 1, changedAt };
-        });
-    },
-    beforeWrite: async (failed) => {
-      for (const entry of toEntries(parts.author, order, failed)) await parts.audit(entry);
-    },
+      const wanted = unsigned.map((state) => toFailed(state, order.reason, changedAt));
+      if (await write({ publisher, topic, schemaId, partition: home }, wanted, failed)) return { failed, skipped };
+    }
+    throw new Error(`The signer's minter took over ${ATTEMPTS} times. Stop the minter and run the command again.`);
   });
-  return { failed: written, skipped: states.filter((state) => isPending(state) && state.nonce !== null) };
+}
+
+function toFailed(state: MintStateRecord, reason: string, changedAt: number): MintStateRecord {
+  const failed = { status: 'failed', stage: 'settled', reason: null } as const;
+  const error = `Given up by the operator: ${reason}`;
+  return { ...state, ...failed, error, revision: state.revision + 1, changedAt };
 }
 
 const isSelected = ({ only }: GiveUpOrder, state: MintStateRecord) =>
@@ -94,52 +111,10 @@ function toEntries({ changedBy, requestId }: Author, order: GiveUpOrder, failed:
   });
 }
 
-/** `signer` is `0x` and 40 lower-case hexadecimal digits. */
-interface SignerName {
-  readonly chain: string;
-  readonly signer: string;
-}
-
-interface SignerChange {
-  /** Returns the states to write, given all pending states. Called again after a minter has taken over. */
-  readonly decide: (states: readonly MintStateRecord[]) => readonly MintStateRecord[];
-  /** Called before states are written, once per state. */
-  readonly beforeWrite: (states: readonly MintStateRecord[]) => Promise<void>;
-}
-
 /** Records per transaction, which must complete within its timeout of ten seconds. */
 const BATCH_MAX = 500;
 /** A fenced minter takes over again after ten seconds; the next attempt writes the remaining states. */
 const ATTEMPTS = 5;
-const RETRY = 'run the command again';
-
-/**
- * Changes states of a signer. Opening the minter's transactional id fences the minter, so that the states cannot change
- * between the read and the write. The minter recovers automatically.
- * @throws UnreachableError; Error when the records are in several partitions, or a minter repeatedly takes over
- */
-function changeSignerLog(sources: WritableLogSources, name: SignerName, change: SignerChange) {
-  const { schemas } = sources;
-  const target = { name: TOPICS.mintStates.name, schema: mintStateCodec.schema };
-  return withWritableLog(sources, target, async ({ log, topic, schemaId, openPublisher }) => {
-    const readStates = createReadStates(log, topic, schemas, name);
-    // The log is first read before the minter is fenced, because the minter would take over again during a long read.
-    await readStates();
-    const written: MintStateRecord[] = [];
-    const announced = new Set<string>();
-    for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      const publisher = await openPublisher(`minter.${name.chain}.${name.signer}`);
-      const { states, home } = await readStates();
-      const wanted = change.decide(states);
-      if (wanted.length === 0 || home === null) return { written, states };
-      const added = wanted.filter((state) => !announced.has(toMintStateKey(state)));
-      await change.beforeWrite(added);
-      for (const state of added) announced.add(toMintStateKey(state));
-      if (await write({ publisher, topic, schemaId, partition: home }, wanted, written)) return { written, states };
-    }
-    throw new Error(`The signer's minter took over ${ATTEMPTS} times. Stop the minter and run the command again.`);
-  });
-}
 
 /** Adds written states to `written`. @returns false if a minter took over before all states were written */
 async function write(
@@ -157,12 +132,7 @@ async function write(
       headers: {},
       value: frameRecord(schemaId, mintStateCodec.encode(state)),
     }));
-    try {
-      await publisher.publish(records);
-    } catch (fault) {
-      if (isTakenOver(fault)) return false;
-      unconfirmed('the change', RETRY)(fault instanceof Error ? fault : new Error(String(fault)));
-    }
+    if (!(await publishChange(publisher, records, 'run the command again'))) return false;
     for (const state of batch) written.push(state);
   }
   return true;
@@ -173,7 +143,7 @@ async function write(
  * current end of the log, once all open transactions have ended. It returns the pending states and their partition.
  * @throws Error for records in several partitions, whose order is unknown
  */
-function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, name: SignerName) {
+function createReadPending(log: LogReader, topic: string, { schemaOf }: Schemas, order: GiveUpOrder) {
   const decode = createRecordReader({ schemaOf, createReader: mintStateCodec.decoderOf });
   const states = new Map<string, MintStateRecord>();
   const partitions = new Set<number>();
@@ -185,7 +155,7 @@ function createReadStates(log: LogReader, topic: string, { schemaOf }: Schemas, 
         if (value === null) continue;
         const found = await decode(value);
         if (found.kind !== 'record') throw new Error(`a record in ${topic} cannot be read: ${found.reason}`);
-        if (toSignerKey(found.record) !== `${name.chain}:${name.signer}`) continue;
+        if (toSignerKey(found.record) !== `${order.chain}:${order.signer}`) continue;
         partitions.add(partition);
         const key = toMintStateKey(found.record);
         if (found.record.status === 'pending') states.set(key, { ...found.record });
@@ -277,12 +247,9 @@ async function withAudit<T>(
   work: (audit: (entry: AuditEntry) => Promise<void>) => Promise<T>,
 ): Promise<T> {
   const topic = topicPrefix + TOPICS.audit.name;
-  const producer = await openProducer(topic);
-  try {
+  return withOpened(await openProducer(topic), async (producer) => {
     const schemaId = await awaitWritable({ producer, schemas }, topic, auditEntryCodec.schema);
     const audit = createAuditLog({ schemaId, send: (record) => producer.sendForOffset({ topic, ...record }) });
-    return await work((entry) => audit.append(entry));
-  } finally {
-    await producer.close();
-  }
+    return work((entry) => audit.append(entry));
+  });
 }

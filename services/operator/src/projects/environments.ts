@@ -28,9 +28,9 @@ export function withProjects<T>(sources: ProjectSources, work: (store: RecordSto
 }
 
 /** @throws Error when the project does not exist */
-export async function requireProjectId(sources: ProjectSources, idOrName: string): Promise<string> {
+export async function requireProject(sources: ProjectSources, idOrName: string): Promise<ProjectRecord> {
   const found = findProject(await withProjects(sources, (store) => store.readAll()), idOrName);
-  if (found !== null) return found.id;
+  if (found !== null) return found;
   throw new Error(`project ${idOrName} does not exist: npm run projects -- list shows all projects`);
 }
 
@@ -45,7 +45,8 @@ export async function requireEnvironment(sources: ProjectSources, name: Environm
 function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName): OwnedEnvironment | string {
   const project = findProject(projects, wanted.project);
   const owner = projects.find(({ environments }) => environments.some(({ id }) => id === wanted.environment));
-  if (owner !== undefined && owner.id !== project?.id && findOwnEnvironment(project, wanted) === null) {
+  const environment = project === null ? null : findEnvironment(project, wanted.environment);
+  if (owner !== undefined && owner.id !== project?.id && environment === null) {
     if (wanted.project !== FIRST_PROJECT)
       return `environment ${wanted.environment} belongs to project ${owner.id}: pass --project ${owner.id}`;
     return findOwned(projects, { ...wanted, project: owner.id });
@@ -53,11 +54,7 @@ function findOwned(projects: readonly ProjectRecord[], wanted: EnvironmentName):
   if (project === null)
     return `project ${wanted.project} does not exist: create it (npm run projects -- create --name ${wanted.project}), or list all projects (npm run projects -- list)`;
   if (project.state === 'archived') return `project ${project.id} is archived and can no longer be changed`;
-  const environment = findEnvironment(project, wanted.environment);
   if (environment !== null) return { project, environment };
   const names = project.environments.map(({ name }) => name).join(', ');
   return `project ${project.id} has no environment ${wanted.environment} (existing environments: ${names}): npm run projects -- add-environment --project ${project.id} --name ${wanted.environment} --kind production|development`;
 }
-
-const findOwnEnvironment = (project: ProjectRecord | null, { environment }: EnvironmentName) =>
-  project === null ? null : findEnvironment(project, environment);

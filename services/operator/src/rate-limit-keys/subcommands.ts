@@ -20,24 +20,18 @@ export interface RateLimitKeyWork extends UsageSource {
   readonly terminal: Terminal;
 }
 
-interface PlanOptions {
+interface RateLimitKeyOptions extends JsonOption {
+  readonly id?: string | undefined;
+  readonly partner?: string | undefined;
   readonly calls?: number | undefined;
   readonly windowS?: number | undefined;
   readonly expires?: string | undefined;
 }
 
-interface RateLimitKeyOptions extends JsonOption {
-  readonly id?: string | undefined;
-  readonly partner?: string | undefined;
-}
-
 /** Matches a date, or a time with a UTC offset. */
 const INSTANT = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2}))?$/;
 
-export async function create(
-  { sources, prefix, terminal }: RateLimitKeyWork,
-  options: RateLimitKeyOptions & PlanOptions,
-): Promise<void> {
+export async function create({ sources, prefix, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions) {
   const partner = options.partner?.trim() ?? '';
   if (partner === '' || partner.length > PARTNER_CHARACTERS_MAX)
     throw new UsageError(`--partner: expected a name of 1 to ${PARTNER_CHARACTERS_MAX} characters`);
@@ -47,10 +41,7 @@ export async function create(
   show(created, options, terminal);
 }
 
-export async function refresh(
-  { sources, prefix, terminal }: RateLimitKeyWork,
-  options: RateLimitKeyOptions & PlanOptions,
-): Promise<void> {
+export async function refresh({ sources, prefix, terminal }: RateLimitKeyWork, options: RateLimitKeyOptions) {
   const wanted = { keyId: idOf(options), ...planOf(options) };
   const created = await withRecords(sources, (store) => refreshRateLimitKey({ store, prefix }, wanted));
   show(created, options, terminal);
@@ -66,17 +57,15 @@ export async function list({ sources, terminal, openUsage }: RateLimitKeyWork, o
   const records = await withRecords(sources, (store) => store.readAll());
   const { partner } = options;
   const wanted = records.filter((record) => partner === undefined || record.partner === partner);
-  const uses = await readUse(
-    { openUsage },
-    wanted.map(({ keyId }) => keyId),
-  );
+  const ids = wanted.map(({ keyId }) => keyId);
+  const uses = await readUse({ openUsage }, ids);
   for (const record of wanted.toSorted((a, b) => a.createdAt - b.createdAt)) {
     const use = uses.get(record.keyId) ?? NO_USE;
     printResult(terminal, options, { ...toPublicRecord(record), ...use }, `${toLine(record)}  ${toUseText(use)}`);
   }
 }
 
-function planOf({ calls, windowS, expires }: PlanOptions): Partial<Plan> {
+function planOf({ calls, windowS, expires }: RateLimitKeyOptions): Partial<Plan> {
   return {
     ...(calls === undefined ? {} : { calls }),
     ...(windowS === undefined ? {} : { windowS }),
@@ -105,10 +94,8 @@ function show(
 ): void {
   const { keyId, partner, calls, windowS, expiresAt } = record;
   const line = { keyId, kind: 'rate-limit', partner, calls, windowS, expiresAt, key };
-  printResult(terminal, options, line, [
-    `Rate limit key for ${partner}, ${calls} calls per ${windowS} s (shown only once):`,
-    key,
-  ]);
+  const text = `Rate limit key for ${partner}, ${calls} calls per ${windowS} s (shown only once):`;
+  printResult(terminal, options, line, [text, key]);
 }
 
 function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
@@ -117,11 +104,10 @@ function stateOf(record: RateLimitKeyRecord): 'live' | 'ended' | 'expired' {
 }
 
 /** Omits the key's hash. */
-const toPublicRecord = ({ hash: _, ...shown }: RateLimitKeyRecord) => ({
-  ...shown,
-  kind: 'rate-limit',
-  state: stateOf({ hash: _, ...shown }),
-});
+function toPublicRecord(record: RateLimitKeyRecord) {
+  const { hash: _, ...shown } = record;
+  return { ...shown, kind: 'rate-limit', state: stateOf(record) };
+}
 
 function toLine(record: RateLimitKeyRecord): string {
   const { keyId, partner, calls, windowS, first4, last4, expiresAt, createdAt, revokedAt } = record;

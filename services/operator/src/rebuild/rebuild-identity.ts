@@ -23,8 +23,8 @@ import {
   toUnlinkSides,
 } from '@playline/people';
 import { createQueryRows, readRows } from '@playline/stores';
-import { awaitClickHouse, awaitStore, withLog } from '../await-store.ts';
-import { EmptiedError, UnreachableError } from '../command.ts';
+import { awaitClickHouse, awaitStore, nullIfUnreachable, withLog } from '../await-store.ts';
+import { EmptiedError } from '../command.ts';
 import { boundsOf, countOffsets, findGrowth, findTail, findWhole, type LogTail, readTail } from './log-tail.ts';
 import {
   type RereadPartition,
@@ -272,13 +272,4 @@ async function findRows({ clickhouse }: Context): Promise<string[]> {
       AND name IN (${names}) AND total_rows > 0 ORDER BY name`),
   );
   return rows.map(([name]) => String(name));
-}
-
-async function nullIfUnreachable<T>(find: () => T | Promise<T>): Promise<T | null> {
-  try {
-    return await find();
-  } catch (fault) {
-    if (fault instanceof UnreachableError) return null;
-    throw fault;
-  }
 }

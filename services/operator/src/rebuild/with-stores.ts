@@ -23,7 +23,7 @@ export async function withPeople<T>(
   { openPeople }: Pick<StoresContext, 'openPeople'>,
   work: (people: People) => Promise<T>,
 ): Promise<T> {
-  return withOpened(await openPeople(), awaitPeople, work);
+  return withOpened(await openPeople(), work, awaitPeople);
 }
 
 /** Runs `work` once all stores respond, and then closes the stores. @throws UnreachableError */

@@ -8,28 +8,20 @@ import { z } from 'zod';
 import { awaitClickHouse } from '../await-store.ts';
 import type { Activity, ReadHistory } from './history.ts';
 
-/** Identifies a copy: a cursor is valid for one chain at one URL, and a mark for one target. */
-interface CopyName {
-  readonly url: string;
-  readonly chain: string;
-  /** A path, or server, database and table. */
-  readonly target: string;
-}
-
 const stateSchema = z.object({
   url: z.string(),
   chain: z.string(),
+  /** A path, or server, database and table. */
   target: z.string(),
+  /** Null before the first page. */
   cursor: z.string().nullable(),
+  /** The target's mark, see `ReplicaTarget`. */
   mark: z.int().min(0),
 });
 
-interface CopyState {
-  /** Null before the first page. */
-  readonly cursor: string | null;
-  /** The target's mark, see `ReplicaTarget`. */
-  readonly mark: number;
-}
+/** Identifies a copy: a cursor is valid for one chain at one URL, and a mark for one target. */
+type CopyName = Pick<z.infer<typeof stateSchema>, 'url' | 'chain' | 'target'>;
+type CopyState = Pick<z.infer<typeof stateSchema>, 'cursor' | 'mark'>;
 
 /** Persists the progress of a copy. */
 interface StateFile {
@@ -67,11 +59,6 @@ export async function openStateFile(path: string, name: CopyName): Promise<State
     },
     close,
   };
-}
-
-/** Stores no state, so that every job starts at the beginning. */
-export async function openNoState(): Promise<StateFile> {
-  return { saved: null, save: async () => {}, close: async () => {} };
 }
 
 async function readState(path: string, { url, chain, target }: CopyName): Promise<CopyState | null> {
@@ -309,15 +296,8 @@ export async function openClickHouseTarget(
 }
 
 function toRow(chain: string, { id, updated_at, indexed_at, type, details, blockchain_metadata }: Activity) {
-  return {
-    chain,
-    id,
-    updated_at,
-    indexed_at,
-    type,
-    details: JSON.stringify(details),
-    blockchain_metadata: JSON.stringify(blockchain_metadata),
-  };
+  const texts = { details: JSON.stringify(details), blockchain_metadata: JSON.stringify(blockchain_metadata) };
+  return { chain, id, updated_at, indexed_at, type, ...texts };
 }
 
 async function execute(account: ClickHouseAccount, statement: string, data: string): Promise<void> {

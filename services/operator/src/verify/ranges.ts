@@ -53,12 +53,12 @@ export function findSuspects(
   return suspects;
 }
 
-/** Joins ranges that are closer than `distance`, because a read also fetches adjacent records. */
+/** Joins ranges, in ascending order of their starts, that overlap or are closer than `distance`. */
 export function joinRanges(ranges: readonly OffsetRange[], distance: number): OffsetRange[] {
   const joined: { start: number; end: number }[] = [];
   for (const { start, end } of ranges) {
     const last = joined.at(-1);
-    if (last !== undefined && start - last.end < distance) last.end = end;
+    if (last !== undefined && start - last.end < distance) last.end = Math.max(last.end, end);
     else joined.push({ start, end });
   }
   return joined;
@@ -93,22 +93,13 @@ export interface ReplacedLog {
 export function toReplacedLogs(partitions: readonly GroupPartition[]): ReadonlyMap<string, ReplacedLog> {
   const logs = new Map<string, ReplacedLog>();
   for (const found of partitions) {
-    const ranges = joinOverlapping(found.decision?.replaced ?? []);
+    const replaced = (found.decision?.replaced ?? []).toSorted((one, other) => one.start - other.start);
+    const ranges = joinRanges(replaced, 1);
     const finding = toFindingText(found.finding, found.committed);
     const undecided = isReplaced(found) ? { finding, divergesAt: found.divergesAt ?? found.start } : null;
     if (ranges.length > 0 || undecided !== null) logs.set(`${found.topic}/${found.partition}`, { ranges, undecided });
   }
   return logs;
-}
-
-function joinOverlapping(ranges: readonly OffsetRange[]): OffsetRange[] {
-  const found: { start: number; end: number }[] = [];
-  for (const { start, end } of [...ranges].sort((one, other) => one.start - other.start)) {
-    const last = found.at(-1);
-    if (last !== undefined && start <= last.end) last.end = Math.max(last.end, end);
-    else found.push({ start, end });
-  }
-  return found;
 }
 
 /** Subtracts the ascending ranges in `cut` from a range. */

@@ -32,7 +32,7 @@ export interface PartitionReport {
   /** Why the partition needs a decision, or null. */
   readonly undecided: string | null;
   /** Records without a row, by the reason for the missing row. */
-  readonly excused: Record<Excuse, number>;
+  readonly excused: Record<'copy' | 'deadLetter' | 'fence', number>;
   /** Offsets without a record, such as transaction markers. */
   holes: number;
   /** Offsets that retention removed during the check. */
@@ -40,8 +40,6 @@ export interface PartitionReport {
   /** The first ranges with differences. */
   readonly examples: Example[];
 }
-
-export type Excuse = 'copy' | 'deadLetter' | 'fence';
 
 export interface Example {
   readonly kind: 'lost' | 'doubled' | 'overlapping' | 'future' | 'behind' | 'replaced';
@@ -121,14 +119,12 @@ export function toLines(report: VerifyReport): string[] {
   );
   const total = report.partitions.reduce((sum, partition) => sum + differencesOf(partition), 0);
   const waiting = report.partitions.reduce((sum, { committed, end }) => sum + Math.max(0, end - committed), 0);
-  const unchecked =
-    waiting === 0
-      ? []
-      : [`${waiting} records beyond the committed offset were not checked, because they have not been stored yet`];
   const summary =
     total === 0 ? 'no differences: all log records are stored exactly once or accounted for' : `${total} differences`;
-  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report), ...unchecked, summary];
-  return [...lines, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
+  const lines = [toLine(head), ...body.map(toLine), ...examples, ...toRepeatLines(report)];
+  const cause = 'because they have not been stored yet';
+  if (waiting > 0) lines.push(`${waiting} records beyond the committed offset were not checked, ${cause}`);
+  return [...lines, summary, ...toPersonLines(report), ...report.derived.filter(hasDrifted).map(toDriftLine)];
 }
 
 function toPersonLines({ persons }: VerifyReport): string[] {

@@ -15,7 +15,7 @@ import {
   within,
   without,
 } from './ranges.ts';
-import type { Excuse, PartitionReport } from './report.ts';
+import type { PartitionReport } from './report.ts';
 import type { PartitionRange, StoredRows } from './stored-rows.ts';
 
 /** Decodes a record; returns null for an unreadable value. */
@@ -219,17 +219,14 @@ async function explainGaps(work: PartitionWork, gaps: readonly OffsetRange[]): P
 
 /** Returns the offsets of records whose missing row neither a copy nor a fence explains. */
 async function findLost(flow: Flow, absent: readonly Absent[], { excuses, parts, report }: PartitionWork) {
-  const excuse = (kind: Excuse, count: number) => {
-    report.excused[kind] += count;
-  };
   let unexplained = absent.filter(({ fact }) => fact?.isFencedOut(excuses.isFenced) !== true);
-  excuse('fence', absent.length - unexplained.length);
+  report.excused.fence += absent.length - unexplained.length;
   for (const [index, rule] of flow.copyRules.entries()) {
     const readable = unexplained.filter(({ fact }) => fact !== null);
     const lists = readable.map(({ fact }) => fact!.copies[index]!);
     const found = await parts.stored.findCopies(flow, rule, lists);
     const copied = new Set(readable.filter((_, position) => found.has(position)).map(({ offset }) => offset));
-    excuse('copy', copied.size);
+    report.excused.copy += copied.size;
     unexplained = unexplained.filter(({ offset }) => !copied.has(offset));
   }
   return unexplained.map(({ offset }) => offset);

@@ -85,7 +85,7 @@ it('a page that fails internally shows a trace id but not the cause', async () =
   const { status, text } = await browser.get('/');
   await broken.close();
   expect(status).toBe(500);
-  expect(text).toMatch(/trace id: <code>[0-9a-f]{32}<\/code>/);
+  expect(text).toMatch(/trace id to the operator: <code>[0-9a-f]{32}<\/code>/);
   expect(text).not.toContain('hunter2');
 });
 
@@ -166,5 +166,5 @@ it('a form with invalid input shows the error and keeps the entered values', asy
   const { status, text } = await browser.submit(path, 'add-environment', { environment: 'No "spaces"' });
   expect(status).toBe(400);
   expect(text).toContain('value="No &quot;spaces&quot;"');
-  expect(text).toMatch(/<p class="message failed" role="alert">The name of an environment has a-z/);
+  expect(text).toMatch(/<p class="message failed" role="alert">An environment name may contain a-z/);
 });

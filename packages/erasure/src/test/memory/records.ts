@@ -10,11 +10,9 @@ import {
   stateOf,
 } from '../../records.ts';
 
-/** Number of optional times in a receipt. */
-const knownIn = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
+const completenessOf = ({ physicallyErasedAt, logExpiredAt }: ErasureReceipt) =>
   Number(physicallyErasedAt !== null) + Number(logExpiredAt !== null);
 
-/** The newest first. */
 function compareErasures({ request: one }: Erasure, { request: other }: Erasure): number {
   return other.requestedAt - one.requestedAt || Buffer.compare(other.erasureId, one.erasureId);
 }
@@ -33,7 +31,6 @@ function pageOf(erasures: Erasure[], { environmentId, state, after, erasuresMax 
     .slice(0, erasuresMax);
 }
 
-/** Records in this process, for tests. */
 export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): ErasureRecords {
   const fences = new Map<string, StoredFence>();
   const receipts = new Map<string, ErasureReceipt>();
@@ -45,7 +42,7 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
     ...createRequests(receipts, progress.readProgress),
     async putFences(put) {
       const part = String(parts++);
-      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('an identity key is not zero');
+      if (put.some(({ key }) => key.every((byte) => byte === 0))) throw new RangeError('the key must not be zero');
       for (const fence of put) {
         const name = `${fence.environmentId} ${fence.key.toString('hex')}`;
         if ((fences.get(name)?.cutoffMs ?? Number.NEGATIVE_INFINITY) <= fence.cutoffMs)
@@ -59,11 +56,11 @@ export function openMemoryErasureRecords(wallClockMs: () => number = Date.now): 
       for (const receipt of put) {
         const id = receipt.erasureId.toString('hex');
         const known = receipts.get(id);
-        if (known === undefined || knownIn(known) <= knownIn(receipt)) receipts.set(id, receipt);
+        if (known === undefined || completenessOf(known) <= completenessOf(receipt)) receipts.set(id, receipt);
       }
     },
     readReceipt: async (erasureId) => receipts.get(erasureId.toString('hex')) ?? null,
-    readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => knownIn(receipt) < 2)),
+    readOpenReceipts: async () => oldestFirst([...receipts.values()].filter((receipt) => completenessOf(receipt) < 2)),
     readFinished: async () => new Set(receipts.keys()),
     ready: async () => true,
     close: async () => {},

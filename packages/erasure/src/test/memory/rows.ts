@@ -3,14 +3,13 @@ import type { ErasureRows, ErasureTarget, FactLocation, FoundRows, NotedRows, Sh
 import type { Sweep } from '../../stores/store.ts';
 import { RULINGS, SWEPT_TABLES } from '../../stores/tables.ts';
 
-/** A row of a swept table: keys as bytes, times as epoch milliseconds. */
+/** A row of a swept table. Keys are buffers, times epoch milliseconds. */
 export type MemoryRow = { readonly environment_id: string } & Readonly<Record<string, unknown>>;
 
-/** Rows in this process, for tests. */
 export interface MemoryErasureRows extends ErasureRows {
   add(table: string, row: MemoryRow): void;
   rowsOf(table: string): readonly MemoryRow[];
-  /** The next call about a batch throws this fault instead. */
+  /** Makes the next call for a batch throw this fault. */
   failNext(fault: Error): void;
 }
 
@@ -48,7 +47,6 @@ function findIn(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): Fo
   return [...found.values()];
 }
 
-/** Rows that several of their columns mark for erasure, since each column finds them. */
 function findShared(table: string, rows: readonly MemoryRow[], cutoffs: Cutoffs): SharedRows[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === table)!;
   const falls = createFalls(clearing, cutoffs);
@@ -72,7 +70,7 @@ function blank(row: MemoryRow, { carried, ...rest }: Sweep, cutoffs: Cutoffs): M
   return { ...row, ...Object.fromEntries(blanked) };
 }
 
-function part(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
+function partitionRows(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
   const falls = createFalls(clearing, cutoffs);
   const isOwn = (row: MemoryRow) => clearing.own.some((column) => falls(row, column));
   const left = rows.filter((row) => !isOwn(row)).map((row) => blank(row, clearing, cutoffs));
@@ -81,11 +79,9 @@ function part(rows: readonly MemoryRow[], clearing: Sweep, cutoffs: Cutoffs) {
 
 interface Store {
   readonly tables: Map<string, MemoryRow[]>;
-  /** Rows that are deleted but remain until `removeDeleted`. */
+  /** Deleted rows, which remain until `removeDeleted`. */
   readonly masked: Map<string, MemoryRow[]>;
-  /** Cut-offs of a batch by person. */
   readonly batches: Map<string, Map<string, number>>;
-  /** What the last sweep of a batch found. */
   readonly noted: Map<string, NotedRows>;
   readonly faults: Error[];
 }
@@ -95,7 +91,7 @@ function createStore(): Store {
   return { tables: empty(), masked: empty(), batches: new Map(), noted: new Map(), faults: [] };
 }
 
-/** Cut-offs of a batch. @throws the fault of `failNext` */
+/** Returns a batch's cut-offs. @throws the fault set by `failNext` */
 function begin({ faults, batches }: Store, batchId: Buffer): Map<string, number> {
   const fault = faults.shift();
   if (fault !== undefined) throw fault;
@@ -111,7 +107,7 @@ function sweep(store: Store, batchId: Buffer): FoundRows[] {
   const shared = [...tables].flatMap(([table, rows]) => findShared(table, rows, cutoffs));
   store.noted.set(batchId.toString('hex'), { found, shared });
   for (const { name, clearing } of SWEPT_TABLES) {
-    const { left, deleted } = part(tables.get(name)!, clearing, cutoffs);
+    const { left, deleted } = partitionRows(tables.get(name)!, clearing, cutoffs);
     for (const each of deleted) masked.get(name)!.push(each);
     tables.set(name, left);
   }
@@ -122,7 +118,7 @@ const toOrder = ({ link_generation, link_offset }: MemoryRow) => {
   return { generation: Number(link_generation), offset: Number(link_offset) };
 };
 
-/** Whether a decision linked an identity of the batch, or found it linked. */
+/** Whether an identity of the batch was linked or already linked in this decision. */
 function touches(row: MemoryRow, cutoffs: Cutoffs): boolean {
   const isTarget = (key: unknown) => cutoffs.has(nameOf(row.environment_id, key as Buffer));
   const isLink = (row.outcome === 'linked' || row.outcome === 'unchanged') && row.link !== 'unlink';
@@ -143,7 +139,6 @@ function createCounts(store: Store): Pick<ErasureRows, 'findSurvivors' | 'findOn
   };
 }
 
-/** The first offset of each message. */
 function findLaterLinks({ tables }: Store, cutoffs: Cutoffs): FactLocation[] {
   const { clearing } = SWEPT_TABLES.find(({ name }) => name === 'identity_links')!;
   const falls = createFalls(clearing, cutoffs);
@@ -217,7 +212,7 @@ export function openMemoryErasureRows(): MemoryErasureRows {
     async putTargets(batchId, targets: readonly ErasureTarget[]) {
       const cutoffs = batches.get(batchId.toString('hex')) ?? new Map<string, number>();
       for (const { environmentId, key, cutoffMs } of targets) {
-        if (key.every((byte) => byte === 0)) throw new RangeError('an identity key is not zero');
+        if (key.every((byte) => byte === 0)) throw new RangeError('an identity key must not be zero');
         const name = nameOf(environmentId, key);
         cutoffs.set(name, Math.max(cutoffMs, cutoffs.get(name) ?? cutoffMs));
       }

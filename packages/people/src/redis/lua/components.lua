@@ -1,14 +1,14 @@
--- Applies link facts of one partition in order, each once. The graph changes only here.
--- Redis runs a script atomically. Out of memory, it refuses the whole script because of its first line (scripts.ts).
+-- Applies link facts of one partition in order and exactly once. Only this script changes the graph. Redis runs a
+-- script atomically and, when out of memory, refuses it as a whole (see the flags in scripts.ts).
 -- KEYS  epoch, progress, run with all fences
--- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, gathered
---       ids max, gathering window ms, suspects max, facts, then the facts' environments
--- Reply one entry per fact, after its offset and length: 'P' and the person's root when parked, '' when already done,
---       otherwise its recorded decisions. Fewer entries than facts when the next fact needs its other keys, which are
---       usually left out, or when the call has reached its limit of fields
--- Facts and entries are described in wire.ts, the keys in layout.ts. This part contains the components; unlink.lua
--- splits them, and facts.lua decides.
--- A call caches what it reads and writes changes once, at its end, because Redis commands cost the most.
+-- ARGV  namespace, source, after, through, unique kinds, identities max, anonymous ids max, window ms, gathered ids
+--       max, gathering window ms, suspects max, facts, then the facts' environments
+-- Reply offset, length and entry per fact. An entry is 'P' and the person's root if parked, '' if already done,
+--       otherwise the recorded decisions. The reply has fewer entries than facts if the next fact needs its other keys,
+--       which are usually omitted, or if the call has reached its limit of fields
+-- wire.ts describes facts and entries, layout.ts the keys. This file contains the components, unlink.lua splits them,
+-- and facts.lua decides facts. Redis commands dominate the cost, so a call caches its reads and writes all changes at
+-- the end.
 local namespace, source = ARGV[1], ARGV[2]
 local generation = tonumber(string.match(source, '^%d+'))
 local after, through = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -19,14 +19,14 @@ local gathering_ms, suspects_max = tonumber(ARGV[10]), tonumber(ARGV[11])
 local facts = ARGV[12]
 local FIRST_ENVIRONMENT = 13
 local ZERO_KEY = string.rep('\0', 16)
--- Smaller components are written as a whole, because Redis doubles the memory of a value that is appended to.
+-- Smaller components are rewritten, because APPEND doubles the memory of a value.
 local APPENDED_MEMBERS_MIN = 16
 local OTHERS_LEFT_OUT = 255
--- Later than any time: no hold.
+-- Later than any time, for identities without a hold.
 local NEVER = math.huge
--- Holds of this component are not read yet.
+-- The component's holds have not been read yet.
 local UNKNOWN = -1
--- Most values in one function call: Lua's stack holds about 8,000.
+-- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 
 local call, pack_bytes = redis.call, struct.pack
@@ -37,7 +37,7 @@ if call('GET', KEYS[3]) ~= present_run() then return redis.error_reply(NO_FENCES
 local applied = tonumber(call('HGET', KEYS[2], source) or -1)
 if applied < after then return redis.error_reply('BEHIND ' .. string.format('%.0f', applied)) end
 
--- Strings are not compared with `<`: that follows the server's locale, not the bytes.
+-- Compares keys by bytes. The operator `<` would use the server's locale.
 local function less(a, b)
   local a1, a2, a3, a4 = unpack_bytes('>I4I4I4I4', a)
   local b1, b2, b3, b4 = unpack_bytes('>I4I4I4I4', b)
@@ -53,7 +53,7 @@ local function open_environment(id)
   return {
     suspects = suspects,
     suspect_count = call('HLEN', suspects),
-    -- By identity key: state of a suspect, or false; and the values to write.
+    -- Suspect states by identity key (false: not a suspect), and the values to write.
     suspicions = {},
     new_suspects = {},
     indexes = name_of(namespace, FAMILY.index, id) .. ':',
@@ -62,17 +62,17 @@ local function open_environment(id)
     outbox = name_of(namespace, FAMILY.outbox, id),
     unlinks = unlinks,
     latest_unlink = latest_unlink(unlinks),
-    -- Facts decided before a rebuild: name of the hash, and the last such fact if any.
+    -- Hash of the facts decided before a rebuild, and the last of these facts.
     rebuilt = name_of(namespace, FAMILY.decided, id),
     last_rebuilt = call('HGET', name_of(namespace, FAMILY.decided, id), LAST_DECIDED),
     fenced = call('GET', fences),
     holds = call('EXISTS', holds) == 1 and holds,
-    -- By identity key, for the keys that facts name: cut-off of its hold, or NEVER.
+    -- Cut-offs by identity key, for all identities in the facts.
     cutoffs = {},
-    -- By identity key: its component, or false when it is not linked; and the name of its bucket.
+    -- Components by identity key (false: not linked), and bucket names by identity key.
     components = {},
     names = {},
-    -- Components by stored root.
+    -- Components by the root under which they are stored.
     stored = {},
     changed = {},
     decided = {},
@@ -88,7 +88,7 @@ local function index_of(env, key)
   return name
 end
 
--- Fences are few, so a bitmap with one bit per bucket shows which buckets have fences.
+-- Few identities have fences, so a bitmap records which buckets contain any.
 local function may_have_fence(env, key)
   if not env.fenced then return false end
   local bucket = bucket_of(key)
@@ -102,7 +102,7 @@ local function is_fenced(env, key, fact)
   return cutoff ~= nil and (fact.received_at <= cutoff or fact.event_time <= cutoff)
 end
 
--- Reads hash fields with as few commands as possible; false for a missing field.
+-- Reads hash fields with as few commands as possible. Missing fields are false.
 local fields_read = 0
 local function read_fields(name, keys, act)
   for first = 1, #keys, FIELDS_MAX do
@@ -113,8 +113,7 @@ local function read_fields(name, keys, act)
   fields_read = fields_read + #keys
 end
 
--- A component: root, size, kinds (one bit each), number of anonymous ids, earliest cut-off of a hold on a member,
--- members in parts. `root` of a part is the root of its members in the index in Redis.
+-- Loads a component. Its members are in parts; a part's `root` is the root of these members in the stored index.
 local function load_component(env, root)
   local value = call('GET', env.members .. root)
   local kinds, anonymous_ids = unpack_bytes('>I2I2', value)
@@ -153,8 +152,7 @@ local function keys_of(component)
   return keys
 end
 
--- Whether the key is an erased identity that is still the root of other members. A rebuild leaves out the identity
--- itself.
+-- Whether the key belongs to an erased identity and is still the root of other members.
 local function is_erased_root(env, key)
   if not may_have_fence(env, key) or component_of(env, key) then return false end
   local stored = env.stored[key]
@@ -162,7 +160,7 @@ local function is_erased_root(env, key)
   return call('EXISTS', env.members .. key) == 1
 end
 
--- When such a root is linked again, it joins its former component, which a new component would replace.
+-- Adds an erased root to its former component when it is linked again. A new component would overwrite that one.
 local function rejoin(env, key, kind, fact)
   if not is_erased_root(env, key) then return end
   local component = env.stored[key] or load_component(env, key)
@@ -174,11 +172,11 @@ local function rejoin(env, key, kind, fact)
   env.components[key], env.changed[component] = component, true
 end
 
--- Moves all members of `lost` to the root of `kept`. Returns the number and the members that moved.
+-- Moves all members of `lost` to the root of `kept`. Returns the number of moved members and their bytes.
 local function join(env, kept, lost)
   local blobs, moved = {}, lost.size
   for at, part in ipairs(lost.parts) do blobs[at] = part.blob end
-  -- A root without an entry is linked for the first time: it moves to itself.
+  -- A root that is linked for the first time counts as moved, too.
   if kept.is_new then
     blobs[#blobs + 1] = kept.parts[1].blob
     moved = moved + 1
@@ -187,7 +185,7 @@ local function join(env, kept, lost)
   kept.size = kept.size + lost.size
   kept.kinds = bit.bor(kept.kinds, lost.kinds)
   kept.anonymous_ids = kept.anonymous_ids + lost.anonymous_ids
-  -- UNKNOWN is less than any time, so the result is unknown if either value is.
+  -- UNKNOWN is less than any time, so the minimum is UNKNOWN if either value is.
   kept.held_from = min(kept.held_from, lost.held_from)
   kept.is_new = false
   lost.into, lost.parts, env.changed[lost], env.changed[kept] = kept, nil, nil, true
@@ -230,10 +228,10 @@ local function write(env)
   end
 end
 
--- States of suspects; the last two are also the links of the steps that set them.
+-- Suspect states. ALLOWED and BLOCKED are also the link codes of rulings.
 local HELD, ALLOWED, BLOCKED = 'h', 'w', 'k'
 
--- State of an identity: held, allowed or blocked; false when it is not a suspect.
+-- Suspect state of an identity, or false.
 local function suspicion_of(env, key)
   if env.suspect_count == 0 then return false end
   if env.suspicions[key] == nil then

@@ -1,6 +1,6 @@
--- Confirms a hold, if it exists, so that it does not expire.
+-- Removes the expiry of a hold.
 -- ARGV  erasure id
--- Reply 1 when the hold exists, else 0
+-- Reply 1, or 0 if there is no hold
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local cutoff = struct.unpack('>I6', lease)

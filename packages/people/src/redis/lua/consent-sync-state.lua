@@ -1,3 +1,3 @@
--- KEYS  state of the sync with the log
--- Reply the current run, then the fields and values of the hash
+-- KEYS  consent log
+-- Reply the current run, then the hash fields and values
 return {present_run(), redis.call('HGETALL', KEYS[1])}

@@ -1,10 +1,10 @@
--- Which facts after the linkers' commit were decided before a rebuild. Prepended to the scripts that need it. One bit
--- per offset, in blocks; layout.ts describes the hash.
+-- Bitmaps of the facts that were decided before a rebuild but after the linkers' commit. Shared by several scripts.
+-- layout.ts describes the hash.
 local BLOCK_OFFSETS = 1024
--- Differs in length from every block field, so it cannot be one.
+-- Cannot collide with a block field, which has a different length.
 local LAST_DECIDED = 'last'
 
--- Returns the field of the block, the position of the byte in it, and the value of the bit.
+-- Returns the block's field, the byte position in the block, and the value of the bit.
 local function bit_of(generation, offset)
   local at = offset % BLOCK_OFFSETS
   return struct.pack('>I1I6', generation, math.floor(offset / BLOCK_OFFSETS)), math.floor(at / 8) + 1, 2 ^ (at % 8)

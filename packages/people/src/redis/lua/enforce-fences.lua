@@ -1,21 +1,21 @@
--- Sets fences of one environment, except where a later fence exists, and removes what they should have refused: members
--- of components first linked, consents received, and suspects and sides of unlinks created not later than the cut-off.
+-- Sets fences of one environment, unless a later fence exists, and removes the data up to the cut-off that they should
+-- have refused: links, consents, held suspects and unlink sides.
 -- ARGV  namespace, environment, then alternating identity keys and cut-offs
--- Reply how many identities were removed from the graph, and how many consents
+-- Reply the numbers of identities and consents removed
 local namespace, environment = ARGV[1], ARGV[2]
 local map = name_of(namespace, FAMILY.fences, environment)
 local consents = name_of(namespace, FAMILY.consents, environment) .. ':'
--- Bytes of a stored consent before the time at which it was received (index.ts).
+-- Byte offset of the receipt time in a stored consent (index.ts).
 local RECEIVED_AT = 15
 local keys, cutoffs, removed_consents = {}, {}, 0
 for at = 3, #ARGV, 2 do
   local key, bucket = ARGV[at], bucket_of(ARGV[at])
   local fences = map .. ':' .. bucket
   local known, cutoff = tonumber(redis.call('HGET', fences, key) or 0), tonumber(ARGV[at + 1])
-  -- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
+  -- Set the bucket's bit first: a fence in an unmarked bucket would never be read.
   redis.call('SETBIT', map, bucket, 1)
   if cutoff > known then redis.call('HSET', fences, key, ARGV[at + 1]) end
-  -- Not the stored cut-off: a later erasure removes data up to its own cut-off.
+  -- Use this erasure's cut-off, not a later stored one: the later erasure removes its own data.
   keys[#keys + 1], cutoffs[key] = key, math.max(cutoffs[key] or 0, cutoff)
   local stored = redis.call('HGET', consents .. bucket, key)
   if stored and struct.unpack('>I6', stored, RECEIVED_AT + 1) <= cutoffs[key] then
@@ -24,7 +24,7 @@ for at = 3, #ARGV, 2 do
 end
 local function is_covered(key, linked_at) return linked_at <= cutoffs[key] end
 local removed_identities = remove_identities(namespace, environment, keys, is_covered)
--- Also for identities without a component, which a restored earlier state may contain.
+-- Includes identities without a component, which an older backup may contain.
 local suspects = name_of(namespace, FAMILY.suspects, environment)
 local unlinks = name_of(namespace, FAMILY.unlinks, environment)
 for _, key in ipairs(keys) do

@@ -1,17 +1,17 @@
--- The last part of the script, after components.lua, unlink.lua and logged.lua. It parses and decides facts.
+-- Parses and decides facts. Last file of the script, after components.lua, unlink.lua and logged.lua.
 
--- A call ends after the fact that exceeds this number of fields read, about two milliseconds of work.
+-- A call ends after it has read this many fields, which takes about two milliseconds.
 local FIELDS_READ_MAX = 8000
 
 local environments = {}
 local IS_UNLINK, IS_LOGGED = 255, 254
 
--- Calls `act` with each key and the cut-off of its hold, or NEVER.
+-- Calls `act` with each key and its hold's cut-off, or NEVER.
 local function read_cutoffs(env, keys, act)
   read_fields(env.holds, keys, function(key, cutoff) act(key, tonumber(cutoff or nil) or NEVER) end)
 end
 
--- Identities that a fact names, in order.
+-- Keys of all identities in a fact, in order.
 local function named_by(fact)
   if fact.unlink then return fact.unlink end
   local names = {}
@@ -19,7 +19,7 @@ local function named_by(fact)
   return names
 end
 
--- Reads the holds of all identities that the facts of a call name, in one command. Most identities have no hold.
+-- Reads the holds of all identities in the facts with one command per environment.
 local function read_named_cutoffs(list)
   local names = {}
   for _, fact in ipairs(list) do
@@ -37,7 +37,7 @@ local function read_named_cutoffs(list)
   for env, keys in pairs(names) do read_cutoffs(env, keys, function(key, cutoff) env.cutoffs[key] = cutoff end) end
 end
 
--- Earliest cut-off of the holds on any member. Reads the members' holds, not all holds, which may be many more.
+-- Earliest cut-off among the members' holds.
 local function held_from(env, component)
   if component.held_from ~= UNKNOWN then return component.held_from end
   local earliest = NEVER
@@ -46,7 +46,7 @@ local function held_from(env, component)
   return earliest
 end
 
--- Root of the person whose hold the fact must wait for; nil when there is none.
+-- Root of the person whose hold delays the fact, or nil.
 local function parked_by(env, fact)
   if not env.holds then return nil end
   for _, key in ipairs(named_by(fact)) do
@@ -78,7 +78,7 @@ local function recent_anonymous_ids_in(component, since)
   return count
 end
 
--- Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
+-- Whether the id that is linked with an anonymous id is held, or must be held because it has too many anonymous ids.
 local function is_held(env, fact, step, a, b)
   if step.a_kind ~= 'a' and step.b_kind ~= 'a' then return false end
   local gatherer = step.b_kind == 'a' and step.a_kind ~= 'a' and step.a or step.b
@@ -104,7 +104,7 @@ local function refusal_of(env, fact, step, a, b)
   return nil
 end
 
--- Returns outcome, reason, root, and number and members of the moved identities. Changes nothing until all checks pass.
+-- Returns outcome, reason, root, number of moved identities and their members. Joins persons only if all checks pass.
 local function decide_outcome(env, fact, step)
   if step.blocked then return 'r', 'b', ZERO_KEY, 0, '' end
   if is_fenced(env, step.a, fact) or is_fenced(env, step.b, fact) then return 'r', 'f', ZERO_KEY, 0, '' end
@@ -129,7 +129,7 @@ local function decide_outcome(env, fact, step)
   local reason = refusal_of(env, fact, step, a, b)
   if reason then return 'r', reason, ZERO_KEY, 0, '' end
   local kept, lost = a, b
-  -- The larger side keeps its root, so an identity moves at most ten times until its person has a thousand members.
+  -- The larger side keeps its root, so an identity moves at most ten times before its person has a thousand members.
   if b.size > a.size or b.size == a.size and less(b.root, a.root) then kept, lost = b, a end
   env.components[step.a], env.components[step.b] = kept, kept
   return 'l', '-', kept.root, join(env, kept, lost)
@@ -141,7 +141,7 @@ local function decide(env, fact, step)
     .. pack_bytes('>I2', moved) .. members
 end
 
--- Creates each table in one expression: a table that grows field by field is reallocated four times.
+-- Creates each table with a constructor; adding fields one at a time would reallocate the table four times.
 local function read_step(at)
   local link, a_kind, b_kind, blocked, a, b, others, others_at = unpack_bytes('>c1c1c1Bc16c16B', facts, at)
   local others_end = others == OTHERS_LEFT_OUT and others_at - 1 or others_at + others * 16 - 1
@@ -173,7 +173,7 @@ local function read_fact(start)
   }, at
 end
 
--- Whether the other keys are needed but missing: the untyped id belongs to a person with an id of another type.
+-- Whether the omitted keys are needed, because the untyped id's person has an id of another type.
 local function lacks_others(env, fact)
   local step = fact.steps[1]
   if not step or not step.needs_others then return false end
@@ -183,7 +183,7 @@ local function lacks_others(env, fact)
   return bit.band(b.kinds, bit.bnot(KIND_BITS.a + KIND_BITS.u + KIND_BITS[step.a_kind])) ~= 0
 end
 
--- Decides the steps after the first `done`.
+-- Decides all steps after the first `done` steps.
 local function apply(env, fact, done)
   if fact.unlink then return unlink(env, fact) end
   if #fact.steps == 1 then return decide(env, fact, fact.steps[1]) end
@@ -192,7 +192,7 @@ local function apply(env, fact, done)
   return concat(entries)
 end
 
--- Recorded entries by offset, from every outbox record that may contain an entry for this call.
+-- Reads recorded entries by offset, from all outbox records that overlap this call.
 local function read_recorded(env, list)
   local recorded = {}
   local prefix = source .. '/'
@@ -222,9 +222,8 @@ local function read_facts()
   return list
 end
 
--- After a rebuild, facts after the linkers' commit are delivered again. Facts with a decision are part of the
--- rebuilt graph; decided again, they could get another outcome. A fact without a decision was parked, and is appended
--- to the topic again, because later facts were decided before it.
+-- After a rebuild, facts after the linkers' commit are redelivered. Decided facts are already part of the rebuilt graph
+-- and must not be decided again. Undecided facts before the last decided fact were parked and are parked again.
 local function state_of(env, fact)
   if not env.last_rebuilt then return 'new' end
   local last_generation, last_offset = unpack_bytes('>I1I6', env.last_rebuilt)
@@ -233,14 +232,14 @@ local function state_of(env, fact)
   return is_bit_set(call('HGET', env.rebuilt, field), byte_at, value) and 'decided' or 'parked'
 end
 
--- Root of the person that a parked fact waits for. It is not recorded, because it may differ next time.
+-- Root of the person that delays a parked fact. Not recorded, because it may change.
 local function person_of(env, fact)
   local first = named_by(fact)[1]
   local component = component_of(env, first)
   return parked_by(env, fact) or component and component.root or first
 end
 
--- The entry of a fact that is not applied yet.
+-- Entry for a fact that has not been applied yet.
 local function entry_of(env, fact)
   local state = state_of(env, fact)
   if state == 'decided' then return '' end

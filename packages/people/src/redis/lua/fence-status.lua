@@ -1,4 +1,4 @@
 -- KEYS  run with all fences
--- Reply the current run, and 1 when all fences are set in it
+-- Reply the current run, and 1 if all fences were set in this run, else 0
 local run = present_run()
 return { run, redis.call('GET', KEYS[1]) == run and 1 or 0 }

@@ -1,7 +1,7 @@
--- Erasure: forgets consents, each only if it is unchanged since it was read.
+-- Erasure: deletes consents that are unchanged since they were read.
 -- KEYS  the bucket of each consent
 -- ARGV  alternating identity keys and values (index.ts)
--- Reply how many consents were forgotten
+-- Reply the number of deleted consents
 local forgotten = 0
 for at, bucket in ipairs(KEYS) do
   local key, value = ARGV[2 * at - 1], ARGV[2 * at]

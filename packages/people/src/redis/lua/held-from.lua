@@ -1,11 +1,11 @@
--- The time after which links of each identity wait, as the identity graph's script would decide now.
+-- Returns the time after which links of each identity wait, by the same rule as the identity graph's script.
 -- KEYS  epoch
 -- ARGV  namespace, environment, then identity keys
--- Reply for each key a name for the person and a cut-off: the earliest of the holds on any identity of the person, ''
---       without a hold. Fewer entries than keys when the call has reached its limit of members
--- A call ends after the key that exceeds this number of holds read, about two milliseconds of work.
+-- Reply a person name and the earliest cut-off among the person's holds ('' without a hold) for each key. The reply has
+--       fewer entries than keys if the call has reached its limit of members
+-- A call ends after it has read this many holds, which takes about two milliseconds.
 local FIELDS_READ_MAX = 2000
--- Most values in one function call: Lua's stack holds about 8,000.
+-- Maximum number of arguments per command, because Lua's stack is limited to about 8,000 values.
 local FIELDS_MAX = 1000
 local namespace, environment = ARGV[1], ARGV[2]
 local FIRST_KEY = 3
@@ -37,7 +37,7 @@ for at = FIRST_KEY, #ARGV do
   if fields_read > FIELDS_READ_MAX then break end
   local key = ARGV[at]
   local root = redis.call('HGET', INDEXES .. bucket_of(key), key)
-  -- An erased identity whose key is still the person key of other members is not one of these members.
+  -- The prefix distinguishes an erased identity from the person that still has its key as person key.
   local name = root or '-' .. key
   if not known[name] then
     local members = root and members_of(root) or { key }

@@ -1,8 +1,8 @@
--- Shared functions for hold changes, prepended to the hold scripts.
+-- Functions shared by the scripts that change holds.
 -- KEYS  leases, holders, holds
 -- ARGV  erasure id, …
--- A lease: cut-off, time from which it lapses (0: never), keys (index.ts). A holder: identity key, cut-off,
--- erasure id, so the holders of a key are neighbours, and the last holder has the latest cut-off.
+-- A lease is cut-off, expiry (0: never) and keys (index.ts). A holder is identity key, cut-off and erasure id, so the
+-- last holder of a key has the latest cut-off.
 local LEASES, HOLDERS, HOLDS = KEYS[1], KEYS[2], KEYS[3]
 local FIRST_KEY, CUTOFF_BYTES = 13, 6
 local AFTER_ALL = string.rep('\255', CUTOFF_BYTES + KEY_BYTES + 1)
@@ -21,7 +21,7 @@ local function remove_holders(id, lease)
   each_key(lease, function(key) redis.call('ZREM', HOLDERS, key .. cutoff .. id) end)
 end
 
--- Writes what the identity graph reads: the latest cut-off of the holds on the key, or nothing.
+-- Updates the cut-off that the identity graph reads: the latest among the key's holds.
 local function update_cutoff(key)
   local last = redis.call('ZREVRANGEBYLEX', HOLDERS, '[' .. key .. AFTER_ALL, '[' .. key, 'LIMIT', 0, 1)[1]
   if not last then return redis.call('HDEL', HOLDS, key) end

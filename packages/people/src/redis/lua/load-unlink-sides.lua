@@ -1,4 +1,4 @@
--- Rebuild: restores the sides of unlinks.
+-- Rebuild: restores unlink sides.
 -- KEYS  epoch
 -- ARGV  namespace, then one blob per row: environment, identity key, side (wire.ts)
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end

@@ -1,11 +1,11 @@
--- Rebuild: stores identities under their roots. Later rows replace earlier rows; a known identity keeps its link time.
+-- Rebuild: stores each identity's root. Later rows replace earlier rows but keep the link time.
 -- KEYS  epoch
 -- ARGV  namespace, then one blob per row: environment, identity key, root, kind and link time (wire.ts)
 -- Components are read once and written once per call; layout.ts describes them.
 if redis.call('EXISTS', KEYS[1]) == 1 then return redis.error_reply('EPOCH an epoch is set') end
 local namespace = ARGV[1]
 
--- By name: identity key -> member.
+-- Members by component name and identity key.
 local components = {}
 
 local function open_component(name)

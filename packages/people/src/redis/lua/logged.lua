@@ -1,13 +1,13 @@
--- The part of the script after unlink.lua. It applies decisions that are on the log to a graph that has lost them,
--- instead of deciding again: holds, fences and limits may differ now, and the tables contain the logged decisions.
+-- Applies logged decisions to a graph that has lost them. Facts are not decided again, because holds, fences and limits
+-- may have changed and the tables contain the logged decisions. Follows unlink.lua.
 local PARKED = 'P'
 
--- The fence of an identity refuses links up to its cut-off, as in a rebuild.
+-- Whether a fence covers a link, as in a rebuild.
 local function is_erased(env, key, linked_at)
   return is_fenced(env, key, { received_at = linked_at, event_time = linked_at })
 end
 
--- The component with this root, for identities that move to it; a new, empty component if there is none.
+-- Returns the component with this root, or a new, empty component.
 local function component_at(env, root)
   local component = component_of(env, root)
   if component and component.root == root then return component end
@@ -36,7 +36,7 @@ local function remove_members(env, component, is_moved, target)
   for _, key in ipairs(keys_of(rest)) do env.components[key] = rest end
 end
 
--- Moves identities to a root from whatever component they are in.
+-- Moves identities from their current components to a root.
 local function move_to_root(env, members, root)
   local moved, is_moved, sources, anonymous_ids, kinds = {}, {}, {}, 0, 0
   for at = 1, #members, MEMBER_BYTES do
@@ -72,7 +72,7 @@ local function read_members(entry, start)
   return sub(entry, at, last), last + 1
 end
 
--- Applies the entries of a fact's first steps. Returns their number.
+-- Applies the entries of a fact's first steps and returns the number of steps.
 local function apply_logged(env, fact, entries)
   local at, steps = 1, 0
   while at <= #entries do

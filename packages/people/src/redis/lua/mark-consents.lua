@@ -1,6 +1,6 @@
--- KEYS  state of the sync with the log
+-- KEYS  consent log
 -- ARGV  run, then alternating partitions and last offsets
--- Reply 1, or 0 and no change when that run has ended
+-- Reply 1, or 0 without a change if the run has ended
 local run = present_run()
 if run ~= ARGV[1] then return 0 end
 for at = 2, #ARGV, 2 do

@@ -1,6 +1,6 @@
--- Sets an epoch if there is none. Everything else was loaded before, fences first.
+-- Sets an epoch if there is none. All other data must be loaded before, starting with the fences.
 -- KEYS  epoch, run with all fences
--- ARGV  the new epoch, the run in which loading began; '' when nothing was loaded
+-- ARGV  new epoch, run in which loading started ('' if nothing was loaded)
 -- Reply the current epoch
 local known = redis.call('GET', KEYS[1])
 if known then return known end

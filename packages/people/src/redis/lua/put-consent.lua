@@ -1,15 +1,14 @@
--- Applies one change of a consent, unless the same or a later position is stored or a fence refuses it.
--- Redis runs a script atomically, so of two concurrent changes the later change wins.
--- KEYS  epoch, bucket of consents, bucket of fences, state of the sync with the log
--- ARGV  identity key, value (index.ts), 'epoch' when an epoch is required; a rebuild requires none and does not
---       advance the offset
+-- Applies a consent change, unless the stored position is equal or later or a fence refuses the change. Redis runs a
+-- script atomically, so the later of two concurrent changes wins.
+-- KEYS  epoch, consent bucket, fence bucket, consent log
+-- ARGV  identity key, value (index.ts), 'epoch' to require an epoch and advance the offset, or '' in a rebuild
 -- Reply 'a' applied, 's' superseded, 'f' fenced
 if ARGV[3] == 'epoch' and redis.call('EXISTS', KEYS[1]) == 0 then
   return redis.error_reply(NO_EPOCH)
 end
 local _, partition, offset, logged_at, received_at = struct.unpack('>c1I2I6I6I6', ARGV[2])
--- The offset is stored with the data, so both are lost together. In a new run it must not advance before the
--- possible losses of the last run are restored.
+-- The offset is stored with the data, so both are lost together. After a restart, the offset must not advance until
+-- catch-up has restored lost changes.
 if ARGV[3] == 'epoch' and redis.call('HGET', KEYS[4], 'run') == present_run() then
   local applied = tonumber(redis.call('HGET', KEYS[4], partition) or -1)
   if offset > applied then redis.call('HSET', KEYS[4], partition, string.format('%.0f', offset)) end

@@ -1,6 +1,6 @@
--- Replaces the hold of this erasure and updates what the identity graph reads, in one step.
--- ARGV  erasure id, lease, 'extend' to replace an existing hold only, else ''
--- Reply 1 when the hold was stored, else 0
+-- Creates or replaces an erasure's hold and updates the cut-offs that the identity graph reads.
+-- ARGV  erasure id, lease, 'extend' to only replace an existing hold, else ''
+-- Reply 1 if the hold was stored, else 0
 local id, lease = ARGV[1], ARGV[2]
 local known = redis.call('HGET', LEASES, id)
 if ARGV[3] == 'extend' and not known then return 0 end

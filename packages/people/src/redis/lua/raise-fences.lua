@@ -1,6 +1,6 @@
--- Sets fences of one environment, except where a later fence exists.
+-- Sets fences of one environment, unless a later fence exists.
 -- ARGV  namespace, environment, then alternating identity keys and cut-offs
--- The bitmap of buckets is written first, because a fence whose bucket is not in it would never be found.
+-- The bucket's bit is set first: a fence in an unmarked bucket would never be read.
 local map = name_of(ARGV[1], FAMILY.fences, ARGV[2])
 for at = 3, #ARGV, 2 do
   local key, cutoff = ARGV[at], ARGV[at + 1]

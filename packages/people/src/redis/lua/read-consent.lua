@@ -1,5 +1,5 @@
--- Reads a consent and checks in the same step that the store is complete and current.
--- KEYS  epoch, bucket of consents, state of the sync with the log, run with all fences
+-- Atomically reads a consent and checks that the store is complete and current.
+-- KEYS  epoch, consent bucket, consent log, run with all fences
 -- ARGV  identity key
 -- Reply the value, or nil
 if redis.call('EXISTS', KEYS[1]) == 0 then return redis.error_reply(NO_EPOCH) end

@@ -1,6 +1,6 @@
--- Removes a hold. Each of its keys then has the latest cut-off of the remaining holds, or none.
--- ARGV  erasure id, now in ms to remove a lapsed hold only, else ''
--- Reply 1 when a hold was removed, else 0
+-- Removes a hold and updates the cut-offs of its keys.
+-- ARGV  erasure id, current time in ms to only remove an expired hold, else ''
+-- Reply 1 if a hold was removed, else 0
 local lease = redis.call('HGET', LEASES, ARGV[1])
 if not lease then return 0 end
 local _, lapses_at = struct.unpack('>I6I6', lease)

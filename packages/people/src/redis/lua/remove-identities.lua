@@ -1,5 +1,5 @@
--- Removes the state of an identity that is held since `through` or earlier. Rulings stay, because an operator made them
--- about an id: without its block, a placeholder would join strangers again.
+-- Deletes a held suspect created up to `through`. Rulings are kept: an unblocked placeholder would join strangers
+-- again.
 local function drop_suspect(name, key, through)
   local value = redis.call('HGET', name, key)
   if not value then return end
@@ -7,11 +7,10 @@ local function drop_suspect(name, key, through)
   if state == 'h' and since <= through then redis.call('HDEL', name, key) end
 end
 
--- Removes identities from their components. The remaining members keep their root, even if it is removed; a fence on it
--- shows the graph's script that it may be (components.lua).
--- `should_remove(key, linked_at)` decides for each member; an identity missing from its component is always removed.
--- Reads everything before it writes: a script that failed half-way would find nothing to do when repeated.
--- Returns how many identities were removed.
+-- Removes identities from their components. The remaining members keep their root, even if the root itself is removed.
+-- The graph script detects such a root by its fence (components.lua). `should_remove(key, linked_at)`
+-- selects the members to remove. An identity that is missing from its component is always removed. Completes all reads
+-- before the first write, so that a failed script can be retried. Returns the number of removed identities.
 local function remove_identities(namespace, environment, keys, should_remove)
   local indexes = name_of(namespace, FAMILY.index, environment) .. ':'
   local components = name_of(namespace, FAMILY.component, environment) .. ':'
@@ -49,7 +48,7 @@ local function remove_identities(namespace, environment, keys, should_remove)
   local count = 0
   for key, bucket in pairs(buckets) do
     count = count + redis.call('HDEL', bucket, key)
-    -- The fence refuses the same facts as these sides: no unlink of this person is later than the cut-off.
+    -- Unlink sides are no longer needed: the fence refuses the same facts.
     redis.call('HDEL', unlinks, key)
   end
   return count

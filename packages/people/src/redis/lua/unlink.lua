@@ -1,6 +1,6 @@
--- The part of the script after components.lua. It splits persons and stores which identities were separated.
+-- Splits persons and stores the sides of each unlink. Follows components.lua.
 
--- The sides of a component's members in unlinks not earlier than the fact, one bit each, by position of the unlink.
+-- Sides of a component's members in all unlinks not earlier than `time`: a bitmap per unlink position.
 local function sides_of(env, component, time)
   local sides, is_empty = {}, true
   read_fields(env.unlinks, keys_of(component), function(_, text)
@@ -15,7 +15,7 @@ local function sides_of(env, component, time)
   return sides, is_empty
 end
 
--- Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`.
+-- Whether an unlink not earlier than the fact separated a member of `a` from a member of `b`.
 local function are_separated(env, fact, a, b)
   local time = min(fact.received_at, fact.event_time)
   if time > env.latest_unlink then return false end
@@ -28,7 +28,7 @@ local function are_separated(env, fact, a, b)
   return false
 end
 
--- A parked unlink may be in the log twice. Its copy has the same time, and must not undo links made since.
+-- A parked unlink may be in the log twice. The copy has the same time and must not undo newer links.
 local function is_copy(env, fact)
   local sides = call('HGET', env.unlinks, fact.unlink[1]) or ''
   for at = 1, #sides, SIDE_BYTES do
@@ -38,8 +38,7 @@ local function is_copy(env, fact)
   return false
 end
 
--- A new component of the members for which `wants` returns true. It is written as a whole, not appended to a stored
--- value.
+-- Returns a new component with the members for which `wants` returns true.
 local function extract_side(component, wants)
   local side = {
     size = 0, kinds = 0, anonymous_ids = 0, is_new = false, into = false, held_from = UNKNOWN, is_cut = true, parts = {},
@@ -61,7 +60,7 @@ local function extract_side(component, wants)
   return side
 end
 
--- No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too.
+-- Stores a side, except for erased identities, whose fence refuses the same facts.
 local function note_side(env, fact, key, side)
   if is_fenced(env, key, fact) then return end
   add_side(env.unlinks, key, pack_bytes('>I1I6I6c1', generation, fact.offset, fact.received_at, side))
@@ -75,7 +74,7 @@ local function settle_side(env, fact, component, side)
   end
 end
 
--- The side that contains the root keeps it. If the root was erased, the side that stays keeps it.
+-- The side that contains the root keeps it. If the root was erased, the remaining side keeps it.
 local function split(env, fact, component, is_named)
   local leaving = extract_side(component, function(key) return is_named[key] end)
   local stayed = extract_side(component, function(key) return not is_named[key] end)
@@ -95,14 +94,13 @@ local function blob_of(side)
   return pack_bytes('>I2', side.size) .. concat(blobs)
 end
 
--- An entry as for a link, followed by root, number and members of the side that stays.
+-- Like a link entry, followed by the root, number and members of the side that stays.
 local function unlink_entry(fact, outcome, other, roots)
   local first = fact.unlink[1]
   return 'x' .. fact.unlink_kinds[1] .. other.kind .. outcome .. first .. other.key .. roots
 end
 
--- Why a person cannot be split: outcome and reason, index of the identity concerned, root. No outcome if it can be
--- split.
+-- Returns outcome and reason, index of the affected identity, and root if the person cannot be split, otherwise nil.
 local function refusal_of_unlink(env, fact, component)
   local first, size, seen = fact.unlink[1], 0, {}
   for _, key in ipairs(fact.unlink) do
@@ -119,7 +117,7 @@ local function refusal_of_unlink(env, fact, component)
   return nil, nil, nil, seen
 end
 
--- An unlink without effect is stored too, or its copy would undo links made since.
+-- Unlinks without effect are stored as well; otherwise a copy would undo newer links.
 local function unlink(env, fact)
   local first, no_members = fact.unlink[1], pack_bytes('>I2', 0)
   local component = component_of(env, first)

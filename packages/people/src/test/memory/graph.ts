@@ -92,7 +92,7 @@ function createFactCalls(model: Model): Pick<IdentityGraph, 'apply' | 'lastAppli
 }
 
 /**
- * Facts decided before a rebuild are part of the rebuilt graph. Undecided facts before the last decided one were
+ * Facts decided before a rebuild are part of the rebuilt graph. Undecided facts before the last decided fact were
  * parked.
  */
 function stateOf({ decided, lastDecided }: EnvironmentState, fact: FactOrder): 'new' | 'decided' | 'parked' {
@@ -142,7 +142,7 @@ function createGraphQueries(model: Model): Pick<IdentityGraph, 'rootOf' | 'roots
   };
 }
 
-/** Returns a recorded result. Of a parked fact only the parking is recorded, not the hold, because holds change. */
+/** Returns a recorded result. The person of a parked fact is recomputed, because holds change. */
 function toRecorded(model: Model, fact: GraphFact, recorded: Applied | undefined): Applied {
   if (recorded?.kind !== 'parked') return recorded ?? { kind: 'done' };
   const state = environmentOf(model, fact.environmentId);
@@ -154,7 +154,7 @@ function personOf(state: EnvironmentState, key: Buffer): Buffer {
   return Buffer.from(state.roots.get(hex) ?? hex, 'hex');
 }
 
-/** Person key of the fact's first person whose hold is older than the fact; null when there is none. */
+/** Key of the first person whose hold delays the fact, or null. */
 function parkedBy(state: EnvironmentState, fact: GraphFact): Buffer | null {
   const cutoffs = cutoffsOfHolds(state);
   const isHeld = (key: Buffer) => fact.receivedAt > (heldFromOf(state, key, cutoffs) ?? Number.POSITIVE_INFINITY);
@@ -168,7 +168,7 @@ interface Logged {
   readonly decision: StepDecision;
 }
 
-/** Applies a logged decision unchanged. Only fences are checked, because an erasure may have followed. */
+/** Applies a logged decision. Only fences are rechecked, because the person may have been erased since. */
 function applyLogged(state: EnvironmentState, logged: Logged): void {
   const { link, root, moved, stayed } = logged.decision;
   if (link === 'unlink') applySides(state, logged);
@@ -222,7 +222,7 @@ interface DecisionInput {
 type Side = Map<string, MemberState>;
 type Verdict = Pick<StepDecision, 'outcome' | 'reason' | 'root' | 'moved'>;
 
-/** Decides one step and, when it links, joins the two components. */
+/** Decides a step and joins the components if the outcome is `linked`. */
 function decideStep(state: EnvironmentState, input: DecisionInput): StepDecision {
   const { link, aKey, aKind, bKey, bKind } = input.step;
   return { link, aKey, aKind, bKey, bKind, ...checkComponent(state, input), stayed: null };
@@ -255,10 +255,7 @@ function checkComponent(state: EnvironmentState, input: DecisionInput): Verdict 
   return join(state, { root: rootA ?? a, side: sideA }, { root: rootB ?? b, side: sideB });
 }
 
-/**
- * A rebuild leaves out an erased identity, although it may be the root of other members. When it is linked again, it
- * joins them, because their person key is its own key.
- */
+/** An erased identity may still be the root of other members. When it is linked again, it rejoins them. */
 function rejoin(state: EnvironmentState, key: string, member: MemberState): void {
   const component = state.fences.has(key) && !state.roots.has(key) ? state.members.get(key) : undefined;
   if (component === undefined) return;
@@ -282,7 +279,7 @@ function suspect(
 }
 
 /**
- * Whether the id that a step links with an anonymous id is held, or becomes held because it gathers too many of them.
+ * Whether the id that is linked with an anonymous id is held, or must be held because it has too many anonymous ids.
  */
 function isHeld(state: EnvironmentState, input: DecisionInput, joined: readonly MemberState[]): boolean {
   const { fact, step, limits } = input;
@@ -307,7 +304,7 @@ function refusalOf(
   const joined = [...sideA.values(), ...sideB.values()];
   if (joined.length > limits.identitiesMax) return 'too_many_identities';
   const kindsOfB = new Set([...sideB.values()].map((member) => member.kind));
-  // The sides share no identity, so a shared kind has two values.
+  // The sides have no identity in common, so a common kind means two different ids.
   const inCommon = [...sideA.values()].map((member) => member.kind).filter((kind) => kindsOfB.has(kind));
   if (step.link === 'alias' && inCommon.some((kind) => limits.uniqueTypes.includes(kind))) return 'two_known_users';
   if (step.link !== 'alias' && inCommon.some((kind) => kind !== 'anonymous')) return 'shared_device';
@@ -322,7 +319,7 @@ interface Rooted {
   side: Side;
 }
 
-/** The larger side keeps its person key; of two equally large sides, the smaller key is kept. */
+/** The larger side keeps its person key. If both are equally large, the smaller key wins. */
 function join(state: EnvironmentState, a: Rooted, b: Rooted): Verdict {
   const isBKept = b.side.size > a.side.size || (b.side.size === a.side.size && b.root < a.root);
   const { root } = isBKept ? b : a;

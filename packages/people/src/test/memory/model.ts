@@ -10,38 +10,33 @@ export interface MemberState {
   linkedAt: number;
 }
 
-/** The position that orders facts in an environment. */
+/** Orders the facts of an environment. */
 export type FactOrder = Pick<UnlinkSide, 'generation' | 'offset'>;
 export const compareOrder = (a: FactOrder, b: FactOrder): number => a.generation - b.generation || a.offset - b.offset;
 
-/** One environment of the model. Identity keys are hexadecimal strings, which sort like the bytes. */
+/** One environment. Identity keys are hexadecimal strings, which sort like their bytes. */
 export interface EnvironmentState {
   roots: Map<string, string>;
   members: Map<string, Map<string, MemberState>>;
-  /** Cut-off by key. */
   fences: Map<string, number>;
-  /** Unlink sides by key. */
   unlinkSides: Map<string, UnlinkSide[]>;
-  /** Suspects by key. */
   suspects: Map<string, LoggedSuspect>;
-  /** Facts decided before a rebuild, and the last such fact. */
+  /** Facts decided before a rebuild. */
   decided: Set<string>;
   lastDecided: FactOrder | null;
-  /** Holds by erasure id. */
   holds: Map<string, ErasureHold>;
   consents: Map<string, StoredConsent>;
   outbox: Map<string, Applied>;
 }
 
-/** All data about people in the memory store. */
+/** All data in the memory store. */
 export interface Model {
   readonly limits: GraphLimits;
   readonly environments: Map<string, EnvironmentState>;
-  /** Last applied offset by partition. */
   readonly progress: Map<string, number>;
   readonly notes: Map<string, GraphNote>;
   epoch: string | null;
-  /** Number of the current run, and of the run in which all fences were set. */
+  /** The current run; `fencedRun` is the run in which all fences were set. */
   run: number;
   fencedRun: number;
 }
@@ -74,14 +69,14 @@ export function appliedOf({ progress }: Model, source: LinkSourcePartition): num
   return progress.get(nameOf(source)) ?? -1;
 }
 
-/** Latest cut-off of the erasures that hold each key. */
+/** Latest cut-off per held key. */
 export function cutoffsOfHolds({ holds }: Pick<EnvironmentState, 'holds'>): Map<string, number> {
   const cutoffs = new Map<string, number>();
   for (const { keys, cutoffMs } of holds.values()) for (const key of keys) raise(cutoffs, key, cutoffMs);
   return cutoffs;
 }
 
-/** Earliest cut-off of a hold on a member of the identity's person; null without a hold. */
+/** Earliest cut-off among the holds of the identity's person, or null. */
 export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutoffsOfHolds(state)): number | null {
   const hex = key.toString('hex');
   const members = state.members.get(state.roots.get(hex) ?? '')?.keys() ?? [hex];
@@ -89,25 +84,23 @@ export function heldFromOf(state: EnvironmentState, key: Buffer, cutoffs = cutof
   return held.length === 0 ? null : held.reduce((least, each) => Math.min(least, each), Number.POSITIVE_INFINITY);
 }
 
-/** Whether the fact is not later than the identity's erasure. */
+/** Whether a fence refuses the fact. */
 export function isFenced({ fences }: EnvironmentState, key: string, fact: GraphFact): boolean {
   const cutoffMs = fences.get(key);
   return cutoffMs !== undefined && (fact.receivedAt <= cutoffMs || fact.eventTime <= cutoffMs);
 }
 
-/** Sets a cut-off unless a later cut-off is set. */
 export function raise(cutoffs: Map<string, number>, key: Buffer, cutoffMs: number): void {
   const hex = key.toString('hex');
   cutoffs.set(hex, Math.max(cutoffMs, cutoffs.get(hex) ?? 0));
 }
 
-/** Removes the state of an identity that is held since `throughMs` or earlier. Rulings of operators stay. */
+/** Deletes a held suspect created up to `throughMs`. Rulings are kept. */
 export function dropSuspect({ suspects }: EnvironmentState, key: string, throughMs: number): void {
   const known = suspects.get(key);
   if (known?.state === 'held' && known.since <= throughMs) suspects.delete(key);
 }
 
-/** Removes an identity from its component and returns its state. */
 export function removeMember(state: EnvironmentState, key: string): MemberState | undefined {
   const root = state.roots.get(key);
   const members = root === undefined ? undefined : state.members.get(root);

@@ -24,19 +24,19 @@ import {
 } from './model.ts';
 import { addUnlinkSide } from './unlink.ts';
 
-/** People in memory, for tests. */
+/** The memory store, with controls for tests. */
 export interface MemoryPeople extends People {
-  /** Cut-off after which links of an identity wait; null without a hold. */
+  /** Cut-off after which links of an identity wait, or null without a hold. */
   holdOf(environmentId: string, key: Buffer): number | null;
   /** Simulates a store that has lost its data. */
   loseEpoch(): void;
-  /** Simulates a restart of the store: its fences count as incomplete. */
+  /** Simulates a store restart, after which the fences are incomplete. */
   restart(): void;
-  /** Returns a function that restores the current state, to simulate a store that has lost its last writes. */
+  /** Returns a function that restores the current state, to simulate lost writes. */
   snapshot(): () => void;
 }
 
-/** Opens a plain model of the store in memory. Unit tests use it; property tests compare the store with it. */
+/** Opens a memory store for unit tests and as a reference model for property tests. */
 export function openMemoryPeople(limits: GraphLimits = DEFAULT_LIMITS): MemoryPeople {
   const model = createModel(limits);
   const { loadConsents, ...consents } = createConsents(model);
@@ -81,7 +81,7 @@ function copyModel({ environments, progress, notes }: ModelMaps): ModelMaps {
   return { environments: new Map(states), progress: new Map(progress), notes: new Map(notes) };
 }
 
-/** Copies maps and sets, which change in place; the values in them never do. */
+/** Copies nested maps and sets. Their values are immutable. */
 function copyMaps(value: unknown): unknown {
   if (value instanceof Set) return new Set(value);
   return value instanceof Map ? new Map([...value].map(([key, entry]) => [key, copyMaps(entry)])) : value;
@@ -92,7 +92,7 @@ function replace<V>(map: Map<string, V>, replacement: Map<string, V>): void {
   for (const [key, value] of replacement) map.set(key, value);
 }
 
-/** Consents and their rebuild. This store is always current, because it cannot restart unnoticed. */
+/** The memory store never loses consents, so it is always current. */
 function createConsents(model: Model): ConsentStore & Pick<PeopleRebuild, 'loadConsents'> {
   const assertEpoch = () => {
     if (model.epoch === null) throw new MissingEpochFault();
@@ -203,7 +203,6 @@ function enforce(model: Model, cutoffs: readonly Cutoff[]): Enforced {
   return { links, consents };
 }
 
-/** The rebuild, except for consents. */
 function createRebuild(model: Model): Omit<PeopleRebuild, 'loadConsents'> {
   const assertNoEpoch = () => {
     if (model.epoch !== null) throw new EpochPresentFault();

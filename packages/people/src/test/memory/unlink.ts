@@ -10,7 +10,6 @@ type Side = ReadonlyMap<string, MemberState>;
 type GenerationFact = GraphFact & { generation: number };
 export type UnlinkFact = GenerationFact & { unlink: readonly NamedIdentity[] };
 
-/** Adds a side unless it is already stored. */
 export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   const hex = side.key.toString('hex');
   const known = state.unlinkSides.get(hex) ?? [];
@@ -18,7 +17,7 @@ export function addUnlinkSide(state: EnvironmentState, side: UnlinkSide): void {
   state.unlinkSides.set(hex, [...known, side]);
 }
 
-/** Whether an unlink, not earlier than the fact, has separated a member of `a` from a member of `b`. */
+/** Whether an unlink not earlier than the fact separated a member of `a` from a member of `b`. */
 export function areSeparated(state: EnvironmentState, fact: GraphFact, { a, b }: { a: Side; b: Side }): boolean {
   const timeMs = Math.min(fact.receivedAt, fact.eventTime);
   const sidesOf = (members: Side) =>
@@ -29,18 +28,17 @@ export function areSeparated(state: EnvironmentState, fact: GraphFact, { a, b }:
   return sidesOf(a).some((sideA) => ofB.some((sideB) => compareOrder(sideA, sideB) === 0 && sideA.side !== sideB.side));
 }
 
-/** Decides an unlink and, when there is something to split, splits the component. */
+/** Decides an unlink and splits the component if the unlink is valid. */
 export function decideUnlink(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const decision = refusalOf(state, fact);
   if (decision === null) return split(state, fact);
-  // Stored, because otherwise a copy of the unlink in the log would undo links made since.
+  // Stored so that a copy of the unlink in the log does not undo newer links.
   noteSide(state, fact, { key: fact.unlink[0]!.key, side: 'none' });
   return decision;
 }
 
 function refusalOf(state: EnvironmentState, fact: UnlinkFact): StepDecision | null {
   const [first] = fact.unlink as [NamedIdentity];
-  // An identity that is not linked is a person of its own.
   const rootOf = ({ key }: NamedIdentity) => state.roots.get(key.toString('hex'));
   const root = rootOf(first);
   const unchanged = {
@@ -73,20 +71,20 @@ function refuse(a: NamedIdentity, reason: RefusalReason, b: NamedIdentity): Step
   return { ...stepOf(a, b), outcome: 'refused', reason, root: ZERO_KEY };
 }
 
-/** A parked unlink may be in the log twice. Its copy has the same time, and must not undo links made since. */
+/** A parked unlink may be in the log twice. The copy has the same time and must not undo newer links. */
 function isCopy(state: EnvironmentState, { unlink, receivedAt }: UnlinkFact): boolean {
   const sides = state.unlinkSides.get(unlink[0]!.key.toString('hex')) ?? [];
   return sides.some((one) => one.side !== 'stayed' && one.unlinkedAt === receivedAt);
 }
 
-/** No side is needed for an erased identity: its fence refuses the same facts. A rebuild leaves such a side out too. */
+/** Stores a side, except for erased identities, whose fence refuses the same facts. */
 export function noteSide(state: EnvironmentState, fact: GenerationFact, side: Pick<UnlinkSide, 'key' | 'side'>): void {
   const { environmentId, generation, offset, receivedAt: unlinkedAt } = fact;
   if (isFenced(state, side.key.toString('hex'), fact)) return;
   addUnlinkSide(state, { environmentId, ...side, generation, offset, unlinkedAt });
 }
 
-/** The side that contains the root keeps it. If the root was erased, the side that stays keeps it. */
+/** The side that contains the root keeps it. If the root was erased, the remaining side keeps it. */
 function split(state: EnvironmentState, fact: UnlinkFact): StepDecision {
   const named = new Set(fact.unlink.map(({ key }) => key.toString('hex')));
   const root = state.roots.get(fact.unlink[0]!.key.toString('hex'))!;

@@ -9,11 +9,6 @@ import type { LogView } from './log-view.ts';
 const FENCES = new Set(['ILLEGAL_GENERATION', 'UNKNOWN_MEMBER_ID', 'REBALANCE_IN_PROGRESS', 'FENCED_INSTANCE_ID']);
 const RETRY_WAIT_MS = 200;
 
-function toFence(fault: unknown): unknown {
-  const type = fault instanceof Error && 'type' in fault ? String(fault.type) : '';
-  return FENCES.has(type) ? new Fenced(type) : fault;
-}
-
 interface GroupView {
   readonly groupId: string;
   readonly view: LogView;
@@ -36,7 +31,8 @@ function createLogPartition(
       try {
         await offsets.commitOffsets({ topics: [{ topic, partitions }] });
       } catch (fault) {
-        throw toFence(fault);
+        const type = fault instanceof Error && 'type' in fault ? String(fault.type) : '';
+        throw FENCES.has(type) ? new Fenced(type) : fault;
       }
     },
     batchAt: (offset) => view.batchAt({ topic, partition, offset, topicId }),
@@ -90,8 +86,7 @@ export async function examinePartitions(
       const at = { topic, partition, committed, metadata: committedMetadata, start, topicId };
       const log = createLogPartition(group, view, at);
       view.pin({ topic, partition }, topicId);
-      const end = ends.get(partition) ?? 0;
-      examined.push(compare(log, end).then((finding) => ({ log, finding })));
+      examined.push(compare(log, ends.get(partition) ?? 0).then((finding) => ({ log, finding })));
     }
   }
   return await Promise.all(examined);

@@ -1,5 +1,6 @@
 import { waitAtMost } from '@playline/stores';
 import type { Cluster } from 'kafkajs';
+import { atMostEvery } from '../at-most-every.ts';
 
 /** Minimum interval between requests. Metrics may be scraped more often. */
 const ENDS_INTERVAL_MS = 5_000;
@@ -30,33 +31,17 @@ export function createEndsReader(
   cluster: Pick<Cluster, 'fetchTopicsOffset'>,
   assigned: () => readonly AssignedLog[],
 ): () => Promise<void> {
-  let requestedAtMs = Number.NEGATIVE_INFINITY;
-  let running: Promise<void> | null = null;
-
-  const request = async () => {
+  const request = atMostEvery(ENDS_INTERVAL_MS, async () => {
     const logs = assigned();
     for (const topic of new Set(logs.map(({ log }) => log.topic))) {
       const inTopic = logs.filter(({ log }) => log.topic === topic);
-      const ends = await readOffsets(cluster, {
-        topic,
-        partitions: inTopic.map(({ log }) => log.partition),
-        first: false,
-      });
+      const partitions = inTopic.map(({ log }) => log.partition);
+      const ends = await readOffsets(cluster, { topic, partitions, first: false });
       // A fetch may already have returned a later end.
       for (const each of inTopic) each.end = Math.max(each.end, ends.get(each.log.partition) ?? 0);
     }
-  };
-
-  return async () => {
-    if (running === null && performance.now() - requestedAtMs >= ENDS_INTERVAL_MS) {
-      requestedAtMs = performance.now();
-      const end = () => {
-        running = null;
-      };
-      running = request().then(end, end);
-    }
-    if (running !== null) await waitAtMost(ENDS_TIMEOUT_MS, running, () => {});
-  };
+  });
+  return () => waitAtMost(ENDS_TIMEOUT_MS, request(), () => {});
 }
 
 /** kafkajs itself detects a new partition only after five minutes. */

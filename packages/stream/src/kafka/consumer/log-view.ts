@@ -33,14 +33,12 @@ interface BatchLocation {
   readonly topicId: string | null;
 }
 
-interface Broker {
-  fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
-}
-
 /** Members of the kafkajs cluster that its types omit. */
 type FullCluster = Omit<Cluster, 'findBroker' | 'findGroupCoordinator' | 'findLeaderForPartitions'> & {
   findLeaderForPartitions(topic: string, partitions: number[]): Record<string, number[]>;
-  findBroker(at: { nodeId: string }): Promise<Broker>;
+  findBroker(at: { nodeId: string }): Promise<{
+    fetch(request: FetchRequest): Promise<{ responses: { partitions: { messages: FetchedRecords }[] }[] }>;
+  }>;
   findGroupCoordinator(query: { groupId: string }): Promise<Coordinator>;
 };
 
@@ -49,7 +47,6 @@ const FETCH_WAIT_MS = 100;
 export function createLogView(kafkajsCluster: Cluster): LogView {
   const cluster = kafkajsCluster as unknown as FullCluster;
   const offsets: LogView['offsets'] = (query) => readOffsets(cluster, query);
-
   const topicIds = fetchByTopicId(kafkajsCluster);
 
   const leaderOf = async (topic: string, partition: number) => {
@@ -98,6 +95,6 @@ export function createLogView(kafkajsCluster: Cluster): LogView {
       const found = responses[0]?.partitions[0];
       return found === undefined ? null : parseDecision(Number(found.offset), found.metadata);
     },
-    refresh: async () => await (kafkajsCluster as Cluster & { refreshMetadata(): Promise<void> }).refreshMetadata(),
+    refresh: () => kafkajsCluster.refreshMetadata(),
   };
 }

@@ -215,7 +215,10 @@ export class PartitionedConsumer implements Consumer {
         void this.#retention.refresh(cluster);
       },
       outOfRange: ({ topic, partition }) => this.#assignments.get(`${topic}/${partition}`)?.guarded.outOfRange(),
-      fetchWaitMs: (group) => this.#fetchWaitMs(group),
+      fetchWaitMs: (group) => {
+        const heartbeatInMs = this.#lastHeardAt + this.#heartbeatMs - performance.now();
+        return this.#pace.waitMs({ hasPaused: group.paused().length > 0, heartbeatInMs });
+      },
       awaitFetch: (fetching) => this.#pace.until(fetching),
       fetched: (batches) => this.#recordFetch(batches),
     });
@@ -254,11 +257,6 @@ export class PartitionedConsumer implements Consumer {
       refresh: view.refresh,
       readDecision: () => view.decision(groupId, { topic, partition }),
     });
-  }
-
-  #fetchWaitMs(group: ConsumerGroup): number {
-    const heartbeatInMs = this.#lastHeardAt + this.#heartbeatMs - performance.now();
-    return this.#pace.waitMs({ hasPaused: group.paused().length > 0, heartbeatInMs });
   }
 
   #recordFetch(batches: readonly FetchedBatch[]) {

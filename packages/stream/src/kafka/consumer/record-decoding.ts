@@ -46,19 +46,13 @@ interface BatchHeader {
   readonly context: BatchContext;
 }
 
-interface Codec {
-  decompress(bytes: Buffer): Promise<Buffer>;
-}
-
 /** The members of the kafkajs decoder that are used here. Its offset is at the int32 length of the batches. */
 export interface FetchDecoder {
   readonly buffer: Buffer;
   offset: number;
 }
 
-type DecodeMessages = (decoder: FetchDecoder) => Promise<readonly unknown[]>;
-
-const codecOf: (attributes: number) => Codec | null =
+const codecOf: (attributes: number) => { decompress(bytes: Buffer): Promise<Buffer> } | null =
   require('kafkajs/src/protocol/message/compression').lookupCodecByAttributes;
 
 /** @throws RangeError if the bytes are not valid records */
@@ -223,7 +217,7 @@ export function toStreamRecord(at: { topic: string; partition: number }, fetched
 }
 
 const originalPath = require.resolve('kafkajs/src/protocol/requests/fetch/v4/decodeMessages');
-const decodeOlder: DecodeMessages = require(originalPath);
+const decodeOlder: (decoder: FetchDecoder) => Promise<readonly unknown[]> = require(originalPath);
 const WireDecoder: new (bytes: Buffer) => FetchDecoder = require('kafkajs/src/protocol/decoder');
 
 const isDecodedHere = (range: Buffer) => range.length >= AT.records && range[AT.magic] === BATCH_MAGIC;

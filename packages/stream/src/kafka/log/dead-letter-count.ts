@@ -4,6 +4,7 @@ import { waitAtMost } from '@playline/stores';
 import type { LogReader } from '../../log.ts';
 import { deadLetterTopicOf, SETTLED_OFFSET } from '../../partitions/dead-letters.ts';
 import type { StreamRecord } from '../../ports.ts';
+import { atMostEvery } from '../at-most-every.ts';
 import type { BrokerTarget } from '../security.ts';
 import { openLogReader } from './open-log-reader.ts';
 
@@ -26,8 +27,6 @@ const REFRESH_EVERY_MS = 10_000;
 const COLLECT_MAX_MS = 1_000;
 /** Maximum number of counted dead letters per topic, some tens of megabytes. */
 const OPEN_MAX = 1_000_000;
-
-const HELP = `Dead letters that are neither replayed nor dropped, counted up to ${OPEN_MAX} per topic`;
 
 interface CountedPartition {
   next: number;
@@ -78,19 +77,9 @@ export function createDeadLetterCounter(log: LogReader, topics: readonly string[
  * Reports the counts. All processes of a service report the same count, and the last count if the log is unavailable.
  */
 export function reportDeadLetterCounts(counter: ReturnType<typeof createDeadLetterCounter>, metrics: Metrics) {
-  let reading: Promise<void> | null = null;
-  let readAtMs = Number.NEGATIVE_INFINITY;
-  const read = async () => {
-    if (reading === null && performance.now() - readAtMs >= REFRESH_EVERY_MS) {
-      readAtMs = performance.now();
-      const end = () => {
-        reading = null;
-      };
-      reading = counter.refresh().then(end, end);
-    }
-    await reading;
-  };
-  metrics.collectedGauge('playline_stream_open_dead_letters', HELP, {
+  const read = atMostEvery(REFRESH_EVERY_MS, () => counter.refresh());
+  const help = `Dead letters that are neither replayed nor dropped, counted up to ${OPEN_MAX} per topic`;
+  metrics.collectedGauge('playline_stream_open_dead_letters', help, {
     labelNames: ['topic'],
     async collect(gauge) {
       await waitAtMost(COLLECT_MAX_MS, read(), () => {});

@@ -93,10 +93,6 @@ async function commitAsNonMember(admin: Admin, group: string, { topic, partition
   await offsetCommitV8.api.async(connection, group, NO_GENERATION, '', null, [{ name: topic, partitions }]);
 }
 
-/** Returns true if the coordinator rejected the commit because the group has members or is rebalancing. */
-const isGroupNotEmpty = (fault: unknown): boolean =>
-  fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true);
-
 async function moveGroup(
   { admin, reader }: { admin: Admin; reader: LogReader },
   { groupId, at }: { groupId: string; at: PartitionName },
@@ -117,7 +113,8 @@ async function moveGroup(
     await commitAsNonMember(admin, groupId, { ...at, offset: from, metadata });
     return true;
   } catch (fault) {
-    if (isGroupNotEmpty(fault)) return false;
+    // The coordinator rejects the commit if the group has members or is rebalancing.
+    if (fault instanceof AggregateError && fault.errors.some(({ needsRejoin }) => needsRejoin === true)) return false;
     throw fault;
   }
 }

@@ -194,12 +194,8 @@ export class Sender {
       flights.splice(flights.indexOf(flight), 1, first!, second!);
       return true;
     } else if (verdict.kind === 'identity' && flight.identityChanges++ < IDENTITY_CHANGES_MAX) return false;
-    const { code } = verdict;
-    this.#settleFlight(
-      flights,
-      flight,
-      new ProduceFault(code, `${nameOf(flight.batch)} rejected the records: ${code}`),
-    );
+    const message = `${nameOf(flight.batch)} rejected the records: ${verdict.code}`;
+    this.#settleFlight(flights, flight, new ProduceFault(verdict.code, message));
     return true;
   }
 
