@@ -5,7 +5,7 @@ import type { BackWalk } from './back-walker.ts';
 import type { FeedChain } from './feed-rig.ts';
 import type { Findings } from './findings.ts';
 import type { Walk } from './follower.ts';
-import type { ServedVersion } from './pageChecks.ts';
+import type { ServedVersion } from './page-checks.ts';
 import { isMatch, lastVersions, type TimedVersion } from './truth.ts';
 
 export type Versions = ReadonlyMap<string, readonly TimedVersion[]>;

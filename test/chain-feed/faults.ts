@@ -5,8 +5,8 @@ import { addReached, type Reached, toSeconds, toText } from '../faults/world/rep
 import { KILL_POINTS, type KillPoint, setTrap } from '../faults/writer-kill.ts';
 import type { GatedProcess } from '../faults/writer-process.ts';
 import { type FeedRig, WAIT_MAX_MS } from './feed-rig.ts';
+import type { PageChecks } from './page-checks.ts';
 import type { RunningProcesses } from './processes.ts';
-import type { PageChecks } from './pageChecks.ts';
 
 /** A writer without an activity partition never reaches a kill point, so the wait is limited. */
 const REACH_MAX_MS = 3_000;

@@ -1,7 +1,7 @@
 import type { Random } from '@playline/testkit/random';
 import type { Findings } from './findings.ts';
+import type { PageChecks } from './page-checks.ts';
 import { type FeedQuery, isLast, type PageClient, type ServedPage } from './page-client.ts';
-import type { PageChecks } from './pageChecks.ts';
 import type { Starts } from './starts.ts';
 import type { WatermarkWatch } from './watermark-watch.ts';
 

@@ -2,7 +2,7 @@
 import { openOwnStores, openRedisDatabase } from '@playline/testkit';
 import { CONTRACT_ABIS, openTestChain } from '@playline/testkit/chain';
 import { encodeFunctionData, type Hash } from 'viem';
-import { OPERATOR, type Exit, runProgram } from './stack.ts';
+import { type Exit, OPERATOR, runProgram } from './stack.ts';
 
 export const MAIN = (service: string) => new URL(`../../services/${service}/src/main.ts`, import.meta.url).pathname;
 /** The number of latest blocks that are not final: two epochs of two blocks. */

@@ -16,9 +16,9 @@ import { until } from '@playline/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { proveMint } from '../../../infra/local/commands/start.ts';
 import {
+  type Exit,
   type JourneyStack,
   OPERATOR,
-  type Exit,
   runProgram,
   startJourneyStack,
   stored,

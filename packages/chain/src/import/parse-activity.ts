@@ -10,7 +10,7 @@ import {
 import { z } from 'zod';
 import { DECIMALS_MAX } from '../rows.ts';
 import { DETAILS, toStoredDetails } from './details.ts';
-import { address, hash, requiredChain, type Parsed, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
+import { address, hash, type Parsed, requiredChain, text, timestamp, toErrors, uint64, uuid } from './fields.ts';
 
 export interface ImportContext {
   /** The required chain name. null accepts any chain. */

@@ -1,6 +1,6 @@
 import type { ChainLog } from '../node.ts';
 import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint } from './abi-reader.ts';
-import { type LogReading, EMPTY_READING, read, unread } from './log-reading.ts';
+import { EMPTY_READING, type LogReading, read, unread } from './log-reading.ts';
 
 export interface BridgeSettings {
   readonly contract: string;

@@ -6,9 +6,9 @@ import { AbiFault, AbiReader, eventTopicOf, toAddress, ZERO_ADDRESS } from './ab
 import { BLOCK_LIMITS, findOverBudget } from './block-budget.ts';
 import { type BridgeEvent, readBridge } from './bridges.ts';
 import {
+  EMPTY_READING,
   type LogActivity,
   type LogReading,
-  EMPTY_READING,
   read,
   type Summary,
   type UnreadReason,

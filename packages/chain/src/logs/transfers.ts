@@ -2,10 +2,10 @@ import type { ChainLog } from '../node.ts';
 import { AbiFault, AbiReader, eventTopicOf, toAddress, toUint, ZERO_ADDRESS } from './abi-reader.ts';
 import type { MultiTokenLog } from './block-budget.ts';
 import {
+  EMPTY_READING,
   type LogActivity,
   type LogAsset,
   type LogReading,
-  EMPTY_READING,
   read,
   type Summary,
   summarise,

@@ -1,8 +1,8 @@
 import { PublicError } from '@playline/errors';
 import type { Exchange, HeaderList } from '@playline/http';
 import {
-  type QuotaPolicy,
   QuotaExhausted,
+  type QuotaPolicy,
   type QuotaStatus,
   type Quotas,
   type QuotaTexts,
