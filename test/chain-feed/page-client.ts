@@ -20,7 +20,7 @@ export interface ServedPage {
   isFresh(): Promise<boolean>;
 }
 
-/** An empty page with a new cursor is not the last. @param requested the requested cursor, or null for the beginning */
+/** An empty page with a new cursor is not the last page. @param requested the cursor, or null for the beginning */
 export const isLast = ({ rows }: ServedPage, nextCursor: string, requested: string | null): boolean =>
   rows.length === 0 && nextCursor === requested;
 

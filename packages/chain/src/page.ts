@@ -9,7 +9,7 @@ export interface FeedEntry extends ShownActivity {
 
 export interface FeedPiece {
   readonly entries: readonly FeedEntry[];
-  /** Whether the limit was reached. The next entry may then have the same position as the last one. */
+  /** Whether the limit was reached. The next entry may then have the same position as the last entry read. */
   readonly isFull: boolean;
   /** The gap at which reading stopped early to limit its cost. */
   readonly continueAt: Gap | null;

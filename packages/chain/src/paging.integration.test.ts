@@ -19,7 +19,7 @@ type Action =
   | { kind: 'raise'; fraction: number }
   | { kind: 'read'; readers: readonly Reader[] };
 
-/** Reads from an earlier page's gap, counted back from the newest. A late reader uses an older horizon. */
+/** Reads from an earlier page's gap, counted back from the newest page. A late reader uses an older horizon. */
 interface Reader {
   readonly gap: number;
   readonly direction: Direction;
@@ -88,8 +88,8 @@ class Feed {
     return `0000000${index}-0000-4000-8000-0000${index}${tail.slice(0, 7)}`;
   }
 
-  // Adds versions after all existing ones and never below the horizon, like a writer. A block contains an activity at
-  // most once per microsecond.
+  // Adds versions after all versions so far and never below the horizon, like a writer. A block contains an activity
+  // at most once per microsecond.
   async put(updates: readonly { activity: number; stepUs: number }[]): Promise<void> {
     const rows: ActivityRow[] = [];
     if (this.versions.length > 0) this.#lastUs++;

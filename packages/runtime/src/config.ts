@@ -26,7 +26,7 @@ export function parseConfig<S extends z.ZodObject>(
   throw new ConfigError(`These settings are missing or invalid:\n${lines.join('\n')}`);
 }
 
-/** More proxies than any deployment chains. */
+/** More than any deployment has. */
 const TRUSTED_PROXIES_MAX = 10;
 
 export const settings = {

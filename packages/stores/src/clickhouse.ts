@@ -14,7 +14,7 @@ export interface ClickHouseLimits {
   readonly connectionsMax: number;
 }
 
-/** Limits for block writers. Each partition being written uses one connection; more would only queue on the server. */
+/** Limits for block writers. Each partition being written uses one connection; more connections would only queue. */
 export const BLOCK_WRITER_LIMITS: ClickHouseLimits = { executionMaxS: 60, connectionsMax: 16 };
 
 const QUERY_BYTES = 262_144;

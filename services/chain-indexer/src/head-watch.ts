@@ -198,7 +198,7 @@ export class HeadWatch {
     const fields = { chain: chain.name, node: each.node.name, head: each.heads.at(-1)?.number };
     if (!isLagging) logger?.info(fields, 'node caught up with the other nodes');
     else if (this.isSilent(each)) logger?.warn(fields, 'node not responding; using it only as a last resort');
-    else logger?.warn(fields, 'node lagging behind the others; using it only as a last resort');
+    else logger?.warn(fields, 'node lagging behind other nodes; using it only as a last resort');
   }
 }
 

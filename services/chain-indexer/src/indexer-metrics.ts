@@ -35,7 +35,7 @@ function createCounters(metrics: Metrics) {
     ]),
     unread: metrics.counter(
       'playline_chain_indexer_malformed_logs_total',
-      'Logs of latest events that could not be converted',
+      'Logs of known events that could not be converted',
       ['chain', 'reason'],
     ),
     reorgs: metrics.counter('playline_chain_indexer_reorgs_total', 'Reorganisations above the horizon', ['chain']),

@@ -96,7 +96,7 @@ it("one node's limits do not reduce the ranges requested from other nodes", asyn
 
 const RECEIPTS = ['eth_getBlockReceipts', 'eth_getTransactionReceipt'];
 
-/** Opens an HTTP node that rejects the given requests, for a chain with one LARGE_BLOCK block. */
+/** Opens an HTTP node for a chain with one large block. The node rejects the given requests. */
 async function openLimitedNode(isRefused: (request: RpcRequest, chain: MemoryChain) => boolean) {
   const chain = createBusyChain(6);
   chain.mine(Array.from({ length: 300 }, (_, value) => transferDraft(1, [0, 1], value)));

@@ -34,7 +34,7 @@ const action = fc.oneof(
     }),
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('step' as const), count: fc.integer({ min: 1, max: 6 }) }) },
-  // Starts another process. The earlier one is killed or keeps running.
+  // Starts another process. The earlier process is killed or keeps running.
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('start' as const), isOldKilled: fc.boolean() }) },
 );
 const faultNames: fc.Arbitrary<NodeFaultName> = fc.oneof(
@@ -152,7 +152,7 @@ it('a reorganisation below the horizon halts the chain until a node returns the 
   expect(publishedIds(logs)).toEqual(idsOf(chain.readFinal()));
 });
 
-it('a node that isLagging behind the index does not count as a reorganisation', async () => {
+it('a node that lags behind the index does not count as a reorganisation', async () => {
   const chain = createBusyChain(30);
   const logs = new MemoryIndexLogs();
   const lagging = createStateNode('lagging', DEPTH, () => chain.states[10]!);

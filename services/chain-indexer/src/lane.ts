@@ -84,7 +84,7 @@ export class ChainLane {
     this.identity = options.identity ?? new ChainIdentity(chain.chainId);
     const onFault = (node: ChainNode, fault: Error) => {
       if (fault instanceof NodeFault) metrics.countFault(node, fault);
-      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'token description failed');
+      else options.logger?.error({ chain: chain.name, node: node.name, fault }, 'describing a token failed');
     };
     this.newTokens = new NewTokens({ chain: chain.name, onFault, nowMs: this.nowMs });
     this.readActivities = createReadActivities({ ...chain, chain: chain.name });
@@ -288,7 +288,7 @@ const WAIT_MAX_MS = 600_000;
 const toProgressKey = (progress: IndexProgressRecord | null): string =>
   progress === null ? '' : `${progress.block}/${progress.nextLog}/${progress.changedAt}`;
 
-/** Makes a fenced indexer wait while the other makes progress, so that the two do not keep fencing each other. */
+/** Makes a fenced indexer wait while the other indexer makes progress, so that they do not fence each other. */
 class TakeoverWait {
   private readonly nowMs: () => number;
   private progressKey: string | null = null;

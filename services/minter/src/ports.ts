@@ -23,7 +23,7 @@ export interface LaneWriter {
   readTransactions(): Promise<readonly MintTransactionRecord[]>;
   /** Yields states in log order, possibly millions. An attempt's earlier states may be missing. */
   readStates(): AsyncIterable<MintStateRecord>;
-  /** Resolves when the change is committed. @throws Error if it may not be; the caller must then open a new writer */
+  /** Resolves when the change is committed. @throws Error if this is unknown; a new writer must then be opened */
   append(change: LaneChange): Promise<void>;
   close(): Promise<void>;
 }
@@ -143,7 +143,7 @@ export interface ChainNode {
 export interface ChainNodes {
   readonly count: number;
   readonly current: ChainNode;
-  /** Switches to the next node, unless another caller already has. */
+  /** Switches to the next node, unless another caller already did. */
   skip(node: ChainNode): void;
 }
 

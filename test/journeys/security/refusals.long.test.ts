@@ -115,7 +115,7 @@ async function withServices(
 
 const PREFIX = { Kafka: 'KAFKA', Redis: 'REDIS', ClickHouse: 'CLICKHOUSE', 'the schema registry': 'SCHEMA_REGISTRY' };
 
-/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all others. */
+/** Tests for a store share a gate, so they run sequentially. The Kafka tests run in parallel with all other tests. */
 const parallel = { concurrent: true } as const;
 const sequential = { concurrent: false } as const;
 

@@ -57,7 +57,7 @@ const erc20 = { contract_type: 'ERC20', contract_address: TOKEN };
 const erc721 = { contract_type: 'ERC721', contract_address: TOKEN, token_id: '9', amount: '1' };
 const transfer = (from: number, to: number) => logOf({ topics: [TRANSFER, topic(from), topic(to)], data: data(5) });
 
-it('an ERC-20 Transfer from the zero address is a mint, one to the zero address is a burn, and any other is a transfer', () => {
+it('an ERC-20 Transfer from the zero address is a mint, to the zero address a burn, and otherwise a transfer', () => {
   expect(detailsIn(transfer(1, 2))).toEqual([
     { type: 'transfer', from: accountAt(1), to: accountAt(2), amount: '5', asset: erc20 },
   ]);
@@ -203,7 +203,7 @@ it.each([
   [3, 15_000],
   [4, 20_000],
   [86_400, 20_000],
-])('a block %i seconds after the previous one yields at most %i activities from ranges', (seconds, most) => {
+])('a block %i seconds after the previous block yields at most %i activities from ranges', (seconds, most) => {
   const half = most / 2;
   expect(countsOf([half, half], seconds)).toEqual([half, half]);
   expect(countsOf([half, half, 1], seconds)).toEqual([half, 0, 1]);

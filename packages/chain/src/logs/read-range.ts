@@ -81,7 +81,7 @@ export function checkLogs(
 /** After these faults, a request for receipts may still succeed. */
 const REFUSAL_KINDS = new Set<NodeFault['kind']>(['too-much', 'late', 'unreachable']);
 
-/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts, which contain them. */
+/** Reads a block's logs. Nodes that refuse more than 10,000 logs may still return the receipts with the logs. */
 async function readLogsOf(node: ChainNode, hash: string, isSingle: boolean): Promise<readonly ChainLog[]> {
   try {
     return await node.logsOf(hash);
@@ -117,7 +117,7 @@ async function readLogs(
 
 function checkKnownBlocks(blocks: readonly ChainBlock[], { from, after, knownBlocks }: BlockRange): void {
   if (after !== null && blocks[0]!.parentHash !== after.hash)
-    throw new ForkFault(after, `block ${from} of the node does not link to indexed block ${after.number}`);
+    throw new ForkFault(after, `block ${from} on the node does not link to indexed block ${after.number}`);
   for (const name of knownBlocks) {
     const found = blocks[name.number - from];
     if (found !== undefined && found.hash !== name.hash)

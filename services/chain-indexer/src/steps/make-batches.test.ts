@@ -53,7 +53,7 @@ it('blocks are split between logs into ordered batches with limited records and 
   fc.assert(property);
 });
 
-it('a block over its budget yields the same records and one summary, no matter where publishing resumes', () => {
+it('a block above its budget yields the same records and one summary, no matter where publishing resumes', () => {
   const word = (value: number) => value.toString(16).padStart(64, '0');
   const rangeOf = (tokens: number, logIndex: number): ChainLog => ({
     ...logOf(logIndex),

@@ -176,7 +176,7 @@ interface Managed<W> {
 export class LaneWorkers<W extends ManagedWorker> {
   readonly #parts: LaneWorkersParts<W>;
   readonly #workers = new Map<string, Managed<W>>();
-  /** Assignments per partition. A partition's previous assignment may end after its next one begins. */
+  /** Assignments per partition. A partition's previous assignment may end after its next assignment begins. */
   readonly #assigned = new Map<number, number>();
   readonly #counted = new WeakSet<object>();
   readonly #closing = new Set<Promise<void>>();

@@ -133,7 +133,7 @@ class PendingSigners {
     const key = toSignerKey(state);
     if (state.status === 'pending') {
       const found = this.#pending.get(key);
-      // Copies the signer, because the Buffer may be a slice of a larger one.
+      // Copies the signer, because the Buffer may be a slice of a larger Buffer.
       const entry = found ?? { lane: { chain: state.chain, signer: Buffer.from(state.signer) }, states: new Set() };
       entry.states.add(toMintStateKey(state));
       this.#pending.set(key, entry);

@@ -31,7 +31,7 @@ export interface Planned {
 
 /** Margin for changes on the chain after the estimate. */
 const GAS_MARGIN = 1.25;
-/** Maximum assets per transaction by nonces already used. After reverts, an asset is grouped with fewer others. */
+/** Maximum assets per transaction by nonces already used. After reverts, an asset is grouped with fewer assets. */
 const ASSETS_MAX_BY_TRIES = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 10, 1, 1];
 /** Repeats an unrunnable call, because a node's fault must never fail an asset. */
 const REPEATS = 2;
@@ -210,7 +210,7 @@ interface Selection<Asset> {
   readonly conflicting: readonly Asset[];
 }
 
-/** Bisects the assets to find the ones that fit in one call. One bad asset in a hundred costs about fifteen calls. */
+/** Finds the assets that fit in one call by bisection. One bad asset in a hundred costs about fifteen calls. */
 export async function selectMintable<Asset>(
   assets: readonly Asset[],
   simulate: (assets: readonly Asset[]) => Promise<CallOutcome<string>>,

@@ -121,7 +121,7 @@ export function chooseFees(
 
 const raiseFee = (fee: bigint) => fee + (fee + RAISE_DIVISOR - 1n) / RAISE_DIVISOR;
 
-/** Raises both fees by at min an eighth and to at min the current fees. Returns null above a maximum. */
+/** Raises both fees by at least an eighth and to at least the current fees. Returns null above a maximum. */
 export function raiseFees(
   before: Fees,
   current: { readonly baseFee: bigint; readonly priorityFee: bigint },

@@ -109,7 +109,7 @@ class Campaign {
     if (random.chance(0.1)) this.#passTime();
     else if (!this.#isCalm && random.chance(0.02)) this.#inject();
     else this.#release();
-    // Lets all work complete that does not wait for a step.
+    // Completes all work that does not wait for a step.
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#fault !== null) throw this.#fault;
   }
