@@ -97,8 +97,8 @@ const restartAll: Fault = async ({ rig, processes, pageChecks }) => {
   for (const api of apis) processes.remove(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
   const freshApis = await Promise.all([processes.addUnreadyApi(), processes.addUnreadyApi()]);
-  const enough = pageChecks.backwardWalks + WALKS_WITHOUT_WATERMARKS;
-  await until('readers have walked back', () => pageChecks.backwardWalks >= enough, WAIT_MAX_MS);
+  const walksMin = pageChecks.backwardWalks + WALKS_WITHOUT_WATERMARKS;
+  await until('readers have walked back', () => pageChecks.backwardWalks >= walksMin, WAIT_MAX_MS);
   await Promise.all([processes.addWriter(), processes.addWriter()]);
   const areReady = async () => (await Promise.all(freshApis.map(({ process }) => process.isReady()))).every(Boolean);
   await until('the APIs have watermarks again', areReady, WAIT_MAX_MS);

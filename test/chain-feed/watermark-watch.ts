@@ -16,7 +16,7 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
   const watermarks = await openRedisWatermarks({ url });
   const lost = new Map<number, number>();
   let losses = 0;
-  let losing = Promise.resolve();
+  let pendingLoss = Promise.resolve();
   const remove = async () => {
     losses++;
     const [[, found] = []] = (await client.multi().hgetall(KEY).del(KEY).exec()) ?? [];
@@ -31,12 +31,12 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
     async greatest(partition) {
       const now = (await watermarks.read(partition)) ?? 0;
       // Waits for a running `lose`, which records the watermarks that it removes.
-      await losing;
+      await pendingLoss;
       return Math.max(now, lost.get(partition) ?? 0);
     },
     lose: () => {
-      losing = remove();
-      return losing;
+      pendingLoss = remove();
+      return pendingLoss;
     },
     close: watermarks.close,
   };

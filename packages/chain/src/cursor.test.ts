@@ -52,9 +52,9 @@ it('a cursor is rejected for a different chain or filter', () => {
   );
   const otherChain = { ...scope, chain: 'main-2' };
   expect(cursors.decode(cursors.encode(position, scope), otherChain)).toEqual({ ok: false, reason: 'mismatched' });
-  const swapped = { ...NO_FILTERS, toIndexedAt: 5 };
+  const swappedFilters = { ...NO_FILTERS, toIndexedAt: 5 };
   const text = cursors.encode(position, { chain: 'main', filters: { ...NO_FILTERS, fromIndexedAt: 5 } });
-  expect(cursors.decode(text, { chain: 'main', filters: swapped })).toEqual({ ok: false, reason: 'mismatched' });
+  expect(cursors.decode(text, { chain: 'main', filters: swappedFilters })).toEqual({ ok: false, reason: 'mismatched' });
 });
 
 it('a cursor is rejected when any bit is changed', () => {

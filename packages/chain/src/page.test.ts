@@ -57,8 +57,8 @@ const supersessionAt = (us: number, isOutdated: boolean): FeedEntry => ({
 const createPageOf = (entries: readonly FeedEntry[]) =>
   createReadPage({
     async entries({ gap }, limit) {
-      const beyond = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
-      const read = beyond.slice(0, limit);
+      const remaining = entries.filter(({ updatedAt }) => updatedAt > (gap.side === 'after' ? gap.updatedAt : -1));
+      const read = remaining.slice(0, limit);
       return { entries: read, isFull: read.length === limit, continueAt: null };
     },
   });

@@ -318,7 +318,7 @@ function readRaw<T>(request: IncomingMessage, plan: BodyPlan, options: ReadRawOp
       else use();
     };
     const onClose = () => fail(toDisconnect());
-    const pace = watchPace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(tooSlow(chunks.bytes)));
+    const pace = watchPace(options.bodyMaxMs ?? BODY_MAX_MS, chunks, () => fail(createTooSlowError(chunks.bytes)));
     if (reservation !== undefined) reservation.onEvicted = fail;
     request.on('data', onData);
     request.on('end', onEnd);
@@ -359,6 +359,6 @@ function whenAllChunksRead(use: () => void) {
   });
 }
 
-function tooSlow(bytes: number): PublicError {
+function createTooSlowError(bytes: number): PublicError {
   return new PublicError('INTERNAL_SERVER_ERROR', { cause: new Error(`body too slow, ${bytes} bytes so far`) });
 }

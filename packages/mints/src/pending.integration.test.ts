@@ -99,10 +99,10 @@ describe.each([
 
   it('pending assets are also limited by bytes, so fewer assets with long reference ids fit', async () => {
     const store = await open();
-    const long = (batch: number) => namesOf(String(batch)).map((name) => '😀'.repeat(240) + name);
+    const longNamesOf = (batch: number) => namesOf(String(batch)).map((name) => '😀'.repeat(240) + name);
     let accepted = 0;
     for (let batch = 0; batch < CALLS; batch++)
-      if ((await claim(store, 'own-a', long(batch))).kind === 'claimed') accepted += ASSETS_PER_CALL;
+      if ((await claim(store, 'own-a', longNamesOf(batch))).kind === 'claimed') accepted += ASSETS_PER_CALL;
     expect(accepted).toBeGreaterThan(PENDING_LIMITS.environment.assets / 5);
     expect(accepted).toBeLessThan(PENDING_LIMITS.environment.assets / 2);
   });
@@ -208,11 +208,11 @@ it("a project's mint requests are rejected while too many of its assets have fai
   const mints = await openRedisStore(redis.url, `${randomUUID()}:`);
   const isLogApplied = async () => true;
   const accept = createAcceptMints({ ...mints, policy: POLICY, publish: async () => {}, isLogApplied });
-  const fail = (count: number, agoMs: number) =>
+  const fail = (count: number, ageMs: number) =>
     restoreAll(
       mints.view,
       Array.from({ length: count }, () => {
-        return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - agoMs };
+        return { ...failedOf(randomUUID(), 'own-a'), changedAt: Date.now() - ageMs };
       }),
     );
   await fail(200, 2 * 60 * 60 * 1000);

@@ -38,7 +38,7 @@ interface ReportedBlock {
   readonly number: number;
 }
 
-interface Watched {
+interface WatchedNode {
   readonly node: ChainNode;
   /** Whether the chain was checked since the node was last unavailable. */
   isChainChecked: boolean;
@@ -65,7 +65,7 @@ const FINAL_STALL_MS = 1_800_000;
 /** Polls every node's latest block, because a node that no longer follows its chain still responds to requests. */
 export class HeadWatch {
   private readonly options: HeadWatchOptions;
-  private readonly watched: readonly Watched[];
+  private readonly watched: readonly WatchedNode[];
   private readonly nowMs: () => number;
   /** The highest blocks that any node has reported. */
   private readonly highest: { readonly heads: HighestBlock; readonly finalBlocks: HighestBlock };
@@ -105,7 +105,7 @@ export class HeadWatch {
     }
   }
 
-  private recordFault(each: Watched, fault: unknown, polledAtMs: number): void {
+  private recordFault(each: WatchedNode, fault: unknown, polledAtMs: number): void {
     each.isResponding = false;
     const kind = fault instanceof NodeFault ? fault.kind : 'unreachable';
     if (kind === 'unreachable' || kind === 'late') {
@@ -125,11 +125,11 @@ export class HeadWatch {
     return (['heads', 'finalBlocks'] as const).some((kind) => this.isBehind(each, others, kind));
   }
 
-  private isSilent({ silentSinceMs }: Watched): boolean {
+  private isSilent({ silentSinceMs }: WatchedNode): boolean {
     return silentSinceMs !== null && this.nowMs() - silentSinceMs >= LAG_MS;
   }
 
-  private isBehind(each: Watched, others: readonly Watched[], kind: 'heads' | 'finalBlocks'): boolean {
+  private isBehind(each: WatchedNode, others: readonly WatchedNode[], kind: 'heads' | 'finalBlocks'): boolean {
     const last = each[kind].at(-1);
     const before = this.nowMs() - LAG_MS;
     if (last === undefined) return false;
@@ -176,7 +176,7 @@ export class HeadWatch {
     });
   }
 
-  private async pollBlocks(each: Watched): Promise<void> {
+  private async pollBlocks(each: WatchedNode): Promise<void> {
     const head = await each.node.block('latest');
     each.isResponding = head !== null;
     if (head !== null) this.recordBlock(each, 'heads', head.number);
@@ -184,13 +184,13 @@ export class HeadWatch {
     this.recordBlock(each, 'finalBlocks', (await each.node.block('finalized'))?.number ?? -1);
   }
 
-  private recordBlock(each: Watched, kind: 'heads' | 'finalBlocks', number: number): void {
+  private recordBlock(each: WatchedNode, kind: 'heads' | 'finalBlocks', number: number): void {
     const atMs = this.nowMs();
     addBlock(each[kind], { atMs, number });
     this.highest[kind].report(this.highestOf(kind), atMs);
   }
 
-  private logLag(each: Watched): void {
+  private logLag(each: WatchedNode): void {
     const isLagging = this.isLagging(each.node);
     if (isLagging === each.isLoggedAsLagging) return;
     each.isLoggedAsLagging = isLagging;

@@ -181,7 +181,7 @@ export class ChainLane {
     metrics.setTooLarge(false);
     await this.publish(node, read, plan);
     metrics.countRange(read.blocks.length);
-    size.pass(read.blocks.length);
+    size.recordSuccess(read.blocks.length);
     return plan.to < final.number ? 'more' : 'idle';
   }
 

@@ -6,7 +6,7 @@ import type { AssignedPartition, BatchHandler, BatchPosition, Consumer } from '@
 import { type ApplyFacts, createApplyFacts } from './steps/apply-facts.ts';
 import type { LinkerParts } from './steps/decide-facts.ts';
 import { createDecideFacts } from './steps/decide-facts.ts';
-import { createDecodeBatch, type DecodedBatch, type Found, reportDeadLetters } from './steps/decode-batch.ts';
+import { createDecodeBatch, type DecodedBatch, type DecodedFact, reportDeadLetters } from './steps/decode-batch.ts';
 import { createLoggedDecisions } from './steps/logged-decisions.ts';
 import { type ParkedFact, ParkedFacts } from './steps/parked-facts.ts';
 import { ParkedTopic, type ParkedTopicFact } from './steps/parked-topic.ts';
@@ -212,7 +212,7 @@ function openParkedTopics(parts: LinkerParts) {
   });
 }
 
-function createToParkedTopicFact({ rules }: LinkerParts): (found: Found) => ParkedTopicFact {
+function createToParkedTopicFact({ rules }: LinkerParts): (found: DecodedFact) => ParkedTopicFact {
   const toGraphFact = createGraphFact(rules);
   const toKeys = (fact: IdentityLinkRecord, offset: number) =>
     namedBy(toGraphFact(fact, offset)).map((key) => key.toString('hex'));

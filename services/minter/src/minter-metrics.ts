@@ -12,12 +12,12 @@ interface ObservedHead {
 
 const WEI_PER_ETHER = 1e18;
 
-type Measured = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
+type MeasuredWorker = Pick<LaneWorker, 'lane' | 'current' | 'takeOvers'>;
 
 export interface MinterMetricsParts {
   readonly metrics: Metrics;
   readonly clock: LaneClock;
-  readonly workers: () => Iterable<Measured>;
+  readonly workers: () => Iterable<MeasuredWorker>;
 }
 
 export type MinterMetrics = ReturnType<typeof createMinterMetrics>;
@@ -112,7 +112,7 @@ function watchHeads(
 }
 
 function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
-  const gauge = (name: string, help: string, measure: (worker: Measured) => number | null) =>
+  const gauge = (name: string, help: string, measure: (worker: MeasuredWorker) => number | null) =>
     metrics.collectedGauge(name, help, {
       labelNames: ['chain', 'signer'],
       collect: (gauge) => {
@@ -124,7 +124,7 @@ function watchLanes({ metrics, clock, workers }: MinterMetricsParts): void {
         }
       },
     });
-  const pendingOf = (worker: Measured) => worker.current?.ledger.pending ?? [];
+  const pendingOf = (worker: MeasuredWorker) => worker.current?.ledger.pending ?? [];
   gauge('playline_minter_pending_assets', 'Unsettled assets', (worker) => pendingOf(worker).length);
   gauge(
     'playline_minter_waiting_assets',

@@ -63,8 +63,8 @@ it('a feed reader makes its first window as wide as the previous page', async ()
   const { entries } = await read(query, LIMIT);
   expect(entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
   expect(requested).toMatchObject([{ least: 0, end: query.horizon }]);
-  const again = await read(query, LIMIT);
-  expect(again.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
+  const secondPage = await read(query, LIMIT);
+  expect(secondPage.entries.map(({ updatedAt }) => updatedAt)).toEqual(times.slice(0, LIMIT));
   expect(requested[1]!.least).toBe(times[0]);
   expect(requested[1]!.end - requested[1]!.least).toBeLessThan(10_000_000);
   expect(requested).toHaveLength(2);

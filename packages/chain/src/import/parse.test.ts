@@ -172,15 +172,15 @@ it('the import parses or rejects any line without throwing', () => {
   );
   fc.assert(
     fc.property(activityLines(CHAIN.name), paths, fc.anything(), (line, path, value) => {
-      const damaged = structuredClone(line);
-      let at: Line = damaged;
+      const invalidLine = structuredClone(line);
+      let at: Line = invalidLine;
       for (const name of path.slice(0, -1)) {
         const next = at[name];
         if (typeof next !== 'object' || next === null) break;
         at = next as Line;
       }
       at[path.at(-1)!] = value;
-      const parsed = parseActivity(damaged);
+      const parsed = parseActivity(invalidLine);
       if (parsed.ok) toActivityRow(parsed.record, version);
       else expect(parsed.errors.length).toBeGreaterThan(0);
     }),

@@ -28,8 +28,8 @@ it('a token name is null if the result is not a string, and is cut to 256 charac
     expect(toTokenText(result)).toBeNull();
   expect(toTokenText(abiString('é'.repeat(4_000)))).toHaveLength(256);
   expect(toTokenText(abiString('a\u202eb\nc'))).toBe('abc');
-  const lone = Buffer.from([0xff, 0xfe, 0x41]);
-  expect(toTokenText(`0x${word(32)}${word(3)}${padded(lone)}`)?.isWellFormed()).toBe(true);
+  const malformed = Buffer.from([0xff, 0xfe, 0x41]);
+  expect(toTokenText(`0x${word(32)}${word(3)}${padded(malformed)}`)?.isWellFormed()).toBe(true);
   expect(toTokenText(`0x${'ab'.repeat(30_000)}`)).toBeNull();
 });
 

@@ -267,7 +267,7 @@ const HASH_DIGITS = 2 + 64;
 const ADDRESS_DIGITS = 2 + 40;
 const TOPICS_MAX = 4;
 
-const invalidResponse = (what: string) => new NodeFault('unreachable', `the response contains ${what}`);
+const invalidResponse = (problem: string) => new NodeFault('unreachable', `the response contains ${problem}`);
 
 type Members = Record<string, unknown>;
 

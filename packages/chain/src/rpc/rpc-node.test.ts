@@ -152,8 +152,8 @@ it('the fault for a late or unavailable node does not contain its URL', async ()
   expect(requested, 'the number of requests').toBe(1);
   const absent = createRpcNode({ name: 'x', url: `http://127.0.0.1:1/${SECRET}` });
   expect((await faultOf(absent.chainId())).message).toMatch(/^cannot reach the node/);
-  const nowhere = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
-  expect((await faultOf(nowhere.chainId())).kind).toBe('unreachable');
+  const unreachableNode = createRpcNode({ name: 'x', url: `http://${SECRET}.invalid/` });
+  expect((await faultOf(unreachableNode.chainId())).kind).toBe('unreachable');
 });
 
 it("credentials in a node's URL are sent in a header", async () => {

@@ -224,7 +224,7 @@ local function settle(settled, settled_bytes, floor, claim)
   redis.call('PEXPIRE', settled, kept)
   redis.call('PEXPIRE', settled_bytes, kept)
 end
-local function unsettle(settled, settled_bytes, claim)
+local function remove_settled(settled, settled_bytes, claim)
   if redis.call('ZREM', settled, claim) == 1 then redis.call('DECRBY', settled_bytes, bytes_of(claim)) end
 end
 for i = 1, (#KEYS - 1) / 7 do
@@ -241,7 +241,7 @@ for i = 1, (#KEYS - 1) / 7 do
     else redis.call('SET', claim, line) end
     if update.status == 'pending' then
       redis.call('SET', state, ARGV[at + 7])
-      unsettle(settled, settled_bytes, claim)
+      remove_settled(settled, settled_bytes, claim)
       hold(pending, claim, ARGV[at + 5])
     else
       redis.call('SET', state, ARGV[at + 7], 'PX', kept)

@@ -123,9 +123,9 @@ it('updated_at in a named block that lost records is stable and above the times 
     }
     expect(after.trace.basis).toBe(before.trace.basis);
     expect(after.end).toBeGreaterThanOrEqual(before.end);
-    const again = assignTimes(remaining, origin, 0);
+    const repeated = assignTimes(remaining, origin, 0);
     const timeOf = new Map(kept.map(({ offset }, index) => [offset, after.times[index]!]));
-    expect(again.times).toEqual(remaining.map(({ offset }) => timeOf.get(offset)));
+    expect(repeated.times).toEqual(remaining.map(({ offset }) => timeOf.get(offset)));
   });
   fc.assert(property, { numRuns: 200 });
 });

@@ -42,7 +42,7 @@ export class RangeSize {
   }
 
   /** Counts a late or truncated response. @returns whether to treat the range as too large */
-  noteLate(): boolean {
+  recordLate(): boolean {
     this.lateResponses++;
     if (this.lateResponses < LATE_RESPONSES_TO_HALVE) return false;
     this.sizeAfterLate = Math.max(1, Math.floor(Math.min(this.size, this.requested) / 2));
@@ -50,7 +50,7 @@ export class RangeSize {
     return true;
   }
 
-  pass(blocks: number): void {
+  recordSuccess(blocks: number): void {
     this.lateResponses = 0;
     if (blocks < this.size) return;
     const isRemembered = this.nowMs() - this.lateAtMs < LATE_REMEMBERED_MS;
@@ -89,7 +89,7 @@ async function isTooMuch(node: ChainNode, fault: NodeFault, size: RangeSize): Pr
   if (fault.kind === 'too-much') return true;
   // A late node has just returned the horizon. A node that drops the connection may be unavailable.
   const mayBeTooLarge = fault.kind === 'late' || (fault.kind === 'unreachable' && (await respondsToSmallRequest(node)));
-  return mayBeTooLarge && size.noteLate();
+  return mayBeTooLarge && size.recordLate();
 }
 
 const respondsToSmallRequest = (node: ChainNode): Promise<boolean> =>

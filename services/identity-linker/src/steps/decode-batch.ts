@@ -18,14 +18,14 @@ import {
   toDeadLetter,
 } from '@playline/stream';
 
-export interface Found {
+export interface DecodedFact {
   readonly offset: number;
   readonly fact: IdentityLinkRecord;
   readonly record: StreamRecord;
 }
 
 export interface DecodedBatch {
-  readonly found: readonly Found[];
+  readonly found: readonly DecodedFact[];
   readonly deadLetters: readonly OutgoingRecord[];
   readonly firstDeadLetter: { readonly offset: number; readonly reason: string } | null;
 }
@@ -34,7 +34,7 @@ export interface DecodedBatch {
 export function createDecodeBatch(schemaOf: SchemaSource, step: string) {
   const decodeFact = createDecodeFact(schemaOf);
   return async (records: readonly StreamRecord[]): Promise<DecodedBatch> => {
-    const found: Found[] = [];
+    const found: DecodedFact[] = [];
     const deadLetters: OutgoingRecord[] = [];
     let firstDeadLetter: DecodedBatch['firstDeadLetter'] = null;
     for (const record of records) {

@@ -245,7 +245,7 @@ export class MintLane {
       const ofCollection = candidates.filter(({ contractAddress }) => contractAddress.equals(first.contractAddress));
       const canContinue = await isolate(
         turn,
-        () => this.#beginOne(turn, ofCollection),
+        () => this.#beginNonce(turn, ofCollection),
         (message) => this.#waitOf(first.contractAddress, `The collection cannot be minted at the moment: ${message}.`),
       );
       if (canContinue !== true) checked.push(first.contractAddress);
@@ -287,7 +287,7 @@ export class MintLane {
   }
 
   /** @returns whether the collection should be planned again */
-  async #beginOne(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
+  async #beginNonce(turn: LaneTurn, assets: readonly MintStateRecord[]): Promise<boolean> {
     const next = await findNextNonce(turn);
     if (next.kind === 'refused') {
       await this.wait(next.reason);

@@ -137,12 +137,12 @@ function chooseBatch(
   const openTokens = new Set(open.map(toTokenKey));
   const isFree = (asset: MintStateRecord) => asset.tokenId === null || !openTokens.has(toTokenKey(asset));
   const candidates = openTokens.size === 0 ? assets : assets.filter(isFree);
-  const mostOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
+  const assetsMaxOf = (asset: MintStateRecord) => ASSETS_MAX_BY_TRIES[Math.min(ledger.triesOf(asset), TRIES_MAX - 1)]!;
   const [first] = candidates;
   if (first === undefined) return [];
-  const [key, most] = [toFunctionKey(first, standard), mostOf(first)];
+  const [key, most] = [toFunctionKey(first, standard), assetsMaxOf(first)];
   return candidates
-    .filter((asset) => toFunctionKey(asset, standard) === key && mostOf(asset) === most)
+    .filter((asset) => toFunctionKey(asset, standard) === key && assetsMaxOf(asset) === most)
     .slice(0, Math.min(rules.assetsMax, most));
 }
 

@@ -212,10 +212,10 @@ class Campaign {
       const batch = this.traffic.requestsOf(lane.signer).slice(at, at + 1 + this.random.below(150));
       // Requests arrive during a turn, as in a real process.
       const accepting = batch.length > 0 ? this.#acceptBatch(process, minting, batch) : at;
-      const turning = minting.turn().catch((fault) => {
+      const runningTurn = minting.turn().catch((fault) => {
         if (fault instanceof LaneLost || !/does not respond/.test(String(fault))) throw fault;
       });
-      [at] = await Promise.all([accepting, turning]);
+      [at] = await Promise.all([accepting, runningTurn]);
       await this.#step(process, 'idle', async () => {});
     }
   }
@@ -277,14 +277,14 @@ class Campaign {
           const writer = await this.log.openWriter(lane);
           return {
             ...writer,
-            append: (change) => this.#step(process, nameOf(change), () => this.#appendMaybe(writer.append, change)),
+            append: (change) => this.#step(process, nameOf(change), () => this.#appendOrFail(writer.append, change)),
           };
         }),
     };
   }
 
   /** Sometimes drops the response to a commit, which may or may not have succeeded. */
-  async #appendMaybe(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
+  async #appendOrFail(append: (change: LaneChange) => Promise<void>, change: LaneChange): Promise<void> {
     const isLost = !this.#isCalm && this.random.chance(0.01);
     if (isLost) this.#note('commit unknown');
     if (!isLost || this.random.chance(0.5)) await append(change);

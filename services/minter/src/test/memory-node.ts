@@ -154,7 +154,7 @@ export class MemoryNode implements ChainNode {
     }
     if (this.#refused.has(toCall(transaction)) || transaction.gas > BLOCK_GAS) return { kind: 'refused' };
     if (BigInt(transaction.gas) * transaction.maxFeePerGas > this.balance) return { kind: 'unfunded' };
-    if (current !== undefined && !paysMore(transaction, current)) return { kind: 'underpriced' };
+    if (current !== undefined && !hasHigherFees(transaction, current)) return { kind: 'underpriced' };
     this.#pool.set(key, transaction);
     return { kind: 'accepted' };
   }
@@ -162,6 +162,6 @@ export class MemoryNode implements ChainNode {
 
 const toCall = ({ from, nonce, data }: MemoryTransaction) => `${from} ${nonce} ${data}`;
 
-const paysMore = (one: MemoryTransaction, other: MemoryTransaction) =>
+const hasHigherFees = (one: MemoryTransaction, other: MemoryTransaction) =>
   one.maxFeePerGas * 10n >= other.maxFeePerGas * 11n &&
   one.maxPriorityFeePerGas * 10n >= other.maxPriorityFeePerGas * 11n;

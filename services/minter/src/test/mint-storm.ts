@@ -42,7 +42,7 @@ export async function runStorm(minting: Minting, seed: number): Promise<StormRep
       const fault = await injectFault(minting, minters, random);
       injected[fault] = (injected[fault] ?? 0) + 1;
     }
-    await minters.calm();
+    await minters.endFaults();
     const states = await minting.settled(before + requests);
     const [reported, minted] = [toTokens(states), await minting.tokens()];
     if (reported.join('\n') !== minted.join('\n'))
@@ -88,7 +88,7 @@ class Minters {
     this.#minter?.child.kill('SIGCONT');
   }
 
-  async calm(): Promise<void> {
+  async endFaults(): Promise<void> {
     await this.#rival?.stop('SIGKILL');
     this.#rival = null;
     await this.start();

@@ -228,8 +228,8 @@ export function createMemoryMintReader(): MintReader & { readonly put: (...state
       const owned = latestOf(collection).filter((state) => owner === null || isOwnedBy(state, owner));
       const all = owned.filter((state) => status === null || state.status === status);
       const upToHorizon = all.filter(({ requestedAt }) => horizon === null || requestedAt <= horizon);
-      const beyond = upToHorizon.filter((state) => isBeyond(state, gap, direction));
-      return toMintPage(direction === 'next' ? beyond.slice(0, limit) : beyond.slice(-limit), gap);
+      const states = upToHorizon.filter((state) => isBeyond(state, gap, direction));
+      return toMintPage(direction === 'next' ? states.slice(0, limit) : states.slice(-limit), gap);
     },
     ready: async () => true,
   };
