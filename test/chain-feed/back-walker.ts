@@ -36,7 +36,7 @@ export async function walkBack({
     for (const { id, us } of page.rows.toReversed()) rows.push({ id, us });
     if (isLast(page, page.previous, cursor)) {
       pageChecks.backwardWalks++;
-      const watermark = await watermarks.greatest(query.chain.partition);
+      const watermark = await watermarks.readGreatest(query.chain.partition);
       return { query, upTo, rows, watermark, cursor: page.next };
     }
     cursor = page.previous;

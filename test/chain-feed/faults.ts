@@ -96,11 +96,11 @@ const restartAll: Fault = async ({ rig, processes, pageChecks }) => {
   await rig.watermarks.lose();
   for (const api of apis) processes.remove(api);
   await Promise.all(apis.map(({ process }) => process.kill()));
-  const freshApis = await Promise.all([processes.addUnreadyApi(), processes.addUnreadyApi()]);
+  const newApis = await Promise.all([processes.addUnreadyApi(), processes.addUnreadyApi()]);
   const walksMin = pageChecks.backwardWalks + WALKS_WITHOUT_WATERMARKS;
   await until('readers have walked back', () => pageChecks.backwardWalks >= walksMin, WAIT_MAX_MS);
   await Promise.all([processes.addWriter(), processes.addWriter()]);
-  const areReady = async () => (await Promise.all(freshApis.map(({ process }) => process.isReady()))).every(Boolean);
+  const areReady = async () => (await Promise.all(newApis.map(({ process }) => process.isReady()))).every(Boolean);
   await until('the APIs have watermarks again', areReady, WAIT_MAX_MS);
   await Promise.all([...writers.map(closeSettled), ...apis.map(({ process }) => process.close())]);
   await rig.untilCaughtUp();

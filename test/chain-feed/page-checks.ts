@@ -12,12 +12,12 @@ export interface ServedVersion {
 
 export class PageChecks {
   readonly #versions = new Map<string, ServedVersion>();
-  readonly #watermarks: Pick<WatermarkWatch, 'greatest'>;
+  readonly #watermarks: Pick<WatermarkWatch, 'readGreatest'>;
   readonly #findings: Findings;
   pages = 0;
   backwardWalks = 0;
 
-  constructor(watermarks: Pick<WatermarkWatch, 'greatest'>, findings: Findings) {
+  constructor(watermarks: Pick<WatermarkWatch, 'readGreatest'>, findings: Findings) {
     this.#watermarks = watermarks;
     this.#findings = findings;
   }
@@ -41,7 +41,7 @@ export class PageChecks {
         this.#findings.add('in order', `${us} was returned after ${rows[index - 1]!.us}`);
     const last = rows.at(-1);
     if (last === undefined) return;
-    const greatest = await this.#watermarks.greatest(partition);
+    const greatest = await this.#watermarks.readGreatest(partition);
     if (last.us > greatest)
       this.#findings.add('below the watermark', `${chain} ${last.us} is ${last.us - greatest} µs above the watermark`);
   }

@@ -17,7 +17,7 @@ import { openTraffic, type Traffic } from './traffic.ts';
 import { addTimes, checkJournal, readLog } from './truth.ts';
 
 const FOLLOWERS = 3;
-const NEWCOMERS = 3;
+const LATE_FOLLOWERS = 3;
 /** The number of backward readers. Every other reader turns around at the beginning. */
 const WALKERS = 2;
 const READER_PAUSE_MAX_MS = 120;
@@ -132,8 +132,8 @@ function startReaders({ rig, seen, state, parts }: Reading): Promise<void>[] {
       await delay(AUDIT_PAUSE_MS);
     }
   };
-  const followers = Array.from({ length: FOLLOWERS + NEWCOMERS }, (_, index) => follow(index, index >= FOLLOWERS));
-  const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + NEWCOMERS + index));
+  const followers = Array.from({ length: FOLLOWERS + LATE_FOLLOWERS }, (_, index) => follow(index, index >= FOLLOWERS));
+  const walkers = Array.from({ length: WALKERS }, (_, index) => walk(FOLLOWERS + LATE_FOLLOWERS + index));
   return [...followers, ...walkers, poll()];
 }
 

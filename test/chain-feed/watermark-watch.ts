@@ -5,7 +5,7 @@ export interface WatermarkWatch {
   readonly losses: number;
   read(partition: number): Promise<number | null>;
   /** Returns the greatest watermark that any process may have read. */
-  greatest(partition: number): Promise<number>;
+  readGreatest(partition: number): Promise<number>;
   lose(): Promise<void>;
   close(): Promise<void>;
 }
@@ -28,7 +28,7 @@ export async function openWatermarkWatch({ url, client }: RedisDatabase): Promis
       return losses;
     },
     read: watermarks.read,
-    async greatest(partition) {
+    async readGreatest(partition) {
       const now = (await watermarks.read(partition)) ?? 0;
       // Waits for a running `lose`, which records the watermarks that it removes.
       await pendingLoss;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createBytesInFlight, type Reservation } from './bytes-in-flight.ts';
 
 const MAX = 100;
-const REFUSED = 'TOO_MANY_REQUESTS_ERROR';
+const TOO_MANY_REQUESTS = 'TOO_MANY_REQUESTS_ERROR';
 
 function receive(bytesInFlight: ReturnType<typeof createBytesInFlight>, owner: string, bytes: number) {
   const reservation = bytesInFlight.admit(owner, bytes);
@@ -41,7 +41,7 @@ it('bytes in flight stay within the limit, except for a single request, and are 
               open = open.filter((each) => each !== at);
             };
         } catch (error) {
-          expect(error).toMatchObject({ code: REFUSED });
+          expect(error).toMatchObject({ code: TOO_MANY_REQUESTS });
         }
         if (action === 'release') open.splice(index, 1)[0]?.reservation.release();
         expect(bytesInFlight.held).toBe(open.reduce((sum, request) => sum + request.bytes, 0));
@@ -154,7 +154,7 @@ it("an owner's sequential requests are admitted, regardless of how many bodies a
         try {
           receive(bytesInFlight, 'a', bytes);
         } catch (error) {
-          expect(error).toMatchObject({ code: REFUSED });
+          expect(error).toMatchObject({ code: TOO_MANY_REQUESTS });
         }
       };
       for (const bytes of sizes) {

@@ -65,7 +65,7 @@ export class Exchange implements Trace {
    * Aborted with `ClientDisconnected` if the caller disconnects or half-closes before the response ends. For web pages
    * only, because other clients half-close after their last request.
    */
-  get gone(): AbortSignal {
+  get disconnectSignal(): AbortSignal {
     this.#disconnected ??= watchDisconnect(this.request, this.#response);
     return this.#disconnected;
   }

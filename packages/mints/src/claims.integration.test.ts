@@ -84,7 +84,7 @@ async function perform(world: MintWorld, step: Action): Promise<void> {
 
 async function settle(world: MintWorld): Promise<void> {
   world.flush();
-  while (world.isUnread()) for (const at of SIGNERS.keys()) world.read(at);
+  while (world.hasUnread()) for (const at of SIGNERS.keys()) world.read(at);
   await world.project();
 }
 

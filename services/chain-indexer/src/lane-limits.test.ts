@@ -13,10 +13,10 @@ function createBusyChain(blocks: number): MemoryChain {
   return chain;
 }
 const honestNode = (chain: MemoryChain) => createStateNode('honest', DEPTH, () => chain.state);
-const late = () => Promise.reject(new NodeFault('late', 'the request timed out'));
+const rejectLate = () => Promise.reject(new NodeFault('late', 'the request timed out'));
 const unreachable = () => Promise.reject(new NodeFault('unreachable', 'the response is truncated'));
 
-function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = late) {
+function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promise<never> = rejectLate) {
   const honest = honestNode(chain);
   const requested: number[] = [];
   const node: ChainNode = {
@@ -30,7 +30,7 @@ function createSlowNode(chain: MemoryChain, blocksMax: number, fail: () => Promi
 }
 
 it.each([
-  ['does not respond in time', late],
+  ['does not respond in time', rejectLate],
   ['truncates its response', unreachable],
 ])(
   'a node that %s receives requests for smaller ranges until it responds, and the chain is indexed',
@@ -53,7 +53,7 @@ it('the indexer does not reduce its ranges for a node that does not respond at a
   const { node, requested } = createSlowNode(chain, 100);
   const testLane = createTestLane([node], logs, { chain: { ...CHAIN, rangeBlocks: 50 } });
   await testLane.lane.step();
-  Object.assign(node, { ...node, block: late, blocks: late });
+  Object.assign(node, { ...node, block: rejectLate, blocks: rejectLate });
   for (let poll = 0; poll < 10; poll++) {
     await expect(testLane.lane.step()).rejects.toThrow('no node responds: the request timed out');
     testLane.clock.nowMs += 120_000;

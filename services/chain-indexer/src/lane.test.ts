@@ -67,14 +67,14 @@ async function play({ actions, faults, outcomes: publishOutcomes, picks, ...opti
   const chain = new MemoryChain(DEPTH);
   const logs = new MemoryIndexLogs();
   const [nextFault, nextPick] = [createCycle(faults), createCycle(picks)];
-  let isHealed = false;
+  let isFaultless = false;
   for (let block = 0; block < options.blocksBefore; block++)
     chain.mine([transferDraft(1 + (block % 4), [0, 1], block)]);
   logs.outcome = createCycle(publishOutcomes);
   const nodes: ChainNode[] = Array.from({ length: options.nodes }, (_, index) =>
     createFaultyNode(chain, {
       name: String(index),
-      draw: () => (isHealed ? 'none' : nextFault()),
+      draw: () => (isFaultless ? 'none' : nextFault()),
       pick: (below) => nextPick() % below,
     }),
   );
@@ -92,7 +92,7 @@ async function play({ actions, faults, outcomes: publishOutcomes, picks, ...opti
           clock.nowMs += 500;
         }
   }
-  isHealed = true;
+  isFaultless = true;
   logs.outcome = () => 'published';
   await stepToEnd(start());
   return { chain, logs };

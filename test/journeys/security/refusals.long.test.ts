@@ -47,8 +47,8 @@ function toGatedUrl(address: string, store: Store, login?: { user: string; passw
 beforeAll(async () => {
   for (const store of ['Kafka', 'Redis', 'ClickHouse', 'the schema registry'] as const)
     gates[store] = await openTlsGate(validCertificate);
-  const front = { kafkaFrontPort: gates.Kafka.port };
-  stack = await startStack({ directory: folder, services: [], security: true, ...front });
+  const frontPorts = { kafkaFrontPort: gates.Kafka.port };
+  stack = await startStack({ directory: folder, services: [], security: true, ...frontPorts });
   const { kafka, redis, registry, clickhouse, security } = stack.file;
   const caFile = authority.certificate;
   const portOf = (address: string) => Number(new URL(address).port);

@@ -208,8 +208,8 @@ async function readInOrder({ queryBatched, paces }: Dependencies, query: PageQue
     const remaining = { ...query, limit: limit - entries.length };
     const piece = toPiece(remaining, await queryBatched({ query: remaining, window }));
     for (const each of piece.entries) entries.push(each);
-    paces.learn(query, toPace(piece));
-    if (isStart && edge === 0) paces.learnFirst(query, piece.entries[0]);
+    paces.record(query, toPace(piece));
+    if (isStart && edge === 0) paces.recordFirst(query, piece.entries[0]);
     if (piece.isFull) return { entries, isFull: true, continueAt: null };
     edge = farEdgeOf(query, window);
     size = Number.POSITIVE_INFINITY;
@@ -250,7 +250,7 @@ async function readRange({ query: run, paces }: Dependencies, query: PageQuery, 
     edge = farEdgeOf(query, window);
     const isAtEnd = window.least === 0 || window.end === query.horizon;
     if (read >= READ_ROWS_MAX && !isAtEnd) return { entries, isFull: false, continueAt: toGapAt(query, edge) };
-    if (!isBeforeRange) paces.learn(query, (window.end - window.least) / Math.max(1, readRows));
+    if (!isBeforeRange) paces.record(query, (window.end - window.least) / Math.max(1, readRows));
     size = isBeforeRange
       ? sizeInRange
       : Math.ceil((window.end - window.least) * Math.min(growthMax, toGrowth(read, readRows)));
@@ -297,11 +297,11 @@ function createPaces() {
   return {
     /** Returns 0 if unknown. */
     firstOf: (query: PageQuery): number => firstTimes.get(nameOf(query)) ?? 0,
-    learnFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
+    recordFirst: (query: PageQuery, first: FeedEntry | undefined): void => {
       if (first !== undefined && firstTimes.size < FEEDS_MAX) firstTimes.set(nameOf(query), first.updatedAt);
     },
     of: (query: PageQuery): number | null => paces.get(nameOf(query)) ?? null,
-    learn: (query: PageQuery, paceUs: number | null): void => {
+    record: (query: PageQuery, paceUs: number | null): void => {
       const name = nameOf(query);
       paces.delete(name);
       if (paceUs === null) return;

@@ -120,10 +120,10 @@ function recordOf(
   };
 }
 
-const SPENT = '(uint8,address,uint256,uint256)';
-const RECEIVED = '(uint8,address,uint256,uint256,address)';
+const OFFER = '(uint8,address,uint256,uint256)';
+const PAYMENT = '(uint8,address,uint256,uint256,address)';
 /** Emitted by Seaport. */
-export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${SPENT}[],${RECEIVED}[])`);
+export const ORDER_FULFILLED = eventTopicOf(`OrderFulfilled(bytes32,address,address,address,${OFFER}[],${PAYMENT}[])`);
 
 const WORD = 32;
 const KINDS = ['NATIVE', 'ERC20', 'ERC721', 'ERC1155'] as const;

@@ -76,13 +76,13 @@ it('readRange fails if the range does not link to the final block, even if the f
 });
 
 it('readRange fails if the range is not on the chain of a known block that is far above the range', async () => {
-  const far = { number: 100_000, hash: hashOf(100_000) };
+  const farBlock = { number: 100_000, hash: hashOf(100_000) };
   const orphan = { ...blockOf(12), hash: hashOf(12, 1) };
   // The node has stopped at block 12, so no child reveals that block 12 was orphaned.
   const stopped = { blocks: async () => [blockOf(10), blockOf(11), orphan] };
   const blocksAt = async (numbers: readonly number[]) =>
-    numbers.map((number) => (number === 12 ? orphan : number === far.number ? null : blockOf(number)));
-  const farRange = range({ knownBlocks: [far] });
+    numbers.map((number) => (number === 12 ? orphan : number === farBlock.number ? null : blockOf(number)));
+  const farRange = range({ knownBlocks: [farBlock] });
   await expect(readRange(nodeOf({ ...stopped, blocksAt }), farRange)).rejects.toMatchObject({ kind: 'behind' });
   // A second node behind the same URL returns the known block.
   await expect(readRange(nodeOf(stopped), farRange)).rejects.toThrow('block 12 is not on the chain of block 100000');
@@ -90,7 +90,7 @@ it('readRange fails if the range is not on the chain of a known block that is fa
     numbers.map((number) => ({ ...blockOf(number), hash: hashOf(number, number > 12 ? 1 : 0) }));
   const fault = await readRange(nodeOf({ blocksAt: fork }), farRange).catch((thrown) => thrown);
   expect(fault).toBeInstanceOf(ForkFault);
-  expect(fault.block).toEqual(far);
+  expect(fault.block).toEqual(farBlock);
   expect((await readRange(nodeOf(), farRange)).blocks).toHaveLength(3);
 });
 

@@ -139,16 +139,16 @@ async function readBlocks(node: ChainNode, range: BlockRange): Promise<readonly 
 
 /** Requests all blocks together, because separate responses may come from nodes on different chains. */
 async function checkFarBlocks(node: ChainNode, last: ChainBlock, { knownBlocks }: BlockRange): Promise<void> {
-  const far = knownBlocks.filter(({ number }) => number - last.number > LINKED_MAX);
-  if (far.length === 0) return;
-  const [reread, ...found] = await node.blocksAt([last.number, ...far.map(({ number }) => number)]);
-  for (const [index, name] of far.entries()) {
+  const farBlocks = knownBlocks.filter(({ number }) => number - last.number > LINKED_MAX);
+  if (farBlocks.length === 0) return;
+  const [reread, ...found] = await node.blocksAt([last.number, ...farBlocks.map(({ number }) => number)]);
+  for (const [index, name] of farBlocks.entries()) {
     const { hash } = found[index] ?? {};
     if (hash === undefined) throw new NodeFault('behind', `the node does not return final block ${name.number}`);
     if (hash !== name.hash) throw new ForkFault(name, `block ${name.number} on the node differs from the known block`);
   }
   if (reread?.hash !== last.hash)
-    throw inconsistent(`block ${last.number} is not on the chain of block ${far[0]!.number}`);
+    throw inconsistent(`block ${last.number} is not on the chain of block ${farBlocks[0]!.number}`);
 }
 
 /** Reads the time on which the first block's activity budget depends. */

@@ -111,7 +111,7 @@ function createMinters({ requests, states }: Logs) {
       if (status === 'succeeded') minted.push(ended);
     },
     attempts: () => minters.flatMap(({ attempts }) => [...attempts.values()]),
-    isUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
+    hasUnread: () => minters.some(({ read }, signer) => read < requests[signer]!.length),
   };
 }
 

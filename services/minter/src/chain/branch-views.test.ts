@@ -78,10 +78,10 @@ function openNode({ branchOf, finality = 'finalized', batchFault = null }: NodeO
 }
 
 const NO_BATCHES = new NodeFault('unreachable', 'the node does not support batches');
-const STEM = extend('stem', [], 80);
-const FINAL: Branch = { blocks: extend('final', STEM, 110), mintedAt: 95 };
+const SHARED_BLOCKS = extend('stem', [], 80);
+const FINAL: Branch = { blocks: extend('final', SHARED_BLOCKS, 110), mintedAt: 95 };
 /** Diverged before the block that contains the transaction, and was abandoned later. */
-const ABANDONED: Branch = { blocks: extend('abandoned', STEM, 104), mintedAt: 90 };
+const ABANDONED: Branch = { blocks: extend('abandoned', SHARED_BLOCKS, 104), mintedAt: 90 };
 const HEAD: ChainHead = {
   number: 110,
   finalized: 102,
@@ -193,7 +193,7 @@ it.each([null, NO_BATCHES])('a used nonce is looked up on the final branch (batc
 it.each([null, NO_BATCHES])(
   'a transaction that used the nonce on another branch is ignored (batch fault: %s)',
   async (batchFault) => {
-    const other = { blocks: extend('other', STEM, 110), mintedAt: 95 };
+    const other = { blocks: extend('other', SHARED_BLOCKS, 110), mintedAt: 95 };
     const whole = openNode({ branchOf: () => FINAL, batchFault });
     await whole.node.hashByNonce(used);
     const last = whole.requested.length - 1;

@@ -30,7 +30,7 @@ export class FailedAttempts {
   }
 
   /** @returns the keys of failed attempts that are no longer in memory */
-  async forgottenAmong(
+  async findForgotten(
     attempts: readonly Attempt[],
     readStates: () => AsyncIterable<MintStateRecord>,
   ): Promise<ReadonlySet<string>> {

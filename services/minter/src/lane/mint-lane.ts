@@ -108,7 +108,7 @@ export class MintLane {
     const newRequests = requests.map(({ request }) => request).filter((request) => !this.ledger.isHeld(request));
     const accepted = acceptRequests(this.ledger, requests, {
       changedAt: clock.wallClockMs(),
-      forgotten: await this.ledger.failed.forgottenAmong(newRequests, () => this.#writer.readStates()),
+      forgotten: await this.ledger.failed.findForgotten(newRequests, () => this.#writer.readStates()),
       isHeldElsewhere: (request) => log.others.isHeldByOther(lane, request),
     });
     await this.#journal.append({ states: accepted.states });

@@ -177,7 +177,7 @@ async function fitGas(
 async function findStandard({ node, lane }: LaneTurn, to: string): Promise<TokenStandard | null> {
   const supports = async (interfaceId: `0x${string}`) => {
     const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'supportsInterface', args: [interfaceId] });
-    return isYes(await node.call({ from: toHexText(lane.signer), to, data }), 'supportsInterface');
+    return isTrueResult(await node.call({ from: toHexText(lane.signer), to, data }), 'supportsInterface');
   };
   if (await supports(ERC721_INTERFACE)) return 'ERC721';
   return (await supports(ERC1155_INTERFACE)) ? 'ERC1155' : null;
@@ -188,10 +188,10 @@ async function hasRole({ node, lane }: LaneTurn, to: string): Promise<boolean> {
   const args = [CONTRACT_ROLES.MINTER_ROLE, toHexText(lane.signer)] as const;
   const data = encodeFunctionData({ abi: MINT_ABI, functionName: 'hasRole', args });
   const outcome = await node.call({ from: toHexText(lane.signer), to, data });
-  return outcome.kind !== 'done' || outcome.value === '0x' || isYes(outcome, 'hasRole');
+  return outcome.kind !== 'done' || outcome.value === '0x' || isTrueResult(outcome, 'hasRole');
 }
 
-function isYes(outcome: CallOutcome<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
+function isTrueResult(outcome: CallOutcome<string>, functionName: 'supportsInterface' | 'hasRole'): boolean {
   if (outcome.kind !== 'done' || outcome.value.length < 66) return false;
   return decodeFunctionResult({ abi: MINT_ABI, functionName, data: outcome.value as `0x${string}` });
 }

@@ -152,9 +152,9 @@ class Campaign {
         this.#start(slot);
       },
     };
-    const frequent =
+    const frequentFaults =
       'requests,requests,requests again,node restarted,role granted,fees rise,fees rise,funds restored'.split(',');
-    const fault = random.pick([...Object.keys(faults), ...frequent]);
+    const fault = random.pick([...Object.keys(faults), ...frequentFaults]);
     this.#note(fault);
     faults[fault]!();
   }

@@ -126,7 +126,7 @@ function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): bo
   const added = wanted.filter((key) => !memory.pending.has(key));
   const ofProject = [...memory.pending].filter(([, { projectId }]) => projectId === owner.projectId);
   const ofEnvironment = ofProject.filter(([, { environmentId }]) => environmentId === owner.environmentId);
-  const isOver = (
+  const isAbove = (
     pending: typeof ofProject,
     { assets, bytes }: { readonly assets: number; readonly bytes: number },
   ) => {
@@ -134,7 +134,7 @@ function isFull(memory: Memory, owner: MintOwner, wanted: readonly string[]): bo
     return keys.length > assets || keys.reduce((sum, key) => sum + 4 * Buffer.byteLength(key) + 1_000, 0) > bytes;
   };
   if (added.length === 0) return false;
-  return isOver(ofEnvironment, PENDING_LIMITS.environment) || isOver(ofProject, PENDING_LIMITS.project);
+  return isAbove(ofEnvironment, PENDING_LIMITS.environment) || isAbove(ofProject, PENDING_LIMITS.project);
 }
 
 function check(current: StoredClaim | null, wanted: WantedClaim, nowMs: number) {
