@@ -138,19 +138,19 @@ describe.each(ACCOUNTS)('the account $account', ({ account, granted, views }) =>
   });
 });
 
-describe('an account without raw ids', () => {
-  it.each(VIEWS)('receives no raw id in any field of %s', async (view) => {
+describe('raw ids', () => {
+  it.each(VIEWS)('do not appear in any field of %s', async (view) => {
     const { ok, text } = await read('analyst_1', view);
     expect([ok, text.toLowerCase().includes(RAW)]).toEqual([true, false]);
   });
 
-  it('is compared with views that contain raw ids', async () => {
+  it('appear in all views that require the right to read them', async () => {
     for (const view of RAW_VIEWS) expect((await read('analyst_raw_1', view)).text).toContain(RAW);
   });
 });
 
 describe('a grant to an account', () => {
-  it('takes effect at the next query, even an identical one', async () => {
+  it('takes effect with the next query, even if it is identical to the previous query', async () => {
     const sql = 'SELECT count() FROM analysis_events';
     const countEvents = async () => (await engine.query('analyst_3', sql)).text;
     expect(await countEvents()).toBe('0\n');
@@ -171,7 +171,7 @@ describe('a grant to an account', () => {
   });
 });
 
-describe('with the check of running queries', () => {
+describe('query limits enforced by the event writer', () => {
   let limits: { close(): Promise<void> | void };
   const metrics = createMetrics('event-writer');
   const logged: string[] = [];
@@ -182,7 +182,7 @@ describe('with the check of running queries', () => {
   });
   afterAll(() => limits?.close());
 
-  describe.concurrent('a limit of a ClickHouse account', () => {
+  describe.concurrent("a ClickHouse account's limit", () => {
     it.each(CASES)(
       'is enforced for $account if a query sets $name to DEFAULT',
       { timeout: 30_000 },
@@ -267,7 +267,7 @@ describe('with the check of running queries', () => {
     });
   });
 
-  describe('the check of running queries', () => {
+  describe('the event writer', () => {
     it('logs the account and the setting but not the query', async () => {
       expect(logged.join('')).toContain('"lifted":["max_execution_time"]');
       expect(logged.join('')).not.toContain('numbers(');

@@ -51,8 +51,8 @@ afterAll(async () => {
 const chainOf = () => stack.file.chain!;
 const contract = () => chainOf().contracts.erc721;
 const openChainClient = () => createPublicClient({ transport: http(chainOf().rpc, { retryCount: 0 }), cacheTime: 0 });
-const signableKeys = () => readRecords<SignableKeyRecord>(stack.inside.redis, 'signable-keys');
-const collections = () => readRecords<CollectionRecord>(stack.inside.redis, 'collections');
+const signableKeys = () => readRecords<SignableKeyRecord>(stack.plaintext.redis, 'signable-keys');
+const collections = () => readRecords<CollectionRecord>(stack.plaintext.redis, 'collections');
 const signerKeys = (): string => JSON.parse(readFileSync(join(directory, 'secrets.json'), 'utf8')).signerKeys;
 const openSigner = () => createSigner({ privateKeys: parseSignerKeys(signerKeys()) });
 

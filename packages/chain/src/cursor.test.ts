@@ -85,12 +85,12 @@ it('each cursor has exactly one valid encoding', () => {
 });
 
 it('a cursor is valid as long as its key is configured, and is rejected with any other key', () => {
-  const oldCursors = createCursors({ keys: [keyOf(1)] });
-  const newCursors = createCursors({ keys: [keyOf(2), keyOf(1)] });
-  expect(newCursors.decode(oldCursors.encode(position, scope), scope)).toEqual({ ok: true, position: position });
-  expect(oldCursors.decode(newCursors.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
-  const sameIdCursors = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
-  expect(sameIdCursors.decode(oldCursors.encode(position, scope), scope)).toEqual({ ok: false, reason: 'foreign' });
+  const previous = createCursors({ keys: [keyOf(1)] });
+  const rotated = createCursors({ keys: [keyOf(2), keyOf(1)] });
+  expect(rotated.decode(previous.encode(position, scope), scope)).toEqual({ ok: true, position: position });
+  expect(previous.decode(rotated.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
+  const sameId = createCursors({ keys: [{ id: 1, secret: Buffer.alloc(32, 9) }] });
+  expect(sameId.decode(previous.encode(position, scope), scope)).toEqual({ ok: false, reason: 'invalid-signature' });
 });
 
 it.each([

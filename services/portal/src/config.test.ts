@@ -34,12 +34,12 @@ it('the OpenID settings configure the provider, its label and its additional ori
     clientId: 'portal',
     clientSecret: 'the secret',
     label: 'single sign-on',
-    alsoAt: [],
+    additionalOrigins: [],
   });
   const optional = { OPENID_LABEL: 'Work', OPENID_ALSO_AT: 'https://a.example, https://b.example:8443/' };
   expect(read({ ...provider, ...optional })).toMatchObject({
     label: 'Work',
-    alsoAt: ['https://a.example', 'https://b.example:8443'],
+    additionalOrigins: ['https://a.example', 'https://b.example:8443'],
   });
   expect(read({ ...provider, OPENID_ISSUER: 'http://localhost:4000' })?.issuer.origin).toBe('http://localhost:4000');
 });
@@ -72,7 +72,7 @@ it('OPENID_ALSO_AT accepts only origins that are safe in a content security poli
   fc.assert(
     fc.property(text, (parts) => {
       try {
-        const origins = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.alsoAt ?? [];
+        const origins = read({ ...provider, OPENID_ALSO_AT: parts.join('') })?.additionalOrigins ?? [];
         for (const origin of origins) expect(origin).toMatch(/^https:\/\/[a-z0-9.-]+(:\d+)?$/);
       } catch (fault) {
         expect(fault).toBeInstanceOf(ConfigError);

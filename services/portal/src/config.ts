@@ -90,7 +90,7 @@ export type Config = z.infer<typeof configSchema>;
 export function toOpenId(config: Config) {
   const { OPENID_ISSUER: issuer, OPENID_CLIENT_ID: clientId, OPENID_CLIENT_SECRET: clientSecret } = config;
   if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
-  return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, alsoAt: config.OPENID_ALSO_AT ?? [] };
+  return { issuer, clientId, clientSecret, label: config.OPENID_LABEL, additionalOrigins: config.OPENID_ALSO_AT ?? [] };
 }
 
 export type PortalSettings = ReturnType<typeof toSettings>;

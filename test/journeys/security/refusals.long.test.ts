@@ -171,7 +171,7 @@ describe('Kafka', parallel, () => {
     services: ['gateway', 'event-writer'],
     sentence: /Kafka cannot be used: it refuses the login .*KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD/,
   } as const;
-  const setPassword = (password: string) => setScramPassword(stack.inside.kafka[0]!, { username: TENANT, password });
+  const setPassword = (password: string) => setScramPassword(stack.plaintext.kafka[0]!, { username: TENANT, password });
 
   beforeAll(() => setPassword(`right-${randomUUID()}`));
   loginTest({

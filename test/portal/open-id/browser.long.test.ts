@@ -43,7 +43,7 @@ async function openPortalAndProvider(): Promise<[TestPortal, RealProvider]> {
     issuer: real.issuer,
     ...real.client,
     label: 'Work',
-    alsoAt: [],
+    additionalOrigins: [],
     onFault: (code) => void errors.push(code),
   });
   return [portal, real];

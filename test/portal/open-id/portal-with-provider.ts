@@ -37,7 +37,7 @@ export async function openPortalWithProvider(parts: Partial<PortalAppParts> = {}
     issuer: provider.issuer,
     ...provider.client,
     label: LABEL,
-    alsoAt: [],
+    additionalOrigins: [],
     timeoutMs: 1_000,
     onFault: () => {},
   });

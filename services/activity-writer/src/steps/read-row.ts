@@ -39,7 +39,7 @@ export function createReadRow<T, R>({ codec, schemaOf, toRow }: ReadRowOptions<T
     readNow(record) {
       const id = record.value === null ? null : schemaIdOf(record.value);
       if (id === null) return { kind: 'unreadable', reason: 'not in the Confluent wire format' };
-      const found = readers.known(id);
+      const found = readers.get(id);
       if (found === undefined) return { kind: 'waiting' };
       return found.kind === 'unreadable' ? found : read(found.reader, record);
     },

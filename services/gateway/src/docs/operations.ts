@@ -207,7 +207,7 @@ function createErase(context: ExampleContext): Operation {
       createQueryParameter(
         'userId',
         false,
-        'The user to erase, in every identity type. Cannot be combined with anonymousId.',
+        'The user id to erase, under every identity type. Cannot be combined with anonymousId.',
       ),
     ],
     body: null,

@@ -5,8 +5,8 @@ import {
   type IdentityLinkRecord,
   identityLinkCodec,
   isEnvironmentId,
-  KEPT_TIME_END_MS,
-  type ReadValue,
+  STORED_TIME_END_MS,
+  type RecordResult,
   type SchemaSource,
 } from '@playline/contracts';
 import type { Logger } from '@playline/runtime';
@@ -76,7 +76,7 @@ function createDecodeFact(schemaOf: SchemaSource): DecodeFact {
   };
 }
 
-function toDecoded(read: ReadValue<IdentityLinkRecord>): Decoded {
+function toDecoded(read: RecordResult<IdentityLinkRecord>): Decoded {
   return read.kind === 'record' ? checkFact(read.record) : { kind: 'deadLetter', reason: read.reason };
 }
 
@@ -93,7 +93,7 @@ function checkFact(fact: IdentityLinkRecord): Decoded {
 }
 
 function isTime(timeMs: number): boolean {
-  return Number.isSafeInteger(timeMs) && timeMs < KEPT_TIME_END_MS;
+  return Number.isSafeInteger(timeMs) && timeMs < STORED_TIME_END_MS;
 }
 
 function isKind(kind: string): kind is IdentityKind {

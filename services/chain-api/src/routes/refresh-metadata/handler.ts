@@ -13,7 +13,7 @@ import {
   toQuotaTexts,
 } from '@playline/mints';
 import type { MintTopics } from '../../minting/publish.ts';
-import { showQuota, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
+import { addQuotaHeaders, toQuotaBody, toQuotaHeaders } from '../../minting/quota-headers.ts';
 import type { WithBody } from '../../minting/read-request-body.ts';
 import type { CollectionCall, CollectionOperation } from '../collection-route.ts';
 
@@ -98,7 +98,7 @@ function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: Refres
         return { texts: toQuotaTexts(policy, status, Date.now()), metadata };
       });
     } catch (fault) {
-      await showQuota(exchange, { quotas, policy, projectId }, fault);
+      await addQuotaHeaders(exchange, { quotas, policy, projectId }, fault);
       throw fault;
     }
   };

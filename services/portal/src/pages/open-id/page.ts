@@ -48,8 +48,8 @@ export function createOpenIdPage(parts: PagesParts, openId: OpenIdSignIn): Porta
       try {
         const browserText = frame.providerCookie.read(visit.exchange.request.headers.cookie);
         const url = new URL(`${visit.path}?${visit.query}`, frame.origin);
-        const { errand, secret: code, proof } = await openId.finish({ url, browserText });
-        const purpose = JSON.parse(errand) as SignInPurpose;
+        const { context, secret: code, proof } = await openId.finish({ url, browserText });
+        const purpose = JSON.parse(context) as SignInPurpose;
         returnPath = toRetryPath(purpose, code);
         const { account, ...redirect } = await complete(parts, visit, { purpose, code, proof });
         const detail = { way: 'openid', issuer: proof.openId.issuer };

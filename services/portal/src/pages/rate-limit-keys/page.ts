@@ -2,7 +2,7 @@
 import {
   type CreatedRateLimitKey,
   createRateLimitKey,
-  isGoodAt,
+  isActiveAt,
   PARTNER_CHARACTERS_MAX,
   PLAN_MAX,
   PLAN_WINDOW_S,
@@ -131,7 +131,7 @@ ${field({ name: 'expires', label: 'Expiry date', value: values?.text('expires') 
 
 function toRow(visit: Visit, record: RateLimitKeyRecord): HtmlValue[] {
   const { keyId, partner, first4, last4, calls, windowS, expiresAt, revokedAt, createdAt } = record;
-  const isLive = isGoodAt(record, Date.now());
+  const isLive = isActiveAt(record, Date.now());
   const button = (action: string, className: string, text: string) =>
     visit.form(
       action,

@@ -27,7 +27,7 @@ export async function redirectToProvider(
   { purpose, code = '', needsFreshSignIn: isFresh = false }: ProviderRedirect,
 ): Promise<Answer> {
   try {
-    const { location, browserText } = await openId.begin({ errand: JSON.stringify(purpose), secret: code, isFresh });
+    const { location, browserText } = await openId.begin({ context: JSON.stringify(purpose), secret: code, isFresh });
     return { kind: 'external redirect', to: location, cookie: frame.providerCookie.toSetCookie(browserText) };
   } catch (error) {
     if (error instanceof ProviderUnavailable) return toProviderUnavailable(openId, toRetryPath(purpose, code));
