@@ -113,7 +113,7 @@ describe('applyTopics', () => {
     const refused = Object.assign(new Error(), { code: 'ECONNREFUSED' });
     const fetch = () => Promise.reject(new TypeError('fetch failed', { cause: refused }));
     await expect(createRegistryAdmin({ url: stores.registry, fetch }).register('any', '{}')).rejects.toThrow(
-      'the schema registry does not answer (ECONNREFUSED)',
+      'the schema registry does not respond (ECONNREFUSED)',
     );
   });
 

@@ -24,7 +24,7 @@ export interface MintPageQuery {
   readonly collection: MintCollection;
   /** null for all owners, which only operators can query. */
   readonly owner: MintOwner | null;
-  /** Epoch milliseconds. Later requests are omitted, because earlier ones may not be stored yet. null for no limit. */
+  /** Epoch milliseconds. Later requests are omitted, because earlier requests may not be stored. null for no limit. */
   readonly horizon: number | null;
   /** null for any status. */
   readonly status: MintStatus | null;

@@ -56,7 +56,7 @@ it('if Redis is full, ingest continues, a metric reports the failure, and readin
       version: VERSION,
       notReady: [],
       degraded: ['consentsAndErasures'],
-      reasons: { Redis: 'Redis takes no writes (OOM): it is full: raise its maxmemory, or delete data' },
+      reasons: { Redis: 'Redis rejects writes (OOM): it is full; raise its maxmemory, or delete data' },
     },
   });
   expect(await readWritableMetric()).toBe('0');

@@ -60,7 +60,7 @@ it.each<Record<string, string>>([
   { OPENID_ALSO_AT: 'https://a.example; script-src *' },
 ])('the OpenID settings %j are rejected', (invalid) => {
   expect(() => read({ ...provider, ...invalid })).toThrow(
-    new RegExp(`^These settings are missing or wrong:\n  ${Object.keys(invalid)[0]}: expected`),
+    new RegExp(`^These settings are missing or invalid:\n  ${Object.keys(invalid)[0]}: expected`),
   );
   expect(() => read({ ...provider, ...invalid })).not.toThrow('the secret');
 });

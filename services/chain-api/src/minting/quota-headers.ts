@@ -1,8 +1,8 @@
 import { PublicError } from '@playline/errors';
 import type { Exchange, HeaderList } from '@playline/http';
 import {
+  QuotaExhausted,
   type QuotaPolicy,
-  QuotaSpent,
   type QuotaStatus,
   type Quotas,
   type QuotaTexts,
@@ -56,7 +56,7 @@ export async function addQuotaHeaders(
 ) {
   if (!(fault instanceof PublicError) || fault.retryAfterS === null) return;
   const { retryAfterS } = fault;
-  if (fault instanceof QuotaSpent) return show(exchange, policy, fault.quota);
+  if (fault instanceof QuotaExhausted) return show(exchange, policy, fault.quota);
   // The quota headers are omitted if the store is unavailable.
   const status = await quotas.take(projectId, policy, 0).catch(() => null);
   if (status !== null) show(exchange, policy, { ...status, retryAfterS });

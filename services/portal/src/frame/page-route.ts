@@ -323,7 +323,7 @@ async function createVisit(parts: FrameParts, exchange: Exchange, params: PageCa
     environment,
     account,
     params: names,
-    signal: exchange.gone,
+    signal: exchange.disconnectSignal,
     session: visitor?.session ?? null,
     userAgent: String(exchange.request.headers['user-agent'] ?? '').slice(0, USER_AGENT_CHARACTERS_MAX),
     address: parts.addressOf(exchange.request),

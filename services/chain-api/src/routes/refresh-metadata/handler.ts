@@ -4,8 +4,8 @@ import {
   parseCollectionBody,
   parseStacksBody,
   parseTokensBody,
+  QuotaExhausted,
   type QuotaPolicy,
-  QuotaSpent,
   type Quotas,
   type QuotaTexts,
   REFRESH_BODY_BYTES_MAX,
@@ -71,7 +71,7 @@ interface ParsedRefresh<T> {
 function createRefresh({ quotas, policy, publish, withBody, deadlineMs }: RefreshParts) {
   const accept = async ({ record, exchange, collection }: CollectionCall, subjects: readonly SubjectMetadata[]) => {
     const status = await quotas.take(record.projectId, policy, subjects.length);
-    if (!status.isAllowed) throw new QuotaSpent(status);
+    if (!status.isAllowed) throw new QuotaExhausted(status);
     const { chain, contractAddress } = collection;
     const common: Omit<ChainMetadataRecord, keyof SubjectMetadata> = {
       chain,
