@@ -24,10 +24,10 @@ const toRecord = (topic: string, text: string, partition = 0): TransactionRecord
   partition,
   key: null,
   value: Buffer.from(text),
-  headers: { of: 'test' },
+  headers: { source: 'test' },
 });
 
-it('the log reader returns exactly the requested offsets with key, value, headers and time', async () => {
+it('the log reader returns exactly the requested offsets, with key, value, headers and timestamp', async () => {
   const topic = await fixture.createTopic({ partitions: 2 });
   const value = Buffer.alloc(30_000, 'x');
   const before = Date.now();
