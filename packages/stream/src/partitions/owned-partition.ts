@@ -16,7 +16,7 @@ export interface OwnedPartitionOptions extends Reports {
   readonly waits?: { readonly attempt: Waits; readonly pause: Waits } | undefined;
 }
 
-const isPermanent = (error: unknown) => error instanceof Error && (error as { retriable?: boolean }).retriable === false;
+const isFatal = (error: unknown) => error instanceof Error && (error as { retriable?: boolean }).retriable === false;
 
 /** A partition assigned to this process. Commits its offsets, and reports why it is blocked or paused. */
 export class OwnedPartition {
@@ -60,7 +60,7 @@ export class OwnedPartition {
       if (error instanceof Fenced) return false;
       metrics.retry(topic, step);
       retryLogOf(logger)?.report({ topic, partition, level: 'error', error }, problem);
-      if (isPermanent(error) || performance.now() - startMs >= SHORT_FAULT_MS) {
+      if (isFatal(error) || performance.now() - startMs >= SHORT_FAULT_MS) {
         isReported = true;
         this.#block(problem, error);
       }

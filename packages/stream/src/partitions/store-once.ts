@@ -39,7 +39,7 @@ export interface StoreOnceOptions {
   readonly notes: TokenNotes;
 }
 
-/** After this many rejections of a token (about three seconds), size is the assumed cause. Halving too early costs little. */
+/** After this many rejections (about three seconds), size is assumed to be the cause. Halving early costs little. */
 const REJECTIONS_MAX = 5;
 
 /**

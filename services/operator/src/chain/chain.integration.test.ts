@@ -192,7 +192,7 @@ const statusBy =
 const status = statusBy(runProgram);
 const chainOf = (name: string, number: number, ...urls: string[]) => ({ name, id: `eip155:${number}`, urls });
 
-it('chain status exits with 3 if a chain has no reachable node, and still lists all chains', async () => {
+it('chain status exits with code 3 if a chain has no reachable node, and still lists all chains', async () => {
   const chains = [chainOf('unreachable-chain', 5, UNREACHABLE), chainOf('demo-chain', chain.id, chain.rpc)];
   const { code, out, err } = await statusBy(runMain)(chains);
   expect(code, err).toBe(EXIT.unreachable);
@@ -210,7 +210,7 @@ it('chain status exits with 3 if a chain has no reachable node, and still lists 
   ]);
 });
 
-it('chain status exits with 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
+it('chain status exits with code 0 if a chain has a reachable node, and reports nodes of other chains', async () => {
   const [reachable, foreign] = [
     chainOf('demo-chain', chain.id, UNREACHABLE, chain.rpc),
     chainOf('other-chain', 7, chain.rpc),

@@ -27,7 +27,7 @@ const current = () =>
   );
 const unfinished = async () => (await current()).split('\n').filter((command) => command !== '').length;
 
-it('the column backfill resumes after a killed command, without requesting a month again', async () => {
+it('the column backfill resumes after the command was killed, and requests no month twice', async () => {
   await fixture.withoutMerges(async () => {
     const child = fixture.start(...COINS);
     await until('the newest month is requested', async () => (await written()).includes('20260601'));
@@ -107,7 +107,7 @@ it('a person can be erased from events and from the column during the column bac
 it('the column backfill waits for an unfinished deletion, and reports the wait', async () => {
   await fixture.withoutMerges(async () => {
     await fixture.query("ALTER TABLE events DELETE WHERE environment_id = 'unknown' SETTINGS mutations_sync = 0");
-    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for 1 other mutation/ });
+    const { code, progress } = await fixture.run(COINS, { stopAt: /waiting for other mutations on events: 1/ });
     expect([code, progress]).toEqual([1, expect.stringContaining('run the command again')]);
     expect(await unfinished()).toBe(1);
   });
@@ -131,7 +131,7 @@ it('columns drop cancels a backfill, and waits until the files are rewritten wit
   await fixture.withoutMerges(async () => {
     await fixture.run(COINS, { stopAt: /writing/ });
     expect(await unfinished()).toBe(1);
-    for (let time = 0; time < 2; time++) {
+    for (let round = 0; round < 2; round++) {
       const { code } = await fixture.run(['drop', '--name', 'coins', '--yes'], {
         stopAt: /waiting for ClickHouse to rewrite/,
       });

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => fixture.close());
 
 it('events are stored once with the correct column value while columns are added and dropped', async () => {
-  const { publish, toMessage, caughtUp, query } = fixture;
+  const { publish, toMessage, awaitCaughtUp, query } = fixture;
   const columns = (...args: string[]) => runMain(fixture.environment, ['columns', ...args]);
   let published = 0;
   let isDone = false;
@@ -25,7 +25,7 @@ it('events are stored once with the correct column value while columns are added
         return toMessage(messageRecordOf(`event ${coins}`, { properties: `{"coins":${coins}}` }));
       });
       await publish(batch);
-      await caughtUp(TOPICS.messages.name);
+      await awaitCaughtUp(TOPICS.messages.name);
     }
   };
   const ingesting = ingest();

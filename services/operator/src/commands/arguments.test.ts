@@ -76,10 +76,10 @@ it.each([
   [[...REPLICATE, '--out', 'x'], '--out requires --to file'],
   [[...REPLICATE, '--to', 'clickhouse', '--table', 'a; DROP'], '--table: expected'],
   [[...REPLICATE, '--page-size', '201'], 'Expected a number from 1 to 200'],
-])('the command %j exits with code 2 before it opens a store', async (args, sentence) => {
+])('the command %j exits with code 2 before it opens a store', async (args, message) => {
   const { code, results, progress } = await run(args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
   expect(progress).toContain(`(see npm run ${args[0]} -- `);
 });
 

@@ -42,7 +42,7 @@ function openBench(partitions: readonly GroupPartition[], hasMembers = false) {
 
 const POSITION = ['--group', 'writer', '--topic', 'messages', '--partition'];
 
-it('offsets list shows committed offsets and log bounds, and exits with 1 if a partition needs a decision', async () => {
+it('offsets list shows committed offsets and log bounds, and exits with code 1 if a partition needs a decision', async () => {
   const { run } = openBench([intact, replaced]);
   const { code, text } = await run('list', '--group', 'writer');
   expect(code).toBe(1);
@@ -51,7 +51,7 @@ it('offsets list shows committed offsets and log bounds, and exits with 1 if a p
   expect(await openBench([intact]).run('list', '--group', 'writer')).toMatchObject({ code: 0 });
 });
 
-it('offsets list exits with 1 if a group passed with --group has no committed offsets', async () => {
+it('offsets list exits with code 1 if a group passed with --group has no committed offsets', async () => {
   const { run } = openBench([intact]);
   expect(await run('list', '--group', 'wirter')).toMatchObject({
     code: 1,

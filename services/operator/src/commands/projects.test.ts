@@ -235,8 +235,8 @@ it.each([
   ['no name', ['collections', 'rename', ...contract], "required option '--name <name>'"],
   ['no environment', ['collections', 'link', ...contract, '--name', 'N'], "required option '--environment <name>'"],
   ['an option of another subcommand', ['collections', 'unlink', ...contract, '--name', 'N'], "unknown option '--name'"],
-])('project and collection commands refuse %s with exit code 2', async (_what, args, sentence) => {
+])('project and collection commands refuse %s with exit code 2', async (_what, args, message) => {
   const { code, progress, results } = await createOperator().run(...args);
   expect({ code, results }).toEqual({ code: EXIT.usage, results: [] });
-  expect(progress).toContain(sentence);
+  expect(progress).toContain(message);
 });

@@ -9,7 +9,7 @@ const toRows = (results: readonly string[]) => results.map((line) => JSON.parse(
 const SUBCOMMANDS = ['resolve', 'members', 'why'];
 const BOB = 'bob@example.org';
 
-it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis has no epoch', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with code 3 and recommends a rebuild if Redis has no epoch', async (word) => {
   // The epoch is missing, is lost during the query, or is lost and restored during the query.
   for (const epochs of [[null], ['a', 'a', null], ['a', 'a', 'b']]) {
     const { people, run } = await openMemoryBench();
@@ -20,7 +20,7 @@ it.each(SUBCOMMANDS)('identity %s exits with 3 and recommends a rebuild if Redis
   }
 });
 
-it.each(SUBCOMMANDS)('identity %s exits with 2 for invalid arguments, and does not repeat ids', async (word) => {
+it.each(SUBCOMMANDS)('identity %s exits with code 2 for invalid arguments, and does not repeat ids', async (word) => {
   const { run } = await openMemoryBench();
   const key = hexOf('steam', 'bob');
   for (const [args, sentence] of [

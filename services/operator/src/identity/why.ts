@@ -77,7 +77,7 @@ async function findBetween(query: LinkQuery & { other: Subject; otherMembers: Pe
   }
   const joins = await tables.joinsOf(environmentId, keysOf(members), bounds.querySeconds);
   const sides = await tables.sidesOf(environmentId, keysOf(members), bounds.querySeconds);
-  const chain = findChain(withoutUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
+  const chain = findChain(omitUndone(joins, sides), subject.key.toString('hex'), other.key.toString('hex'));
   const broken =
     'but the tables do not contain the links: the event writer is lagging (npm run status), or a connecting identity was erased';
   const links = chain?.length === 1 ? 'link' : `${chain?.length} links`;
@@ -107,7 +107,7 @@ export function findChain(rows: readonly LinkRow[], from: string, to: string): L
 }
 
 /** Omits links that a later unlink has undone. */
-function withoutUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
+function omitUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
   const isLater = (one: SplitRow, { position }: LinkRow) =>

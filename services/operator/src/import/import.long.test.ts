@@ -67,7 +67,7 @@ async function write(group: string): Promise<void> {
   try {
     await until(
       'the writer has written all records',
-      await log.createPassed(stores.prefix + ACTIVITIES, group),
+      await log.createCaughtUpCheck(stores.prefix + ACTIVITIES, group),
       90_000,
     );
   } catch (error) {

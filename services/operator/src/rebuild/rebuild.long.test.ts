@@ -45,7 +45,7 @@ const expectModel = async () =>
 async function link100(seed: number): Promise<void> {
   await fixture.publishLinks(randomLinks(100, seed));
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await stopLinkers();
 }
 
@@ -93,7 +93,7 @@ beforeAll(async () => {
   const writer = await fixture.startWriter();
   await publishConsents();
   await link100(1);
-  for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.written(topic.name);
+  for (const topic of [TOPICS.identityDecisions, TOPICS.consents]) await fixture.awaitWritten(topic.name);
   // From this point on, the log is ahead of the tables.
   await fixture.stop(writer, 'SIGTERM');
   await publishConsents();
@@ -154,7 +154,7 @@ it('linkers are not ready with an emptied Redis, and continue after a rebuild ha
   expect(results.join('\n')).toMatch(/holds +1 .*\nepoch/);
   expect(await fixture.dump()).toEqual(before);
   await fixture.publishLinks(randomLinks(60, 3));
-  await fixture.decided();
+  await fixture.awaitDecided();
   await until('the linker is ready again', async () => (await fetch(`${linker.adminUrl}/readyz`)).ok, 60_000);
   await expectModel();
 });
@@ -164,7 +164,7 @@ it('facts that are published while Redis is empty are applied after a rebuild', 
   await startLinker();
   await fixture.publishLinks(randomLinks(60, 4));
   expect(await fixture.restore('rebuild')).toMatchObject({ code: 0 });
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
@@ -196,7 +196,7 @@ it('a rebuild does not lose a link whose decision was not published before later
   expect(code).toBe(0);
   expect(progress).toContain('reading all data again');
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
@@ -242,7 +242,7 @@ it('identity init refuses an emptied Redis, and identity rebuild refuses a consu
   expect(await fixture.restore('identity', 'rebuild', ...again)).toMatchObject({ code: 0 });
   await startLinker();
   await fixture.publishLinks(randomLinks(10, 6));
-  await fixture.decided();
+  await fixture.awaitDecided();
   await expectModel();
 });
 
@@ -280,7 +280,7 @@ it('a rebuild restores held ids', async () => {
     (await fixture.people.graph.suspects(environmentId)).map(({ key, state }) => `${key.toString('hex')} ${state}`);
   await fixture.publishLinks(links);
   await startLinker();
-  await fixture.decided();
+  await fixture.awaitDecided();
   await stopLinkers();
   const key = fixture.keyOf(environmentId, 'untyped', 'everybody').toString('hex');
   expect(await held()).toEqual([`${key} held`]);

@@ -75,7 +75,7 @@ async function store({ environmentId, erasureId, subjectKeys, memberKeys, cutoff
 const finish = ({ erasureId }: ErasureRequestRecord) =>
   fixture.query(`INSERT INTO erasure_receipts (environment_id, erasure_id) VALUES ('x', '${toUuid(erasureId)}')`);
 
-/** Returns, for each key, the time after which links are held, or null without a hold. */
+/** Returns, for each key, the time after which links are held, or null if there is no hold. */
 const heldFrom = ({ environmentId, subjectKeys, memberKeys }: ErasureRequestRecord) =>
   people.guards.heldFrom(environmentId, [...subjectKeys, ...memberKeys]);
 

@@ -46,7 +46,7 @@ const consent = {
 /** Creates a log with copies, unreadable records and transaction markers, which are not differences. */
 beforeAll(async () => {
   fixture = await openLogFixture();
-  const { publish, toMessage, toRecord, prefix, startWriter, caughtUp, query } = fixture;
+  const { publish, toMessage, toRecord, prefix, startWriter, awaitCaughtUp, query } = fixture;
   const messages = Array.from({ length: 300 }, (_, index) => messageRecordOf(`event ${index}`));
   const strange = messageRecordOf(`it's "strange" \\ ${'$$'} レベル`, { environmentId: 'test-log' });
   const poison = { topic: prefix + TOPICS.messages.name, key: null, value: Buffer.from('no frame') };
@@ -58,7 +58,7 @@ beforeAll(async () => {
   await publish([link]);
   await publish([toRecord(TOPICS.consents.name, consentCodec, consent)]);
   const writer = await startWriter();
-  for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents]) await caughtUp(topic.name);
+  for (const topic of [TOPICS.messages, TOPICS.identityDecisions, TOPICS.consents]) await awaitCaughtUp(topic.name);
   await fixture.stop(writer, 'SIGTERM');
   for (const table of ['events', 'identity_links']) await query(`OPTIMIZE TABLE ${table} FINAL`);
 });
@@ -105,7 +105,7 @@ it('verify reports a derived table that differs from events, and names the comma
   const { code, lines } = await fixture.operate('verify', '--group', fixture.group);
   expect([code, lines.at(-1)]).toEqual([
     1,
-    'identity_days differs from events: 0 rows missing, 1 rows without an event. To repair the table, run npm run derive',
+    'identity_days differs from events: rows missing: 0, rows without an event: 1. To repair the table, run npm run derive',
   ]);
 });
 
@@ -146,9 +146,9 @@ it('verify finds exactly the lost, duplicate and overlapping rows, and the rows 
     ),
   );
   expect(text).toContain(
-    '1 records were read twice: they have more than one raw row in events, but one row in events_exact',
+    'records that were read twice: 1, with more than one raw row in events but one row in events_exact',
   );
-  expect(text).toMatch(/^4 differences$/m);
+  expect(text).toMatch(/^differences: 4$/m);
 });
 
 const LINKED_AT = 1_790_000_000_000;
@@ -192,7 +192,7 @@ const inTables = (linked: readonly Linked[], version = 1) =>
       .join()}`,
   );
 
-it('comparePersons reports no difference for equal persons, whose person key has no row', async () => {
+it('comparePersons reports no difference for equal persons, although the person key has no row', async () => {
   await openPersons();
   const [root, other] = [randomBytes(16), randomBytes(16)];
   await inRedis([link(root, root), link(root, other)]);
@@ -200,7 +200,7 @@ it('comparePersons reports no difference for equal persons, whose person key has
   expect(await comparePersons(options)).toMatchObject({ compared: 2, different: 0 });
 });
 
-it('comparePersons reports different persons, and identities that are missing in Redis or in the tables', async () => {
+it('comparePersons reports different persons, and identities that are missing from Redis or from the tables', async () => {
   await openPersons();
   const [root, before, lost, late] = [
     randomBytes(16),

@@ -9,7 +9,7 @@ const { fixture, producer } = await useKafka();
 
 producerContract('kafka', async () => ({ ...fixture, producer, close: async () => {} }));
 
-it.each([true, false])('a producer returns log-append times only for topics that have them: %s', async (logAppendTime) => {
+it.each([true, false])('a producer returns log-append times if the topic has them: %s', async (logAppendTime) => {
   const topic = await fixture.createTopic({ partitions: 2, logAppendTime });
   const record = { topic, key: Buffer.from('k'), value: Buffer.from('x') };
   const returned = await Promise.all([producer.sendForOffset(record), producer.sendForOffset(record)]);

@@ -190,7 +190,7 @@ it('the sender ends the epoch of an abandoned batch after the other batches have
   expect(outcome.cluster.newProducerIds).toHaveLength(1);
 });
 
-it.each([0, 3])('halves of a batch never share sequence numbers while another batch is ambiguous %i times', async (times) => {
+it.each([0, 3])('split batches share no sequence number while another batch is ambiguous %i times', async (times) => {
   // The first half is appended, but its retry is rejected permanently, so the sender does not know that it is stored.
   const half: BatchOutcome[] = [
     { arrives: 'now', response: NOT_LEADER },
