@@ -24,8 +24,8 @@ const secrets = JSON.stringify({ identityPepper: STACK_PEPPER });
 it('the identity pepper and the store addresses always belong to the same deployment', () => {
   expect(pepperOf({}, secrets).toString('hex')).toBe(STACK_PEPPER);
   expect(pepperOf({ IDENTITY_PEPPER: ENVIRONMENT_PEPPER }, secrets).toString('hex')).toBe(STACK_PEPPER);
-  const elsewhere = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
-  expect(pepperOf(elsewhere, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
+  const remote = { REDIS_URL: 'redis://elsewhere:6379', IDENTITY_PEPPER: ENVIRONMENT_PEPPER };
+  expect(pepperOf(remote, secrets).toString('hex')).toBe(ENVIRONMENT_PEPPER);
 });
 
 it('the identity pepper must be set if the environment contains addresses, even if a local stack exists', () => {

@@ -50,7 +50,7 @@ it('the column backfill resumes after the command was killed, and requests no mo
 });
 
 it('the column backfill completes even if an insert that started before the column existed adds parts', async () => {
-  const late =
+  const lateInsert =
     fixture.query(`INSERT INTO events (environment_id, type, event_name, event_time, received_at, message_id, properties, test)
     SELECT 'late', 'track', 'win', '2026-07-01 10:00:00', now64(3), generateUUIDv4(), '{"coins":1}', sleepEachRow(0.2) = 1
     FROM numbers(10) SETTINGS max_block_size = 10`);
@@ -58,7 +58,7 @@ it('the column backfill completes even if an insert that started before the colu
     (await fixture.query('SELECT query FROM system.processes')).includes('sleepEachRow'),
   );
   expect((await fixture.run(COINS)).code).toBe(0);
-  await late;
+  await lateInsert;
   expect(await fixture.query("SELECT sum(property_coins) FROM events WHERE environment_id = 'late'")).toBe('10');
   expect((await fixture.run(COINS)).code).toBe(0);
   expect(await fixture.list()).toMatchObject([{ name: 'coins', partsToDo: 0 }]);

@@ -73,8 +73,8 @@ it('columns list shows columns that were added manually, and columns drop can dr
 });
 
 it('two concurrent commands add a property column only once', async () => {
-  const both = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
-  expect(both.map(({ code }) => code)).toEqual([0, 0]);
+  const results = await Promise.all([fixture.add('level', 'Int64'), fixture.add('level', 'Int64')]);
+  expect(results.map(({ code }) => code)).toEqual([0, 0]);
   expect(await fixture.list()).toMatchObject([{ name: 'level', partsToDo: 0 }]);
   await fixture.drop('level');
 });

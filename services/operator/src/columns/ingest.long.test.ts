@@ -39,8 +39,8 @@ it('events are stored once with the correct column value while columns are added
   isDone = true;
   await ingesting;
   expect(codes).toEqual([0, 0, 0]);
-  const wrong = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
-  const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${wrong}) FROM events_exact`);
+  const mismatch = "property_coins IS NULL OR event_name != concat('event ', toString(property_coins))";
+  const stored = await query(`SELECT count(), uniqExact(event_name), countIf(${mismatch}) FROM events_exact`);
   expect(stored).toBe(`${published}\t${published}\t0`);
   // Fills parts from blocks that were being inserted when the column was added.
   expect(await columns('add', '--name', 'coins', '--path', 'coins', '--type', 'Int64')).toMatchObject({ code: 0 });

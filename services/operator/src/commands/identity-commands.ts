@@ -37,7 +37,7 @@ const createConsentCommand =
             printResult(terminal, output, consents, line);
             if ((await people.readEpoch()) === null)
               terminal.progress(
-                'Redis has no epoch: run npm run rebuild, because gateways refuse requests until it completes',
+                'Redis has no epoch: run npm run rebuild. Gateways refuse requests until the rebuild completes',
               );
           });
         }),

@@ -198,7 +198,7 @@ function toLines({ graph, consents, holds, epoch }: RebuiltIdentity): string[] {
   return [
     `fences      ${fences} set`,
     `identities  ${fromTable} from the table, ${fromLog} from ${decisions} newer decisions in the log, ${erased} erased and skipped`,
-    `unlinks     ${unlinkSides} identity sides`,
+    `unlinks     ${unlinkSides} identities on either side of a split`,
     `links       ${partitions} partitions resume at the linkers' committed offsets`,
     `consents    ${consents.applied + consents.superseded} changes read, ${consents.fenced} erased`,
     `holds       ${holds} erasures in progress`,

@@ -51,12 +51,12 @@ it('erasures list shows pages of erasures, newest first, filtered by state and e
     receipt: { physicallyErasedAt: T + 1, logExpiredAt: T + 2 },
   });
   const clean = await put(records, { ...requestedBefore(20), receipt: { physicallyErasedAt: T + 1 } });
-  const elsewhere = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
+  const otherGame = await put(records, { ...requestedBefore(10), environmentId: 'other-development', receipt: {} });
   const waiting = await put(records, requestedBefore(3));
   const { results } = await run('list');
   expect(results).toEqual([
     expect.stringMatching(new RegExp(`^${waiting.id}  demo-production  waiting +requested \\S+Z, 3 h ago$`)),
-    expect.stringContaining(`${elsewhere.id}  other-development  erased            `),
+    expect.stringContaining(`${otherGame.id}  other-development  erased            `),
     expect.stringContaining(`${clean.id}  demo-production  physically erased  `),
     expect.stringMatching(new RegExp(`^${done.id}  demo-production  log expired +.*30 h ago.*identities 1$`)),
   ]);
@@ -67,7 +67,7 @@ it('erasures list shows pages of erasures, newest first, filtered by state and e
   };
   expect(await idsOf('--state', 'physically-erased')).toEqual([clean.id]);
   expect(await idsOf('--environment', 'production')).toEqual([waiting.id, clean.id, done.id]);
-  expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([elsewhere.id]);
+  expect(await idsOf('--environment', 'development', '--project', 'other')).toEqual([otherGame.id]);
   expect(await idsOf('--environment', 'other-development', '--state', 'waiting')).toEqual([]);
   const first = await run('list', '--max', '3');
   expect(first.results).toHaveLength(3);
@@ -106,8 +106,8 @@ it('erasures show prints the completed and pending steps of a receipt', async ()
 
 it('erasures show prints the physical removal, and reports an overdue log expiry', async () => {
   const { run, records } = await createOperator();
-  const late = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
-  const { text } = await run('show', late.id);
+  const overdue = await put(records, { receipt: { physicallyErasedAt: NOW - 60_000, logExpiresAt: NOW - 7_200_000 } });
+  const { text } = await run('show', overdue.id);
   expect(text).toContain('physical    2026-06-16T01:59:00.000Z  60 s ago, no rows remain in files');
   expect(text).toContain('log         pending: OVERDUE SINCE 2026-06-16T00:00:00.000Z, 2 h ago');
   const done = await put(records, { receipt: { physicallyErasedAt: T + 1, logExpiredAt: NOW } });

@@ -191,16 +191,16 @@ const outcomesBetween = async () =>
 /** Empties and rebuilds Redis, and starts a new linker group, which reads all facts again. */
 async function loseRedis(): Promise<void> {
   await fixture.stop(linker.child, 'SIGTERM');
-  const held = await fixture.dump();
-  expect(Object.keys(held).some((name) => name.startsWith('u:'))).toBe(true);
+  const dumpBefore = await fixture.dump();
+  expect(Object.keys(dumpBefore).some((name) => name.startsWith('u:'))).toBe(true);
   await fixture.wipe();
   const groups = ['--linker-group', LATER_GROUP, '--writer-group', fixture.group, '--decide-again'];
   expect((await fixture.restore('identity', 'rebuild', ...groups)).code).toBe(0);
-  expect(await fixture.dump()).toEqual(held);
+  expect(await fixture.dump()).toEqual(dumpBefore);
   linker = await fixture.startLinker({ CONSUMER_GROUP: LATER_GROUP });
   await awaitDecidedAgain();
   const graphOf = (dump: Record<string, string[]>) => Object.entries(dump).filter(([name]) => /^[imu]:/.test(name));
-  expect(graphOf(await fixture.dump())).toEqual(graphOf(held));
+  expect(graphOf(await fixture.dump())).toEqual(graphOf(dumpBefore));
 }
 
 async function awaitDecidedAgain(): Promise<void> {

@@ -69,14 +69,14 @@ it('identity resolve returns the same person for an id and for its key', async (
   const { run, identify } = await openMemoryBench();
   await identify('device', 'steam', 'bob');
   await identify('phone', 'steam', 'bob');
-  const [one] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
-  const [two] = toRows((await run('resolve', ...subjectArgs('anonymous', ' phone '), '--json')).results);
-  expect(one).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
-  expect(two).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: one.personKey, agrees: true });
+  const [bob] = toRows((await run('resolve', ...subjectArgs('steam', 'bob'), '--json')).results);
+  const [phone] = toRows((await run('resolve', ...subjectArgs('anonymous', ' phone '), '--json')).results);
+  expect(bob).toMatchObject({ identityKey: hexOf('steam', 'bob'), kind: 'steam', isLinked: true, agrees: true });
+  expect(phone).toMatchObject({ identityKey: hexOf('anonymous', 'phone'), personKey: bob.personKey, agrees: true });
   const named = ['--environment', ENVIRONMENT, '--key', hexOf('steam', 'bob').toUpperCase()];
-  expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...one, kind: null }]);
+  expect(toRows((await run('resolve', ...named, '--json')).results)).toEqual([{ ...bob, kind: null }]);
   expect((await run('resolve', ...subjectArgs('steam', 'bob'))).text).toMatch(
-    new RegExp(`^identity {2}${one.identityKey} {2}steam, demo-production\nperson {4}${one.personKey}`),
+    new RegExp(`^identity {2}${bob.identityKey} {2}steam, demo-production\nperson {4}${bob.personKey}`),
   );
 });
 

@@ -174,7 +174,7 @@ function subjectsOf(options: SubjectsOptions, openKeyer: () => IdentityKeyer): [
     ...keys.map((key) => ({ environment, project, key })),
   ];
   const [first = { environment, project }, ...others] = named;
-  return [subjectOf(first, openKeyer), ...others.map((one) => subjectOf(one, openKeyer))];
+  return [subjectOf(first, openKeyer), ...others.map((each) => subjectOf(each, openKeyer))];
 }
 
 /** Returns the split, or why the person cannot be split. */

@@ -32,7 +32,7 @@ export async function why(
       other === null
         ? await findLinks(query)
         : await findBetween({ ...query, other, otherMembers: await readMembers(people, other) });
-    const requested = [subject, other].flatMap((one) => (one === null ? [] : [one.key.toString('hex')]));
+    const requested = [subject, other].flatMap((each) => (each === null ? [] : [each.key.toString('hex')]));
     for (const row of rows) printResult(terminal, options, toJson(row), toLinkLines(row, requested));
     printSummary(terminal, options, sentence);
   });
@@ -110,8 +110,8 @@ export function findChain(rows: readonly LinkRow[], from: string, to: string): L
 function omitUndone(rows: readonly LinkRow[], sides: readonly SplitRow[]): LinkRow[] {
   const sidesOf = new Map<string, SplitRow[]>();
   for (const side of sides) sidesOf.set(side.key, [...(sidesOf.get(side.key) ?? []), side]);
-  const isLater = (one: SplitRow, { position }: LinkRow) =>
-    one.generation > position.generation || (one.generation === position.generation && one.offset > position.offset);
+  const isLater = (side: SplitRow, { position }: LinkRow) =>
+    side.generation > position.generation || (side.generation === position.generation && side.offset > position.offset);
   const isSplit = (row: LinkRow) =>
     (sidesOf.get(row.a.key) ?? []).some(
       (ofA) =>

@@ -141,8 +141,8 @@ it('an import publishes several batches in line order', async () => {
 
 it('an import reports all errors of each invalid line, and continues with the next line', async () => {
   const world = new World();
-  const wrong = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
-  const imported = await world.import([lineOf(1), wrong, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
+  const invalidLine = { ...lineOf(2), chain: 'Demo Chain', indexed_at: 'yesterday' };
+  const imported = await world.import([lineOf(1), invalidLine, 7, lineOf(3), { ...lineOf(1), type: 'deposit' }]);
   expect(imported).toMatchObject({ published: 2, refused: 3, superseded: 0 });
   expect(world.refused[0]).toContain('2: ');
   expect(world.refused[0]).toContain('chain is not a chain name');

@@ -144,8 +144,8 @@ it('mints give-up skips assets with a signed transaction, and fails if no asset 
   const refused = await giveUp(...ofBow, ...REASON);
   expect([refused.code, refused.out]).toEqual([1, expect.stringMatching(/^skipped: bow of .*nonce 5/)]);
   expect(await lastOf('bow')).toMatchObject({ status: 'pending', nonce: 5, revision: 2 });
-  const late = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
-  expect([late.code, late.err]).toEqual([1, expect.stringContaining('the asset has failed: only pending assets')]);
+  const failed = await giveUp('--contract', CONTRACT, '--project', 'demo', '--reference', 'done', ...REASON, '--yes');
+  expect([failed.code, failed.err]).toEqual([1, expect.stringContaining('the asset has failed: only pending assets')]);
   expect(await readAudit()).toHaveLength(length);
   expect((await giveUp(...ofBow)).code).toBe(2);
   const ambiguous = await giveUp(...ofBow, ...REASON, '--signer', SIGNER);

@@ -80,9 +80,9 @@ it.each([
   { projectId: 'demo', environmentId: 'demo-production' },
 ])('retryMint refuses an asset that $environmentId requested before the collection was moved', async (requester) => {
   const { view, published, retry } = openRetry();
-  const foreign = { ...failed, ...requester };
-  await view.restore([foreign]);
-  await expect(retry(foreign)).rejects.toThrow(
+  const foreignAsset = { ...failed, ...requester };
+  await view.restore([foreignAsset]);
+  await expect(retry(foreignAsset)).rejects.toThrow(
     `the asset was requested by ${requester.environmentId} of project ${requester.projectId}, but the collection is now linked to demo-development`,
   );
   expect(published).toEqual([]);

@@ -194,8 +194,8 @@ it('keys rebuild restores all keys in an emptied Redis, and keys cannot be verif
 
 it('a key change that fails between Kafka and Redis is completed by the next key command or by a rebuild', async () => {
   const [first] = (await runKeys(change('create', 'secret'))).printed;
-  const killed = await runKeys(change('refresh', 'secret'), failing);
-  expect(killed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
+  const failed = await runKeys(change('refresh', 'secret'), failing);
+  expect(failed).toMatchObject({ code: 3, printed: [], progress: expect.stringContaining('will apply the change') });
   expect((await verdicts()).at(-1)).toBe(first.keyId);
   expect((await runKeys(['rebuild'])).code).toBe(0);
   expect((await verdicts()).at(-1)).toBe('refused');
@@ -309,8 +309,8 @@ it('keys refresh replaces a rate limit key under the same id, and changes its pl
   expect([await verdictOf(first.key), await verdictOf(second.key)]).toEqual(['refused', first.keyId]);
   await runPartners(['revoke', '--id', first.keyId]);
   expect(await verdictOf(second.key)).toBe('refused');
-  const again = await runPartners(['refresh', '--id', first.keyId]);
-  expect(again).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
+  const repeated = await runPartners(['refresh', '--id', first.keyId]);
+  expect(repeated).toMatchObject({ code: 1, printed: [], progress: expect.stringContaining('revoked') });
 });
 
 it("keys list shows a partner's rate limit keys, including expired keys, without their hashes", async () => {

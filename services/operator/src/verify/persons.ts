@@ -45,16 +45,16 @@ const EXAMPLES_MAX = 20;
 /** Compares persons in Redis with `identity_overrides`, and rechecks differences, which new links may cause. */
 export async function comparePersons(options: PersonsOptions): Promise<PersonsReport> {
   options.onProgress('comparing persons in Redis with identity_overrides');
-  const cutoffs = new Map((await readCutoffs(options.records)).map((one) => [nameOf(one), one.cutoffMs]));
+  const cutoffs = new Map((await readCutoffs(options.records)).map((fence) => [nameOf(fence), fence.cutoffMs]));
   const compare = createCompare(options, cutoffs);
   const found = new Map<string, PersonDifference>();
   let [compared, different] = [0, 0];
   const add = (differences: readonly PersonDifference[]) => {
-    for (const one of differences) {
-      const name = `${one.environmentId} ${one.identityKey}`;
+    for (const difference of differences) {
+      const name = `${difference.environmentId} ${difference.identityKey}`;
       if (found.has(name)) continue;
       different++;
-      if (found.size < CHECKED_MAX) found.set(name, one);
+      if (found.size < CHECKED_MAX) found.set(name, difference);
     }
   };
   for await (const batch of inBatches(options.people.rebuild.identities(), BATCH_MAX)) {

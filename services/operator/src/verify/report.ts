@@ -140,7 +140,7 @@ function toPersonLines({ persons }: VerifyReport): string[] {
 const toDriftLine = ({ table, missing, unfounded, fault }: Drift) =>
   fault !== null
     ? `${table} could not be compared with events: ${fault}`
-    : `${table} differs from events: rows missing: ${missing}, rows without an event: ${unfounded}. To repair the table, run npm run derive`;
+    : `${table} differs from events (rows missing: ${missing}, rows without an event: ${unfounded}). To repair the table, run npm run derive`;
 
 function toExampleLines(report: PartitionReport, { kind, start, end }: Example): string[] {
   const { topic, partition, group, examples } = report;

@@ -152,18 +152,18 @@ it('the decoder returns the base offset, leader epoch and checksum of every batc
 });
 
 it('the decoder rejects a complete but invalid batch and reads nothing outside the batch', async () => {
-  const good = toBatchBytes(example());
-  const property = fc.asyncProperty(fc.nat(good.length - 62), fc.nat(255), async (position, byte) => {
-    const bad = Buffer.from(good);
-    bad[61 + position] = byte;
+  const valid = toBatchBytes(example());
+  const property = fc.asyncProperty(fc.nat(valid.length - 62), fc.nat(255), async (position, byte) => {
+    const corrupted = Buffer.from(valid);
+    corrupted[61 + position] = byte;
     try {
-      for (const { value } of await readRecords(bad)) expect(value?.length ?? 0).toBeLessThan(good.length);
+      for (const { value } of await readRecords(corrupted)) expect(value?.length ?? 0).toBeLessThan(valid.length);
     } catch (error) {
       expect(error).toBeInstanceOf(RangeError);
     }
   });
   await fc.assert(property);
-  const long = Buffer.from(good);
+  const long = Buffer.from(valid);
   long[61] = 126;
   await expect(readRecords(long)).rejects.toThrow(RangeError);
 });

@@ -98,9 +98,9 @@ async function truncateNamedBlock(retained: number) {
   const bench = createBench();
   const { log, store, append } = bench;
   await append(4);
-  const killed = bench.open({ limits: LIMITS });
+  const killedConsumer = bench.open({ limits: LIMITS });
   store.onWrite = (_block, phase) => {
-    if (phase === 'after') killed.kill();
+    if (phase === 'after') killedConsumer.kill();
   };
   await until('the rows are stored', () => store.rows.length === 4);
   store.onWrite = async () => void (await nextTurn());
@@ -142,9 +142,9 @@ it.each([
 ])('a consumer continues after retention deleted %s and the leader changed', async (_, { start, unread }) => {
   const { log, store, append, open } = createBench();
   await append(3);
-  const before = open();
-  await before.idle();
-  await before.close();
+  const previous = open();
+  await previous.idle();
+  await previous.close();
   await append(unread);
   log.expire(TOPIC, 0, start);
   // Removes no records, but starts a new leader epoch.

@@ -76,7 +76,7 @@ function openMemoryLog(log: MemoryLog): UnlinkLog {
   return {
     publish: async (fact) => void log.published.push(fact),
     async awaitDecision(messageId) {
-      const fact = log.published.find((one) => one.messageId.equals(messageId));
+      const fact = log.published.find((each) => each.messageId.equals(messageId));
       return fact === undefined ? null : log.toDecision(fact);
     },
     async republish(offsets) {
